@@ -1,0 +1,40 @@
+"""cudalab: the lab bench for people who write CUDA kernels from Python.
+
+import cudalab
+results = cudalab.bench("gelu", sizes="small,large")
+from cudalab.kernels.gelu import gelu
+y = gelu(x)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+
+    from cudalab.results import Results
+
+__all__ = ["bench", "check", "load"]
+__version__ = "0.1.0"
+
+
+def bench(*names: str, **options: Any) -> Results:
+    """Check and time kernels; the arguments are those of `cudalab.runner.bench`."""
+    from cudalab import runner  # here, so that `import cudalab` is quick
+
+    return runner.bench(*names, **options)
+
+
+def check(*names: str, **options: Any) -> Results:
+    """Check kernels without timing; the arguments are those of `cudalab.runner.check`."""
+    from cudalab import runner
+
+    return runner.check(*names, **options)
+
+
+def load(path: str | os.PathLike[str]) -> Results:
+    """Read a results file; see `cudalab.results.load`."""
+    from cudalab import results
+
+    return results.load(path)

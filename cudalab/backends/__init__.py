@@ -1,0 +1,63 @@
+"""One file per backend: one way to run an operation. A backend is a module that fits the `Backend` protocol.
+
+To add one, write `cudalab/backends/NAME.py` with the names below; it is found by its file name. Optional
+libraries are imported inside functions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Inputs and output of one case where a device put them: NumPy arrays on the CPU, DeviceArrays on a GPU."""
+
+    inputs: Mapping[str, Any]  # by name, in the order of the reference's parameters
+    output: Any
+    stream: Any = None  # the PyCUDA stream that all GPU work goes to
+
+    def named(self, kernel: Kernel) -> dict[str, Any]:
+        return {**self.inputs, kernel.output: self.output}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A variant made ready on its operands: compiled, loaded, allocated."""
+
+    run: Callable[[], object]  # enqueue the work once: the one thing that is timed
+    output: Callable[[], Any]  # the array, of whatever library, that holds the last run's result
+    # Entered around the runs that are captured into a CUDA Graph: gives the graph memory of its own.
+    pool: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+def returning(function: Callable[..., Any], *args: Any, **more: Any) -> Bound:
+    """A Bound whose result is what `function(*args)` returns, as array libraries have it."""
+    result: list[Any] = [None]
+
+    def run() -> None:
+        result[0] = function(*args)
+
+    return Bound(run, lambda: result[0], **more)
+
+
+class Backend(Protocol):
+    devices: tuple[str, ...]  # where it runs: "cuda", "cpu"
+    timed: bool  # False: it checks, and a time would mean nothing
+    composed: bool  # rounds to the dtype at each array operation, so the spec's `composed` budget holds
+    own_indexing: bool  # it computes indices itself, so awkward shapes are worth a check
+
+    def missing(self, device: str) -> str | None:
+        """Why it cannot run on `device` here and what to type, or None."""
+
+    def variants(self, kernel: Kernel) -> tuple[str, ...]:
+        """What it makes of `kernel`: ("",) for one form, entries' names for several, () for none."""
+
+    def bind(self, kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+        """Make `variant` ready to run on `operands`; raises CompileError or Unavailable."""

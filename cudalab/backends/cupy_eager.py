@@ -1,0 +1,27 @@
+"""Eager CuPy: the formula as array operations, one launch each."""
+
+from __future__ import annotations
+
+from cudalab import interop
+from cudalab.backends import Bound, Operands, returning
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cuda",)
+timed = True
+composed = True
+own_indexing = False
+
+
+def missing(device: str) -> str | None:
+    return interop.cupy_missing(device)
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.cupy else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    assert kernel.cupy is not None
+    interop.refuse_bfloat16(dtype)
+    return returning(kernel.cupy, *interop.to_cupy_all(operands), pool=interop.cupy_pool())

@@ -1,0 +1,37 @@
+"""The spec's one-line expression as a `cupy.ElementwiseKernel`, with the `.cu`'s device functions in reach."""
+
+from __future__ import annotations
+
+from cudalab import interop, source
+from cudalab.backends import Bound, Operands
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cuda",)
+timed = True
+composed = False
+own_indexing = True
+
+
+def missing(device: str) -> str | None:
+    return interop.cupy_missing(device)
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.elementwise else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    import cupy
+
+    interop.refuse_bfloat16(dtype)
+    compiled = cupy.ElementwiseKernel(
+        ", ".join(f"{dtype.name} {n}" for n in operands.inputs),
+        f"{dtype.name} {kernel.output}",
+        f"{kernel.output} = {kernel.elementwise}",
+        f"{kernel.name}_elementwise",
+        preamble=source.with_c_names(source.read(kernel.cu), kernel.cu.name),
+        options=interop.cupy_options(dtype),
+    )
+    inputs, output = interop.to_cupy_all(operands), interop.to_cupy(operands.output)
+    return Bound(lambda: compiled(*inputs, output), lambda: operands.output)

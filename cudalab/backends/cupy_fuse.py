@@ -1,0 +1,29 @@
+"""`cupy.fuse` of the array formula: CuPy's own fusion into one kernel."""
+
+from __future__ import annotations
+
+from cudalab import interop
+from cudalab.backends import Bound, Operands, returning
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cuda",)
+timed = True
+composed = True
+own_indexing = False
+
+
+def missing(device: str) -> str | None:
+    return interop.cupy_missing(device)
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.cupy else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    import cupy
+
+    assert kernel.cupy is not None
+    interop.refuse_bfloat16(dtype)
+    return returning(cupy.fuse(kernel.cupy), *interop.to_cupy_all(operands), pool=interop.cupy_pool())

@@ -1,0 +1,33 @@
+"""NumPy: the reference itself, in float32 where the input is no wider. The slow, obvious baseline."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cudalab.backends import Bound, Operands, returning
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cpu",)
+timed = True
+composed = False
+own_indexing = False
+
+
+def missing(device: str) -> str | None:
+    return None
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",)
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    narrow = dtype.floating and dtype.itemsize == 2  # NumPy computes these in float32 at best
+
+    def work(*arrays: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):  # NaN and overflow are judged by the check
+            wide = [a.astype(np.float32) for a in arrays] if narrow else arrays
+            return np.asarray(kernel.reference(*wide)).astype(dtype.numpy, copy=False)
+
+    return returning(work, *operands.inputs.values())

@@ -1,0 +1,70 @@
+"""The spec's one-line expression as a PyCUDA ElementwiseKernel, with the `.cu`'s device functions in reach.
+
+PyCUDA itself checks neither order nor shape nor dtype of the arguments. Here its argument list is written from
+the spec's names, output first, and the call is made from those names, so they cannot be swapped.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from cudalab import source
+from cudalab.backends import Bound, Operands
+from cudalab.devices import cuda
+from cudalab.dtypes import DType, dtype_of
+from cudalab.errors import CompileError, InputError
+from cudalab.spec import Kernel
+
+devices = ("cuda",)
+timed = True
+composed = False
+own_indexing = True
+
+
+def missing(device: str) -> str | None:
+    return cuda.missing()
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.elementwise else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    from pycuda.gpuarray import GPUArray
+
+    names = (kernel.output, *operands.inputs)
+    named = operands.named(kernel)
+    for name in names:
+        if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
+            raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
+    compiled = _compiled(kernel.cu, kernel.elementwise, names, dtype)
+    arrays = [GPUArray(named[n].shape, named[n].dtype, gpudata=named[n].ptr) for n in names]
+    stream = operands.stream
+
+    def run() -> None:
+        compiled(*arrays, stream=stream)
+
+    return Bound(run if operands.output.size else (lambda: None), lambda: operands.output)
+
+
+@cache
+def _compiled(path: Any, expression: str, names: tuple[str, ...], dtype: DType) -> Any:
+    """Elements are called by their array's name in the expression: `x` is `x_[i]`."""
+    from pycuda.driver import CompileError as Failed
+    from pycuda.elementwise import ElementwiseKernel
+    from pycuda.tools import VectorArg, get_or_register_dtype
+
+    get_or_register_dtype(dtype.ctype, dtype.numpy)
+    output, *inputs = names
+    elements = "".join(f"const scalar_t {n} = {n}_[i]; " for n in inputs)
+    try:
+        return ElementwiseKernel(
+            [VectorArg(dtype.numpy, f"{n}_") for n in names],
+            f"{elements}{output}_[i] = scalar_t({expression})",
+            name=f"{path.stem}_elementwise",
+            preamble=source.with_c_names(source.read(path), path.name),
+            options=[*cuda.FLAGS, *(f"-D{k}={v}" for k, v in source.defines(dtype).items())],
+        )
+    except Failed as error:
+        raise CompileError(f"{path.name} as an ElementwiseKernel does not compile:\n{error.stderr}") from None

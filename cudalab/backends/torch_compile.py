@@ -1,0 +1,36 @@
+"""`torch.compile` (Inductor) of the eager form, compiled for the case's own shape."""
+
+from __future__ import annotations
+
+import shutil
+
+from cudalab import host, interop
+from cudalab.backends import Bound, Operands, returning
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cuda", "cpu")
+timed = True
+composed = True
+own_indexing = False
+
+
+def missing(device: str) -> str | None:
+    if device == "cuda" and not (shutil.which("gcc") or shutil.which("cc")):
+        return "Triton needs a C compiler; install gcc"
+    return interop.torch_missing(device) or (host.compiler_missing() if device == "cpu" else None)
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.torch else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    import torch
+
+    assert kernel.torch is not None
+    torch._dynamo.reset()  # else the first shape's tuning is used for every later one
+    compiled = torch.compile(kernel.torch, dynamic=False)
+    tensors = interop.to_torch_all(operands)
+    compiled(*tensors)
+    return returning(compiled, *tensors, pool=interop.torch_pool(operands))

@@ -1,0 +1,27 @@
+"""Eager PyTorch: the formula as people write it, one launch per array operation."""
+
+from __future__ import annotations
+
+from cudalab import interop
+from cudalab.backends import Bound, Operands, returning
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cuda", "cpu")
+timed = True
+composed = True
+own_indexing = False
+
+
+def missing(device: str) -> str | None:
+    return interop.torch_missing(device)
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.torch else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    assert kernel.torch is not None
+    tensors = interop.to_torch_all(operands)
+    return returning(kernel.torch, *tensors, pool=interop.torch_pool(operands))

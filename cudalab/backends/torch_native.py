@@ -1,0 +1,27 @@
+"""PyTorch at its best: the one call that a well-informed user makes, such as `torch.nn.functional.gelu`."""
+
+from __future__ import annotations
+
+from cudalab import interop
+from cudalab.backends import Bound, Operands, returning
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cuda", "cpu")
+timed = True
+composed = False
+own_indexing = False
+
+
+def missing(device: str) -> str | None:
+    return interop.torch_missing(device)
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.torch_native else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    assert kernel.torch_native is not None
+    tensors = interop.to_torch_all(operands)
+    return returning(kernel.torch_native, *tensors, pool=interop.torch_pool(operands))

@@ -1,0 +1,41 @@
+"""TorchScript (`torch.jit.script`) of the eager form. Deprecated upstream; kept because users ask about it."""
+
+from __future__ import annotations
+
+import warnings
+from types import FunctionType
+
+from cudalab import interop
+from cudalab.backends import Bound, Operands, returning
+from cudalab.dtypes import DType
+from cudalab.spec import Kernel
+
+devices = ("cuda", "cpu")
+timed = True
+composed = True
+own_indexing = False
+
+PROFILING_RUNS = 5  # the profiling executor specialises and fuses within its first few runs
+
+
+def missing(device: str) -> str | None:
+    return interop.torch_missing(device)
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if kernel.torch else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    import torch
+
+    assert kernel.torch is not None
+    tensors = interop.to_torch_all(operands)
+    # A new function object each time: TorchScript keeps one graph per object, with the shapes it first saw.
+    form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # known, and said in this file's first line
+        scripted = torch.jit.script(form)
+        for _ in range(PROFILING_RUNS):
+            scripted(*tensors)
+    return returning(scripted, *tensors, pool=interop.torch_pool(operands))

@@ -1,0 +1,116 @@
+"""Compare an output with the float64 reference and say exactly how it differs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cudalab import parallel
+from cudalab.dtypes import DType
+from cudalab.errors import SpecError
+from cudalab.results import Parity
+from cudalab.spec import Arrays, Budget, Kernel, Shape
+
+SHOWN = 3  # mismatches quoted in a message
+
+
+def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
+    """The reference's answer, from inputs upcast to float64 (integers stay what they are)."""
+    shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
+    if not kernel.pointwise:
+        want = np.asarray(kernel.reference(**{k: _wide(a) for k, a in arrays.items()}))
+        if want.shape != shape:
+            raise SpecError(f"{kernel.file}: reference gives shape {want.shape}, but the output's shape is {shape}")
+        return want
+    flat = {k: a.reshape(-1) for k, a in arrays.items()}
+    n = int(np.prod(shape, dtype=np.int64))
+    parts = parallel.each(lambda s: _quiet(kernel, {k: _wide(a[s]) for k, a in flat.items()}), n)
+    return np.concatenate(parts).reshape(shape) if parts else _wide(np.empty(shape, next(iter(arrays.values())).dtype))
+
+
+def every_pattern(dtype: DType) -> np.ndarray:
+    """All 65,536 values of a 16-bit type: every bit pattern once, NaN and infinities included."""
+    return np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
+
+
+def compare(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget) -> Parity:
+    """Judge `got` (any shape, `dtype`) against `want` (same shape, float64 or an integer type)."""
+    if got.shape != want.shape:
+        return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
+    if got.dtype != dtype.numpy:
+        return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
+    g, w = got.reshape(-1), want.reshape(-1)
+    parts = parallel.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
+    return _summary(parts, got.shape, budget)
+
+
+class _Chunk:
+    """Errors of one chunk, in the units that the summary adds up."""
+
+    def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, start: int) -> None:
+        with np.errstate(all="ignore"):
+            exact = g == w if not dtype.floating else _same(g, w, dtype)
+            value, want = g.astype(np.float64), w.astype(np.float64)
+            error, ulp = np.abs(value - want), dtype.ulp(want)
+            good = exact | (error <= budget.ulp * ulp + budget.atol)
+            ulps = np.where(exact, np.where(np.isfinite(error), error / ulp, 0.0), error / ulp)
+        ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
+        self.n, self.wrong = len(w), int((~good).sum())
+        self.rounded = int((ulps <= 0.5).sum())
+        at = int(np.argmax(ulps)) if self.n else 0
+        self.max_ulp = float(ulps[at]) if self.n else 0.0
+        self.worst = (start + at, float(value[at]), float(want[at])) if self.n else None
+        first = np.flatnonzero(~good)[:SHOWN]
+        self.first = [(start + int(i), float(value[i]), float(want[i])) for i in first]
+        finite = np.isfinite(error) & np.isfinite(want)
+        self.error2 = float(np.square(error[finite]).sum())
+        self.want2 = float(np.square(want[finite]).sum())
+
+
+def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
+    """Equal after rounding, both NaN, or both beyond the largest number of the dtype."""
+    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize == 2 else w.astype(dtype.numpy)
+    return (g == rounded) | (np.isnan(g) & np.isnan(w))
+
+
+def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
+    n, wrong = sum(p.n for p in parts), sum(p.wrong for p in parts)
+    worst = max(parts, key=lambda p: p.max_ulp, default=None)
+    max_ulp = worst.max_ulp if worst else 0.0
+    want2 = sum(p.want2 for p in parts)
+    parity = Parity(
+        ok=not wrong,
+        n=n,
+        wrong=wrong,
+        max_ulp=max_ulp if np.isfinite(max_ulp) else None,
+        worst=_quote(worst.worst, shape) if worst and worst.worst and max_ulp else "",
+        worst_at=worst.worst[0] if worst and worst.worst else -1,
+        rounded=sum(p.rounded for p in parts) / n if n else 1.0,
+        rel_l2=float(np.sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
+    )
+    if wrong:
+        first = [f for p in parts for f in p.first][:SHOWN]
+        allowed = f"{budget.ulp:g} ULP" + (f" + {budget.atol:g}" if budget.atol else "")
+        unwritten = all(np.isnan(value) for _, value, _ in first)
+        parity.message = (
+            f"{wrong:,} of {n:,} values differ by more than {allowed}: "
+            + "; ".join(_quote(f, shape) for f in first)
+            + ("; ..." if wrong > len(first) else "")
+            + (" (NaN: was every element written?)" if unwritten else "")
+        )
+    return parity
+
+
+def _quote(entry: tuple[int, float, float], shape: Shape) -> str:
+    index, got, want = entry
+    at = ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
+    return f"[{at}] got {got:.9g}, want {want:.9g}"
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # a signalling NaN is converted like any other
+        return array if array.dtype.kind in "iu" else array.astype(np.float64)
+
+
+def _quiet(kernel: Kernel, arrays: Arrays) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.asarray(kernel.reference(**arrays))

@@ -1,0 +1,86 @@
+"""Where a case runs: a device places arrays, fetches and poisons them, and owns the clocks.
+
+`cpu.py` is NumPy memory and the wall clock; `cuda.py` one GPU, one PyCUDA stream and driver events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from cudalab.backends import Bound, Operands
+from cudalab.dtypes import DType
+from cudalab.errors import InputError
+from cudalab.spec import Arrays, Kernel
+
+GUARD = 1 << 16  # bytes before and after every buffer: more than a block of threads can overrun
+GUARD_BYTE = 0xA5
+POISON_BYTE = 0xFF  # all ones is a NaN in every floating-point format
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A way to time one variant. `work` is what it times, so that the result can be verified afterwards."""
+
+    sample: Callable[[], list[float]]  # a few samples: seconds for one run of the variant, each
+    work: Bound
+
+
+class Device(Protocol):
+    kind: str  # "cpu" or "cuda"
+    name: str
+
+    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
+        """Copies of the inputs and an output, each between guard bands; the output is poisoned."""
+
+    def poison(self, array: Any) -> None:
+        """Fill an array of any library with a pattern that no result has (NaN for floats)."""
+
+    def fetch(self, array: Any) -> np.ndarray:
+        """Wait for all work and copy an array of any library into new NumPy memory."""
+
+    def tampered(self, operands: Operands) -> str | None:
+        """Wait, then say what was written that no kernel may write: an input, or beyond an end."""
+
+    def warm_up(self, bound: Bound) -> None:
+        """Run often enough that lazy loading and just-in-time compilation are over."""
+
+    def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
+        """The clocks for these modes, by what they measure; adds to `notes` what a reader must know."""
+
+    def copy(self, nbytes: int) -> Bound | None:
+        """A plain copy that moves `nbytes` in all (half read, half written), or None where none is measured."""
+
+    def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
+        """Seconds that the clocks themselves cost, by name: what an empty piece of work measures."""
+
+    def details(self) -> dict[str, str | int | float]:
+        """What identifies the device and bounds its speed, for the results file."""
+
+    def release(self) -> None:
+        """Forget the arrays that were placed."""
+
+    def close(self) -> None:
+        """Give back what the device holds."""
+
+
+def open_device(choice: str) -> tuple[Device, str]:
+    """(device, note) for `auto`, `cpu`, `cuda` or `cuda:N`.
+
+    The note says why there is no GPU when `auto` falls back to the CPU. Raises Unavailable if a GPU was asked
+    for by name and cannot be used, InputError for another word.
+    """
+    from cudalab.devices import cpu, cuda
+
+    name, _, index = choice.partition(":")
+    if name not in ("auto", "cpu", "cuda") or (index and (name != "cuda" or not index.isdigit())):
+        raise InputError(f"no device {choice!r}; use auto, cpu, cuda or cuda:N")
+    if name == "cpu":
+        return cpu.Cpu(), "the CPU was asked for (--device cpu)"
+    reason = cuda.missing()
+    if name == "auto" and reason:
+        return cpu.Cpu(), reason
+    return cuda.open_gpu(int(index or 0), reason), ""

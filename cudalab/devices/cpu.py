@@ -1,0 +1,126 @@
+"""The CPU: NumPy memory between guard bands, timed by the wall clock."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Collection
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cudalab import interop
+from cudalab.backends import Bound, Operands
+from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock
+from cudalab.dtypes import DType
+from cudalab.spec import Arrays, Kernel
+
+ALIGN = 256  # bytes, as CUDA's allocator gives
+SAMPLES = 5  # a round
+SPAN = 100e-6  # seconds a sample lasts at least, so that reading the clock does not count
+
+
+class Guarded:
+    """A NumPy array in the middle of a larger buffer whose ends hold a known pattern."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        raw = np.empty(size + 2 * GUARD + ALIGN, np.uint8)
+        start = -raw.ctypes.data % ALIGN
+        self.whole = raw[start : start + size + 2 * GUARD]
+        self.whole[:GUARD] = self.whole[GUARD + size :] = GUARD_BYTE
+        self.array = self.whole[GUARD : GUARD + size].view(dtype).reshape(shape)
+
+    def overrun(self) -> str | None:
+        for where, band in (("before", self.whole[:GUARD]), ("after", self.whole[-GUARD:])):
+            if touched := int((band != GUARD_BYTE).sum()):
+                return f"{touched} bytes {where}"
+        return None
+
+
+class Cpu:
+    kind = "cpu"
+
+    def __init__(self) -> None:
+        self.name = cpu_name()
+        self._guarded: dict[str, Guarded] = {}
+        self._pristine: dict[str, np.ndarray] = {}
+
+    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
+        shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
+        self._guarded = {k: Guarded(a.shape, a.dtype) for k, a in arrays.items()}
+        for name, array in arrays.items():
+            self._guarded[name].array[...] = array
+        self._pristine = dict(arrays)
+        result = self._guarded[kernel.output] = Guarded(shape, dtype.numpy)
+        self.poison(result.array)
+        return Operands({k: self._guarded[k].array for k in arrays}, result.array)
+
+    def poison(self, array: Any) -> None:
+        plain = interop.as_plain(array)
+        assert isinstance(plain, np.ndarray)
+        plain.reshape(-1).view(np.uint8)[:] = POISON_BYTE
+
+    def fetch(self, array: Any) -> np.ndarray:
+        return np.array(interop.as_plain(array))
+
+    def tampered(self, operands: Operands) -> str | None:
+        for name, guarded in self._guarded.items():
+            if where := guarded.overrun():
+                return f"wrote {where} {name!r}"
+        for name, before in self._pristine.items():
+            now = operands.inputs[name]
+            if not np.array_equal(_bytes(now), _bytes(before)):
+                return f"changed its input {name!r}"
+        return None
+
+    def warm_up(self, bound: Bound) -> None:
+        for _ in range(3):
+            bound.run()
+
+    def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
+        """Wall time; a short call is repeated until a sample lasts SPAN."""
+        start = perf_counter()
+        bound.run()
+        repeat = min(1000, int(SPAN / max(perf_counter() - start, 1e-9)) + 1)
+
+        def wall() -> list[float]:
+            samples = []
+            for _ in range(SAMPLES):
+                start = perf_counter()
+                for _ in range(repeat):
+                    bound.run()
+                samples.append((perf_counter() - start) / repeat)
+            return samples
+
+        return {"wall": Clock(wall, bound)} if "launch" in modes else {}
+
+    def copy(self, nbytes: int) -> None:
+        return None
+
+    def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
+        return {}
+
+    def details(self) -> dict[str, str | int | float]:
+        return {}
+
+    def release(self) -> None:
+        self._guarded, self._pristine = {}, {}
+
+    def close(self) -> None:
+        self.release()
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def cpu_name() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

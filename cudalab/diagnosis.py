@@ -1,0 +1,47 @@
+"""What `cudalab doctor` says about a machine."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+from cudalab import cache, host, machine, registry
+from cudalab.devices import cpu, cuda
+
+Finding = tuple[str, str, str]  # what, "ready" or "missing" or "", more
+
+
+def findings() -> Iterator[Finding]:
+    """The machine first, then every backend; nothing raises."""
+    reason = cuda.missing()
+    yield "CPU", "", f"{cpu.cpu_name()}"
+    yield "GPU", "missing" if reason else "ready", reason or _gpus()
+    compiler = cuda.nvcc()
+    yield (
+        "nvcc",
+        "ready" if compiler else "missing",
+        _version(compiler) if compiler else "not on PATH; install the CUDA toolkit",
+    )
+    yield "host compiler", "missing" if host.compiler_missing() else "ready", host.compiler_missing() or ""
+    yield "cache", "", str(cache.folder("."))
+    yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
+    for name, backend in registry.backends().items():
+        for device in backend.devices:
+            lacking = (reason if device == "cuda" else None) or backend.missing(device)
+            own = backend.missing(device) if lacking else None
+            yield f"{name} ({device})", "missing" if lacking else "ready", own or lacking or ""
+
+
+def _gpus() -> str:
+    import pycuda.driver as driver
+
+    driver.init()
+    devices = [driver.Device(i) for i in range(driver.Device.count())]
+    names = [f"cuda:{i} {d.name()} ({d.total_memory() / 2**30:.0f} GiB)" for i, d in enumerate(devices)]
+    return f"{', '.join(names)}; driver {cuda.driver_release()}"
+
+
+def _version(compiler: str) -> str:
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if "release" in line]
+    return f"{compiler}: {lines[-1].strip()}" if lines else compiler

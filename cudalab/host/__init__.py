@@ -1,0 +1,18 @@
+"""Run an unmodified CUDA `.cu` on the CPU: to check a kernel without a GPU, never to time it.
+
+`g++` compiles the source against the headers in this folder, which give CUDA's names a meaning on
+the CPU (`cuda_host.h` lists them and what they leave out). The result is called with NumPy arrays:
+
+    module = load(Path("plus_one.cu").read_text(), name="plus_one.cu")
+    module.launch("plus_one", (1, 1, 1), (256, 1, 1), [y, x, np.int32(256)])
+
+A kernel that passes here can still fail on a GPU: the memory model, alignment faults, register and
+shared memory limits are not modelled.
+"""
+
+from __future__ import annotations
+
+from cudalab.host.compiler import build, compiler_missing
+from cudalab.host.module import Module, load
+
+__all__ = ["Module", "build", "compiler_missing", "load"]

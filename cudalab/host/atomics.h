@@ -1,0 +1,53 @@
+// Atomic read-modify-write. Blocks run on several operating system threads, so these are real atomics.
+// As on the GPU, the order in which floating point additions arrive is not fixed: sums differ in the last digits.
+#pragma once
+
+namespace cudalab {
+
+template <size_t bytes> struct word;
+template <> struct word<2> { using type = uint16_t; };
+template <> struct word<4> { using type = uint32_t; };
+template <> struct word<8> { using type = uint64_t; };
+
+// Replace *address by change(*address) in one step; returns the old value. Aligned for T is enough.
+template <class T, class Change> inline T exchange_with(T* address, Change change) {
+    using bits = typename word<sizeof(T)>::type;
+    bits* const at = reinterpret_cast<bits*>(address);
+    bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
+    do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
+    while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    return bits_as<T>(old);
+}
+
+// A parameter that does not take part in deduction: atomicAdd(&long_long, 1) converts the 1.
+template <class T> struct just { using type = T; };
+template <class T> using as = typename just<T>::type;
+
+}  // namespace cudalab
+
+#define CUDALAB_ATOMIC(name, expression)                                             \
+    template <class T> inline T name(T* address, cudalab::as<T> v) {                 \
+        return cudalab::exchange_with(address, [v](T old) { return expression; });   \
+    }                                                                                \
+    template <class T> inline T name##_block(T* address, cudalab::as<T> v) { return name(address, v); } \
+    template <class T> inline T name##_system(T* address, cudalab::as<T> v) { return name(address, v); }
+CUDALAB_ATOMIC(atomicAdd, old + v)
+CUDALAB_ATOMIC(atomicSub, old - v)
+CUDALAB_ATOMIC(atomicMin, v < old ? v : old)
+CUDALAB_ATOMIC(atomicMax, old < v ? v : old)
+CUDALAB_ATOMIC(atomicAnd, old & v)
+CUDALAB_ATOMIC(atomicOr, old | v)
+CUDALAB_ATOMIC(atomicXor, old ^ v)
+CUDALAB_ATOMIC(atomicExch, (void(old), v))
+CUDALAB_ATOMIC(atomicInc, old >= v ? T(0) : T(old + 1))
+CUDALAB_ATOMIC(atomicDec, old == T(0) || old > v ? v : T(old - 1))
+#undef CUDALAB_ATOMIC
+
+template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
+    // Compared as bits, as CUDA does.
+    return cudalab::exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; });
+}
+
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -1,0 +1,182 @@
+"""Compile a `.cu` for the CPU, once per content, into the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from cudalab.errors import CompileError
+from cudalab.host.source import Scan, rewrite_dynamic_shared
+
+_HERE = Path(__file__).parent
+
+# What device code sees when nvcc compiles it, for code that asks with #if.
+_PREDEFINED = {"__CUDACC__": "1", "__CUDA_ARCH__": "800", "__NVCC__": "1"}
+
+_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-w",  # the user's warnings are nvcc's business
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    # nvcc contracts a*b+c to fma by default. Where it does so cannot be predicted from here, and
+    # whether g++ could depends on the machine. `off` gives the same digits everywhere; kernels are
+    # judged with a tolerance. fmaf() and __fmaf_rn() are fused, as written.
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",  # kernels reinterpret_cast float* to float4*
+    "-fsanitize=alignment",  # alignment.h stands in for libubsan, which is not linked; see below
+    "-U_FORTIFY_SOURCE",  # its longjmp check knows nothing of our stacks
+    "-Wl,-z,defs",  # an undefined name is an error now and not in dlopen
+    "-Wl,-Bsymbolic",  # two modules may use one name for different __constant__ variables
+    # No -march=native: the cache may be shared by machines with different processors.
+)
+
+# The usual libraries by hand: with -fsanitize the compiler would add libubsan to its own list.
+_LIBRARIES = ("-nodefaultlibs", "-Wl,--as-needed", "-lstdc++", "-lm", "-lpthread", "-lgcc_s", "-lgcc", "-lc")
+
+
+class Built(NamedTuple):
+    """A shared object and the entries in it."""
+
+    library: Path
+    entries: tuple[str, ...]
+
+
+def compiler_missing() -> str | None:
+    """None if a C++ compiler can be called, else what is missing and how to mend it."""
+    compiler = _compiler()
+    if compiler and shutil.which(compiler[0]):
+        return None
+    name = compiler[0] if compiler else "g++"
+    return f"no C++ compiler: {name} is not on PATH (install g++, or set CXX)"
+
+
+def compile_source(
+    text: str,
+    *,
+    name: str = "kernel.cu",
+    defines: Mapping[str, str] | None = None,
+    include: Path | None = None,
+) -> Built:
+    """Find or make the shared object for the CUDA source `text`.
+
+    `name` appears in error messages, `defines` become `-Dkey=value`, `include` is the folder that
+    the source's own `#include "..."` lines are relative to. Raises `CompileError`.
+    """
+    missing = compiler_missing()
+    if missing:
+        raise CompileError(missing)
+    search = [f"-I{_HERE / 'include'}"]
+    if include is not None:
+        search = [f"-iquote{include}", *search, f"-I{include}"]
+    given = {**_PREDEFINED, **(defines or {})}
+    options = [*search, *(f"-D{key}={value}" for key, value in given.items())]
+
+    preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name)
+    scan = Scan(preprocessed)
+    if not scan.entries:
+        raise CompileError(f"{name}: no __global__ function (a template alone cannot be launched)")
+    exports = "".join(f"CUDALAB_EXPORT({entry})\n" for entry in scan.entries)
+    program = _numbered(name, rewrite_dynamic_shared(text)) + '\n#line 1 "(exports)"\n' + exports
+
+    flags = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", "-include", str(_HERE / "cuda_host.h")]
+    # The preprocessed text stands for everything that the source includes. Folders are left out:
+    # the same kernel in two checkouts is one entry of the cache.
+    parts = (
+        _version(),
+        _headers(),
+        repr((_FLAGS, _LIBRARIES)),
+        repr(scan.fibers),
+        repr(given),
+        preprocessed,
+        program,
+    )
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+    library = _cache_folder() / f"{digest}.so"
+    if not library.exists():
+        command = [*_FLAGS, *options, *flags, "-x", "c++", "-", *_LIBRARIES]
+        _compile_into(library, command, program, name)
+    return Built(library, scan.entries)
+
+
+def build(
+    text: str,
+    *,
+    name: str = "kernel.cu",
+    defines: Mapping[str, str] | None = None,
+    include: Path | None = None,
+) -> Path:
+    """Return the path of the shared object alone; see `load` for the arguments."""
+    return compile_source(text, name=name, defines=defines, include=include).library
+
+
+def _compiler() -> list[str]:
+    return shlex.split(os.environ.get("CXX") or "g++")
+
+
+def _numbered(name: str, text: str) -> str:
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'#line 1 "{quoted}"\n{text}\n'
+
+
+def _run(arguments: list[str], text: str, name: str) -> str:
+    command = [*_compiler(), *arguments]
+    environment = {**os.environ, "LC_ALL": "C"}  # messages in English, for tests to recognise
+    done = subprocess.run(command, input=text, text=True, capture_output=True, env=environment, check=False)
+    if done.returncode:
+        raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def _compile_into(library: Path, arguments: list[str], program: str, name: str) -> None:
+    """Compile beside the final place, then rename: another process sees all of the file or none."""
+    folder = library.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = tempfile.TemporaryDirectory(prefix=".build-", dir=folder)
+    except OSError as error:
+        raise CompileError(
+            f"cannot write to the cache folder {folder} ({error.strerror}); "
+            "set CUDALAB_CACHE to a folder that can be written"
+        ) from error
+    with scratch as place:
+        fresh = Path(place) / library.name
+        _run([*arguments, "-o", str(fresh)], program, name)
+        fresh.replace(library)
+
+
+def _cache_folder() -> Path:
+    """`$CUDALAB_CACHE/host`, else `$XDG_CACHE_HOME/cudalab/host`, else `~/.cache/cudalab/host`."""
+    chosen = os.environ.get("CUDALAB_CACHE")
+    if chosen:
+        return Path(chosen).absolute() / "host"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "cudalab" / "host"
+
+
+def _version() -> str:
+    return _version_of(tuple(_compiler()))
+
+
+@lru_cache
+def _version_of(compiler: tuple[str, ...]) -> str:
+    done = subprocess.run([*compiler, "--version"], text=True, capture_output=True, check=False)
+    # -dumpmachine would be one more process; the machine's name separates x86-64 from Arm as well.
+    return f"{compiler} {done.stdout} {os.uname().machine}"
+
+
+@lru_cache
+def _headers() -> str:
+    files = sorted([*_HERE.glob("*.h"), *(_HERE / "include").glob("*.h")])
+    return "".join(f"{file.name}\n{file.read_text()}" for file in files)

@@ -1,0 +1,215 @@
+// Fiber mode: every CUDA thread has a stack of its own, and a scheduler decides who runs.
+//
+// The order is the harshest one that CUDA allows: each warp runs as far as it can before the next one starts, and
+// inside a warp each lane before the next one. A missing __syncthreads() or __syncwarp() then shows up as a wrong
+// answer instead of hiding. Neighbouring blocks go in opposite directions through their warps and lanes, so that a race
+// which one direction happens to forgive is caught by the other.
+#pragma once
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace cudalab {
+
+enum class state : uint8_t { ready, at_block, at_warp, done, gone };  // gone: left through fail()
+
+struct fiber {
+    context where;
+    uint3 index;
+    state now;
+    bool vote;             // at a block barrier: the predicate
+    unsigned operation;    // at a warp operation: which one (a lane may only meet its like) ...
+    unsigned mask;         // ... the lanes it waits for ...
+    uint64_t offer;        // ... what it brings ...
+    unsigned present;      // ... and, once over, which lanes took part and what each of them brought
+    uint64_t settled;
+};
+
+template <auto kernel> struct one_thread;
+template <class... A, void (*kernel)(A...)> struct one_thread<kernel> {
+    template <size_t... i> static void unpack(void** arguments, std::index_sequence<i...>) {
+        kernel(*static_cast<std::remove_const_t<A>*>(arguments[i])...);
+    }
+    static void run(void** arguments) { unpack(arguments, std::index_sequence_for<A...>{}); }
+};
+template <auto kernel> constexpr auto body_of = &one_thread<kernel>::run;  // runs one thread
+
+class block_runner;
+static thread_local block_runner* running;      // the block on this operating system thread
+static thread_local char* dynamic_shared_base;  // `extern __shared__` arrays start here
+inline void* dynamic_shared() { return dynamic_shared_base; }
+
+// `extern __shared__ T s[];` at file level becomes one of these: an array whose place is only known inside a kernel.
+template <class T> struct dynamic_array {
+    operator T*() const { return static_cast<T*>(dynamic_shared()); }
+};
+
+constexpr unsigned activemask_operation = 0;
+
+class block_runner {
+public:
+    block_runner(void (*body)(void**), void** arguments, size_t shared)
+        : body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z), shared_bytes(shared) {
+        // Untouched pages cost nothing. One page between stacks is closed, so that a kernel whose local arrays
+        // overflow stops there instead of corrupting its neighbour.
+        page = size_t(sysconf(_SC_PAGESIZE));
+        stacks = static_cast<char*>(mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
+        shared_memory = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128));
+        if (stacks == MAP_FAILED || !fibers || !shared_memory) {
+            current_failure->record("no memory for %u threads of a block", count);
+            return;
+        }
+        for (unsigned t = 0; t < count; ++t) {
+            char* const stack = stacks + t * stack_bytes;
+            mprotect(stack, page, PROT_NONE);
+            fibers[t].index = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+            // Staggered tops: at equal distances from a page they would compete for the same few cache lines.
+            start(fibers[t].where, stack, stack_bytes - t % 64 * 64, thread_main);
+        }
+        running = this;
+        dynamic_shared_base = shared_memory;
+    }
+    ~block_runner() {
+        if (stacks != MAP_FAILED) munmap(stacks, count * stack_bytes);
+        free(fibers);
+        free(shared_memory);
+    }
+
+    // Returns false, with the reason recorded, if the block cannot end. The runner is of no use then.
+    bool run_block() {
+        // Shared memory starts with arbitrary contents: all ones is NaN in every floating point format.
+        memset(shared_memory, 0xff, shared_bytes);
+        upwards = (blockIdx.x + blockIdx.y + blockIdx.z) % 2 == 0;
+        for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
+        const unsigned warps = (count + 31) / 32;
+        do
+            for (unsigned i = 0; i < warps; ++i) run_warp(32 * (upwards ? i : warps - 1 - i));
+        while (release_block());
+        return all_done();
+    }
+
+    // ---- called by the CUDA threads ---------------------------------------------------------------------------------
+    fiber& me() { return fibers[current]; }
+    unsigned lane() const { return current % 32; }
+    const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
+    void wait(state reason) {
+        me().now = reason;
+        switch_to(me().where, scheduler);
+    }
+    unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
+
+private:
+    void run_warp(unsigned first) {
+        const unsigned lanes = count - first < 32 ? count - first : 32;
+        do
+            for (unsigned i = 0; i < lanes; ++i) {
+                current = first + (upwards ? i : lanes - 1 - i);
+                if (me().now != state::ready) continue;
+                threadIdx = me().index;
+                switch_to(scheduler, me().where);
+            }
+        while (release_warp(first, lanes));
+    }
+
+    // Every lane has run as far as it can. Complete the warp operations for which all lanes have come.
+    bool release_warp(unsigned first, unsigned lanes) {
+        fiber* const warp = fibers + first;
+        unsigned released = 0;
+        for (unsigned lane = 0; lane < lanes; ++lane) {
+            if (warp[lane].now != state::at_warp || (released >> lane & 1)) continue;
+            const bool any_will_do = warp[lane].operation == activemask_operation;
+            bool complete = true;
+            unsigned present = 0;
+            for (unsigned other = 0; other < lanes; ++other) {
+                if (!(warp[lane].mask >> other & 1) || warp[other].now == state::done) continue;
+                const bool same = warp[other].now == state::at_warp && warp[other].mask == warp[lane].mask &&
+                                  warp[other].operation == warp[lane].operation;
+                if (same) present |= 1u << other;
+                else complete = complete && any_will_do;
+            }
+            if (complete) released |= settle(warp, present);
+        }
+        for (unsigned lane = 0; lane < lanes; ++lane)
+            if (released >> lane & 1) warp[lane].now = state::ready;
+        return released != 0;
+    }
+
+    // Offers are copied before anybody goes on: a fast lane may already bring its next one while a slow one reads.
+    static unsigned settle(fiber* warp, unsigned present) {
+        for (unsigned lane = 0; lane < 32; ++lane)
+            if (present >> lane & 1) {
+                warp[lane].present = present;
+                warp[lane].settled = warp[lane].offer;
+            }
+        return present;
+    }
+
+    // A block barrier waits for all threads that have not returned.
+    bool release_block() {
+        unsigned waiting = 0, votes_now = 0;
+        for (unsigned t = 0; t < count; ++t) {
+            if (fibers[t].now == state::done) continue;
+            if (fibers[t].now != state::at_block) return false;
+            ++waiting;
+            votes_now += fibers[t].vote;
+        }
+        if (!waiting) return false;
+        voters = waiting;
+        votes = votes_now;
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
+        return true;
+    }
+
+    bool all_done() const {
+        unsigned number[5] = {};
+        for (unsigned t = 0; t < count; ++t) ++number[unsigned(fibers[t].now)];
+        if (number[unsigned(state::done)] == count) return true;
+        current_failure->record(
+            "block (%u,%u,%u) is stuck: of %u threads %u wait at a block barrier (__syncthreads), %u wait at a warp "
+            "operation whose mask names lanes that do not come, %u have returned",
+            blockIdx.x, blockIdx.y, blockIdx.z, count, number[unsigned(state::at_block)],
+            number[unsigned(state::at_warp)], number[unsigned(state::done)]);
+        return false;
+    }
+
+    // The first thing on every stack. It stays there from block to block.
+    static void thread_main() {
+        for (;;) {
+            running->body(running->arguments);
+            running->wait(state::done);
+        }
+    }
+
+    static constexpr size_t stack_bytes = 256 << 10;
+    void (*body)(void**);
+    void** arguments;
+    unsigned count, current = 0;
+    size_t shared_bytes, page;
+    bool upwards = true;
+    context scheduler;
+    char* stacks;
+    fiber* fibers;
+    char* shared_memory;
+};
+
+[[noreturn]] inline void leave_thread() {
+    running->wait(state::gone);
+    __builtin_unreachable();
+}
+
+}  // namespace cudalab
+
+// ---- block barriers -------------------------------------------------------------------------------------------------
+inline int __syncthreads_count(int predicate) {
+    cudalab::running->me().vote = predicate != 0;
+    cudalab::running->wait(cudalab::state::at_block);
+    return int(cudalab::running->votes);
+}
+inline void __syncthreads() { __syncthreads_count(0); }
+inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
+inline int __syncthreads_and(int predicate) {
+    return unsigned(__syncthreads_count(predicate)) == cudalab::running->voters;
+}

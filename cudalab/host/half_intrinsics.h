@@ -1,0 +1,101 @@
+// __hadd, __hfma2, hexp, ...: the functions that CUDA has under one name for __half and __nv_bfloat16.
+//
+// They are friends defined inside a base class: found through their argument's type, they serve both formats, and a
+// plain float beside a half converts as it does in CUDA (which a function template would not allow).
+#pragma once
+
+namespace cudalab {
+
+// a + b "rounded to odd": where the sum is inexact its last bit is set, so that rounding it again, to fewer bits, never
+// sees a tie that is not one (Boldo and Melquiond 2008). That makes a fused multiply-add round once.
+inline double add_round_to_odd(double a, double b) {
+    double sum = a + b, from_b = sum - a;
+    double lost = (a - (sum - from_b)) + (b - from_b);  // Knuth's two-sum: a + b == sum + lost, exactly
+    int64_t bits = bits_as<int64_t>(sum);
+    if (std::isfinite(sum) && lost != 0.0 && !(bits & 1)) bits += (lost > 0.0) == (sum > 0.0) ? 1 : -1;
+    return bits_as<double>(bits);
+}
+
+template <class T> struct half_intrinsics {
+    friend T __hadd(T a, T b) { return a + b; }
+    friend T __hsub(T a, T b) { return a - b; }
+    friend T __hmul(T a, T b) { return a * b; }
+    friend T __hdiv(T a, T b) { return a / b; }
+    friend T __hadd_rn(T a, T b) { return a + b; }
+    friend T __hsub_rn(T a, T b) { return a - b; }
+    friend T __hmul_rn(T a, T b) { return a * b; }
+    friend T __hadd_sat(T a, T b) { return __saturatef(float(a + b)); }
+    friend T __hmul_sat(T a, T b) { return __saturatef(float(a * b)); }
+    // The product of two narrow numbers is exact in double.
+    friend T __hfma(T a, T b, T c) { return add_round_to_odd(double(float(a)) * double(float(b)), double(float(c))); }
+    friend T __hfma_relu(T a, T b, T c) { return __hmax_nan(__hfma(a, b, c), T(0)); }
+    friend T __hneg(T a) { return -a; }
+    friend T __habs(T a) { return T::from_bits(a.bits & 0x7fff); }
+
+    // NaN loses. C's fmax alone will not do: a signalling NaN wins there.
+    friend T __hmax(T a, T b) { return a != a ? b : b != b ? a : T(fmaxf(float(a), float(b))); }
+    friend T __hmin(T a, T b) { return a != a ? b : b != b ? a : T(fminf(float(a), float(b))); }
+    friend T __hmax_nan(T a, T b) { return a != a || b != b ? T(NAN) : __hmax(a, b); }
+    friend T __hmin_nan(T a, T b) { return a != a || b != b ? T(NAN) : __hmin(a, b); }
+
+    friend bool __heq(T a, T b) { return a == b; }
+    friend bool __hne(T a, T b) { return a == a && b == b && a != b; }  // CUDA: false for NaN, unlike operator!=
+    friend bool __hlt(T a, T b) { return a < b; }
+    friend bool __hle(T a, T b) { return a <= b; }
+    friend bool __hgt(T a, T b) { return a > b; }
+    friend bool __hge(T a, T b) { return a >= b; }
+    friend bool __hisnan(T a) { return a != a; }
+    friend int __hisinf(T a) { return (a.bits & 0x7fff) != T::infinity ? 0 : a.bits >> 15 ? -1 : 1; }
+
+    friend T hexp(T a) { return exp(double(float(a))); }
+    friend T hexp2(T a) { return exp2(double(float(a))); }
+    friend T hlog(T a) { return log(double(float(a))); }
+    friend T hlog2(T a) { return log2(double(float(a))); }
+    friend T hlog10(T a) { return log10(double(float(a))); }
+    friend T hsqrt(T a) { return sqrt(double(float(a))); }
+    friend T hrsqrt(T a) { return 1.0 / sqrt(double(float(a))); }
+    friend T hrcp(T a) { return 1.0 / double(float(a)); }
+    friend T hsin(T a) { return sin(double(float(a))); }
+    friend T hcos(T a) { return cos(double(float(a))); }
+    friend T htanh(T a) { return tanh(double(float(a))); }
+    friend T hfloor(T a) { return floorf(float(a)); }
+    friend T hceil(T a) { return ceilf(float(a)); }
+    friend T htrunc(T a) { return truncf(float(a)); }
+    friend T hrint(T a) { return rintf(float(a)); }
+};
+
+// P holds two T, x (the low half of the register) and y.
+template <class T, class P> struct half2_intrinsics {
+    friend P __hadd2(P a, P b) { return a + b; }
+    friend P __hsub2(P a, P b) { return a - b; }
+    friend P __hmul2(P a, P b) { return a * b; }
+    friend P __h2div(P a, P b) { return a / b; }
+    friend P __hfma2(P a, P b, P c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }
+    friend P __hfma2_relu(P a, P b, P c) { return {__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)}; }
+    friend P __hneg2(P a) { return -a; }
+    friend P __habs2(P a) { return {__habs(a.x), __habs(a.y)}; }
+    friend P __hmax2(P a, P b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
+    friend P __hmin2(P a, P b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }
+    friend P __heq2(P a, P b) { return {T(a.x == b.x), T(a.y == b.y)}; }
+    friend P __hlt2(P a, P b) { return {T(a.x < b.x), T(a.y < b.y)}; }
+    friend P __hle2(P a, P b) { return {T(a.x <= b.x), T(a.y <= b.y)}; }
+    friend P __hgt2(P a, P b) { return {T(a.x > b.x), T(a.y > b.y)}; }
+    friend P __hge2(P a, P b) { return {T(a.x >= b.x), T(a.y >= b.y)}; }
+
+    friend P h2exp(P a) { return {hexp(a.x), hexp(a.y)}; }
+    friend P h2log(P a) { return {hlog(a.x), hlog(a.y)}; }
+    friend P h2sqrt(P a) { return {hsqrt(a.x), hsqrt(a.y)}; }
+    friend P h2rsqrt(P a) { return {hrsqrt(a.x), hrsqrt(a.y)}; }
+    friend P h2rcp(P a) { return {hrcp(a.x), hrcp(a.y)}; }
+    friend P h2tanh(P a) { return {htanh(a.x), htanh(a.y)}; }
+
+    friend float __low2float(P a) { return float(a.x); }
+    friend float __high2float(P a) { return float(a.y); }
+    friend P __lowhigh2highlow(P a) { return {a.y, a.x}; }
+    friend P __lows2half2(P a, P b) { return {a.x, b.x}; }
+    friend P __highs2half2(P a, P b) { return {a.y, b.y}; }
+    friend P __low2half2(P a) { return {a.x, a.x}; }
+    friend P __high2half2(P a) { return {a.y, a.y}; }
+};
+
+}  // namespace cudalab

@@ -1,0 +1,1 @@
+#pragma once  // all of it is in cuda_host.h, which is included before the first line of a .cu

@@ -1,0 +1,154 @@
+// The functions that CUDA has without any #include and that the C library lacks. The "fast" ones (__expf, ...) are
+// the exact ones here: their error on a GPU belongs in the kernel's tolerance, it cannot be reproduced.
+#pragma once
+// <math.h> as well as <cmath>: without it exp(float) in the global namespace is silently the double function.
+#include <cmath>
+#include <math.h>
+#include <float.h>
+#include <limits.h>
+#include <limits>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <type_traits>
+
+#define CUDALAB_INLINE inline __attribute__((always_inline))
+
+namespace cudalab {
+template <class To, class From> CUDALAB_INLINE To bits_as(From from) {
+    static_assert(sizeof(To) == sizeof(From), "same size");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+}  // namespace cudalab
+
+// ---- single precision -----------------------------------------------------------------------------------------------
+// glibc declares __expf and its like itself, hence macros and not functions.
+#define __expf(x) expf(x)
+#define __exp10f(x) exp10f(x)
+#define __logf(x) logf(x)
+#define __log2f(x) log2f(x)
+#define __log10f(x) log10f(x)
+#define __sinf(x) sinf(x)
+#define __cosf(x) cosf(x)
+#define __tanf(x) tanf(x)
+#define __tanhf(x) tanhf(x)
+#define __powf(x, y) powf(x, y)
+#define __sincosf(x, s, c) sincosf(x, s, c)
+extern "C" {  // these are C23 as well: newer C libraries declare them, with C linkage
+inline float rsqrtf(float x) noexcept { return float(1.0 / sqrt(double(x))); }
+inline double rsqrt(double x) noexcept { return 1.0 / sqrt(x); }
+inline float sinpif(float x) noexcept { return float(sin(M_PI * fmod(double(x), 2.0))); }
+inline float cospif(float x) noexcept { return float(cos(M_PI * fmod(double(x), 2.0))); }
+}
+CUDALAB_INLINE float rsqrt(float x) { return rsqrtf(x); }
+CUDALAB_INLINE float rcbrtf(float x) { return float(1.0 / cbrt(double(x))); }
+CUDALAB_INLINE double rcbrt(double x) { return 1.0 / cbrt(x); }
+CUDALAB_INLINE float normcdff(float x) { return float(0.5 * erfc(-0.70710678118654752440 * double(x))); }
+CUDALAB_INLINE double normcdf(double x) { return 0.5 * erfc(-0.70710678118654752440 * x); }
+CUDALAB_INLINE float fdividef(float a, float b) { return a / b; }
+CUDALAB_INLINE float __fdividef(float a, float b) { return a / b; }
+CUDALAB_INLINE float __fdiv_rn(float a, float b) { return a / b; }
+CUDALAB_INLINE float __frcp_rn(float a) { return 1.0f / a; }
+CUDALAB_INLINE float __fsqrt_rn(float a) { return sqrtf(a); }
+CUDALAB_INLINE float __frsqrt_rn(float a) { return rsqrtf(a); }
+CUDALAB_INLINE float __fadd_rn(float a, float b) { return a + b; }
+CUDALAB_INLINE float __fsub_rn(float a, float b) { return a - b; }
+CUDALAB_INLINE float __fmul_rn(float a, float b) { return a * b; }
+CUDALAB_INLINE float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+CUDALAB_INLINE double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
+CUDALAB_INLINE float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }  // NaN becomes 0, as in CUDA
+
+// ---- conversions ----------------------------------------------------------------------------------------------------
+// CUDA saturates where C++ leaves the result undefined; NaN gives 0 (PTX cvt.rni.s32.f32).
+namespace cudalab {
+template <class I> CUDALAB_INLINE I saturate(double x) {
+    if (x != x) return 0;
+    if (x <= double(std::numeric_limits<I>::min())) return std::numeric_limits<I>::min();
+    if (x >= double(std::numeric_limits<I>::max())) return std::numeric_limits<I>::max();
+    return I(x);
+}
+}  // namespace cudalab
+#define CUDALAB_CONVERT(from, to, From, To)                                                        \
+    CUDALAB_INLINE To __##from##2##to##_rn(From x) { return cudalab::saturate<To>(nearbyint(x)); } \
+    CUDALAB_INLINE To __##from##2##to##_rz(From x) { return cudalab::saturate<To>(trunc(x)); }     \
+    CUDALAB_INLINE To __##from##2##to##_rd(From x) { return cudalab::saturate<To>(floor(x)); }     \
+    CUDALAB_INLINE To __##from##2##to##_ru(From x) { return cudalab::saturate<To>(ceil(x)); }
+CUDALAB_CONVERT(float, int, float, int)
+CUDALAB_CONVERT(float, uint, float, unsigned)
+CUDALAB_CONVERT(float, ll, float, long long)
+CUDALAB_CONVERT(double, int, double, int)
+CUDALAB_CONVERT(double, ll, double, long long)
+#undef CUDALAB_CONVERT
+CUDALAB_INLINE float __int2float_rn(int x) { return float(x); }
+CUDALAB_INLINE float __uint2float_rn(unsigned x) { return float(x); }
+CUDALAB_INLINE float __ll2float_rn(long long x) { return float(x); }
+CUDALAB_INLINE double __int2double_rn(int x) { return double(x); }
+CUDALAB_INLINE float __double2float_rn(double x) { return float(x); }
+CUDALAB_INLINE int __float_as_int(float x) { return cudalab::bits_as<int>(x); }
+CUDALAB_INLINE float __int_as_float(int x) { return cudalab::bits_as<float>(x); }
+CUDALAB_INLINE unsigned __float_as_uint(float x) { return cudalab::bits_as<unsigned>(x); }
+CUDALAB_INLINE float __uint_as_float(unsigned x) { return cudalab::bits_as<float>(x); }
+CUDALAB_INLINE long long __double_as_longlong(double x) { return cudalab::bits_as<long long>(x); }
+CUDALAB_INLINE double __longlong_as_double(long long x) { return cudalab::bits_as<double>(x); }
+
+// ---- integers -------------------------------------------------------------------------------------------------------
+CUDALAB_INLINE int __popc(unsigned x) { return __builtin_popcount(x); }
+CUDALAB_INLINE int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+CUDALAB_INLINE int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
+CUDALAB_INLINE int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
+CUDALAB_INLINE int __ffs(int x) { return __builtin_ffs(x); }
+CUDALAB_INLINE int __ffsll(long long x) { return __builtin_ffsll(x); }
+CUDALAB_INLINE int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+CUDALAB_INLINE int __mulhi(int a, int b) { return int((long long)a * b >> 32); }
+CUDALAB_INLINE unsigned __umulhi(unsigned a, unsigned b) { return unsigned((unsigned long long)a * b >> 32); }
+CUDALAB_INLINE unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1u) << (31 - bit);
+    return reversed;
+}
+
+// ---- min and max: CUDA has them for every pair of number types; for floating point NaN loses, as in fmax ------------
+#define CUDALAB_MIN_MAX(T)                                     \
+    CUDALAB_INLINE T min(T a, T b) { return b < a ? b : a; }   \
+    CUDALAB_INLINE T max(T a, T b) { return a < b ? b : a; }
+CUDALAB_MIN_MAX(int)
+CUDALAB_MIN_MAX(unsigned)
+CUDALAB_MIN_MAX(long)
+CUDALAB_MIN_MAX(unsigned long)
+CUDALAB_MIN_MAX(long long)
+CUDALAB_MIN_MAX(unsigned long long)
+#undef CUDALAB_MIN_MAX
+CUDALAB_INLINE float min(float a, float b) { return fminf(a, b); }
+CUDALAB_INLINE float max(float a, float b) { return fmaxf(a, b); }
+CUDALAB_INLINE double min(double a, double b) { return fmin(a, b); }
+CUDALAB_INLINE double max(double a, double b) { return fmax(a, b); }
+namespace cudalab {
+template <class A, class B> using mixed = typename std::enable_if<
+    std::is_arithmetic<A>::value && std::is_arithmetic<B>::value && !std::is_same<A, B>::value,
+    typename std::common_type<A, B>::type>::type;
+}
+template <class A, class B, class T = cudalab::mixed<A, B>> CUDALAB_INLINE T min(A a, B b) { return min(T(a), T(b)); }
+template <class A, class B, class T = cudalab::mixed<A, B>> CUDALAB_INLINE T max(A a, B b) { return max(T(a), T(b)); }
+
+// ---- memory: a cache hint is a plain access here --------------------------------------------------------------------
+#define CUDALAB_LOAD(name) template <class T> CUDALAB_INLINE T name(const T* p) { return *p; }
+#define CUDALAB_STORE(name)                                                            \
+    template <class T> CUDALAB_INLINE void name(T* p, typename std::common_type<T>::type v) { *p = v; }
+CUDALAB_LOAD(__ldg)
+CUDALAB_LOAD(__ldca)
+CUDALAB_LOAD(__ldcg)
+CUDALAB_LOAD(__ldcs)
+CUDALAB_LOAD(__ldcv)
+CUDALAB_LOAD(__ldlu)
+CUDALAB_STORE(__stcg)
+CUDALAB_STORE(__stcs)
+CUDALAB_STORE(__stwb)
+CUDALAB_STORE(__stwt)
+#undef CUDALAB_LOAD
+#undef CUDALAB_STORE
+
+inline void __nanosleep(unsigned) {}

@@ -1,0 +1,101 @@
+// From "grid, block, arguments" to running blocks, and the functions that Python finds in the shared object.
+#pragma once
+#include <pthread.h>
+
+namespace cudalab {
+
+struct launch {
+    uint3 grid, block;
+    size_t shared;
+    void** arguments;
+    void (*body)(void**);
+    failure failed;
+    unsigned long long next_block = 0;
+
+    // A worker takes one block after the other until none is left. Runs on `workers` operating system threads.
+    static void* work(void* self) {
+        launch& job = *static_cast<launch*>(self);
+        failure* const outer = current_failure;
+        current_failure = &job.failed;
+        gridDim = job.grid;
+        blockDim = job.block;
+        const unsigned long long plane = (unsigned long long)job.grid.x * job.grid.y, blocks = plane * job.grid.z;
+        block_runner runner(job.body, job.arguments, job.shared);
+        while (!job.failed.happened()) {
+            const unsigned long long i = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
+            if (i >= blocks) break;
+            blockIdx = {unsigned(i % job.grid.x), unsigned(i / job.grid.x % job.grid.y), unsigned(i / plane)};
+            if (!runner.run_block()) break;
+        }
+        current_failure = outer;
+        return nullptr;
+    }
+
+    void run(unsigned workers) {
+        const unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
+        if (!blocks) return;
+        constexpr unsigned most = 15;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
+        pthread_t others[most];
+        unsigned started = 0;
+        while (started + 1 < workers && started + 1 < blocks && started < most)
+            if (pthread_create(&others[started], nullptr, work, this)) break;  // fewer will do
+            else ++started;
+        work(this);
+        for (unsigned i = 0; i < started; ++i) pthread_join(others[i], nullptr);
+    }
+};
+
+static thread_local char last_error[sizeof failure::message];
+
+// What Python checks arguments against.
+enum parameter_kind : unsigned { other, pointer, integer, floating };
+template <class T> constexpr unsigned kind_of() {
+    return std::is_pointer<T>::value          ? pointer
+           : std::is_integral<T>::value       ? integer
+           : std::is_floating_point<T>::value ? floating
+                                              : other;
+}
+
+template <auto kernel> struct entry;
+template <class... A, void (*kernel)(A...)> struct entry<kernel> {
+    // workers > 0: arguments[i] points at the i-th argument, as for cuLaunchKernel.
+    // workers < 0: `arguments` is one buffer that holds all of them, each at its natural alignment, which is what
+    //              PyCUDA hands to cuLaunchKernel (CU_LAUNCH_PARAM_BUFFER_POINTER).
+    static int run(uint3 grid, uint3 block, size_t shared, void** arguments, int workers) {
+        void* unpacked[sizeof...(A) + 1];
+        if (workers < 0) {
+            char* const buffer = reinterpret_cast<char*>(arguments);
+            size_t offset = 0, i = 0;
+            ((offset = (offset + alignof(A) - 1) / alignof(A) * alignof(A), unpacked[i++] = buffer + offset,
+              offset += sizeof(A)), ...);
+            arguments = unpacked;
+            workers = -workers;
+        }
+        launch job{grid, block, shared, arguments, body_of<kernel>, {}, 0};
+        job.run(unsigned(workers));
+        memcpy(last_error, job.failed.message, sizeof last_error);
+        return job.failed.happened();
+    }
+
+    // {number of parameters, size and kind of the first, size and kind of the second, ...}
+    static const unsigned* parameters() {
+        static unsigned table[1 + 2 * sizeof...(A)] = {unsigned(sizeof...(A))};
+        unsigned i = 0;
+        ((table[++i] = unsigned(sizeof(A)), table[++i] = kind_of<A>()), ...);
+        return table;
+    }
+};
+
+}  // namespace cudalab
+
+#define CUDALAB_EXTERN extern "C" __attribute__((visibility("default"), used))
+
+// Why the last launch from the calling thread failed.
+CUDALAB_EXTERN const char* cudalab_error() { return cudalab::last_error; }
+
+#define CUDALAB_EXPORT(name)                                                                                \
+    CUDALAB_EXTERN int cudalab_run_##name(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,  \
+                                          unsigned bz, size_t shared, void** arguments, int workers) {      \
+        return cudalab::entry<&name>::run({gx, gy, gz}, {bx, by, bz}, shared, arguments, workers);          \
+    }                                                                                                       \
+    CUDALAB_EXTERN const unsigned* cudalab_parameters_##name() { return cudalab::entry<&name>::parameters(); }

@@ -1,0 +1,142 @@
+"""A compiled `.cu` in this process: check a launch the way CUDA would, then run it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cudalab.errors import LaunchError, unknown
+from cudalab.host.compiler import compile_source
+
+Triple = tuple[int, int, int]
+
+# CUDA programming guide, "Technical specifications per compute capability" (the same since 3.0);
+# shared memory is the most that any card gives to one block (9.0 and 10.0: 227 KiB).
+_GRID_LIMIT = (2**31 - 1, 65535, 65535)
+_BLOCK_LIMIT = (1024, 1024, 64)
+_THREADS_LIMIT = 1024
+_SHARED_LIMIT = 227 * 1024
+
+_OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
+_KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
+
+
+class Module:
+    """The entries of one `.cu`, ready to run on the CPU. Made by `load`.
+
+    Attributes:
+        entries: names of the `__global__` functions; templates are not among them.
+    """
+
+    def __init__(self, library: Path, entries: tuple[str, ...]) -> None:
+        """Open the shared object `library`, which exports `entries`."""
+        self.entries = entries
+        self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
+        self._library.cudalab_error.restype = ctypes.c_char_p
+        self._parameters = {entry: self._read_parameters(entry) for entry in entries}
+
+    def launch(self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int = 0) -> None:
+        """Run one entry to its end.
+
+        `args` are NumPy arrays, of which the kernel gets the address, and NumPy scalars, as in
+        PyCUDA. `shared` is the dynamic shared memory in bytes. A grid with a zero launches nothing.
+        Raises `LaunchError` for arguments that do not fit the kernel's parameters, for what CUDA
+        refuses, and for a failure inside the kernel.
+        """
+        if entry not in self._parameters:
+            raise unknown("entry", entry, self.entries)
+        _check_shape(entry, grid, block, shared)
+        boxes = self._boxes(entry, args)
+        if 0 in grid:
+            return
+        pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
+        run = self._library[f"cudalab_run_{entry}"]
+        run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
+        run.restype = ctypes.c_int
+        if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), _workers()):
+            raise LaunchError(f"{entry}: {self._library.cudalab_error().decode()}")
+
+    def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
+        """Size in bytes and kind of each parameter, as the C++ compiler sees them."""
+        describe = self._library[f"cudalab_parameters_{entry}"]
+        describe.restype = ctypes.POINTER(ctypes.c_uint)
+        table = describe()
+        return [(table[1 + 2 * i], table[2 + 2 * i]) for i in range(table[0])]
+
+    def _boxes(self, entry: str, args: Sequence[object]) -> list[np.ndarray]:
+        """Each argument's bytes in an array of its own, which must outlive the launch."""
+        parameters = self._parameters[entry]
+        if len(args) != len(parameters):
+            raise LaunchError(f"{entry} has {len(parameters)} parameters, got {len(args)} arguments")
+        return [
+            _box(f"{entry}: argument {i}", value, size, kind)
+            for i, (value, (size, kind)) in enumerate(zip(args, parameters, strict=True))
+        ]
+
+
+def load(
+    text: str,
+    *,
+    name: str = "kernel.cu",
+    defines: Mapping[str, str] | None = None,
+    include: Path | None = None,
+) -> Module:
+    """Compile the CUDA source `text` for the CPU (once per content, see compiler.py) and open it.
+
+    Args:
+        text: the `.cu`, unmodified, with or without `extern "C"`.
+        name: what error messages call it.
+        defines: preprocessor macros, for example `{"scalar_t": "__half"}`.
+        include: folder for the source's own `#include "..."` lines.
+
+    Raises:
+        CompileError: with the compiler's lines, or with what cannot run on the CPU.
+    """
+    return Module(*compile_source(text, name=name, defines=defines, include=include))
+
+
+def _box(where: str, value: object, size: int, kind: int) -> np.ndarray:
+    if isinstance(value, np.ndarray):
+        if kind != _POINTER:
+            raise LaunchError(f"{where} is an array, but the parameter is {_KIND_NAMES[kind]}")
+        return np.array([value.ctypes.data], np.uintp)
+    if not isinstance(value, np.generic):
+        raise LaunchError(
+            f"{where} is a {type(value).__name__}; pass a NumPy array, or a NumPy scalar such as "
+            "np.int64(n), which says how many bytes the kernel gets"
+        )
+    given = f"np.{value.dtype.name}"
+    if kind == _POINTER:
+        raise LaunchError(f"{where} is the scalar {given}, but the parameter is a pointer")
+    if value.dtype.itemsize != size:
+        raise LaunchError(f"{where} is {given} with {value.dtype.itemsize} bytes, but the parameter has {size} bytes")
+    if (kind, value.dtype.kind) in {(_INTEGER, "f"), (_FLOATING, "i"), (_FLOATING, "u")}:
+        raise LaunchError(f"{where} is {given}, but the parameter is {_KIND_NAMES[kind]}")
+    return np.array([value], value.dtype)
+
+
+def _check_shape(entry: str, grid: Triple, block: Triple, shared: int) -> None:
+    for what, got, least, limits in (
+        ("grid", grid, 0, _GRID_LIMIT),
+        ("block", block, 1, _BLOCK_LIMIT),
+    ):
+        if len(got) != 3:
+            raise LaunchError(f"{entry}: {what} must have three dimensions, got {got}")
+        for axis, size, limit in zip("xyz", got, limits, strict=True):
+            if not least <= size <= limit:
+                raise LaunchError(f"{entry}: {what} {axis} is {size}, CUDA allows {least} to {limit}")
+    threads = block[0] * block[1] * block[2]
+    if threads > _THREADS_LIMIT:
+        raise LaunchError(f"{entry}: block {tuple(block)} has {threads} threads, CUDA allows {_THREADS_LIMIT}")
+    if not 0 <= shared <= _SHARED_LIMIT:
+        raise LaunchError(f"{entry}: {shared} bytes of shared memory, a GPU has at most {_SHARED_LIMIT}")
+
+
+def _workers() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

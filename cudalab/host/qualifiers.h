@@ -1,0 +1,25 @@
+// CUDA's keywords as g++ sees them.
+#pragma once
+
+// Not `inline`: that would break `template __global__ void k<float>(...)`.
+#define __global__
+#define __device__
+#define __host__
+// Visible, so that a driver stand-in can find them by name (cuModuleGetGlobal).
+#define __constant__ __attribute__((visibility("default"), used))
+#define __managed__ __attribute__((visibility("default"), used))
+
+// A block runs on one operating system thread from start to end, so "one per block" is "one per thread".
+// Inside a function `thread_local` implies `static`. `extern __shared__` is rewritten before compiling.
+//
+// Leave the TLS model to the compiler: with "initial-exec" the shared arrays of every loaded module must fit in a
+// small static reserve, and dlopen fails after a few modules ("cannot allocate memory in static TLS block").
+#define __shared__ thread_local
+
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __grid_constant__
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __builtin_align__(bytes) __attribute__((aligned(bytes)))

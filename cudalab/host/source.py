@@ -1,0 +1,120 @@
+"""What must be known about a `.cu` before g++ may compile it, and the one thing rewritten in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cudalab.errors import CompileError
+
+# Any of these and the threads of a block depend on each other: each then gets a stack of its own.
+_COOPERATION = re.compile(
+    r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
+    r"|__match_\w+|__reduce_\w+)\b"
+)
+_ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
+_VOLATILE = re.compile(r"\bvolatile\b")
+_ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
+_ENTRY = re.compile(r"\b__global__\b[\w\s]*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
+_LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_DYNAMIC_SHARED = re.compile(
+    r"\bextern\s+__shared__\s+"
+    r"(?P<align>(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\))?[^()]*\)\s*)?"
+    r"(?P<type>[\w:<>,\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
+)
+
+
+class Scan:
+    """What the preprocessed text of a `.cu` says about it.
+
+    Attributes:
+        entries: names of the `__global__` functions that are not templates, in order.
+        fibers: whether threads of a block depend on each other.
+    """
+
+    def __init__(self, preprocessed: str) -> None:
+        """Take the output of `g++ -E`; raises `CompileError` for what cannot run on the CPU.
+
+        The preprocessor has removed comments, taken one side of every `#if` and unfolded macros,
+        but knows none of CUDA's own names, so `__global__` and its like are still there.
+        """
+        lines = list(_own_lines(preprocessed))
+        code = "\n".join(text for _, _, text in lines)
+        self.fibers = bool(_COOPERATION.search(code))
+        self.entries = _entries(code)
+        _refuse(lines, shared="__shared__" in code)
+
+
+def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
+    """File, line number and text of each line that is not from a system header."""
+    file, number, system = "", 0, False
+    for text in preprocessed.splitlines():
+        marker = _LINE_MARKER.match(text)
+        if marker:
+            file, number = marker[2], int(marker[1]) - 1
+            system = "3" in marker[3].split() or file.startswith("<")
+            continue
+        number += 1
+        if not system:
+            yield file, number, _STRING.sub('""', text)
+
+
+def _entries(code: str) -> tuple[str, ...]:
+    code = _ATTRIBUTE.sub(" ", code)
+    names = []
+    for found in _ENTRY.finditer(code):
+        start = max(code.rfind(end, 0, found.start()) for end in ";{}") + 1
+        if not re.search(r"\btemplate\b", code[start : found.start()]):
+            names.append(found[1])
+    return tuple(dict.fromkeys(names))
+
+
+def _refuse(lines: list[tuple[str, int, str]], *, shared: bool) -> None:
+    """Stop at what would compile and then be wrong, or would fail with a riddle."""
+    for file, number, text in lines:
+        if _ASM.search(text):
+            raise CompileError(
+                f"{file}:{number}: inline asm cannot run on the CPU: {text.strip()}\n"
+                "use an intrinsic or plain C++ instead, or check this kernel on a GPU"
+            )
+        if shared and _VOLATILE.search(text):
+            raise CompileError(
+                f"{file}:{number}: volatile in code with __shared__ memory cannot run on the CPU: "
+                f"{text.strip()}\nsuch code expects the lanes of a warp to move in lockstep, which "
+                "no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
+            )
+
+
+def rewrite_dynamic_shared(text: str) -> str:
+    """Turn `extern __shared__ T s[];` into a pointer to the block's dynamic shared memory.
+
+    C++ has no array whose place is chosen at launch. Lines keep their numbers.
+    """
+    skip = [found.span() for found in _COMMENT_OR_STRING.finditer(text)]
+
+    def pointer(found: re.Match[str]) -> str:
+        if any(start <= found.start() < end for start, end in skip):
+            return found[0]
+        kind, name = found["type"].strip(), found["name"]
+        if _inside_function(text[: found.start()]):
+            made = f"{kind}* const {name} = static_cast<{kind}*>(cudalab::dynamic_shared());"
+        else:
+            made = f"static cudalab::dynamic_array<{kind}> {name};"
+        return made + "\n" * found[0].count("\n")
+
+    return _DYNAMIC_SHARED.sub(pointer, text)
+
+
+def _inside_function(before: str) -> bool:
+    """Whether a brace is open that neither `extern "C"` nor a namespace opened."""
+    before = _COMMENT_OR_STRING.sub(lambda m: '"C"' if m[0] == '"C"' else " ", before)
+    open_braces: list[bool] = []
+    for found in re.finditer(r"[{}]", before):
+        if found[0] == "{":
+            transparent = re.search(r'(?:extern\s*"C"|namespace(?:\s+[\w:]+)?)\s*$', before[: found.start()])
+            open_braces.append(transparent is None)
+        elif open_braces:
+            open_braces.pop()
+    return any(open_braces)

@@ -1,0 +1,45 @@
+// CUDA's vector types, with CUDA's sizes and alignments, and the four index variables.
+#pragma once
+
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+
+// T2 is aligned as a whole, T4 to at most 16 bytes, T3 like its element (so a float3 has 12 bytes).
+#define CUDALAB_VECTOR(T, name, align2, align4)                                            \
+    struct name##1 { T x; };                                                               \
+    struct alignas(align2) name##2 { T x, y; };                                            \
+    struct name##3 { T x, y, z; };                                                         \
+    struct alignas(align4) name##4 { T x, y, z, w; };                                      \
+    inline name##1 make_##name##1(T x) { return {x}; }                                     \
+    inline name##2 make_##name##2(T x, T y) { return {x, y}; }                             \
+    inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                     \
+    inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+
+CUDALAB_VECTOR(signed char, char, 2, 4)
+CUDALAB_VECTOR(unsigned char, uchar, 2, 4)
+CUDALAB_VECTOR(short, short, 4, 8)
+CUDALAB_VECTOR(unsigned short, ushort, 4, 8)
+CUDALAB_VECTOR(int, int, 8, 16)
+CUDALAB_VECTOR(unsigned int, uint, 8, 16)
+CUDALAB_VECTOR(long, long, 16, 16)
+CUDALAB_VECTOR(unsigned long, ulong, 16, 16)
+CUDALAB_VECTOR(long long, longlong, 16, 16)
+CUDALAB_VECTOR(unsigned long long, ulonglong, 16, 16)
+CUDALAB_VECTOR(float, float, 8, 16)
+CUDALAB_VECTOR(double, double, 16, 16)
+#undef CUDALAB_VECTOR
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+    constexpr operator uint3() const { return {x, y, z}; }
+};
+
+// `static`, not `extern`: only then does the compiler know that a store through a kernel's pointer cannot change
+// them, and it needs to know that to vectorise the loop over threads (4 times on gelu).
+static thread_local uint3 threadIdx, blockIdx;
+static thread_local dim3 blockDim, gridDim;
+static constexpr int warpSize = 32;

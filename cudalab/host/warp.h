@@ -1,0 +1,120 @@
+// Warp operations: __syncwarp, shuffles, votes, matches, reductions. All of them are one meeting of the lanes in
+// `mask`, after which every lane can see what the others brought and works out its own result.
+#pragma once
+
+namespace cudalab {
+
+enum operation : unsigned { sync = activemask_operation + 1, shuffle, vote, match, reduce };
+
+// Returns the lanes that took part: those of `mask` that exist and have not returned from the kernel.
+inline unsigned meet(operation what, unsigned mask, uint64_t offer) {
+    fiber& me = running->me();
+    if (!(mask >> running->lane() & 1))
+        fail(CUDALAB_WHERE ": the mask 0x%08x of a warp operation lacks the calling lane %u", CUDALAB_HERE, mask,
+             running->lane());
+    me.operation = what;
+    me.mask = mask;
+    me.offer = offer;
+    running->wait(state::at_warp);
+    return me.present;
+}
+
+inline uint64_t brought_by(unsigned lane) { return running->lane_mate(lane).settled; }
+
+template <class T> inline uint64_t packed(T value) {
+    static_assert(sizeof(T) <= 8, "a warp operation moves at most 8 bytes per lane");
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    return bits;
+}
+template <class T> inline T unpacked(uint64_t bits) {
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// CUDA leaves the value from a lane that takes no part undefined; all ones here (NaN, -1), so that its use is noticed.
+template <class T> inline T shuffled(unsigned mask, T value, unsigned source) {
+    const unsigned present = meet(shuffle, mask, packed(value));
+    return unpacked<T>(present >> source & 1 ? brought_by(source) : ~0ull);
+}
+
+template <class Combine> inline unsigned reduced(unsigned mask, unsigned value, Combine combine) {
+    const unsigned present = meet(reduce, mask, value);
+    unsigned result = value;
+    for (unsigned lane = 0; lane < 32; ++lane)
+        if ((present >> lane & 1) && lane != running->lane()) result = combine(result, unsigned(brought_by(lane)));
+    return result;
+}
+
+}  // namespace cudalab
+
+inline void __syncwarp(unsigned mask = 0xffffffffu) { cudalab::meet(cudalab::sync, mask, 0); }
+
+// The lanes that are here now. Lanes that wait elsewhere in the warp are not; two places with __activemask() in
+// different branches cannot be told apart.
+inline unsigned __activemask() {
+    cudalab::fiber& me = cudalab::running->me();
+    me.operation = cudalab::activemask_operation;
+    me.mask = 0xffffffffu;
+    cudalab::running->wait(cudalab::state::at_warp);
+    return me.present;
+}
+
+// ---- shuffles: the warp is split into segments of `width` lanes; beyond its segment a lane gets its own value --------
+template <class T> inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+    const unsigned lane = cudalab::running->lane(), first = lane & ~unsigned(width - 1);
+    return cudalab::shuffled(mask, value, first + (unsigned(source) & unsigned(width - 1)));
+}
+template <class T> inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const unsigned lane = cudalab::running->lane(), first = lane & ~unsigned(width - 1);
+    return cudalab::shuffled(mask, value, lane < first + delta ? lane : lane - delta);
+}
+template <class T> inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+    const unsigned lane = cudalab::running->lane(), end = (lane & ~unsigned(width - 1)) + unsigned(width);
+    return cudalab::shuffled(mask, value, lane + delta >= end ? lane : lane + delta);
+}
+template <class T> inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
+    // Into an earlier segment is allowed, into a later one is not (PTX shfl.bfly).
+    const unsigned lane = cudalab::running->lane(), end = (lane & ~unsigned(width - 1)) + unsigned(width);
+    const unsigned source = lane ^ unsigned(lanes);
+    return cudalab::shuffled(mask, value, source >= end ? lane : source);
+}
+
+// ---- votes ----------------------------------------------------------------------------------------------------------
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+    const unsigned present = cudalab::meet(cudalab::vote, mask, predicate != 0);
+    unsigned yes = 0;
+    for (unsigned lane = 0; lane < 32; ++lane)
+        if ((present >> lane & 1) && cudalab::brought_by(lane)) yes |= 1u << lane;
+    return yes;
+}
+inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
+
+template <class T> inline unsigned __match_any_sync(unsigned mask, T value) {
+    const unsigned present = cudalab::meet(cudalab::match, mask, cudalab::packed(value));
+    unsigned same = 0;
+    for (unsigned lane = 0; lane < 32; ++lane)
+        if ((present >> lane & 1) && cudalab::brought_by(lane) == cudalab::packed(value)) same |= 1u << lane;
+    return same;
+}
+
+// ---- reductions (compute capability 8.0 and up) ---------------------------------------------------------------------
+#define CUDALAB_REDUCE(name, T, expression)                                                                      \
+    inline T name(unsigned mask, T value) {                                                                      \
+        return T(cudalab::reduced(mask, unsigned(value), [](unsigned p, unsigned q) {                            \
+            const T a = T(p), b = T(q);                                                                          \
+            return unsigned(expression);                                                                         \
+        }));                                                                                                     \
+    }
+CUDALAB_REDUCE(__reduce_add_sync, unsigned, a + b)
+CUDALAB_REDUCE(__reduce_min_sync, unsigned, min(a, b))
+CUDALAB_REDUCE(__reduce_max_sync, unsigned, max(a, b))
+CUDALAB_REDUCE(__reduce_and_sync, unsigned, a & b)
+CUDALAB_REDUCE(__reduce_or_sync, unsigned, a | b)
+CUDALAB_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
+CUDALAB_REDUCE(__reduce_add_sync, int, int(unsigned(a) + unsigned(b)))
+CUDALAB_REDUCE(__reduce_min_sync, int, min(a, b))
+CUDALAB_REDUCE(__reduce_max_sync, int, max(a, b))
+#undef CUDALAB_REDUCE

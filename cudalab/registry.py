@@ -1,0 +1,78 @@
+"""Find kernels and backends by looking at the files. Nothing registers itself."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from cudalab import source
+from cudalab.backends import Backend
+from cudalab.errors import CudalabError, SpecError, unknown
+from cudalab.spec import Kernel
+
+
+@cache
+def kernels() -> dict[str, Kernel]:
+    """The lab's own kernels, by name."""
+    return {name: _spec_of(module) for name, module in _modules("cudalab.kernels")}
+
+
+@cache
+def backends() -> dict[str, Backend]:
+    """Every backend, by the name of its file: plain references first, then in the order of the names."""
+    found = dict(_modules("cudalab.backends"))
+    return {name: found[name] for name in sorted(found, key=lambda n: (n not in ("numpy", "host"), n))}
+
+
+def kernel(name: str) -> Kernel:
+    """A kernel by its name in the lab, or by the path of its spec (`./mine/softmax.py`) or `.cu`."""
+    if "/" in name or name.endswith((".py", ".cu")):
+        return _load(Path(name).with_suffix(".py"))
+    if name not in kernels():
+        hint = unknown("kernel", name, kernels())
+        hint.args = (f"{hint}; a kernel of your own is named by its path, such as ./{name}.py",)
+        raise hint
+    return kernels()[name]
+
+
+def _load(path: Path) -> Kernel:
+    path = path.resolve()
+    if not path.is_file():
+        raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
+    module_name = f"cudalab_user_{path.stem}_{abs(hash(path)):x}"
+    if module_name not in sys.modules:
+        found = importlib.util.spec_from_file_location(module_name, path)
+        assert found is not None and found.loader is not None
+        module = sys.modules[module_name] = importlib.util.module_from_spec(found)
+        try:
+            found.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[module_name]
+            if isinstance(error, CudalabError):
+                raise
+            raise SpecError(f"{path}: {type(error).__name__}: {error}") from error
+    return _spec_of(sys.modules[module_name])
+
+
+def _spec_of(module: ModuleType) -> Kernel:
+    specs = [v for v in vars(module).values() if isinstance(v, Kernel) and v.file == module.__file__]
+    if len(specs) != 1:
+        name = Path(str(module.__file__)).stem
+        raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
+    present = source.entries(source.read(specs[0].cu))
+    for entry in specs[0].entries:
+        if entry not in present:
+            raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")
+    return specs[0]
+
+
+def _modules(package: str) -> Iterator[tuple[str, ModuleType]]:
+    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if not info.name.startswith("_"):
+            yield info.name, importlib.import_module(f"{package}.{info.name}")

@@ -1,0 +1,25 @@
+"""Results as text. `columns` says what is shown; one file per format says how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cudalab.errors import unknown
+from cudalab.results import Results
+
+FORMATS = ("table", "markdown", "csv", "json")
+
+
+def render(results: Results, format: str, width: int | None = None, color: bool = False) -> str:
+    """The whole of `results` in one of FORMATS; `width` (columns) and `color` matter to the table alone."""
+    from cudalab.report import flat, markdown, table
+
+    formats: dict[str, Callable[[], str]] = {
+        "table": lambda: table.render(results, width, color),
+        "markdown": lambda: markdown.render(results),
+        "csv": lambda: flat.as_csv(results),
+        "json": lambda: flat.as_json(results),
+    }
+    if format not in formats:
+        raise unknown("format", format, formats)
+    return formats[format]()

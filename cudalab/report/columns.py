@@ -1,0 +1,206 @@
+"""What a table of results shows, whatever the format: its groups, columns, cells and the lines below."""
+
+from __future__ import annotations
+
+from math import floor, inf, log10
+
+from cudalab import results, stats
+from cudalab.results import Case, Results
+
+GPU_KINDS = ("cold", "hot", "graph", "call")
+NOT_MEASURED = "-"
+
+
+def heading(run: Results) -> str:
+    """The first line: on what the numbers were taken, or why there is no GPU."""
+    if run.machine.device == "cpu":
+        how = "times are wall clock" if run.timed else "nothing is timed"
+        return f"No GPU: {run.no_gpu}. On the CPU ({run.machine.name}): {how}"
+    l2 = int(run.machine.details.get("l2_bytes", 0))
+    driver = run.machine.details.get("driver", "")
+    return f"{run.machine.name}, L2 {l2 / 2**20:.0f} MiB, driver {driver}, {run.created[:10]}"
+
+
+def title(case: Case) -> str:
+    """The line above one group's table."""
+    shape = " x ".join(map(str, case.shape))
+    size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
+    return f"{case.kernel}  {size}({shape})  {case.dtype}  {amount(case.nbytes)}B moved"
+
+
+def kinds(run: Results) -> tuple[str, ...]:
+    """The kinds of time that the run has, in the order of the columns."""
+    wanted = ("wall",) if run.machine.device == "cpu" else GPU_KINDS
+    return tuple(k for k in wanted if any(k in c.times for c in run.cases))
+
+
+def main_kind(run: Results) -> str:
+    """The kind of time that bandwidth and speed-up are taken from."""
+    present = kinds(run)
+    return next((k for k in ("cold", "wall", *GPU_KINDS) if k in present), "")
+
+
+def headers(run: Results) -> list[str]:
+    return [
+        "variant", "max ULP", *(f"{k} \u00b5s" for k in kinds(run)), "GB/s",
+        *(["% copy"] if run.machine.device == "cuda" else []), "x eager",
+    ]  # fmt: skip
+
+
+def cells(run: Results, case: Case, copy: Case | None) -> list[str]:
+    """One row in the order of `headers`."""
+    kind = main_kind(run)
+    share = []
+    if run.machine.device == "cuda":
+        ours, best = case.median(kind), copy.median(kind) if copy else None
+        share = [f"{100 * best / ours:.0f}" if ours and best else NOT_MEASURED]
+    speed, rate = run.speedup(case, kind), case.bandwidth(kind)
+    return [
+        "copy (ceiling)" if case.status == results.CEILING else case.label,
+        verdict(case),
+        *(microseconds(case, k) for k in kinds(run)),
+        three(rate / 1e9) if rate else NOT_MEASURED,
+        *share,
+        times(speed) if speed else NOT_MEASURED,
+    ]
+
+
+def verdict(case: Case) -> str:
+    """Largest error in ULP of a right answer, or the word for what happened instead."""
+    if case.status not in (results.OK, results.CEILING):
+        return case.status
+    if case.parity is None:
+        return NOT_MEASURED
+    return "inf" if case.parity.max_ulp is None else compact(case.parity.max_ulp)
+
+
+def microseconds(case: Case, kind: str) -> str:
+    """A median in microseconds with as many digits as its 95 % interval supports, at most four."""
+    rounds = case.times.get(kind)
+    if not rounds:
+        return NOT_MEASURED
+    value, width = stats.median(rounds) * 1e6, stats.relative_width(rounds)
+    digits = 4 if width <= 0 else min(4, max(2, 1 + floor(-log10(width))))
+    return significant(value, digits)
+
+
+def significant(value: float, digits: int) -> str:
+    """`value` with so many significant digits, never in exponent form; zeros stand where digits were cut."""
+    if value == 0:
+        return "0"
+    places = digits - 1 - floor(log10(abs(value)))
+    return f"{round(value, places):,.{max(places, 0)}f}"
+
+
+def three(value: float) -> str:
+    return significant(value, 3)
+
+
+def times(ratio: float) -> str:
+    """A speed-up: two decimals, one from 10 on."""
+    return f"{ratio:.{2 if ratio < 9.995 else 1}f}"
+
+
+def compact(value: float) -> str:
+    """A short number: 0.5, 13, 12000, 1.6e+07."""
+    return f"{value:.2g}" if value < 10 or value >= 1e5 else f"{value:.0f}"
+
+
+def amount(value: float) -> str:
+    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale:
+            return f"{three(value / scale)} {unit}"
+    return f"{value:.0f} "
+
+
+def rows(cases: list[Case]) -> list[Case]:
+    """The cases that a table shows: timed ones fastest first, the ceiling at the end, no skipped ones."""
+
+    def order(case: Case) -> tuple[int, float]:
+        time = case.median("cold") or case.median("wall") or case.median("graph")
+        rank = 1 if case.status == results.CEILING else 0 if time else 2
+        return rank, time or 0.0
+
+    return sorted((c for c in cases if c.status != results.SKIPPED), key=order)
+
+
+def remarks(cases: list[Case]) -> list[tuple[str, str, str]]:
+    """(status, labels, text) of what the rows cannot hold: reasons of wrong and failed ones, and notes."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        if case.status in (results.WRONG, results.ERROR):
+            found.setdefault((case.status, case.reason), []).append(case.label)
+        for note in case.notes:
+            found.setdefault(("note", note), []).append(case.label)
+    return [(status, ", ".join(labels), text) for (status, text), labels in found.items()]
+
+
+def skipped(run: Results) -> list[tuple[str, str]]:
+    """(labels, reason) of the variants that could not run here; those never seen in a row of the tables."""
+    found: dict[str, dict[str, None]] = {}
+    for case in run.cases:
+        if case.status == results.SKIPPED:
+            found.setdefault(case.reason, {})[case.backend] = None
+    return [(", ".join(labels), reason) for reason, labels in found.items()]
+
+
+def footer(run: Results) -> list[str]:
+    """How to read the columns, and what an empty measurement gave."""
+    lines = ["max ULP: largest error against float64, in units in the last place of the dtype."]
+    if run.machine.device == "cpu":
+        lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
+    elif run.timed:
+        lines += [
+            "cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot; call: host time.",
+            "GB/s, % copy and x eager are from the cold time.",
+        ]
+    if run.calibration:
+        floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
+        lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
+    return lines
+
+
+CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", "rounded", "rel L2", "shapes"]
+
+
+def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
+    """Of a run that only checked: cells in the order of CHECK_HEADERS and the cases they sum up, by variant."""
+    found: dict[tuple[str, str, str], list[Case]] = {}
+    for case in run.cases:
+        if case.status != results.SKIPPED:
+            found.setdefault((case.kernel, case.dtype, case.label), []).append(case)
+    return [([*key, *_sum_up(cases)], cases) for key, cases in found.items()]
+
+
+def _sum_up(cases: list[Case]) -> list[str]:
+    parities = [c.parity for c in cases if c.parity]
+    bad = next((c.status for c in cases if c.status != results.OK), "right")
+    if not parities:
+        return [bad, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, str(len(cases))]
+    n = sum(p.n for p in parities)
+    rounded = sum(p.rounded * p.n for p in parities) / n if n else 1.0
+    ulps = [p.max_ulp for p in parities]
+    largest = "inf" if None in ulps else compact(max(u for u in ulps if u is not None))
+    return [bad, largest, f"{100 * rounded:.4g} %", f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
+
+
+def largest_errors(run: Results) -> list[tuple[str, str]]:
+    """(variants, element) of each largest error of more than a rounding, by kernel and dtype."""
+    found: dict[str, list[str]] = {}
+    for cells, cases in check_rows(run):
+        worst = max((c for c in cases if c.parity), key=_max_ulp, default=None)
+        if worst and worst.parity and _max_ulp(worst) > 1:
+            found.setdefault(f"{worst.size} {worst.parity.worst}", []).append(" ".join(cells[:3]))
+    return [(_factored(labels), element) for element, labels in found.items()]
+
+
+def _max_ulp(case: Case) -> float:
+    assert case.parity is not None
+    return inf if case.parity.max_ulp is None else case.parity.max_ulp
+
+
+def _factored(labels: list[str]) -> str:
+    """`gelu float32 a`, `gelu float32 b` as `gelu float32 a, b`."""
+    first, *others = labels
+    prefix = first.rpartition(" ")[0]
+    return ", ".join([first, *(o.removeprefix(prefix).strip() for o in others)])

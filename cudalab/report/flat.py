@@ -1,0 +1,25 @@
+"""Formats for programs: CSV with one line a case (medians), JSON with every sample."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import msgspec
+
+from cudalab.results import Results
+
+
+def as_csv(results: Results) -> str:
+    """Medians in seconds and bytes a second, one line a case, the header always there."""
+    out = io.StringIO()
+    rows = results.to_dicts()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else ["kernel"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().rstrip("\n")
+
+
+def as_json(results: Results) -> str:
+    """The same text that `-o` writes."""
+    return msgspec.json.format(msgspec.json.encode(results), indent=0).decode()

@@ -1,0 +1,40 @@
+"""The same tables in Markdown, for a README or a pull request."""
+
+from __future__ import annotations
+
+from cudalab import results
+from cudalab.report import columns
+from cudalab.results import Case, Results
+
+
+def render(run: Results) -> str:
+    """All groups of `run`, each a heading and a table."""
+    if not run.timed:
+        return "\n".join([columns.heading(run), "", *_checks(run)])
+    lines = [columns.heading(run)]
+    for cases in run.groups().values():
+        lines += ["", f"**{columns.title(cases[0])}**", "", *group(run, cases)]
+        lines += ["", *(f"- {status}: {labels}: {_one_line(text)}" for status, labels, text in columns.remarks(cases))]
+    lines += ["", *(f"- skipped: {labels}: {_one_line(reason)}" for labels, reason in columns.skipped(run))]
+    return "\n".join([*lines, "", *columns.footer(run)]).replace("\n\n\n", "\n\n")
+
+
+def group(run: Results, cases: list[Case]) -> list[str]:
+    """The table of one group."""
+    copy = next((c for c in cases if c.status == results.CEILING), None)
+    names = columns.headers(run)
+    body = [columns.cells(run, case, copy) for case in columns.rows(cases)]
+    return [_row(names), _row(["---", *["--:"] * (len(names) - 1)]), *map(_row, body)]
+
+
+def _checks(run: Results) -> list[str]:
+    names = columns.CHECK_HEADERS
+    return [_row(names), _row(["---"] * len(names)), *(_row(cells) for cells, _ in columns.check_rows(run))]
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

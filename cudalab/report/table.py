@@ -1,0 +1,82 @@
+"""The table for a terminal: one per group, readable at 80 columns, plain where colours are not wanted."""
+
+from __future__ import annotations
+
+import io
+from typing import Literal
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cudalab import results
+from cudalab.report import columns
+from cudalab.results import Case, Results
+
+PIPED_WIDTH = 140  # where there is no terminal to ask
+STYLES = {results.WRONG: "bold red", results.ERROR: "red", results.CEILING: "dim", "note": "yellow"}
+
+
+def render(run: Results, width: int | None, color: bool) -> str:
+    """All of `run`, at most `width` columns wide."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
+        legacy_windows=False,
+    )  # fmt: skip
+    console.print(Text(columns.heading(run), style="bold"))
+    if run.timed:
+        _times(console, run)
+    else:
+        _checks(console, run)
+    for labels, reason in columns.skipped(run):
+        console.print(_remark("skipped", labels, reason))
+    for line in columns.footer(run):
+        console.print(Text(line, style="dim"))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def _times(console: Console, run: Results) -> None:
+    for cases in run.groups().values():
+        console.print()
+        console.print(Text(columns.title(cases[0])))
+        console.print(_table(run, cases))
+        for remark in columns.remarks(cases):
+            console.print(_remark(*remark))
+    console.print()
+
+
+def _checks(console: Console, run: Results) -> None:
+    table = _columns(columns.CHECK_HEADERS, left=4)
+    for cells, _ in columns.check_rows(run):
+        table.add_row(*cells, style=STYLES.get(cells[3]))
+    console.print()
+    console.print(table)
+    console.print()
+    for labels, element in columns.largest_errors(run):
+        console.print(_remark("largest error", labels, element))
+    for remark in columns.remarks(run.cases):
+        console.print(_remark(*remark))
+    console.print()
+
+
+def _columns(names: list[str], left: int) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
+    for i, name in enumerate(names):
+        justify: Literal["left", "right"] = "left" if i < left else "right"
+        table.add_column(name.replace(" ", "\n", 1), justify=justify, no_wrap=True)
+    return table
+
+
+def _table(run: Results, cases: list[Case]) -> Table:
+    table = _columns(columns.headers(run), left=1)
+    copy = next((c for c in cases if c.status == results.CEILING), None)
+    for case in columns.rows(cases):
+        table.add_row(*columns.cells(run, case, copy), style=STYLES.get(case.status))
+    return table
+
+
+def _remark(status: str, labels: str, text: str) -> Padding:
+    line = Text.assemble((status, STYLES.get(status, "dim")), f" {labels}: {text}")
+    return Padding(line, (0, 0, 0, 2))

@@ -1,0 +1,219 @@
+"""What a run leaves behind: typed records with every raw sample; statistics are derived when asked for.
+
+Times are seconds, sizes bytes. The file is JSON; `Results.save` writes it in one step, `load` refuses what it
+cannot read and says why.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from cudalab import stats
+from cudalab.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas
+
+FORMAT = "cudalab-results"
+VERSION = 1
+
+IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
+
+# A case's status:
+OK = "ok"  # right, and timed if its device and backend can be
+WRONG = "WRONG"  # differs from the reference, or wrote where it may not: no time
+ERROR = "error"  # did not compile, or failed while it ran
+SKIPPED = "skipped"  # cannot run here; the reason says what to install
+CEILING = "ceiling"  # not a variant: a plain copy of the case's bytes
+
+
+class Parity(msgspec.Struct):
+    """How an output compares with the float64 reference.
+
+    ULP is a unit in the last place of the output dtype at the reference's value. `max_ulp` is None where a
+    number was due and NaN or infinity came, or the other way round. `rel_l2` is |got - want| / |want| over the
+    finite elements, in the Euclidean norm.
+    """
+
+    ok: bool
+    n: int = 0  # elements compared
+    wrong: int = 0  # elements out of the budget
+    max_ulp: float | None = 0.0
+    worst: str = ""  # the element of the largest error in ULP
+    worst_at: int = -1  # its place in the flattened output
+    rounded: float = 1.0  # share of elements within half a ULP, that is, correctly rounded
+    rel_l2: float = 0.0
+    message: str = ""
+
+
+class Case(msgspec.Struct):
+    """One variant of one kernel at one size and dtype, with a verdict and times, or with a reason why not."""
+
+    kernel: str
+    size: str
+    shape: tuple[int, ...]
+    dtype: str
+    backend: str
+    variant: str = ""  # an entry's name, where the backend has several
+    status: str = OK
+    reason: str = ""
+    parity: Parity | None = None
+    composed: bool = False  # judged by the spec's budget for forms that round at each step
+    nbytes: int = 0  # each input read once, the output written once
+    times: dict[str, list[list[float]]] = {}  # seconds by kind: rounds of samples; see bench/METHOD.md
+    notes: list[str] = []  # what a reader of the times must know
+
+    @property
+    def label(self) -> str:
+        return f"{self.backend}:{self.variant}" if self.variant else self.backend
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """Cases with the same group worked on the same arrays and were timed in the same rounds."""
+        return self.kernel, self.size, self.dtype
+
+    def median(self, kind: str) -> float | None:
+        """Median seconds of one kind of time, or None."""
+        return stats.median(self.times[kind]) if self.times.get(kind) else None
+
+    def bandwidth(self, kind: str) -> float | None:
+        """Bytes a second."""
+        time = self.median(kind)
+        return self.nbytes / time if time else None
+
+
+class Machine(msgspec.Struct):
+    """What the numbers depend on."""
+
+    device: str  # "cuda" or "cpu"
+    name: str  # of the GPU or CPU that ran the cases
+    details: dict[str, str | int | float] = {}
+    versions: dict[str, str] = {}
+
+
+class Results(msgspec.Struct):
+    """A run: its cases, and everything needed to judge them."""
+
+    format: str
+    version: int
+    created: str  # ISO 8601, UTC
+    options: dict[str, Any]  # as the run was asked for
+    machine: Machine
+    no_gpu: str = ""  # why the CPU was used
+    sources: dict[str, str] = {}  # kernel -> SHA-256 of its .cu
+    calibration: dict[str, list[float]] = {}  # seconds: what an empty event pair, kernel and graph node cost
+    cases: list[Case] = []
+    wall: dict[str, float] = {}  # seconds of the whole run by phase
+
+    @property
+    def rows(self) -> list[Case]:
+        return self.cases
+
+    @property
+    def timed(self) -> bool:
+        """False for a run that only checked."""
+        return "modes" in self.options
+
+    def groups(self) -> dict[tuple[str, str, str], list[Case]]:
+        """Cases by (kernel, size, dtype), in the order of the run."""
+        found: dict[tuple[str, str, str], list[Case]] = {}
+        for case in self.cases:
+            found.setdefault(case.group, []).append(case)
+        return found
+
+    def baseline(self, case: Case, backend: str = "torch_eager") -> Case | None:
+        """The case of the same group that speed-ups refer to."""
+        return next((c for c in self.cases if c.group == case.group and c.backend == backend), None)
+
+    def speedup(self, case: Case, kind: str, backend: str = "torch_eager") -> float | None:
+        """How many times faster than the baseline `case` is, paired by rounds; None without both times."""
+        base = self.baseline(case, backend)
+        if base is None or not base.times.get(kind) or not case.times.get(kind):
+            return None
+        return stats.speedup(base.times[kind], case.times[kind])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file whole or not at all."""
+        target = Path(path)
+        with _beside(target) as scratch:
+            scratch.write(msgspec.json.format(msgspec.json.encode(self), indent=0))
+        os.chmod(scratch.name, 0o644)
+        os.replace(scratch.name, target)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One flat dict a case: medians in seconds, bytes a second, no raw samples."""
+        return [self._flat(case) for case in self.cases]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """`to_dicts` as a pandas DataFrame; pandas must be installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_frame needs pandas; pip install pandas, or use to_dicts()") from None
+        return pandas.DataFrame(self.to_dicts())
+
+    def _flat(self, case: Case) -> dict[str, Any]:
+        parity = case.parity
+        kind = "cold" if "cold" in case.times else "wall"
+        return {
+            **{
+                name: getattr(case, name)
+                for name in ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
+            },
+            "shape": "x".join(map(str, case.shape)),
+            "max_ulp": parity.max_ulp if parity else None,
+            "rel_l2": parity.rel_l2 if parity else None,
+            "nbytes": case.nbytes,
+            **{kind: case.median(kind) for kind in ("cold", "hot", "graph", "call", "wall")},
+            "bytes_per_second": case.bandwidth(kind),
+            "speedup_over_eager": self.speedup(case, kind),
+        }
+
+
+def load(path: str | os.PathLike[str]) -> Results:
+    """Read a results file. Raises InputError that names the file and says what is wrong with it."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        head = msgspec.json.decode(data)
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise InputError(f'{path} is JSON, but not a cudalab results file (no "format": "{FORMAT}")')
+        if head.get("version") != VERSION:
+            raise InputError(f"{path} has results version {head.get('version')}; this cudalab reads {VERSION}")
+        return msgspec.json.decode(data, type=Results)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path} is not a valid results file: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not a results file: {error}; write one with `cudalab bench -o {path}`") from None
+
+
+def writable(path: str | os.PathLike[str]) -> None:
+    """Raise InputError now if `save(path)` would fail later, or would replace a file that is not a run's."""
+    target = Path(path)
+    folder = target.absolute().parent
+    if target.is_dir():
+        raise InputError(f"{target} is a folder; give a file, such as -o {target / 'results.json'}")
+    if not folder.is_dir():
+        raise InputError(f"no folder {folder}; make it first: mkdir -p {target.parent}")
+    try:
+        with _beside(target) as scratch:
+            os.unlink(scratch.name)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}; choose another place with -o") from None
+    if target.exists() and target.stat().st_size:
+        try:
+            load(target)
+        except InputError as error:
+            raise InputError(f"will not replace {target}, which is not a run's: {error}") from None
+
+
+def _beside(target: Path) -> IO[bytes]:
+    """A new file in the target's folder, to be renamed to it."""
+    return tempfile.NamedTemporaryFile(dir=target.absolute().parent, prefix=f".{target.name}.", delete=False)

@@ -1,0 +1,182 @@
+"""What a kernel is: one frozen record, filled in by the small `.py` file beside its `.cu`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cudalab import source
+from cudalab.dtypes import DTYPES, DType
+from cudalab.errors import InputError, SpecError
+from cudalab.parallel import normal
+
+Shape = tuple[int, ...]
+Arrays = dict[str, np.ndarray]
+
+
+def blocks(n: int, per_block: int) -> int:
+    """Blocks of `per_block` threads that cover `n` elements (ceiling division)."""
+    return -(-n // per_block)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Geometry and arguments of one launch.
+
+    `args` follow the order of the `__global__` function's parameters: the arrays that the launch function was
+    given stand for their device pointers; every other argument is a NumPy scalar of the parameter's own size,
+    such as `np.int64(n)`. `shared` is dynamic shared memory in bytes.
+    """
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    args: tuple[Any, ...]
+    shared: int = 0
+
+    @property
+    def dims(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """(grid, block), each padded to three dimensions."""
+        grid, block = ((*d, 1, 1)[:3] for d in (self.grid, self.block))
+        return grid, block  # type: ignore[return-value]
+
+    @property
+    def empty(self) -> bool:
+        """A grid with no block: there is nothing to launch, and CUDA would refuse it."""
+        return 0 in self.grid
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far an output element may be from the float64 reference: |error| <= ulp * ULP(reference) + atol.
+
+    ULP is that of the output dtype. `why` is the reason for the numbers; `atol` needs a good one, since an
+    absolute tolerance is what lets wrong kernels pass.
+    """
+
+    ulp: float
+    atol: float = 0.0
+    why: str = ""
+
+
+def draw(shape: Shape, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+    """Standard normal values in `dtype`; integers of 30 bits, so that a sum of two cannot overflow int32."""
+    if dtype.kind in "iu":
+        high = min(np.iinfo(dtype).max // 2, 2**30)
+        return rng.integers(0 if dtype.kind == "u" else -high, high, shape, dtype, endpoint=True)
+    return normal(shape, dtype, rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """One operation on the bench. The names of the inputs are the names of `reference`'s parameters.
+
+    Forms that are None are simply not offered to the backend that would use them.
+    """
+
+    file: str  # __file__ of the spec: gives the name and the .cu beside it
+    summary: str
+    dtypes: tuple[str, ...]  # the first is the default
+    sizes: Mapping[str, Shape]  # what the command line calls small, large, ...
+    edges: tuple[Shape, ...]  # awkward shapes for the checks
+    reference: Callable[..., np.ndarray]  # NumPy, called on float64 inputs (integers as they are)
+    entries: Mapping[str, Callable[..., Launch]]  # __global__ name -> launch(**arrays), from plain to fast
+    budgets: Mapping[str, Budget]  # by dtype, for everything that computes in one pass
+    composed: Mapping[str, Budget] = field(default_factory=dict)  # by dtype, for forms that round at each step
+    inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = None  # default: `draw` for each
+    output: str = "y"
+    output_shape: Callable[..., Shape] | None = None  # of the inputs' shapes; default: the first input's
+    pointwise: bool = False  # an output element depends on the input elements at its own index alone
+    rank: int | None = None  # dimensions that a size must have; None: any
+
+    # The same operation in other words. Torch forms use tensor methods only, so that TorchScript can read them.
+    torch: Callable[..., Any] | None = None  # what people write: eager, TorchScript and torch.compile share it
+    torch_native: Callable[..., Any] | None = None  # the best idiomatic PyTorch, if that is another call
+    cupy: Callable[..., Any] | None = None  # array expression, also for cupy.fuse
+    elementwise: str | None = None  # C++ expression of one output element in the inputs' names
+    triton: str | None = None  # the same for Triton, in `tl`; float16 and bfloat16 arrive as float32
+
+    def __post_init__(self) -> None:
+        self._require(bool(self.dtypes), "dtypes is empty; give at least ('float32',)")
+        for name in self.dtypes:
+            self._require(name in DTYPES, f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
+            self._require(name in self.budgets, f"budgets has no entry for dtype {name!r}")
+        self._require(bool(self.sizes), "sizes is empty; give at least {'small': (1000,)}")
+        self._require(bool(self.entries), "entries is empty; name at least one __global__ function")
+        self._require(bool(self.input_names), "reference takes no arrays; its parameters name the inputs")
+        self._require(self.output not in self.input_names, f"output {self.output!r} is also an input's name")
+        for name, shape in self.sizes.items():
+            fits = self.rank is None or len(shape) == self.rank
+            self._require(fits, f"size {name!r} is {shape}, but rank is {self.rank}")
+
+    def _require(self, condition: bool, message: str) -> None:
+        if not condition:
+            raise SpecError(f"{self.file}: {message}")
+
+    @property
+    def name(self) -> str:
+        return Path(self.file).stem
+
+    @property
+    def cu(self) -> Path:
+        """The `.cu` beside the spec."""
+        return Path(self.file).with_suffix(".cu")
+
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self.reference).parameters)
+
+    def budget(self, dtype: DType, composed: bool = False) -> Budget:
+        """The tolerance for `dtype`; `composed`: for a form that rounds to the dtype at each step."""
+        return self.composed.get(dtype.name, self.budgets[dtype.name]) if composed else self.budgets[dtype.name]
+
+    def accepts(self, shape: Shape) -> None:
+        """Raise InputError if a size of this shape makes no sense for the kernel."""
+        if self.rank is not None and len(shape) != self.rank:
+            sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
+            raise InputError(f"{self.name} takes sizes of {self.rank} dimensions, got {shape}; its own: {sizes}")
+
+    def make(self, shape: Shape, dtype: DType, seed: int = 0) -> Arrays:
+        """Inputs of one case, by name; the same for the same seed."""
+        self.accepts(shape)
+        rng = np.random.default_rng(seed)
+        if self.inputs is not None:
+            return self.inputs(shape, dtype.numpy, rng)
+        return {name: draw(shape, dtype.numpy, rng) for name in self.input_names}
+
+    def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
+        """Shape of the output for inputs of these shapes."""
+        return self.output_shape(**shapes) if self.output_shape else next(iter(shapes.values()))
+
+    def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
+        """How to launch `entry` on these arrays (inputs and output, by name).
+
+        Raises SpecError where arguments and the `.cu`'s parameters do not fit one another: their number, an
+        array for a value, or the output for a `const` pointer, as happens when two are swapped.
+        """
+        launch = self.entries[entry](**arrays)
+        declared = source.parameters(source.read(self.cu), entry)
+        where = f"{self.file}: {entry}"
+        if len(launch.args) != len(declared):
+            raise SpecError(f"{where} takes {len(declared)} arguments, its launch gives {len(launch.args)}")
+        for given, parameter in zip(launch.args, declared, strict=True):
+            name = next((n for n, a in arrays.items() if a is given), "")
+            if bool(name) != parameter.pointer:
+                got = f"the array {name!r}" if name else f"{type(given).__name__} {given}"
+                raise SpecError(f"{where} wants {parameter.text!r}, its launch gives {got}")
+            if not name and not isinstance(given, np.generic):
+                raise SpecError(f"{where}: give {parameter.text!r} as a NumPy scalar, such as np.int64({given!r})")
+            if name == self.output and parameter.constant:
+                raise SpecError(f"{where}: the output {name!r} is given for the read-only {parameter.text!r}; swapped?")
+        return launch
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        """Run the fastest entry on arrays of one library; see `cudalab.call.call`."""
+        from cudalab.call import call  # here, so that a spec can be read without any backend
+
+        return call(self, arrays, out)

@@ -1,0 +1,1004 @@
+// A stand-in for the CUDA driver (libcuda.so.1) whose one device is the CPU, for the tests of PyCUDA's code path.
+//
+// A module image is a shared object that cudalab.host made from the .cu: kernel k is its function cudalab_run_k.
+// A device pointer is a host pointer. Streams are asynchronous, as on a GPU: each has a thread that works off a queue,
+// so a forgotten synchronisation shows. environment.py compiles this file and adds a stub that returns
+// CUDA_ERROR_NOT_SUPPORTED for every other function that cuda.h declares.
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <cudaProfiler.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#define API __attribute__((visibility("default"))) CUresult
+#define OK CUDA_SUCCESS
+
+static const char DEVICE_NAME[] = "cudalab CPU stand-in (no GPU)";
+static const char BUS_ID[] = "0000:00:00.0";
+enum { MAX_THREADS = 1024, STATIC_SHARED = 48 << 10, OPTIN_SHARED = 227 << 10, L2_BYTES = 1 << 20 };
+
+// ---- errors ---------------------------------------------------------------------------------------------------------
+
+// One lock guards everything below that can change; `changed` is broadcast whenever a task starts waiting or ends.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+// A failed kernel poisons the context, as on a GPU: every later call reports it, until the process ends.
+static CUresult failure = OK;
+static char failure_text[512] = "unspecified launch failure";
+
+typedef struct { CUresult code; const char *name, *text; } ErrorText;
+static const ErrorText ERRORS[] = {
+    {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {CUDA_ERROR_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU",
+     "this image was not made by the CPU stand-in's nvcc (tests/fake_gpu/nvcc)"},
+    {CUDA_ERROR_FILE_NOT_FOUND, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
+    {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", failure_text},
+    {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "not supported by the CPU stand-in for libcuda"},
+};
+
+static const ErrorText *find_error(CUresult code) {
+  for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+    if (ERRORS[i].code == code) return &ERRORS[i];
+  return NULL;
+}
+
+API cuGetErrorName(CUresult code, const char **name) {
+  const ErrorText *e = find_error(code);
+  *name = e ? e->name : NULL;
+  return e ? OK : CUDA_ERROR_INVALID_VALUE;
+}
+
+API cuGetErrorString(CUresult code, const char **text) {
+  const ErrorText *e = find_error(code);
+  *text = e ? e->text : "unrecognized error code";
+  return e ? OK : CUDA_ERROR_INVALID_VALUE;
+}
+
+// ---- the device -----------------------------------------------------------------------------------------------------
+
+static bool initialized;
+
+static size_t total_memory(void) { return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGE_SIZE); }
+
+API cuInit(unsigned flags) {
+  initialized = true;
+  return flags ? CUDA_ERROR_INVALID_VALUE : OK;
+}
+
+API cuDriverGetVersion(int *version) {
+  *version = CUDA_VERSION;
+  return OK;
+}
+
+API cuDeviceGetCount(int *count) {
+  *count = 1;
+  return initialized ? OK : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+API cuDeviceGet(CUdevice *device, int ordinal) {
+  *device = 0;
+  if (!initialized) return CUDA_ERROR_NOT_INITIALIZED;
+  return ordinal ? CUDA_ERROR_INVALID_DEVICE : OK;
+}
+
+API cuDeviceGetName(char *name, int size, CUdevice device) {
+  snprintf(name, (size_t)size, "%s", DEVICE_NAME);
+  return OK;
+}
+
+API cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+  memcpy(uuid->bytes, "cudalab no GPU\0", sizeof uuid->bytes);
+  return OK;
+}
+
+API cuDeviceGetPCIBusId(char *id, int size, CUdevice device) {
+  snprintf(id, (size_t)size, "%s", BUS_ID);
+  return OK;
+}
+
+API cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
+  *device = 0;
+  return strcmp(id, BUS_ID) ? CUDA_ERROR_INVALID_DEVICE : OK;
+}
+
+API cuDeviceTotalMem(size_t *bytes, CUdevice device) {
+  *bytes = total_memory();
+  return OK;
+}
+
+API cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
+  *major = 9;
+  *minor = 0;
+  return OK;
+}
+
+API cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
+  *can = 0;
+  return OK;
+}
+
+// The limits of compute capability 9.0; a value that a CPU does not have (clocks, bus width) is small but not zero,
+// since programs divide by it. Everything else, such as ECC or a display watchdog, is 0.
+API cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+  switch ((int)attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = get_nprocs(); break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *value = MAX_THREADS; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = INT32_MAX; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = UINT16_MAX; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *value = 32; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = STATIC_SHARED; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = OPTIN_SHARED; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 228 << 10; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *value = 65536; break;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY: *value = 65536; break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = L2_BYTES; break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1000000; break;  // kHz
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 64; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH: *value = INT32_MAX; break;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: *value = 512; break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY: *value = 1; break;
+    default: *value = 0;
+  }
+  return OK;
+}
+
+// ---- contexts -------------------------------------------------------------------------------------------------------
+
+// A context is a token: all of them share the one memory and the streams. Each host thread has its own stack of them,
+// and calls that need a context fail without one, since forgetting it in a new thread is a common bug.
+struct CUctx_st { int references; };
+enum { STACK = 32 };
+static struct CUctx_st primary;
+static __thread CUcontext stack[STACK];
+static __thread int depth;
+
+static CUcontext current(void) { return depth ? stack[depth - 1] : NULL; }
+
+// What a call that needs the device checks first. `lock` must not be held.
+static CUresult usable(void) {
+  if (!initialized) return CUDA_ERROR_NOT_INITIALIZED;
+  return current() ? failure : CUDA_ERROR_INVALID_CONTEXT;
+}
+#define NEED_CONTEXT do { CUresult bad = usable(); if (bad) return bad; } while (0)
+
+API cuCtxPushCurrent(CUcontext context) {
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (depth == STACK) return CUDA_ERROR_OUT_OF_MEMORY;
+  stack[depth++] = context;
+  return OK;
+}
+
+API cuCtxPopCurrent(CUcontext *context) {
+  if (!depth) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context) *context = current();
+  depth--;
+  return OK;
+}
+
+API cuCtxGetCurrent(CUcontext *context) {
+  *context = current();
+  return initialized ? OK : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+API cuCtxSetCurrent(CUcontext context) {
+  if (depth) depth--;
+  return context ? cuCtxPushCurrent(context) : OK;
+}
+
+static CUresult create_context(CUcontext *context) {
+  *context = calloc(1, sizeof **context);
+  (*context)->references = 1;
+  return cuCtxPushCurrent(*context);
+}
+
+#if CUDA_VERSION >= 13000
+API cuCtxCreate(CUcontext *context, CUctxCreateParams *params, unsigned flags, CUdevice device) {
+  return device ? CUDA_ERROR_INVALID_DEVICE : create_context(context);
+}
+#else
+API cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
+  return device ? CUDA_ERROR_INVALID_DEVICE : create_context(context);
+}
+#endif
+
+API cuCtxDestroy(CUcontext context) {  // not freed: another thread's stack may still hold it
+  if (!context || context == &primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (current() == context) depth--;
+  return OK;
+}
+
+API cuCtxAttach(CUcontext *context, unsigned flags) {
+  NEED_CONTEXT;
+  *context = current();
+  (*context)->references++;
+  return OK;
+}
+
+API cuCtxDetach(CUcontext context) {
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  if (current() == context) depth--;
+  context->references--;
+  return OK;
+}
+
+API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  if (device) return CUDA_ERROR_INVALID_DEVICE;
+  __atomic_add_fetch(&primary.references, 1, __ATOMIC_SEQ_CST);
+  *context = &primary;
+  return OK;
+}
+
+API cuDevicePrimaryCtxRelease(CUdevice device) {
+  if (primary.references == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  __atomic_sub_fetch(&primary.references, 1, __ATOMIC_SEQ_CST);
+  return OK;
+}
+
+API cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
+  *flags = 0;
+  *active = primary.references > 0;
+  return OK;
+}
+
+API cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) { return OK; }
+
+API cuCtxGetDevice(CUdevice *device) {
+  NEED_CONTEXT;
+  *device = 0;
+  return OK;
+}
+
+API cuCtxGetApiVersion(CUcontext context, unsigned *version) {
+  *version = CUDA_VERSION;
+  return OK;
+}
+
+API cuCtxGetFlags(unsigned *flags) {
+  NEED_CONTEXT;
+  *flags = 0;
+  return OK;
+}
+
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  *least = *greatest = 0;
+  return OK;
+}
+
+// Hints about caches, which a CPU looks after itself.
+API cuCtxResetPersistingL2Cache(void) { NEED_CONTEXT; return OK; }
+API cuCtxSetCacheConfig(CUfunc_cache config) { NEED_CONTEXT; return OK; }
+API cuCtxGetCacheConfig(CUfunc_cache *config) { *config = CU_FUNC_CACHE_PREFER_NONE; return OK; }
+API cuCtxSetLimit(CUlimit limit, size_t value) { NEED_CONTEXT; return OK; }
+API cuCtxGetLimit(size_t *value, CUlimit limit) { *value = 0; return OK; }
+API cuProfilerStart(void) { return OK; }
+API cuProfilerStop(void) { return OK; }
+
+// ---- streams: one thread and one queue each -------------------------------------------------------------------------
+
+typedef struct CUstream_st Stream;
+
+typedef struct CUevent_st {
+  Stream *stream;  // where it was last recorded, NULL: never
+  unsigned long ticket;
+  double ms;
+  bool timed;
+} Event;
+
+typedef int (*Kernel)(unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, size_t, void **, int);
+
+struct CUfunc_st {
+  struct CUfunc_st *next;
+  Kernel run;
+  const char *(*error)(void);
+  int max_shared;
+  size_t least_bytes, most_bytes;  // of the arguments in one buffer
+};
+
+typedef struct {  // rows and slices in bytes; a plain copy is one row
+  char *dst;
+  const char *src;
+  size_t width, height, depth, dst_row, src_row, dst_slice, src_slice;
+} Copy;
+
+typedef struct {
+  char *dst;
+  size_t width, height, row;
+  unsigned value, bytes;  // bytes of one element
+} Fill;
+
+typedef struct {
+  CUfunction function;
+  unsigned grid[3], block[3], shared;
+  void **args;
+  bool packed;  // args is one buffer with the arguments one after the other, and ours to free
+} Launch;
+
+typedef struct Task {
+  struct Task *next;
+  unsigned long ticket;  // tickets rise over all streams, so they also say which of two tasks was submitted first
+  void (*run)(struct Task *);
+  Stream *after;  // cuStreamWaitEvent: start when this stream has passed that ticket
+  unsigned long after_ticket;
+  union { Copy copy; Fill fill; Launch launch; Event *event; };
+} Task;
+
+struct CUstream_st {
+  Stream *next;
+  Task *head, *tail;  // the running task stays at the head until it is done
+  unsigned flags;
+  bool started, ended;
+};
+
+static Stream default_stream;  // also the head of the list of all streams
+static unsigned long last_ticket;
+
+static Stream *stream_of(CUstream handle) {  // CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are the small integers 1, 2
+  return (uintptr_t)handle <= 2 ? &default_stream : handle;
+}
+
+static bool pending(const Stream *s, unsigned long ticket) { return s->head && s->head->ticket <= ticket; }
+
+// CUDA's rule of the default stream: it waits for what was submitted before to every "blocking" stream, and they for it.
+static bool follows(const Stream *s, const Stream *other) {
+  if (s == other || ((s->flags | other->flags) & CU_STREAM_NON_BLOCKING)) return false;
+  return s == &default_stream || other == &default_stream;
+}
+
+static bool ready(const Stream *s) {
+  const Task *t = s->head;
+  if (!t || (t->after && pending(t->after, t->after_ticket))) return false;
+  for (const Stream *o = &default_stream; o; o = o->next)
+    if (follows(s, o) && pending(o, t->ticket)) return false;
+  return true;
+}
+
+static void finish_head(Stream *s) {
+  Task *t = s->head;
+  s->head = t->next;
+  if (!s->head) s->tail = NULL;
+  free(t);
+  pthread_cond_broadcast(&changed);
+}
+
+static void *work(void *stream) {
+  Stream *s = stream;
+  pthread_mutex_lock(&lock);
+  while (s->head || !s->ended) {
+    if (!ready(s)) {
+      pthread_cond_wait(&changed, &lock);
+      continue;
+    }
+    bool dead = failure != OK;
+    pthread_mutex_unlock(&lock);
+    if (s->head->run && !dead) s->head->run(s->head);
+    pthread_mutex_lock(&lock);
+    finish_head(s);
+  }
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static void start_thread(Stream *s) {  // at first use, so that a program that only looks starts none
+  pthread_t thread;
+  s->started = true;
+  pthread_create(&thread, NULL, work, s);
+  pthread_detach(thread);
+}
+
+static unsigned long submit(CUstream handle, Task task) {
+  Stream *s = stream_of(handle);
+  Task *t = malloc(sizeof *t);
+  *t = task;
+  t->next = NULL;
+  pthread_mutex_lock(&lock);
+  unsigned long ticket = t->ticket = ++last_ticket;
+  if (s->tail) s->tail->next = t; else s->head = t;
+  s->tail = t;
+  if (!s->started) start_thread(s);
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
+  return ticket;
+}
+
+static CUresult wait_for(Stream *s, unsigned long ticket) {
+  pthread_mutex_lock(&lock);
+  while (pending(s, ticket)) pthread_cond_wait(&changed, &lock);
+  CUresult result = failure;
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+static CUresult wait_for_all(bool blocking_only) {
+  unsigned long ticket = last_ticket;
+  for (Stream *s = &default_stream; s; s = s->next)
+    if (!blocking_only || !(s->flags & CU_STREAM_NON_BLOCKING)) wait_for(s, ticket);
+  return failure;
+}
+
+static CUresult submit_and_wait(CUstream handle, Task task) {
+  return wait_for(stream_of(handle), submit(handle, task));
+}
+
+API cuCtxSynchronize(void) {
+  NEED_CONTEXT;
+  return wait_for_all(false);
+}
+
+API cuStreamCreate(CUstream *handle, unsigned flags) {
+  NEED_CONTEXT;
+  Stream *s = calloc(1, sizeof *s);
+  s->flags = flags;
+  pthread_mutex_lock(&lock);
+  s->next = default_stream.next;
+  default_stream.next = s;
+  pthread_mutex_unlock(&lock);
+  *handle = s;
+  return OK;
+}
+
+API cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority) { return cuStreamCreate(handle, flags); }
+
+API cuStreamDestroy(CUstream handle) {  // its thread finishes the queue; the record stays, since events may name it
+  pthread_mutex_lock(&lock);
+  stream_of(handle)->ended = true;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
+  return OK;
+}
+
+API cuStreamSynchronize(CUstream handle) {
+  NEED_CONTEXT;
+  Stream *s = stream_of(handle);
+  return s == &default_stream ? wait_for_all(true) : wait_for(s, last_ticket);
+}
+
+API cuStreamQuery(CUstream handle) {
+  NEED_CONTEXT;
+  pthread_mutex_lock(&lock);
+  CUresult result = stream_of(handle)->head ? CUDA_ERROR_NOT_READY : failure;
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+API cuStreamGetFlags(CUstream handle, unsigned *flags) {
+  *flags = stream_of(handle)->flags;
+  return OK;
+}
+
+API cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
+  NEED_CONTEXT;
+  if (event->stream) submit(handle, (Task){.after = event->stream, .after_ticket = event->ticket});
+  return OK;
+}
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+API cuEventCreate(CUevent *event, unsigned flags) {
+  NEED_CONTEXT;
+  *event = calloc(1, sizeof **event);
+  (*event)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+  return OK;
+}
+
+static void take_time(Task *t) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  t->event->ms = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+API cuEventRecord(CUevent event, CUstream handle) {
+  NEED_CONTEXT;
+  event->ticket = submit(handle, (Task){.run = take_time, .event = event});
+  event->stream = stream_of(handle);
+  return OK;
+}
+
+API cuEventSynchronize(CUevent event) {
+  NEED_CONTEXT;
+  return event->stream ? wait_for(event->stream, event->ticket) : OK;
+}
+
+static bool event_pending(const Event *event) {
+  pthread_mutex_lock(&lock);
+  bool yes = event->stream && pending(event->stream, event->ticket);
+  pthread_mutex_unlock(&lock);
+  return yes;
+}
+
+API cuEventQuery(CUevent event) {
+  NEED_CONTEXT;
+  return event_pending(event) ? CUDA_ERROR_NOT_READY : failure;
+}
+
+API cuEventDestroy(CUevent event) {  // one that is still queued is leaked, since its task will write to it
+  if (!event_pending(event)) free(event);
+  return OK;
+}
+
+API cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
+  NEED_CONTEXT;
+  if (!start->timed || !end->timed || !start->stream || !end->stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (event_pending(start) || event_pending(end)) return CUDA_ERROR_NOT_READY;
+  *ms = (float)(end->ms - start->ms);
+  return OK;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+static size_t used_bytes;  // of device memory
+
+API cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
+  NEED_CONTEXT;
+  void *p = NULL;
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > total_memory() - __atomic_load_n(&used_bytes, __ATOMIC_SEQ_CST)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (posix_memalign(&p, 256, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  __atomic_add_fetch(&used_bytes, malloc_usable_size(p), __ATOMIC_SEQ_CST);
+  *pointer = (CUdeviceptr)p;
+  return OK;
+}
+
+API cuMemFree(CUdeviceptr pointer) {  // waits for the device, as CUDA's does
+  CUresult result = wait_for_all(false);
+  __atomic_sub_fetch(&used_bytes, malloc_usable_size((void *)pointer), __ATOMIC_SEQ_CST);
+  free((void *)pointer);
+  return result;
+}
+
+API cuMemAllocPitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
+  *pitch = (width + 511) / 512 * 512;
+  return cuMemAlloc(pointer, *pitch * height);
+}
+
+API cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) { return cuMemAlloc(pointer, bytes); }
+
+API cuMemGetInfo(size_t *free_bytes, size_t *total) {
+  NEED_CONTEXT;
+  *total = total_memory();
+  *free_bytes = *total - __atomic_load_n(&used_bytes, __ATOMIC_SEQ_CST);
+  return OK;
+}
+
+// Page-locked host memory is ordinary memory; only its extent is kept, because asynchronous copies depend on it.
+typedef struct Pinned { struct Pinned *next; const char *start; size_t bytes; } Pinned;
+static Pinned *all_pinned;
+
+static bool is_pinned(const void *pointer) {
+  const char *p = pointer;
+  bool found = false;
+  pthread_mutex_lock(&lock);
+  for (const Pinned *r = all_pinned; r && !found; r = r->next) found = p >= r->start && p < r->start + r->bytes;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+static void pin(void *pointer, size_t bytes) {
+  Pinned *r = malloc(sizeof *r);
+  *r = (Pinned){NULL, pointer, bytes};
+  pthread_mutex_lock(&lock);
+  r->next = all_pinned;
+  all_pinned = r;
+  pthread_mutex_unlock(&lock);
+}
+
+static bool unpin(const void *pointer) {
+  pthread_mutex_lock(&lock);
+  Pinned **at = &all_pinned;
+  while (*at && (*at)->start != pointer) at = &(*at)->next;
+  Pinned *found = *at;
+  if (found) *at = found->next;
+  pthread_mutex_unlock(&lock);
+  free(found);
+  return found;
+}
+
+API cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) {
+  NEED_CONTEXT;
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > total_memory() || posix_memalign(pointer, 4096, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  pin(*pointer, bytes);
+  return OK;
+}
+
+API cuMemAllocHost(void **pointer, size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
+
+API cuMemFreeHost(void *pointer) {
+  CUresult result = wait_for_all(false);
+  if (!unpin(pointer)) return CUDA_ERROR_INVALID_VALUE;
+  free(pointer);
+  return result;
+}
+
+API cuMemHostRegister(void *pointer, size_t bytes, unsigned flags) {
+  NEED_CONTEXT;
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  pin(pointer, bytes);
+  return OK;
+}
+
+API cuMemHostUnregister(void *pointer) {
+  CUresult result = wait_for_all(false);
+  return unpin(pointer) ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
+API cuMemHostGetDevicePointer(CUdeviceptr *device, void *pointer, unsigned flags) {
+  *device = (CUdeviceptr)pointer;
+  return is_pinned(pointer) ? OK : CUDA_ERROR_INVALID_VALUE;
+}
+
+API cuMemHostGetFlags(unsigned *flags, void *pointer) {
+  *flags = CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE;
+  return is_pinned(pointer) ? OK : CUDA_ERROR_INVALID_VALUE;
+}
+
+// ---- copies ---------------------------------------------------------------------------------------------------------
+
+static void run_copy(Task *t) {
+  const Copy *c = &t->copy;
+  for (size_t z = 0; z < c->depth; z++)
+    for (size_t y = 0; y < c->height; y++)
+      memcpy(c->dst + z * c->dst_slice + y * c->dst_row, c->src + z * c->src_slice + y * c->src_row, c->width);
+}
+
+static Task line(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return (Task){.run = run_copy, .copy = {(char *)dst, (const char *)src, bytes, 1, 1, 0, 0, 0, 0}};
+}
+
+static CUresult copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  NEED_CONTEXT;
+  return submit_and_wait(NULL, line(dst, src, bytes));
+}
+
+// CUDA may copy pageable host memory before it returns, so callers may reuse such memory at once; `host` is that side.
+static CUresult copy_async(Task task, const void *host, CUstream stream) {
+  NEED_CONTEXT;
+  if (host && !is_pinned(host)) return submit_and_wait(stream, task);
+  submit(stream, task);
+  return OK;
+}
+
+API cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n) { return copy(dst, src, n); }
+API cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t n) { return copy(dst, (CUdeviceptr)src, n); }
+API cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t n) { return copy((CUdeviceptr)dst, src, n); }
+API cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t n) { return copy_async(line(dst, src, n), NULL, NULL); }
+
+API cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream) {
+  return copy_async(line(dst, src, n), NULL, stream);
+}
+
+API cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t n, CUstream stream) {
+  return copy_async(line(dst, (CUdeviceptr)src, n), src, stream);
+}
+
+API cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t n, CUstream stream) {
+  return copy_async(line((CUdeviceptr)dst, src, n), dst, stream);
+}
+
+API cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream) {
+  return copy_async(line(dst, src, n), NULL, stream);
+}
+
+static Task box(const CUDA_MEMCPY3D *c) {
+  const char *src = c->srcMemoryType == CU_MEMORYTYPE_HOST ? c->srcHost : (const char *)c->srcDevice;
+  char *dst = c->dstMemoryType == CU_MEMORYTYPE_HOST ? c->dstHost : (char *)c->dstDevice;
+  size_t src_slice = c->srcPitch * c->srcHeight, dst_slice = c->dstPitch * c->dstHeight;
+  src += c->srcZ * src_slice + c->srcY * c->srcPitch + c->srcXInBytes;
+  dst += c->dstZ * dst_slice + c->dstY * c->dstPitch + c->dstXInBytes;
+  Copy copy = {dst, src, c->WidthInBytes, c->Height, c->Depth, c->dstPitch, c->srcPitch, dst_slice, src_slice};
+  return (Task){.run = run_copy, .copy = copy};
+}
+
+static bool has_array(const CUDA_MEMCPY3D *c) {  // textures' opaque memory, which this device does not have
+  return c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+}
+
+API cuMemcpy3D(const CUDA_MEMCPY3D *c) {
+  NEED_CONTEXT;
+  return has_array(c) ? CUDA_ERROR_NOT_SUPPORTED : submit_and_wait(NULL, box(c));
+}
+
+API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) {
+  if (has_array(c)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (c->srcMemoryType == CU_MEMORYTYPE_HOST && !is_pinned(c->srcHost)) return copy_async(box(c), c->srcHost, stream);
+  return copy_async(box(c), c->dstMemoryType == CU_MEMORYTYPE_HOST ? c->dstHost : NULL, stream);
+}
+
+static CUDA_MEMCPY3D with_depth(const CUDA_MEMCPY2D *c) {
+  return (CUDA_MEMCPY3D){
+      .srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost,
+      .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch, .dstXInBytes = c->dstXInBytes,
+      .dstY = c->dstY, .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost, .dstDevice = c->dstDevice,
+      .dstArray = c->dstArray, .dstPitch = c->dstPitch, .WidthInBytes = c->WidthInBytes, .Height = c->Height,
+      .Depth = 1};
+}
+
+API cuMemcpy2D(const CUDA_MEMCPY2D *c) {
+  CUDA_MEMCPY3D deep = with_depth(c);
+  return cuMemcpy3D(&deep);
+}
+
+API cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *c) { return cuMemcpy2D(c); }
+
+API cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream) {
+  CUDA_MEMCPY3D deep = with_depth(c);
+  return cuMemcpy3DAsync(&deep, stream);
+}
+
+// ---- fills ----------------------------------------------------------------------------------------------------------
+
+static void run_fill(Task *t) {
+  const Fill *f = &t->fill;
+  for (size_t y = 0; y < f->height; y++) {
+    char *row = f->dst + y * f->row;
+    if (f->bytes == 1) memset(row, (int)f->value, f->width);
+    else for (size_t x = 0; x < f->width; x++) memcpy(row + x * f->bytes, &f->value, f->bytes);  // little-endian
+  }
+}
+
+static CUresult fill(CUdeviceptr d, unsigned value, unsigned bytes, size_t row, size_t width, size_t height, CUstream s) {
+  NEED_CONTEXT;
+  if (d % bytes) return CUDA_ERROR_INVALID_VALUE;
+  submit(s, (Task){.run = run_fill, .fill = {(char *)d, width, height, row, value, bytes}});
+  return OK;
+}
+
+API cuMemsetD8(CUdeviceptr d, unsigned char v, size_t n) { return fill(d, v, 1, 0, n, 1, NULL); }
+API cuMemsetD16(CUdeviceptr d, unsigned short v, size_t n) { return fill(d, v, 2, 0, n, 1, NULL); }
+API cuMemsetD32(CUdeviceptr d, unsigned v, size_t n) { return fill(d, v, 4, 0, n, 1, NULL); }
+API cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream s) { return fill(d, v, 1, 0, n, 1, s); }
+API cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream s) { return fill(d, v, 2, 0, n, 1, s); }
+API cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s) { return fill(d, v, 4, 0, n, 1, s); }
+
+API cuMemsetD2D8(CUdeviceptr d, size_t pitch, unsigned char v, size_t width, size_t height) {
+  return fill(d, v, 1, pitch, width, height, NULL);
+}
+
+API cuMemsetD2D16(CUdeviceptr d, size_t pitch, unsigned short v, size_t width, size_t height) {
+  return fill(d, v, 2, pitch, width, height, NULL);
+}
+
+API cuMemsetD2D32(CUdeviceptr d, size_t pitch, unsigned v, size_t width, size_t height) {
+  return fill(d, v, 4, pitch, width, height, NULL);
+}
+
+// ---- modules and functions ------------------------------------------------------------------------------------------
+
+struct CUmod_st {
+  void *library;
+  CUfunction functions;
+};
+
+#if defined(__x86_64__)
+enum { HOST_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { HOST_MACHINE = EM_AARCH64 };
+#endif
+
+static bool is_host_image(const Elf64_Ehdr *image) {  // a real cubin is ELF too, for machine EM_CUDA
+  return !memcmp(image->e_ident, ELFMAG, SELFMAG) && image->e_machine == HOST_MACHINE;
+}
+
+// The driver is given no length: linkers put the table of section headers at the end.
+static size_t image_bytes(const Elf64_Ehdr *image) {
+  return image->e_shoff + (size_t)image->e_shnum * image->e_shentsize;
+}
+
+static bool write_all(int fd, const char *data, size_t n) {
+  while (n) {
+    ssize_t done = write(fd, data, n);
+    if (done <= 0) return false;
+    data += done;
+    n -= (size_t)done;
+  }
+  return true;
+}
+
+// dlopen wants a file, and takes a path that it has seen before for the same library: the name has to be new each time.
+static void *open_image(const void *image) {
+  const char *folder = getenv("TMPDIR");
+  char path[4096];
+  snprintf(path, sizeof path, "%s/cudalab-module-XXXXXX", folder ? folder : P_tmpdir);
+  int fd = mkstemp(path);
+  if (fd < 0) return NULL;
+  bool written = write_all(fd, image, image_bytes(image));
+  close(fd);
+  void *library = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  if (!library) fprintf(stderr, "cudalab stand-in: %s\n", written ? dlerror() : "cannot write the module to a file");
+  unlink(path);
+  return library;
+}
+
+API cuModuleLoadData(CUmodule *module, const void *image) {
+  NEED_CONTEXT;
+  if (!is_host_image(image)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  void *library = open_image(image);
+  if (!library) return CUDA_ERROR_INVALID_IMAGE;
+  *module = calloc(1, sizeof **module);
+  (*module)->library = library;
+  return OK;
+}
+
+API cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, CUjit_option *options, void **values) {
+  return cuModuleLoadData(module, image);
+}
+
+API cuModuleLoad(CUmodule *module, const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  fseek(file, 0, SEEK_END);
+  long size = ftell(file);
+  rewind(file);
+  char *image = calloc(1, (size_t)size + sizeof(Elf64_Ehdr));
+  bool complete = fread(image, 1, (size_t)size, file) == (size_t)size;
+  fclose(file);
+  CUresult result = complete ? cuModuleLoadData(module, image) : CUDA_ERROR_INVALID_IMAGE;
+  free(image);
+  return result;
+}
+
+API cuModuleUnload(CUmodule module) {  // no dlclose: threads that ran its kernels may still hold its thread-locals
+  CUresult result = wait_for_all(false);
+  for (CUfunction f = module->functions, next; f; f = next) {
+    next = f->next;
+    free(f);
+  }
+  free(module);
+  return result;
+}
+
+// The size of a kernel's arguments in one buffer, from the table that cudalab.host exports: their number, then size and
+// kind of each. Of a struct the alignment is not known, hence two bounds.
+static size_t buffer_bytes(const unsigned *table, size_t struct_alignment) {
+  size_t bytes = 0;
+  for (unsigned i = 0; i < table[0]; i++) {
+    size_t size = table[1 + 2 * i], alignment = table[2 + 2 * i] ? size : struct_alignment;
+    bytes = (bytes + alignment - 1) / alignment * alignment + size;
+  }
+  return bytes;
+}
+
+static void *symbol_of(CUmodule module, const char *prefix, const char *name) {
+  char symbol[1024];
+  snprintf(symbol, sizeof symbol, "%s%s", prefix, name);
+  return dlsym(module->library, symbol);
+}
+
+API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  NEED_CONTEXT;
+  Kernel run = (Kernel)symbol_of(module, "cudalab_run_", name);
+  const unsigned *(*table)(void) = (const unsigned *(*)(void))symbol_of(module, "cudalab_parameters_", name);
+  if (!run || !table) return CUDA_ERROR_NOT_FOUND;
+  CUfunction f = calloc(1, sizeof *f);
+  f->least_bytes = buffer_bytes(table(), 1);
+  f->most_bytes = buffer_bytes(table(), 16);
+  f->run = run;
+  f->error = (const char *(*)(void))dlsym(module->library, "cudalab_error");
+  f->max_shared = STATIC_SHARED;
+  f->next = module->functions;
+  *function = module->functions = f;
+  return OK;
+}
+
+API cuModuleGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name) {
+  NEED_CONTEXT;
+  Dl_info info;
+  const Elf64_Sym *symbol = NULL;
+  void *p = dlsym(module->library, name);
+  if (!p) return CUDA_ERROR_NOT_FOUND;
+  dladdr1(p, &info, (void **)&symbol, RTLD_DL_SYMENT);
+  if (pointer) *pointer = (CUdeviceptr)p;
+  if (bytes) *bytes = symbol ? symbol->st_size : 0;
+  return OK;
+}
+
+// Registers and local memory are not known here: 0. (A real compiler never reports 0 registers.)
+API cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+  switch ((int)attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = MAX_THREADS; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->max_shared; break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = 90; break;
+    default: *value = 0;
+  }
+  return OK;
+}
+
+API cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return OK;
+  if (value < 0 || value > OPTIN_SHARED) return CUDA_ERROR_INVALID_VALUE;
+  function->max_shared = value;
+  return OK;
+}
+
+API cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) { return OK; }
+API cuFuncSetBlockShape(CUfunction function, int x, int y, int z) { return OK; }  // PyCUDA passes it to the launch too
+
+// ---- launches -------------------------------------------------------------------------------------------------------
+
+static void keep_failure(CUfunction function) {
+  const char *text = function->error ? function->error() : NULL;
+  pthread_mutex_lock(&lock);
+  if (failure == OK && text && *text) snprintf(failure_text, sizeof failure_text, "kernel failed: %s", text);
+  failure = CUDA_ERROR_LAUNCH_FAILED;
+  pthread_mutex_unlock(&lock);
+}
+
+static void run_launch(Task *t) {
+  const Launch *l = &t->launch;
+  int workers = l->packed ? -get_nprocs() : get_nprocs();  // negative: one packed buffer, see cudalab.host
+  if (l->function->run(l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->args,
+                       workers))
+    keep_failure(l->function);
+  if (l->packed) free(l->args);
+}
+
+static bool fits(const Launch *l) {
+  const unsigned *g = l->grid, *b = l->block;
+  if (!g[0] || !g[1] || !g[2] || !b[0] || !b[1] || !b[2]) return false;
+  if (g[0] > INT32_MAX || g[1] > UINT16_MAX || g[2] > UINT16_MAX) return false;
+  if (b[0] > MAX_THREADS || b[1] > MAX_THREADS || b[2] > 64 || b[0] * b[1] * b[2] > MAX_THREADS) return false;
+  return l->shared <= (unsigned)l->function->max_shared;
+}
+
+// The two extras that CUDA knows: the arguments in one buffer, and its size. The queue gets a copy of its own.
+// NULL: the size does not fit the kernel's parameters.
+static void **copy_buffer(CUfunction function, void **extra) {
+  const void *buffer = NULL;
+  size_t bytes = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *(const size_t *)extra[1];
+  }
+  if (bytes < function->least_bytes || bytes > function->most_bytes) return NULL;
+  return memcpy(malloc(bytes + 1), bytes ? buffer : "", bytes);
+}
+
+API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, CUstream stream, void **args, void **extra) {
+  NEED_CONTEXT;
+  Launch l = {.function = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .args = args};
+  if (!fits(&l) || (args && extra)) return CUDA_ERROR_INVALID_VALUE;
+  if (!extra) return submit_and_wait(stream, (Task){.run = run_launch, .launch = l});  // args are the caller's own
+  l.packed = true;
+  l.args = copy_buffer(function, extra);
+  if (!l.args) return CUDA_ERROR_INVALID_VALUE;
+  submit(stream, (Task){.run = run_launch, .launch = l});
+  return OK;
+}
