@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cudalab import host
-from cudalab.errors import CompileError, LaunchError, NotFound
+from cudalab.errors import CompileError, LaunchError, NotFound, Unavailable
 
 DATA = Path(__file__).parent / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -438,7 +438,7 @@ def test_the_functions_of_both_narrow_types(rng, scalar_t):
     ok = np.zeros(32, np.int32)
     module.launch("idioms", (1, 1, 1), (1, 1, 1), [ok])
     np.testing.assert_array_equal(ok[: ok.argmin()], 1)
-    assert ok.argmin() == 17
+    assert ok.argmin() == 19
 
 
 # ---- launches that are refused -------------------------------------------------------------------
@@ -543,7 +543,8 @@ def test_a_barrier_hidden_by_a_macro_or_an_include_is_still_found(tmp_path, rng)
 def test_names_in_comments_and_strings_do_not_count():
     module = host.load(
         "#include <cstdio>\n// asm( volatile __shared__ \n"
-        '__global__ void speak(int n) { if (n) printf("asm(\\"__shared__ volatile"); }\n'
+        '__global__ void speak(int n) { if (n) printf("asm(\\"__shared__ volatile"); }\n',
+        name="<string>",
     )
     assert module.entries == ("speak",)
 
@@ -585,7 +586,7 @@ def test_two_processes_may_build_at_once(tmp_path):
 def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "file"))
-    with pytest.raises(CompileError, match=r"cannot write .* set CUDALAB_CACHE"):
+    with pytest.raises(Unavailable, match=r"cannot write .* set CUDALAB_CACHE"):
         host.load("__global__ void nothing() {}")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 from cudalab import host, source
 from cudalab.backends import Bound, Operands
 from cudalab.dtypes import DType
@@ -22,12 +25,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    module = host.load(
-        source.read(kernel.cu),
-        name=kernel.cu.name,
-        defines=source.defines(dtype),
-        include=kernel.cu.parent,
-    )
+    module = _module(kernel.cu, dtype)
     launch = kernel.launch(variant, operands.named(kernel))
     grid, block = launch.dims
 
@@ -35,3 +33,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         module.launch(variant, grid, block, launch.args, launch.shared)
 
     return Bound(run, lambda: operands.output)
+
+
+@cache
+def _module(cu: Path, dtype: DType) -> host.Module:
+    return host.load(source.read(cu), name=cu.name, defines=source.defines(dtype), include=cu.parent)

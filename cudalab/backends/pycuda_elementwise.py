@@ -58,13 +58,15 @@ def _compiled(path: Any, expression: str, names: tuple[str, ...], dtype: DType) 
     get_or_register_dtype(dtype.ctype, dtype.numpy)
     output, *inputs = names
     elements = "".join(f"const scalar_t {n} = {n}_[i]; " for n in inputs)
+    made = ElementwiseKernel(
+        [VectorArg(dtype.numpy, f"{n}_") for n in names],
+        f"{elements}{output}_[i] = scalar_t({expression})",
+        name=f"{path.stem}_elementwise",
+        preamble=source.with_c_names(source.read(path), path.name),
+        options=[*cuda.FLAGS, f"-I{path.parent}", *(f"-D{k}={v}" for k, v in source.defines(dtype).items())],
+    )
     try:
-        return ElementwiseKernel(
-            [VectorArg(dtype.numpy, f"{n}_") for n in names],
-            f"{elements}{output}_[i] = scalar_t({expression})",
-            name=f"{path.stem}_elementwise",
-            preamble=source.with_c_names(source.read(path), path.name),
-            options=[*cuda.FLAGS, *(f"-D{k}={v}" for k, v in source.defines(dtype).items())],
-        )
+        made.generate_stride_kernel_and_types(False)  # compiles; positional, as PyCUDA calls and remembers it
     except Failed as error:
         raise CompileError(f"{path.name} as an ElementwiseKernel does not compile:\n{error.stderr}") from None
+    return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.resources
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
@@ -24,6 +23,7 @@ from cudalab.spec import Arrays, Kernel, blocks
 INSTALL = "pip install 'cudalab[cuda12]' (or cuda13, as your driver has; it needs a CUDA toolkit)"
 FLAGS = ("-std=c++17",)
 THREADS = 256
+LAB = Path(__file__).with_name("lab.cu")
 
 
 @cache
@@ -144,14 +144,18 @@ class Gpu:
 
         self._driver = driver
         self._device = driver.Device(index)
-        self._context = self._device.retain_primary_context()
-        self._context.push()
-        self.index, self.name = index, self._device.name()
-        self.stream = driver.Stream(1)  # non-blocking: nothing waits for the legacy default stream
-        self._lab = compiled(importlib.resources.files("cudalab.devices").joinpath("lab.cu").read_text(), "lab.cu")
         self._buffers: dict[str, Buffer] = {}
         self._digests: dict[str, int] = {}
-        self._timer = Timer(self._lab, self.stream, self._device)
+        self.index, self.name = index, self._device.name()
+        self._context = self._device.retain_primary_context()
+        self._context.push()
+        try:
+            self.stream = driver.Stream(1)  # non-blocking: nothing waits for the legacy default stream
+            self._lab = compiled(LAB.read_text(), LAB.name)
+            self._timer = Timer(self._lab, self.stream, self._device)
+        except BaseException:
+            self._context.pop()  # PyCUDA aborts the process if one is left at its end
+            raise
 
     def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
         driver = self._driver

@@ -6,8 +6,9 @@ the CPU (`cuda_host.h` lists them and what they leave out). The result is called
     module = load(Path("plus_one.cu").read_text(), name="plus_one.cu")
     module.launch("plus_one", (1, 1, 1), (256, 1, 1), [y, x, np.int32(256)])
 
-A kernel that passes here can still fail on a GPU: the memory model, alignment faults, register and
-shared memory limits are not modelled.
+A kernel that passes here can still fail on a GPU: the memory model, registers, the 48 KiB limit of static
+shared memory and out-of-bounds accesses that hit valid memory are not noticed. Barriers that can never
+complete, misaligned accesses and failed asserts are, and end the launch with a `LaunchError`.
 """
 
 from __future__ import annotations

@@ -23,24 +23,28 @@ template <class T, class Change> inline T exchange_with(T* address, Change chang
 template <class T> struct just { using type = T; };
 template <class T> using as = typename just<T>::type;
 
+template <class T> constexpr bool any_type = true;
+template <class T> constexpr bool integers = std::is_integral<T>::value;
+
 }  // namespace cudalab
 
-#define CUDALAB_ATOMIC(name, expression)                                             \
-    template <class T> inline T name(T* address, cudalab::as<T> v) {                 \
-        return cudalab::exchange_with(address, [v](T old) { return expression; });   \
-    }                                                                                \
+#define CUDALAB_ATOMIC(name, types, expression)                                                         \
+    template <class T> inline T name(T* address, cudalab::as<T> v) {                                    \
+        static_assert(cudalab::types<T>, #name " does not take this type in CUDA");                     \
+        return cudalab::exchange_with(address, [v](T old) { return expression; });                      \
+    }                                                                                                   \
     template <class T> inline T name##_block(T* address, cudalab::as<T> v) { return name(address, v); } \
     template <class T> inline T name##_system(T* address, cudalab::as<T> v) { return name(address, v); }
-CUDALAB_ATOMIC(atomicAdd, old + v)
-CUDALAB_ATOMIC(atomicSub, old - v)
-CUDALAB_ATOMIC(atomicMin, v < old ? v : old)
-CUDALAB_ATOMIC(atomicMax, old < v ? v : old)
-CUDALAB_ATOMIC(atomicAnd, old & v)
-CUDALAB_ATOMIC(atomicOr, old | v)
-CUDALAB_ATOMIC(atomicXor, old ^ v)
-CUDALAB_ATOMIC(atomicExch, (void(old), v))
-CUDALAB_ATOMIC(atomicInc, old >= v ? T(0) : T(old + 1))
-CUDALAB_ATOMIC(atomicDec, old == T(0) || old > v ? v : T(old - 1))
+CUDALAB_ATOMIC(atomicAdd, any_type, old + v)
+CUDALAB_ATOMIC(atomicExch, any_type, (void(old), v))
+CUDALAB_ATOMIC(atomicSub, integers, old - v)
+CUDALAB_ATOMIC(atomicMin, integers, v < old ? v : old)
+CUDALAB_ATOMIC(atomicMax, integers, old < v ? v : old)
+CUDALAB_ATOMIC(atomicAnd, integers, old & v)
+CUDALAB_ATOMIC(atomicOr, integers, old | v)
+CUDALAB_ATOMIC(atomicXor, integers, old ^ v)
+CUDALAB_ATOMIC(atomicInc, integers, old >= v ? T(0) : T(old + 1))
+CUDALAB_ATOMIC(atomicDec, integers, old == T(0) || old > v ? v : T(old - 1))
 #undef CUDALAB_ATOMIC
 
 template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudalab::as<T> v) {

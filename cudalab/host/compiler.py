@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from cudalab import cache
 from cudalab.errors import CompileError
 from cudalab.host.source import Scan, rewrite_dynamic_shared
 
@@ -103,7 +104,7 @@ def compile_source(
         program,
     )
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
-    library = _cache_folder() / f"{digest}.so"
+    library = cache.folder("host") / f"{digest}.so"
     if not library.exists():
         command = [*_FLAGS, *options, *flags, "-x", "c++", "-", *_LIBRARIES]
         _compile_into(library, command, program, name)
@@ -141,28 +142,10 @@ def _run(arguments: list[str], text: str, name: str) -> str:
 
 def _compile_into(library: Path, arguments: list[str], program: str, name: str) -> None:
     """Compile beside the final place, then rename: another process sees all of the file or none."""
-    folder = library.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix=".build-", dir=folder)
-    except OSError as error:
-        raise CompileError(
-            f"cannot write to the cache folder {folder} ({error.strerror}); "
-            "set CUDALAB_CACHE to a folder that can be written"
-        ) from error
-    with scratch as place:
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=library.parent) as place:
         fresh = Path(place) / library.name
         _run([*arguments, "-o", str(fresh)], program, name)
         fresh.replace(library)
-
-
-def _cache_folder() -> Path:
-    """`$CUDALAB_CACHE/host`, else `$XDG_CACHE_HOME/cudalab/host`, else `~/.cache/cudalab/host`."""
-    chosen = os.environ.get("CUDALAB_CACHE")
-    if chosen:
-        return Path(chosen).absolute() / "host"
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "cudalab" / "host"
 
 
 def _version() -> str:

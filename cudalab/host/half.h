@@ -34,6 +34,10 @@ inline __half2 __float22half2_rn(float2 v) { return {v.x, v.y}; }
 inline float2 __half22float2(__half2 v) { return {v.x, v.y}; }
 inline __half __low2half(__half2 v) { return v.x; }
 inline __half __high2half(__half2 v) { return v.y; }
+inline __half2 __low2half2(__half2 v) { return {v.x, v.x}; }
+inline __half2 __high2half2(__half2 v) { return {v.y, v.y}; }
+inline __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
+inline __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
 
 // ---- bfloat16 -------------------------------------------------------------------------------------------------------
 inline __nv_bfloat16 __float2bfloat16(float x) { return x; }
@@ -57,3 +61,7 @@ inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {v.x, v.y}; }
 inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {v.x, v.y}; }
 inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 v) { return v.x; }
 inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 v) { return v.y; }
+inline __nv_bfloat162 __low2bfloat162(__nv_bfloat162 v) { return {v.x, v.x}; }
+inline __nv_bfloat162 __high2bfloat162(__nv_bfloat162 v) { return {v.y, v.y}; }
+inline __nv_bfloat162 __lows2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.x, b.x}; }
+inline __nv_bfloat162 __highs2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.y, b.y}; }

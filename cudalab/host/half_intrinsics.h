@@ -92,10 +92,6 @@ template <class T, class P> struct half2_intrinsics {
     friend float __low2float(P a) { return float(a.x); }
     friend float __high2float(P a) { return float(a.y); }
     friend P __lowhigh2highlow(P a) { return {a.y, a.x}; }
-    friend P __lows2half2(P a, P b) { return {a.x, b.x}; }
-    friend P __highs2half2(P a, P b) { return {a.y, b.y}; }
-    friend P __low2half2(P a) { return {a.x, a.x}; }
-    friend P __high2half2(P a) { return {a.y, a.y}; }
 };
 
 }  // namespace cudalab

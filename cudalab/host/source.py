@@ -54,7 +54,7 @@ def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
         marker = _LINE_MARKER.match(text)
         if marker:
             file, number = marker[2], int(marker[1]) - 1
-            system = "3" in marker[3].split() or file.startswith("<")
+            system = "3" in marker[3].split() or file in ("<built-in>", "<command-line>")
             continue
         number += 1
         if not system:

@@ -34,8 +34,9 @@ __global__ void saxpy(float *y, const float *x, float a, int n) {
 """
 
 # Waits, as the timing's queue blocker does, for the host to write to memory that it shares with the device.
+# Gives up after some seconds: where a launch wrongly waits for its kernel, that is a failure and not a hang.
 WAIT = """
-__global__ void wait(const volatile int *flag) { while (*flag == 0) {} }
+__global__ void wait(const volatile int *flag) { for (long i = 0; i < 1L << 32 && *flag == 0; i++) {} }
 __global__ void set(int *y, int value) { *y = value; }
 """
 
@@ -88,18 +89,21 @@ def test_autoprimaryctx_is_the_current_context() -> None:
 
 
 def test_a_thread_without_a_context_is_refused() -> None:
-    errors: list[Exception] = []
+    """By PyCUDA, which keeps count itself, and by the driver."""
+    results: list[object] = []
 
-    def allocate() -> None:
+    def synchronize() -> None:
         try:
             cuda.mem_alloc(4)
         except cuda.Error as error:
-            errors.append(error)
+            results.append(str(error))
+        results.append(ctypes.CDLL("libcuda.so.1").cuCtxSynchronize())
 
-    thread = threading.Thread(target=allocate)
+    thread = threading.Thread(target=synchronize)
     thread.start()
     thread.join()
-    assert "invalid device context" in str(errors[0])
+    assert "invalid device context" in str(results[0])
+    assert results[1] == 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
 @pytest.mark.parametrize("extern_c", [True, False], ids=["wrapped", "extern-c-in-source"])
@@ -207,6 +211,25 @@ def test_one_stream_waits_for_another_ones_event(flag: np.ndarray) -> None:
     flag[0] = 1
     second.synchronize()
     assert y[0] == 5
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_the_default_stream_follows_blocking_streams_only(flag: np.ndarray, blocking: bool) -> None:
+    functions = module(WAIT)
+    stream = cuda.Stream(0 if blocking else 1)  # 1: CU_STREAM_NON_BLOCKING
+    y, done = cuda.pagelocked_zeros(1, np.int32), cuda.Event()
+    wait = functions.get_function("wait").prepare("P")
+    one = functions.get_function("set").prepare("Pi")
+    wait.prepared_async_call((1, 1), (1, 1, 1), stream, device_pointer(flag))
+    one.prepared_async_call((1, 1), (1, 1, 1), None, device_pointer(y), 5)
+    done.record()
+    if blocking:
+        time.sleep(0.02)
+        assert y[0] == 0
+        flag[0] = 1
+    done.synchronize()
+    assert y[0] == 5
+    assert stream.is_done() == blocking
 
 
 def test_events_time_the_kernel_between_them(flag: np.ndarray) -> None:

@@ -1,0 +1,37 @@
+"""A cache of their own for the tests, and what `gpu` means."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from cudalab.devices import cuda
+
+REQUIRED = os.environ.get("CUDALAB_REQUIRE", "").split(",")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Nothing compiled by an earlier version of the lab is found, and the user's cache stays as it is."""
+    if "CUDALAB_CACHE" not in os.environ:
+        os.environ["CUDALAB_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu") and (reason := cuda.missing()):
+        if "cuda" in REQUIRED:
+            pytest.fail(f"CUDALAB_REQUIRE=cuda, but {reason}", pytrace=False)
+        pytest.skip(reason)
+
+
+def pytest_report_header():
+    return f"GPU: {cuda.missing() or 'ready'}"
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The GPU as the lab opens it, one for the session."""
+    device = cuda.open_gpu(0, cuda.missing())
+    yield device
+    device.close()

@@ -1,0 +1,100 @@
+"""The lab's own GPU code (placing, launching, guarding, timing) with unmodified PyCUDA on the CPU stand-in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("CUDALAB_FAKE_GPU"), reason="needs the CPU stand-in for libcuda: make test-fake-gpu"
+)
+
+from cudalab import plan, registry, results  # noqa: E402
+from cudalab.devices import cuda  # noqa: E402
+from cudalab.dtypes import dtype  # noqa: E402
+from cudalab.interop import DeviceArray  # noqa: E402
+from cudalab.runner import Job  # noqa: E402
+
+ONLY = ("pycuda", "pycuda_elementwise")
+
+
+@pytest.fixture(scope="module")
+def fake():
+    device = cuda.open_gpu(0, cuda.missing())
+    yield device
+    device.close()
+
+
+def rows(fake, group, modes=()):
+    return Job(fake, plan.Selection(only=ONLY), modes, 0, 0.1, lambda text: None).cases(group)
+
+
+@pytest.mark.parametrize("group", plan.checks([], "all"), ids=str)
+def test_parity(fake, group):
+    for case in rows(fake, group):
+        assert case.status == results.OK, f"{case.label}: {case.reason}"
+
+
+def test_times_are_taken_and_graphs_say_why_not(fake):
+    (group,) = plan.groups(["plus_one"], "1000", "")
+    cases = {c.label: c for c in rows(fake, group, ("launch", "graph"))}
+    assert set(cases) == {"pycuda:plus_one", "pycuda_elementwise", "copy"}
+    for case in cases.values():
+        assert case.status in (results.OK, results.CEILING), case.reason
+        assert all(case.median(kind) > 0 for kind in ("cold", "hot", "call"))
+        assert any("no graph" in note for note in case.notes)
+
+
+def test_a_write_beyond_the_end_is_wrong(fake, tmp_path):
+    kernel = registry.kernel("plus_one")
+    (tmp_path / "plus_one.py").write_text(Path(kernel.file).read_text())
+    (tmp_path / "plus_one.cu").write_text(kernel.cu.read_text().replace("if (i < n)", "if (i <= n)"))
+    (group,) = plan.groups([str(tmp_path / "plus_one.py")], "1000", "")
+    (case, *_) = rows(fake, group)
+    assert case.status == results.WRONG
+    assert "bytes after 'y'" in case.reason
+
+
+def test_a_changed_input_is_wrong(fake):
+    kernel = registry.kernel("plus_one")
+    operands = fake.place(kernel, dtype("float32"), kernel.make((100,), dtype("float32")))
+    assert fake.tampered(operands) is None
+    fake.poison(DeviceArray((1,), np.dtype(np.float32), operands.inputs["x"].ptr))
+    assert fake.tampered(operands) == "changed its input 'x'"
+    fake.release()
+
+
+def test_a_file_that_does_not_compile_costs_its_rows_only(fake, tmp_path):
+    kernel = registry.kernel("plus_one")
+    (tmp_path / "broken.py").write_text(Path(kernel.file).read_text().replace("plus_one = Kernel", "broken = Kernel"))
+    (tmp_path / "broken.cu").write_text(kernel.cu.read_text().replace("x[i] + 1;", "x[i] + one;"))
+    (group,) = plan.groups([str(tmp_path / "broken.py")], "1000", "")
+    for case in rows(fake, group):
+        assert case.status == results.ERROR
+        assert "broken.cu:7" in case.reason
+        assert "one" in case.reason
+
+
+def test_the_stand_in_is_no_device_of_bench(monkeypatch):
+    monkeypatch.delenv("CUDALAB_FAKE_GPU")
+    cuda.missing.cache_clear()
+    assert "stand-in" in cuda.missing()
+    cuda.missing.cache_clear()
+
+
+def test_gpuarray_calls(fake):
+    import pycuda.gpuarray as gpuarray
+
+    from cudalab.kernels.gelu import gelu
+
+    x = np.linspace(-4, 4, 1001, dtype=np.float32)
+    on_device = gpuarray.to_gpu(x)
+    y = gelu(on_device)
+    assert isinstance(y, gpuarray.GPUArray)
+    np.testing.assert_allclose(y.get(), gelu(x), rtol=1e-6)
+    out = gpuarray.empty_like(on_device)
+    assert gelu(on_device, out=out) is out
+    np.testing.assert_array_equal(out.get(), y.get())

@@ -1,0 +1,230 @@
+"""What only a GPU can show: zero-copy calls on other libraries' streams, graphs, and clocks that tell the truth."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cudalab import plan, registry, results
+from cudalab.backends import Bound
+from cudalab.cli import main
+from cudalab.devices import cuda
+from cudalab.dtypes import dtype
+from cudalab.errors import InputError, LaunchError, Unavailable
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
+from cudalab.runner import Job
+
+pytestmark = pytest.mark.gpu
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def right(got, x, name):
+    from cudalab.check import compare, expected
+
+    want = expected(gelu, {"x": x})
+    parity = compare(got, want, dtype(name), gelu.budget(dtype(name)))
+    assert parity.ok, parity.message
+
+
+# ---- calls -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_torch_tensors(gpu, torch, name):
+    x = torch.randn(1000, 37, device="cuda", dtype=getattr(torch, name))
+    y = gelu(x)
+    assert (y.dtype, y.shape, y.device) == (x.dtype, x.shape, x.device)
+    from cudalab.interop import as_plain
+
+    right(as_plain(y.cpu()), as_plain(x.cpu()), name)
+    out = torch.empty_like(x)
+    assert gelu(x, out=out) is out
+    assert torch.equal(out, y)
+    assert torch.equal(gelu(x.clone()), y)
+
+
+def test_a_misaligned_tensor_is_right(gpu, torch):
+    x = torch.randn(10_001, device="cuda")
+    for start in (1, 2, 3, 5):
+        torch.testing.assert_close(gelu(x[start:]), gelu(x[start:].clone()), rtol=0, atol=0)
+        half = x.half()[start:]
+        torch.testing.assert_close(gelu(half), gelu(half.clone()), rtol=0, atol=0)
+
+
+def test_work_is_ordered_on_torchs_current_stream(gpu, torch):
+    """The input is written late on a side stream; a launch elsewhere would read it too early."""
+    x, stream = torch.zeros(1 << 20, device="cuda"), torch.cuda.Stream()
+    gelu(x)  # compiled, so that nothing but the launch happens below
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)  # about 25 ms
+        x.fill_(3.0)
+        y = gelu(x)
+        total = y.sum()
+    stream.synchronize()
+    assert y.min().item() == y.max().item() == pytest.approx(2.99595, rel=1e-5)
+    assert total.item() == pytest.approx(2.99595 * (1 << 20), rel=1e-4)
+
+
+def test_inside_a_torch_graph(gpu, torch):
+    x = torch.randn(4096, device="cuda")
+    out = torch.empty_like(x)
+    gelu(x, out=out)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        gelu(x, out=out)
+    x.copy_(torch.randn(4096, device="cuda"))
+    graph.replay()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(out, torch.nn.functional.gelu(x))
+
+
+@pytest.mark.parametrize("name", DTYPES[:2])
+def test_cupy_arrays(gpu, cupy, name):
+    x = cupy.random.standard_normal((3, 1001)).astype(name)
+    y = gelu(x)
+    assert isinstance(y, cupy.ndarray)
+    right(cupy.asnumpy(y), cupy.asnumpy(x), name)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        z = gelu(x)
+        stream.synchronize()
+    assert (z == y).all()
+
+
+def test_gpuarrays(gpu):
+    from pycuda import gpuarray
+
+    x = np.random.default_rng(0).standard_normal((5, 777), dtype=np.float32)
+    y = gelu(gpuarray.to_gpu(x))
+    assert isinstance(y, gpuarray.GPUArray)
+    right(y.get(), x, "float32")
+
+
+def test_bad_arguments_are_refused_before_a_launch(gpu, torch):
+    x = torch.randn(8, 8, device="cuda")
+    for call, message in (
+        (lambda: gelu(x.t()), "not C-contiguous"),
+        (lambda: gelu(x.double()), "has no float64"),
+        (lambda: gelu(x, out=torch.empty(4, device="cuda")), "out has float32"),
+        (lambda: gelu(x, out=torch.empty_like(x, device="cpu")), "one device"),
+        (lambda: add2d(x, x.cpu()), "one device"),
+        (lambda: add2d(x, x[:4]), "must agree"),
+        (lambda: gelu(x.clone().requires_grad_()), "does not differentiate"),
+        (lambda: gelu(x.view(-1)[1:], out=x.view(-1)[:-1]), "overlaps"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+# ---- the engine --------------------------------------------------------------------------------------------------
+
+
+def spin(gpu, microseconds):
+    """A kernel that lasts as long as the SM clock needs for so many cycles, on the given stream."""
+    text = """extern "C" __global__ void spin(long long cycles) {
+        const long long start = clock64();
+        while (clock64() - start < cycles) {}
+    }"""
+    function = cuda.compiled(text, "spin.cu").get_function("spin").prepare("q")
+    rate = gpu._device.get_attribute(gpu._driver.device_attribute.CLOCK_RATE)  # kHz
+    cycles = int(rate * 1e-3 * microseconds)
+    return lambda stream: function.prepared_async_call((1, 1), (1, 1, 1), stream, cycles)
+
+
+def test_a_kernel_of_known_length_is_timed_right(gpu):
+    work = spin(gpu, 200)
+    for _ in range(200):
+        work(gpu.stream)  # clocks rise under load
+    clocks = gpu.clocks(Bound(lambda: work(gpu.stream), lambda: None), ("launch", "graph"), [])
+    for kind in ("cold", "hot", "graph"):
+        seconds = float(np.median([s for _ in range(5) for s in clocks[kind].sample()]))
+        assert seconds == pytest.approx(200e-6, rel=0.15), kind
+    assert np.median(clocks["call"].sample()) < 100e-6
+    gpu.release()
+
+
+def test_a_variant_that_waits_inside_is_marked(gpu):
+    work = spin(gpu, 20)
+
+    def waits():
+        work(gpu.stream)
+        gpu.stream.synchronize()
+
+    notes = []
+    clocks = gpu.clocks(Bound(waits, lambda: None), ("launch",), notes)
+    assert any("waits for the GPU inside" in note for note in notes)
+    assert 15e-6 < np.median(clocks["cold"].sample()) < 500e-6
+
+
+def test_work_on_another_stream_cannot_become_a_graph(gpu):
+    from cudalab.devices.graph import Graph
+
+    work, other = spin(gpu, 1), gpu._driver.Stream(1)
+    with pytest.raises(LaunchError, match="captured as 0 kernels"):
+        Graph(Bound(lambda: work(other), lambda: None), 4, gpu.stream)
+
+
+def test_every_timed_backend_has_four_times(gpu):
+    for name in ("gelu", "add2d"):
+        (group,) = plan.groups([name], "small", "float32")
+        job = Job(gpu, plan.Selection(), ("launch", "graph"), 0, 0.05, lambda text: None)
+        cases = {c.label: c for c in job.cases(group)}
+        for label, case in cases.items():
+            assert case.status in (results.OK, results.CEILING), f"{label}: {case.reason}"
+            assert set(case.times) == {"cold", "hot", "graph", "call"}, f"{label}: {case.notes}"
+        assert cases["copy"].status == results.CEILING
+
+
+def test_a_bandwidth_above_the_ceiling_is_impossible_when_cold(gpu):
+    (group,) = plan.groups(["plus_one"], "xlarge", "float32")
+    job = Job(gpu, plan.Selection(only=("pycuda", "torch_eager")), ("launch",), 0, 0.2, lambda text: None)
+    cases = {c.label: c for c in job.cases(group)}
+    for case in cases.values():
+        assert case.median("cold") > 0.95 * cases["copy"].median("cold"), case.label
+
+
+# ---- the command -------------------------------------------------------------------------------------------------
+
+
+def test_bench_on_the_gpu(gpu, tmp_path):
+    out = tmp_path / "r.json"
+    run = CliRunner().invoke(
+        main, ["bench", "plus_one", "--sizes", "2^16", "--device", "cuda:0", "--budget", "0.05", "-o", str(out)]
+    )
+    assert run.exit_code == 0, run.output
+    assert json.loads(out.read_text())["machine"]["device"] == "cuda"
+    for word in ("copy (ceiling)", "cold", "graph", "x\n", "floor"):
+        assert word.strip() in run.output
+
+
+def test_no_such_gpu():
+    with pytest.raises(Unavailable, match="no GPU number 99"):
+        cuda.open_gpu(99, None)
+
+
+def test_float16_of_every_value_in_every_entry(gpu):
+    """The exhaustive check, spelled out once: all 65,536 values through the compiled kernel."""
+    kernel = registry.kernel("gelu")
+    groups = [g for g in plan.checks(["gelu"], "all") if g.patterns]
+    assert [g.dtype.name for g in groups] == ["float16", "bfloat16"]
+    for group in groups:
+        job = Job(gpu, plan.Selection(only=("pycuda",)), (), 0, 1, lambda text: None)
+        for case in job.cases(group):
+            assert case.parity.n == 65536
+            assert case.status == results.OK, case.reason
+    assert set(kernel.entries) == {"gelu_scalar", "gelu_vec"}

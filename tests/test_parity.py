@@ -1,0 +1,112 @@
+"""Every kernel on every backend against float64. New kernels and backends are picked up by themselves."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cudalab import plan, registry, results
+from cudalab.devices.cpu import Cpu
+from cudalab.dtypes import dtype
+from cudalab.runner import Job
+
+
+def cases(device):
+    """What `cudalab check` looks at: awkward shapes for the variants that index, two sizes for the others."""
+    return [
+        pytest.param(group, variant, id=f"{group.kernel.name}-{variant.label}-{group.dtype.name}-{group.size}")
+        for group in plan.checks([], "all")
+        for variant in plan.Selection().variants(group, device)
+    ]
+
+
+def check(device, group, variant):
+    job = Job(device, plan.Selection(only=(variant.label,)), (), seed=1, budget=1, progress=lambda text: None)
+    (case,) = job.cases(group)
+    if case.status == results.SKIPPED:
+        pytest.skip(case.reason)
+    assert case.status == results.OK, case.reason
+    assert case.parity.n == math.prod(group.shape)
+
+
+# What PyTorch itself has wrong, found by this very check: `cudalab check gelu` says it to users.
+KNOWN = {
+    ("gelu", "torch_native", "bfloat16", "all values", "cpu"): "F.gelu on the CPU overflows from 1.7e38 on",
+}
+
+
+@pytest.mark.parametrize(("group", "variant"), cases("cpu"))
+def test_on_the_cpu(group, variant):
+    known = KNOWN.get((group.kernel.name, variant.label, group.dtype.name, group.size, "cpu"))
+    if known:
+        with pytest.raises(AssertionError, match="values differ"):
+            check(Cpu(), group, variant)
+        return
+    check(Cpu(), group, variant)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("group", "variant"), cases("cuda"))
+def test_on_the_gpu(gpu, group, variant):
+    check(gpu, group, variant)
+
+
+@pytest.mark.parametrize("kernel", registry.kernels().values(), ids=registry.kernels())
+def test_the_reference_is_not_trivial(kernel):
+    """An output of zeros, or a copy of an input, must not be able to pass."""
+    from cudalab.check import compare, expected
+
+    for name in kernel.dtypes:
+        kind = dtype(name)
+        arrays = kernel.make(next(iter(kernel.sizes.values())), kind)
+        want = expected(kernel, arrays)
+        for composed in (False, True):
+            budget = kernel.budget(kind, composed)
+            assert not compare(want.astype(kind.numpy) * 0, want, kind, budget).ok
+            for array in arrays.values():
+                assert not compare(array, want, kind, budget).ok
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["gelu", "add2d", "plus_one"])
+def test_more_than_2_to_the_31_elements(gpu, name):
+    """Indices of 64 bits: the last elements are right, in every entry and in every generated kernel."""
+    import numpy as np
+
+    from cudalab.backends import Operands
+    from cudalab.check import compare
+    from cudalab.interop import DeviceArray
+
+    torch = pytest.importorskip("torch")
+    kernel = registry.kernel(name)
+    kind = dtype(kernel.dtypes[0])
+    shape = (2**16, 2**15 + 1) if kernel.rank == 2 else (2**31 + 2**16,)
+    window = 2**20
+    tensors = {n: torch.empty(shape, device="cuda").normal_() for n in kernel.input_names}
+    out = torch.full(shape, float("nan"), device="cuda")
+    torch.cuda.synchronize()
+
+    def device_array(tensor):
+        return DeviceArray(tuple(tensor.shape), kind.numpy, tensor.data_ptr(), tensor)
+
+    operands = Operands({n: device_array(t) for n, t in tensors.items()}, device_array(out), gpu.stream)
+    tail = {n: t.reshape(-1)[-window:].cpu().numpy() for n, t in tensors.items()}
+    around = {n: t.reshape(-1)[2**31 - window : 2**31 + 64].cpu().numpy() for n, t in tensors.items()}
+    for backend in ("pycuda", "pycuda_elementwise", "cupy_raw", "cupy_elementwise", "triton"):
+        module = registry.backends()[backend]
+        if module.missing("cuda"):
+            continue
+        for variant in module.variants(kernel):
+            out.fill_(float("nan"))
+            torch.cuda.synchronize()
+            module.bind(kernel, variant, kind, operands).run()
+            gpu.stream.synchronize()
+            for arrays, got in (
+                (tail, out.reshape(-1)[-window:]),
+                (around, out.reshape(-1)[2**31 - window : 2**31 + 64]),
+            ):
+                want = np.asarray(kernel.reference(**{n: a.astype(np.float64) for n, a in arrays.items()}))
+                parity = compare(got.cpu().numpy(), want, kind, kernel.budget(kind))
+                assert parity.ok, f"{backend}:{variant} {parity.message}"
+            assert not torch.isnan(out).any(), f"{backend}:{variant} left elements unwritten"
