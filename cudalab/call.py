@@ -215,7 +215,7 @@ class CupyArrays(_GpuArrays):
     def wait(stream: Any, after: bool) -> None:
         import cupy
 
-        ours, theirs = cupy.cuda.ExternalStream(stream.handle), cupy.cuda.get_current_stream()
+        ours, theirs = interop.cupy_stream(stream.handle), cupy.cuda.get_current_stream()
         (theirs if after else ours).wait_event((ours if after else theirs).record())
 
 

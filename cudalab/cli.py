@@ -64,7 +64,7 @@ choosing = _options(
     click.option("--skip", default="", metavar="GLOBS", help="The same, to leave out."),
     click.option("--device", default="auto", show_default=True, metavar="auto|cuda[:N]|cpu"),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the random inputs."),
-    click.option("--format", "format_", default="table", show_default=True, type=click.Choice(FORMATS)),
+    click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS)),
     click.option("-o", "--output", metavar="FILE", help="Also write the results, with every sample, as JSON."),
 )
 
@@ -75,7 +75,7 @@ choosing = _options(
               help="Names, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
 @click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph.")
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Of sampling for each variant.")
-def bench(format_: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
+def bench(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check, then time each KERNEL on every backend (default: all kernels of the lab).
 
     A KERNEL is a name from `cudalab list` or the path of your own spec, such as ./mine/softmax.py.
@@ -88,13 +88,13 @@ def bench(format_: str, output: str | None, kernels: tuple[str, ...], **options:
     """
     from cudalab import runner
 
-    _run(runner.bench, kernels, options, format_, output)
+    _run(runner.bench, kernels, options, format, output)
 
 
 @main.command()
 @choosing
 @click.option("--sizes", default="", metavar="LIST", help="Check these sizes alone; see `bench --help`.")
-def check(format_: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
+def check(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Compare each KERNEL with float64, on every backend, without timing it.
 
     Looks at awkward shapes, at the smallest size and, for float16 and bfloat16 functions of one array, at all
@@ -109,11 +109,11 @@ def check(format_: str, output: str | None, kernels: tuple[str, ...], **options:
     from cudalab import runner
 
     options["dtypes"] = options["dtypes"] or "all"
-    _run(runner.check, kernels, options, format_, output)
+    _run(runner.check, kernels, options, format, output)
 
 
 def _run(work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any],
-         format_: str, output: str | None) -> None:  # fmt: skip
+         format: str, output: str | None) -> None:  # fmt: skip
     from cudalab import results
 
     if output:
@@ -122,15 +122,15 @@ def _run(work: Callable[..., Results], kernels: tuple[str, ...], options: dict[s
         run = work(*kernels, **options, progress=progress)
     if output:
         _save(run, output)
-    _print(run, format_)
+    _print(run, format)
     status = {case.status for case in run.cases}
     sys.exit(2 if results.ERROR in status else 1 if results.WRONG in status else 0)
 
 
 @main.command()
 @click.argument("file")
-@click.option("--format", "format_", default="table", show_default=True, type=click.Choice(FORMATS))
-def show(file: str, format_: str) -> None:
+@click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS))
+def show(file: str, format: str) -> None:
     """Print the results in FILE, as `bench` or `check` wrote them.
 
     \b
@@ -138,7 +138,7 @@ def show(file: str, format_: str) -> None:
     """
     from cudalab import results
 
-    _print(results.load(file), format_)
+    _print(results.load(file), format)
 
 
 @main.command(name="list")
@@ -177,7 +177,7 @@ def _save(run: Results, output: str) -> None:
         click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
 
 
-def _print(run: Results, format_: str) -> None:
+def _print(run: Results, format: str) -> None:
     """The results on standard output: as wide as the terminal, in colour only there and if NO_COLOR is not set."""
     import os
     import shutil
@@ -186,7 +186,7 @@ def _print(run: Results, format_: str) -> None:
 
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal or os.environ.get("COLUMNS") else None
-    click.echo(report.render(run, format_, width, terminal and not os.environ.get("NO_COLOR")))
+    click.echo(report.render(run, format, width, terminal and not os.environ.get("NO_COLOR")))
 
 
 @contextmanager

@@ -149,9 +149,24 @@ def to_cupy_all(operands: Operands) -> list[Any]:
 
 
 def use_cupy_stream(operands: Operands) -> None:
+    cupy_stream(operands.stream.handle).use()
+
+
+def cupy_stream(handle: int) -> Any:
+    """A stream of another library as CuPy's own."""
     import cupy
 
-    cupy.cuda.ExternalStream(operands.stream.handle).use()
+    if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14
+        return cupy.cuda.ExternalStream(handle)
+    return cupy.cuda.Stream.from_external(_ForeignStream(handle))
+
+
+@dataclass(frozen=True)
+class _ForeignStream:
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle  # the protocol's version, and the stream
 
 
 def cupy_options(dtype: DType) -> tuple[str, ...]:

@@ -139,11 +139,11 @@ class Results(msgspec.Struct):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all."""
-        target = Path(path)
-        with _beside(target) as scratch:
-            scratch.write(msgspec.json.format(msgspec.json.encode(self), indent=0))
+        data = msgspec.json.format(msgspec.json.encode(self), indent=0)
+        with _beside(Path(path)) as scratch:
+            scratch.write(data)
         os.chmod(scratch.name, 0o644)
-        os.replace(scratch.name, target)
+        os.replace(scratch.name, path)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat dict a case: medians in seconds, bytes a second, no raw samples."""

@@ -79,7 +79,9 @@ API cuGetErrorString(CUresult code, const char **text) {
 
 static bool initialized;
 
-static size_t total_memory(void) { return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGE_SIZE); }
+// A quarter of the machine's: the host needs the rest for its own copies, and a program that fills the device has to
+// get CUDA's error and not the kernel's out-of-memory killer.
+static size_t total_memory(void) { return (size_t)sysconf(_SC_PHYS_PAGES) / 4 * (size_t)sysconf(_SC_PAGE_SIZE); }
 
 API cuInit(unsigned flags) {
   initialized = true;
@@ -375,7 +377,7 @@ static Stream *stream_of(CUstream handle) {  // CU_STREAM_LEGACY and CU_STREAM_P
 
 static bool pending(const Stream *s, unsigned long ticket) { return s->head && s->head->ticket <= ticket; }
 
-// CUDA's rule of the default stream: it waits for what was submitted before to every "blocking" stream, and they for it.
+// CUDA's rule of the default stream: it waits for what was submitted before to each "blocking" stream, and they for it.
 static bool follows(const Stream *s, const Stream *other) {
   if (s == other || ((s->flags | other->flags) & CU_STREAM_NON_BLOCKING)) return false;
   return s == &default_stream || other == &default_stream;
@@ -772,7 +774,8 @@ static void run_fill(Task *t) {
   }
 }
 
-static CUresult fill(CUdeviceptr d, unsigned value, unsigned bytes, size_t row, size_t width, size_t height, CUstream s) {
+static CUresult fill(CUdeviceptr d, unsigned value, unsigned bytes, size_t row, size_t width, size_t height,
+                     CUstream s) {
   NEED_CONTEXT;
   if (d % bytes) return CUDA_ERROR_INVALID_VALUE;
   submit(s, (Task){.run = run_fill, .fill = {(char *)d, width, height, row, value, bytes}});

@@ -230,6 +230,7 @@ def test_the_default_stream_follows_blocking_streams_only(flag: np.ndarray, bloc
     done.synchronize()
     assert y[0] == 5
     assert stream.is_done() == blocking
+    flag[0] = 1  # before y goes: freeing it waits for the device
 
 
 def test_events_time_the_kernel_between_them(flag: np.ndarray) -> None:

@@ -1,0 +1,153 @@
+"""The gate: what it passes, what it must refuse, and the numbers it reports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab import parallel
+from cudalab.check import compare, every_pattern, expected
+from cudalab.dtypes import DTYPES, dtype
+from cudalab.kernels.gelu import gelu
+from cudalab.spec import Budget
+
+F32, F16, BF16, I32 = (dtype(n) for n in ("float32", "float16", "bfloat16", "int32"))
+EXACT = Budget(0.5)
+
+
+@pytest.mark.parametrize("kind", [F32, F16])
+def test_ulp_is_numpys_spacing(kind):
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2 ** (8 * kind.itemsize), 100_000, dtype=np.uint64)
+    values = bits.astype(f"u{kind.itemsize}").view(kind.numpy)
+    values = values[np.abs(values) < np.finfo(kind.numpy).max]
+    np.testing.assert_array_equal(kind.ulp(values.astype(np.float64)), np.spacing(np.abs(values)).astype(np.float64))
+    assert kind.ulp(np.zeros(1)) == np.spacing(kind.numpy.type(0))
+
+
+def test_ulp_of_bfloat16_by_neighbours():
+    with np.errstate(invalid="ignore"):
+        values = every_pattern(BF16).astype(np.float64)
+    positive = np.sort(values[np.isfinite(values) & (values >= 0)])[:-1]
+    positive = np.unique(positive)
+    gaps = np.diff(np.append(positive, 2 * positive[-1] - positive[-2]))
+    np.testing.assert_array_equal(BF16.ulp(positive), gaps)
+
+
+def test_right_answers_pass_with_the_error_they_have():
+    want = np.array([1.0, 1.0 + 2**-24, -3.0, 0.0, 1e-45])
+    parity = compare(want.astype(np.float32), want, F32, EXACT)
+    assert parity.ok
+    assert parity.max_ulp == 0.5
+    assert parity.rounded == 1
+    assert parity.rel_l2 < 1e-7
+
+
+def test_errors_are_counted_in_ulp_of_the_output():
+    want = np.ones(1000)
+    got = want.astype(np.float16)
+    got[7] += np.float16(3 * 2**-10)
+    parity = compare(got, want, F16, Budget(2))
+    assert not parity.ok
+    assert (parity.wrong, parity.max_ulp, parity.worst_at) == (1, 3.0, 7)
+    assert parity.rounded == 0.999
+    assert "1 of 1,000 values differ by more than 2 ULP: [7] got 1.00292969, want 1" in parity.message
+    assert compare(got, want, F16, Budget(3)).ok
+    assert compare(got, want, F16, Budget(0, atol=3e-3)).ok
+
+
+def test_nan_where_a_number_is_due_never_passes():
+    want = np.ones((4, 5))
+    got = np.ones((4, 5), np.float32)
+    got[2, 3] = np.nan
+    parity = compare(got, want, F32, Budget(1e30, atol=1e30))
+    assert not parity.ok
+    assert parity.max_ulp is None
+    assert "[2, 3] got nan, want 1" in parity.message
+    assert "was every element written?" in parity.message
+
+
+def test_numbers_where_nan_is_due_never_pass():
+    assert not compare(np.zeros(3, np.float32), np.full(3, np.nan), F32, Budget(1e30, atol=1e30)).ok
+    assert compare(np.full(3, np.nan, np.float32), np.full(3, np.nan), F32, EXACT).ok
+
+
+@pytest.mark.parametrize(("got", "want", "ok"), [
+    (np.inf, 1e6, True), (65504, 65504, True), (np.inf, 65504, False), (-np.inf, 1e6, False), (65504, 1e6, False),
+    (np.inf, np.inf, True), (-np.inf, np.inf, False),
+])  # fmt: skip
+def test_overflow_is_right_where_the_dtype_ends(got, want, ok):
+    assert compare(np.array([got], np.float16), np.array([float(want)]), F16, EXACT).ok is ok
+
+
+def test_integers_are_exact():
+    want = np.array([2**30, -5], np.int32)
+    assert compare(want.copy(), want, I32, Budget(0)).ok
+    parity = compare(want + np.int32(1), want, I32, Budget(0))
+    assert (parity.wrong, parity.max_ulp) == (2, 1.0)
+
+
+def test_shape_and_dtype_are_part_of_the_answer():
+    want = np.zeros((2, 3))
+    assert "shape is (3, 2), expected (2, 3)" in compare(np.zeros((3, 2), np.float32), want, F32, EXACT).message
+    assert "dtype is float64, expected float32" in compare(want, want, F32, EXACT).message
+
+
+def test_nothing_is_right():
+    parity = compare(np.zeros(0, np.float32), np.zeros(0), F32, EXACT)
+    assert parity.ok
+    assert parity.n == 0
+
+
+def test_big_arrays_are_checked_to_the_last_element():
+    n = 3 * parallel.CHUNK + 17
+    want = np.linspace(1, 2, n)
+    got = want.astype(np.float32)
+    assert compare(got, want, F32, EXACT).ok
+    for at in (0, parallel.CHUNK - 1, parallel.CHUNK, n - 1):
+        broken = got.copy()
+        broken[at] = 0
+        parity = compare(broken, want, F32, EXACT)
+        assert (parity.wrong, parity.worst_at) == (1, at)
+
+
+@pytest.mark.parametrize("name", gelu.dtypes)
+def test_an_absolute_tolerance_cannot_hide_the_tanh_form(name):
+    """The two GELUs differ by 4.7e-4 at most: the gate of the .cu entries must tell them apart in every dtype."""
+    kind = dtype(name)
+    x = every_pattern(kind) if kind.itemsize == 2 else gelu.make((100_000,), kind)["x"]
+    want = expected(gelu, {"x": x})
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        tanh = 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+        got = tanh.astype(np.float32).astype(kind.numpy)
+    assert not compare(got, want, kind, gelu.budget(kind)).ok
+
+
+def test_every_pattern_is_every_pattern():
+    for kind in (F16, BF16):
+        assert len(np.unique(every_pattern(kind).view(np.uint16))) == 65536
+
+
+def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
+    shape = (2 * parallel.CHUNK + 3,)
+    one = gelu.make(shape, F32, seed=5)["x"]
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    np.testing.assert_array_equal(gelu.make(shape, F32, seed=5)["x"], one)
+    assert (gelu.make(shape, F32, seed=6)["x"] != one).any()
+    assert abs(one.mean()) < 0.01
+    assert abs(one.std() - 1) < 0.01
+
+
+def test_every_budget_has_a_reason():
+    from cudalab import registry
+
+    for kernel in registry.kernels().values():
+        for budget in (*kernel.budgets.values(), *kernel.composed.values()):
+            assert budget.why, kernel.name
+
+
+def test_dtypes_have_their_names_and_sizes():
+    for name, kind in DTYPES.items():
+        assert str(kind.numpy) == name
+        assert kind.itemsize == int("".join(c for c in name if c.isdigit())) // 8

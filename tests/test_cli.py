@@ -1,0 +1,250 @@
+"""The command line as a user meets it: what it prints, and how it says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import cudalab
+from cudalab import registry
+from cudalab.cli import main
+
+QUICK = ["--device", "cpu", "--skip", "torch_*", "--budget", "0.01"]
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, [str(a) for a in args])
+
+
+def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_path):
+    run = invoke("bench", "gelu", "--sizes", "1000", "--device", "cpu", "--skip", "torch_compile", "--budget", "0.01",
+                 "-o", tmp_path / "r.json")  # fmt: skip
+    assert run.exit_code == 0, run.output
+    lines = run.stdout.splitlines()
+    assert lines[0].startswith("No GPU: the CPU was asked for")
+    assert not re.search(r"\b(cold|hot|graph)\b", run.stdout)
+    assert re.search(r"host:gelu_vec +\S+ +- +-", run.stdout)
+    assert re.search(r"torch_eager .* 1\.00$", run.stdout, re.MULTILINE)
+    loaded = cudalab.load(tmp_path / "r.json")
+    assert {c.backend for c in loaded.rows} == {"host", "numpy", "torch_eager", "torch_native", "torch_script"}
+    assert all(set(c.times) <= {"wall"} for c in loaded.rows)
+    assert loaded.options["seed"] == 0
+    shown = invoke("show", tmp_path / "r.json")
+    assert shown.stdout == run.stdout
+
+
+def test_deprecation_noise_stays_out(tmp_path):
+    command = [sys.executable, "-m", "cudalab.cli", "bench", "plus_one", "--sizes", "100", "--only", "torch_script",
+               "--device", "cpu", "--budget", "0.01"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "deprecat" not in (done.stdout + done.stderr).lower()
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["bench", "gelo"], "no kernel named 'gelo'; did you mean 'gelu'?"),
+        (["bench", "gelu", "--sizes", "smal"], "no size named 'smal'; did you mean 'small'?"),
+        (["bench", "gelu", "--dtypes", "flota16"], "no dtype named 'flota16'; did you mean 'float16'?"),
+        (["bench", "add2d", "--dtypes", "float16"], "no dtype of add2d named 'float16'"),
+        (["bench", "add2d", "--sizes", "1M"], "add2d takes sizes of 2 dimensions, got (1000000,)"),
+        (["bench", "gelu", "--only", "torch_egaer"], "did you mean 'torch_eager'?"),
+        (["bench", "gelu", "--skip", "nothing*"], "no backend named 'nothing*'"),
+        (["bench", "gelu", "--only", "numpy", "--skip", "numpy", "--device", "cpu"], "no variant is left to run"),
+        (["bench", "gelu", "--modes", "grahp"], "no mode named 'grahp'; did you mean 'graph'?"),
+        (["bench", "gelu", "--device", "tpu"], "no device 'tpu'; use auto, cpu, cuda or cuda:N"),
+        (["bench", "gelu", "--device", "cpu:1"], "no device 'cpu:1'"),
+        (["bench", "gelu", "--budget", "0"], "budget is 0 s"),
+        (["bench", "gelu", "--budget", "nan"], "budget is nan s"),
+        (["bench", "gelu", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["bench", "./no/such.py"], "no spec at"),
+        (["bench", "gelu", "-o", "/no/such/r.json"], "mkdir -p"),
+        (["check", "gelo"], "did you mean 'gelu'?"),
+        (["show", "no.json"], "cannot read no.json: No such file or directory"),
+        (["show", __file__], "is not a results file"),
+        (["bench", "gelu", "--format", "xml"], "'xml' is not one of"),
+        (["bnech"], "No such command 'bnech'"),
+    ],
+)
+def test_bad_input_is_one_clear_message_and_exit_code_2(args, message):
+    run = invoke(*args)
+    assert run.exit_code == 2, run.output
+    assert message in run.output
+    assert "Traceback" not in run.output
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="there is a GPU here")
+def test_asking_for_a_gpu_where_there_is_none_is_an_error():
+    run = invoke("bench", "gelu", "--device", "cuda")
+    assert run.exit_code == 2
+    assert "no GPU to use: no NVIDIA driver" in run.output
+    assert "cudalab doctor" in run.output
+
+
+SPEC = '''
+import numpy as np
+from cudalab.spec import Budget, Kernel, Launch, blocks
+
+twice = Kernel(
+    file=__file__,
+    summary="y = 2 x",
+    dtypes=("float32",),
+    sizes={"small": (1000,)},
+    edges=((1,), (129,)),
+    reference=lambda x: 2 * x,
+    entries={"twice": lambda x, y: Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))},
+    budgets={"float32": Budget(0.5, why="exact")},
+    pointwise=True,
+)
+'''
+SOURCE = """__global__ void twice(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Writes a kernel of a user's own, with changes, and gives the path of its spec."""
+
+    def write(spec=SPEC, source=SOURCE):
+        (tmp_path / "twice.py").write_text(spec)
+        (tmp_path / "twice.cu").write_text(source)
+        registry_forget()
+        return tmp_path / "twice.py"
+
+    yield write
+    registry_forget()
+
+
+def registry_forget():
+    from cudalab import source
+    from cudalab.backends import host
+
+    source.read.cache_clear()
+    host._module.cache_clear()
+    for name in [n for n in sys.modules if n.startswith("cudalab_user_")]:
+        del sys.modules[name]
+
+
+def test_a_kernel_of_ones_own(mine):
+    path = mine()
+    run = invoke("check", path, "--device", "cpu")
+    assert run.exit_code == 0, run.output
+    assert re.search(r"twice +float32 +host:twice +right", run.stdout)
+    run = invoke("bench", path.with_suffix(".cu"), "--sizes", "small", *QUICK)
+    assert run.exit_code == 0, run.output
+
+
+@pytest.mark.parametrize(
+    ("spec", "source", "message"),
+    [
+        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "missing 1 required keyword-only argument: 'reference'"),
+        (SPEC.replace("summary", "sumary"), SOURCE, "unexpected keyword argument 'sumary'"),
+        (SPEC.replace('"float32": Budget', '"float16": Budget'), SOURCE, "budgets has no entry for dtype 'float32'"),
+        (SPEC.replace('dtypes=("float32",)', 'dtypes=("float23",)'), SOURCE, "unknown dtype 'float23'"),
+        (SPEC.replace('sizes={"small": (1000,)}', "sizes={}"), SOURCE, "sizes is empty"),
+        (SPEC.replace('entries={"twice"', 'entries={"twise"'), SOURCE, "did you mean 'twice'?"),
+        (SPEC.replace("twice = Kernel", "twice = dict"), SOURCE, "must define one `twice = Kernel("),
+        (SPEC + "\n)", SOURCE, "SyntaxError"),
+        (SPEC + "\nimport no_such_module", SOURCE, "No module named 'no_such_module'"),
+    ],
+)  # fmt: skip
+def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
+    run = invoke("check", mine(spec, source), "--device", "cpu")
+    assert run.exit_code == 2, run.output
+    assert message in run.output
+    assert "twice.py" in run.output or "twice.cu" in run.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("(x, y, np.int32(x.size))", "(y, x, np.int32(x.size))", "the output 'y' is given for the read-only"),
+        ("(x, y, np.int32(x.size))", "(x, y)", "takes 3 arguments, its launch gives 2"),
+        ("(x, y, np.int32(x.size))", "(x, np.int32(x.size), y)", "wants 'float* y', its launch gives int32"),
+        ("np.int32(x.size)", "x.size", "as a NumPy scalar, such as np.int64(1000)"),
+        ("np.int32(x.size)", "np.int64(x.size)", "4 bytes"),
+        ],
+)
+def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
+    """The famous slip is to swap output and input, and to get zeros with no error."""
+    run = invoke("check", mine(SPEC.replace(old, new)), "--sizes", "small", "--only", "host", "--device", "cpu")
+    assert run.exit_code == 2, run.output
+    assert message in " ".join(run.output.split())
+
+
+def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
+    path = mine(source=SOURCE.replace("2 * x[i]", "two * x[i]"))
+    run = invoke("bench", path, "plus_one", "--sizes", "1000", *QUICK)
+    assert run.exit_code == 2
+    assert "twice.cu:3" in run.stdout
+    assert "two" in run.stdout
+    assert re.search(r"host:twice +error", run.stdout)
+    assert re.search(r"^numpy +0 +[\d.]+ ", run.stdout, re.MULTILINE)
+    assert re.search(r"host:plus_one +0\.5", run.stdout)
+
+
+def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):
+    path = mine(source=SOURCE.replace("2 * x[i]", "x[i] + x[0]"))
+    run = invoke("bench", path, "--sizes", "small", *QUICK, "-o", tmp_path / "r.json")
+    assert run.exit_code == 1
+    assert re.search(r"host:twice +WRONG", run.stdout)
+    assert "999 of 1,000 values differ" in run.stdout
+    row = next(c for c in cudalab.load(tmp_path / "r.json").rows if c.backend == "host")
+    assert row.times == {}
+
+
+def test_a_failed_run_leaves_the_old_results(mine, tmp_path):
+    out = tmp_path / "r.json"
+    assert invoke("bench", mine(), "--sizes", "small", *QUICK, "-o", out).exit_code == 0
+    before = out.read_bytes()
+    assert invoke("bench", "gelu", "--sizes", "smal", "-o", out).exit_code == 2
+    assert out.read_bytes() == before
+
+
+def test_list_and_doctor():
+    text = invoke("list").stdout
+    for kernel in registry.kernels().values():
+        assert f"{kernel.name}: {kernel.summary}" in text
+    text = invoke("doctor").stdout
+    for name in registry.backends():
+        assert re.search(rf"^{name} \(", text, re.MULTILINE)
+    assert "host compiler" in text
+
+
+def test_formats(mine):
+    path = mine()
+    base = ["bench", path, "--sizes", "small", *QUICK]
+    assert json.loads(invoke(*base, "--format", "json").stdout)["format"] == "cudalab-results"
+    assert invoke(*base, "--format", "csv").stdout.startswith("kernel,size,dtype,backend,variant,status")
+    assert "| variant | max ULP |" in invoke(*base, "--format", "markdown").stdout
+
+
+def test_options_are_environment_variables_too(mine):
+    run = CliRunner().invoke(
+        main, ["bench", str(mine()), *QUICK], env={"CUDALAB_BENCH_SIZES": "7", "CUDALAB_BENCH_FORMAT": "csv"}
+    )
+    assert ",7,float32,host," in run.stdout
+
+
+def test_every_command_has_help_with_an_example():
+    for name in main.commands:
+        text = invoke(name, "--help").stdout
+        if main.commands[name].params:
+            assert f"cudalab {name} " in text
+
+
+def test_the_readmes_commands_exist():
+    readme = Path(__file__).parent.parent.joinpath("README.md").read_text()
+    for command in re.findall(r"^cudalab (\w+)", readme, re.MULTILINE):
+        assert command in main.commands

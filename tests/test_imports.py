@@ -1,0 +1,36 @@
+"""Nothing optional is imported before it is used: shown in a fresh process, with a bound on modules, not on time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"torch", "cupy", "pycuda", "triton", "scipy", "pandas", "cuda"}
+SCRIPT = """
+import sys
+try:
+    {work}
+except SystemExit:
+    pass
+print(len(sys.modules), sorted({heavy} & {{m.partition('.')[0] for m in sys.modules}}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "most"),
+    [
+        ("import cudalab", 80),
+        ("from cudalab.cli import main; main(['--help'])", 250),
+        ("from cudalab.cli import main; main(['bench', '--help'])", 250),
+        ("from cudalab.cli import main; main(['list'])", 450),
+        ("from cudalab.kernels.gelu import gelu", 400),
+    ],
+)
+def test_modules(work, most):
+    script = SCRIPT.format(work=work, heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    count, _, heavy = done.stderr.strip().splitlines()[-1].partition(" ")
+    assert heavy == "[]"
+    assert int(count) < most

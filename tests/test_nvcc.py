@@ -1,0 +1,28 @@
+"""Every `.cu` of the lab compiles with nvcc for three architectures, without a warning."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from cudalab import registry, source
+from cudalab.devices import cuda
+from cudalab.dtypes import dtype
+
+ARCHITECTURES = ("80", "90", "100")
+FILES = [(k.cu, name) for k in registry.kernels().values() for name in k.dtypes] + [(cuda.LAB, "float32")]
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")
+@pytest.mark.parametrize(("path", "name"), FILES, ids=[f"{p.stem}-{n}" for p, n in FILES])
+def test_compiles_without_a_warning(path, name, tmp_path):
+    macros = [f"-D{k}={v}" for k, v in source.defines(dtype(name)).items()]
+    targets = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES]
+    command = ["nvcc", "--fatbin", *targets, "-Werror=all-warnings", "-Wno-deprecated-gpu-targets", *cuda.FLAGS]
+    done = subprocess.run(
+        [*command, *macros, str(path), "-o", str(tmp_path / "out")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""

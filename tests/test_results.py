@@ -1,0 +1,183 @@
+"""The results file: written whole or not at all, read with clear errors, turned into tables and frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import msgspec
+import numpy as np
+import pytest
+
+import cudalab
+from cudalab import report, results
+from cudalab.errors import InputError
+from cudalab.results import Case, Machine, Parity, Results
+
+
+@pytest.fixture
+def run():
+    def case(backend, scale, **more):
+        times = {k: [[scale * 1e-6 * (1 + 0.001 * i)] * 3 for i in range(10)] for k in ("cold", "hot", "graph", "call")}
+        base = dict(kernel="gelu", size="small", shape=(1, 3, 4), dtype="float32", nbytes=4800, times=times)
+        return Case(backend=backend, parity=Parity(ok=True, n=12, max_ulp=1.5, rounded=0.9), **{**base, **more})
+
+    cases = [
+        case("torch_eager", 10),
+        case("pycuda", 2, variant="gelu_vec"),
+        case("copy", 1.9, status=results.CEILING),
+        case("pycuda", 1, variant="bad", status=results.WRONG, reason="3 of 12 values differ", times={}),
+        case("cupy_eager", 1, status=results.SKIPPED, reason="CuPy is not installed; pip install x", times={}),
+        case("cupy_raw", 1, status=results.ERROR, reason="does not compile:\nline 3 | error", times={}),
+    ]
+    machine = Machine("cuda", "NVIDIA Test", {"l2_bytes": 2**26, "driver": "1.2"}, {"python": "3.11"})
+    return Results(
+        results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch,graph"}, machine,
+        calibration={"empty kernel": [3e-6]}, cases=cases,
+    )  # fmt: skip
+
+
+def test_what_is_saved_is_loaded(run, tmp_path):
+    path = tmp_path / "r.json"
+    run.save(path)
+    assert cudalab.load(path) == run
+    assert list(tmp_path.iterdir()) == [path]
+    assert oct(path.stat().st_mode & 0o777) == "0o644"
+
+
+def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
+    path = tmp_path / "r.json"
+    run.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(msgspec.json, "format", lambda *a, **k: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not a results file"),
+        ("{", "is not a results file"),
+        ("[1, 2]", "not a cudalab results file"),
+        ('{"benchmarks": []}', "not a cudalab results file"),
+        ('{"format": "cudalab-results", "version": 99}', "has results version 99; this cudalab reads 1"),
+        ('{"format": "cudalab-results", "version": 1}', "missing required field"),
+        ('{"format": "cudalab-results", "version": 1, "created": 5}', "Expected `str`, got `int`"),
+        ("[" * 100_000, "is not a results file"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text, message, tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        cudalab.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_binary_rubbish_and_missing_files(tmp_path):
+    (tmp_path / "r").write_bytes(bytes(range(256)))
+    for name in ("r", "nothing", "."):
+        with pytest.raises(InputError, match=r"cannot read|is not a results file"):
+            cudalab.load(tmp_path / name)
+
+
+def test_every_truncation_and_every_changed_byte_is_read_or_refused(run, tmp_path):
+    path, rng = tmp_path / "r.json", np.random.default_rng(0)
+    run.save(path)
+    data = path.read_bytes()
+    for _ in range(1500):
+        broken = bytearray(data[: rng.integers(len(data))]) if rng.random() < 0.3 else bytearray(data)
+        for _ in range(rng.integers(1, 4)):
+            if broken:
+                broken[rng.integers(len(broken))] = rng.integers(256)
+        path.write_bytes(broken)
+        try:
+            cudalab.load(path)
+        except InputError as error:
+            assert str(path) in str(error)
+
+
+def test_where_results_cannot_go(run, tmp_path):
+    other = tmp_path / "notes.json"
+    other.write_text('{"mine": 1}')
+    for path, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "no" / "r.json", "mkdir -p"),
+        (other, "will not replace"),
+        ("/proc/r.json", "cannot write"),
+    ):
+        with pytest.raises(InputError, match=message):
+            results.writable(path)
+    assert json.loads(other.read_text()) == {"mine": 1}
+    results.writable(tmp_path / "new.json")
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_speedups_and_bandwidth(run):
+    eager, ours = run.cases[:2]
+    assert run.speedup(ours, "cold") == pytest.approx(5)
+    assert run.speedup(eager, "cold") == 1
+    assert run.speedup(run.cases[3], "cold") is None
+    assert ours.bandwidth("cold") == pytest.approx(4800 / 2e-6, rel=0.01)
+
+
+def test_to_dicts_and_frame(run):
+    rows = run.to_dicts()
+    assert [r["status"] for r in rows] == [c.status for c in run.rows]
+    assert rows[1]["cold"] == pytest.approx(2e-6, rel=0.01)
+    assert rows[1]["speedup_over_eager"] == pytest.approx(5)
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        with pytest.raises(InputError, match="pip install pandas"):
+            run.to_frame()
+    else:
+        assert list(run.to_frame()["backend"]) == [c.backend for c in run.rows]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_table_fits(run, width):
+    text = report.render(run, "table", width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.splitlines()[0].startswith("NVIDIA Test")
+    for word in ("pycuda:gelu_vec", "copy (ceiling)", "WRONG", "3 of 12 values differ", "pip install x", "line 3 | error"):
+        assert word in text
+    assert "\x1b" not in text
+
+
+def test_colour_only_on_request(run):
+    assert "\x1b[" in report.render(run, "table", 80, color=True)
+
+
+def test_fastest_first_then_the_ceiling(run):
+    lines = report.render(run, "table", 140).splitlines()
+    places = [next(i for i, line in enumerate(lines) if line.startswith(name)) for name in
+              ("pycuda:gelu_vec", "torch_eager", "copy (ceiling)", "pycuda:bad")]  # fmt: skip
+    assert places == sorted(places)
+
+
+def test_markdown_csv_and_json(run, tmp_path):
+    markdown = report.render(run, "markdown")
+    assert "| pycuda:gelu_vec | 1.5 |" in markdown
+    assert "error: cupy_raw: does not compile: line 3 | error" in markdown
+    rows = list(csv.DictReader(io.StringIO(report.render(run, "csv"))))
+    assert len(rows) == len(run.cases)
+    assert float(rows[1]["cold"]) == pytest.approx(2e-6, rel=0.01)
+    (tmp_path / "r.json").write_text(report.render(run, "json"))
+    assert cudalab.load(tmp_path / "r.json") == run
+
+
+def test_digits_follow_the_interval():
+    from cudalab.report.columns import microseconds, significant
+
+    sharp = Case("k", "s", (1,), "float32", "b", times={"cold": [[1.23456e-6] * 50] * 3})
+    rng = np.random.default_rng(0)
+    noisy = Case("k", "s", (1,), "float32", "b", times={"cold": [list(1e-6 * rng.uniform(1, 1.4, 10))] * 3})
+    assert microseconds(sharp, "cold") == "1.235"
+    assert microseconds(noisy, "cold") == "1.2"
+    assert significant(12345.6, 2) == "12,000"
+    assert significant(0.000123, 2) == "0.00012"
