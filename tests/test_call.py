@@ -5,11 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-
-from cudalab.errors import InputError
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
+
+from cudalab.errors import InputError
 
 X = np.linspace(-5, 5, 1001, dtype=np.float32)
 
@@ -19,7 +19,9 @@ def test_numpy(kind):
     y = gelu(X.astype(kind))
     assert y.dtype == kind
     want = gelu.reference(X.astype(kind).astype(np.float64))
-    np.testing.assert_allclose(y.astype(np.float64), want, rtol=2.0 ** (-23 + 4 if kind == np.float32 else -7), atol=1e-6)
+    np.testing.assert_allclose(
+        y.astype(np.float64), want, rtol=2.0 ** (-23 + 4 if kind == np.float32 else -7), atol=1e-6
+    )
 
 
 def test_shapes_and_several_inputs():

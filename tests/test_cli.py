@@ -89,7 +89,7 @@ def test_asking_for_a_gpu_where_there_is_none_is_an_error():
     assert "cudalab doctor" in run.output
 
 
-SPEC = '''
+SPEC = """
 import numpy as np
 from cudalab.spec import Budget, Kernel, Launch, blocks
 
@@ -104,7 +104,7 @@ twice = Kernel(
     budgets={"float32": Budget(0.5, why="exact")},
     pointwise=True,
 )
-'''
+"""
 SOURCE = """__global__ void twice(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = 2 * x[i];
@@ -174,7 +174,7 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
         ("(x, y, np.int32(x.size))", "(x, np.int32(x.size), y)", "wants 'float* y', its launch gives int32"),
         ("np.int32(x.size)", "x.size", "as a NumPy scalar, such as np.int64(1000)"),
         ("np.int32(x.size)", "np.int64(x.size)", "4 bytes"),
-        ],
+    ],
 )
 def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
     """The famous slip is to swap output and input, and to get zeros with no error."""

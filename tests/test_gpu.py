@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
 
 from cudalab import plan, registry, results
 from cudalab.backends import Bound
@@ -14,8 +16,6 @@ from cudalab.cli import main
 from cudalab.devices import cuda
 from cudalab.dtypes import dtype
 from cudalab.errors import InputError, LaunchError, Unavailable
-from cudalab.kernels.add2d import add2d
-from cudalab.kernels.gelu import gelu
 from cudalab.runner import Job
 
 pytestmark = pytest.mark.gpu

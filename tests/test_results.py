@@ -144,7 +144,14 @@ def test_the_table_fits(run, width):
     text = report.render(run, "table", width)
     assert max(map(len, text.splitlines())) <= width
     assert text.splitlines()[0].startswith("NVIDIA Test")
-    for word in ("pycuda:gelu_vec", "copy (ceiling)", "WRONG", "3 of 12 values differ", "pip install x", "line 3 | error"):
+    for word in (
+        "pycuda:gelu_vec",
+        "copy (ceiling)",
+        "WRONG",
+        "3 of 12 values differ",
+        "pip install x",
+        "line 3 | error",
+    ):
         assert word in text
     assert "\x1b" not in text
 
