@@ -105,7 +105,7 @@ class Results(msgspec.Struct):
     options: dict[str, Any]  # as the run was asked for
     machine: Machine
     no_gpu: str = ""  # why the CPU was used
-    sources: dict[str, str] = {}  # kernel -> SHA-256 of its .cu
+    sources: dict[str, str] = {}  # file name -> SHA-256, of every .cu and spec
     calibration: dict[str, list[float]] = {}  # seconds: what an empty event pair, kernel and graph node cost
     cases: list[Case] = []
     wall: dict[str, float] = {}  # seconds of the whole run by phase

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from cudalab import machine, measure, plan, results, source
+from cudalab import interop, machine, measure, plan, results, source
 from cudalab.backends import Bound, Operands
 from cudalab.check import compare, expected
 from cudalab.devices import Clock, Device, open_device
@@ -85,7 +86,7 @@ def _run(
         options={"kernels": list(names), **options},
         machine=machine.describe(opened),
         no_gpu=note,
-        sources={g.kernel.name: source.digest(g.kernel.cu) for g in groups},
+        sources={p.name: source.digest(p) for g in groups for p in (g.kernel.cu, Path(g.kernel.file))},
     )
     job = Job(opened, chosen, modes, seed, budget, progress, run.wall)
     try:
@@ -142,6 +143,7 @@ class _Round:
         self.job, self.group, self.arrays, self.want, self.operands = job, group, arrays, want, operands
         self.bounds: dict[str, Bound] = {}  # what is right, and worth a time
         self.cases: dict[str, Case] = {}
+        self.judged: dict[Hashable, Parity] = {}  # by the output's fingerprint and the budget
 
     def rows(self) -> list[Case]:
         with self.job.phase("compile and check"):
@@ -156,8 +158,8 @@ class _Round:
         with self.job.phase("check after timing"):
             for label in self.bounds:
                 self.job.progress(f"{self.group}: checking {label} again")
-                for clock in clocks.get(label, {}).values():
-                    self._verify(self.cases[label], clock.work)
+                for work in {id(c.work): c.work for c in clocks.get(label, {}).values()}.values():
+                    self._verify(self.cases[label], work)
         return list(self.cases.values())
 
     def _row(self, backend: str, variant: str = "") -> Case:
@@ -201,13 +203,19 @@ class _Round:
         device, dtype = self.job.device, self.group.dtype
         device.poison(work.output())
         work.run()
-        got = device.fetch(work.output())
+        result = interop.as_plain(work.output())
+        bits = device.fingerprint(result)
+        seen = (bits, result.shape, result.dtype, case.composed)
         if touched := device.tampered(self.operands):
-            return Parity(ok=False, n=got.size, message=touched)
+            return Parity(ok=False, n=self.want.size, message=touched)
+        if bits is not None and seen in self.judged:
+            return self.judged[seen]  # the same bits have been compared, element by element
+        got = device.fetch(result)
         parity = compare(got, self.want, dtype, self.group.kernel.budget(dtype, case.composed))
         if self.group.kernel.pointwise and parity.worst:
             given = (f"{name} = {a.reshape(-1)[parity.worst_at]}" for name, a in self.arrays.items())
             parity.worst += f" for {', '.join(given)}"
+        self.judged[seen] = parity
         return parity
 
     def _clocks(self) -> dict[str, dict[str, Clock]]:

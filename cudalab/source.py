@@ -91,6 +91,6 @@ def defines(dtype: DType) -> dict[str, str]:
     return {"scalar_t": dtype.ctype}
 
 
-def digest(*paths: Path) -> str:
-    """SHA-256 of the files' bytes, in order: says whether a stored result is of this source."""
-    return hashlib.sha256(b"\0".join(p.read_bytes() for p in paths)).hexdigest()
+def digest(path: Path) -> str:
+    """SHA-256 of a file's bytes: says whether a stored result is of this source."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -148,7 +148,7 @@ def test_a_kernel_of_ones_own(mine):
 @pytest.mark.parametrize(
     ("spec", "source", "message"),
     [
-        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "missing 1 required keyword-only argument: 'reference'"),
+        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "missing 1 required keyword-only argument"),
         (SPEC.replace("summary", "sumary"), SOURCE, "unexpected keyword argument 'sumary'"),
         (SPEC.replace('"float32": Budget', '"float16": Budget'), SOURCE, "budgets has no entry for dtype 'float32'"),
         (SPEC.replace('dtypes=("float32",)', 'dtypes=("float23",)'), SOURCE, "unknown dtype 'float23'"),

@@ -13,15 +13,16 @@ import pytest
 import cudalab
 from cudalab import report, results
 from cudalab.errors import InputError
+from cudalab.report.columns import GPU_KINDS
 from cudalab.results import Case, Machine, Parity, Results
 
 
 @pytest.fixture
 def run():
     def case(backend, scale, **more):
-        times = {k: [[scale * 1e-6 * (1 + 0.001 * i)] * 3 for i in range(10)] for k in ("cold", "hot", "graph", "call")}
-        base = dict(kernel="gelu", size="small", shape=(1, 3, 4), dtype="float32", nbytes=4800, times=times)
-        return Case(backend=backend, parity=Parity(ok=True, n=12, max_ulp=1.5, rounded=0.9), **{**base, **more})
+        more.setdefault("times", {k: [[scale * 1e-6 * (1 + 0.001 * i)] * 3 for i in range(10)] for k in GPU_KINDS})
+        parity = Parity(ok=True, n=12, max_ulp=1.5, rounded=0.9)
+        return Case("gelu", "small", (1, 3, 4), "float32", backend, parity=parity, nbytes=4800, **more)
 
     cases = [
         case("torch_eager", 10),

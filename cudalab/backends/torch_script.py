@@ -8,6 +8,7 @@ from types import FunctionType
 from cudalab import interop
 from cudalab.backends import Bound, Operands, returning
 from cudalab.dtypes import DType
+from cudalab.errors import Unavailable
 from cudalab.spec import Kernel
 
 devices = ("cuda", "cpu")
@@ -30,6 +31,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     import torch
 
     assert kernel.torch is not None
+    if kernel.torch.__name__ == "<lambda>":
+        raise Unavailable("TorchScript cannot read a lambda; write the spec's torch form with def")
     tensors = interop.to_torch_all(operands)
     # A new function object each time: TorchScript keeps one graph per object, with the shapes it first saw.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)

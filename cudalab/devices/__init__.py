@@ -42,6 +42,9 @@ class Device(Protocol):
     def fetch(self, array: Any) -> np.ndarray:
         """Wait for all work and copy an array of any library into new NumPy memory."""
 
+    def fingerprint(self, array: Any) -> int | None:
+        """A 64-bit digest of an array's bytes, taken where it lies; None where fetching it costs no more."""
+
     def tampered(self, operands: Operands) -> str | None:
         """Wait, then say what was written that no kernel may write: an input, or beyond an end."""
 

@@ -1,0 +1,74 @@
+"""README says what is so: its tables are those of the committed results, its example is the file, and it runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cudalab import registry, results, source
+from cudalab.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+H200 = sorted((ROOT / "bench" / "results" / "h200").glob("*.json"))
+
+
+def tables():
+    found = importlib.util.spec_from_file_location("readme_tables", ROOT / "bench" / "readme_tables.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_the_tables_are_those_of_the_results():
+    assert tables().filled(README) == README, "run: make tables"
+
+
+def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
+    module = tables()
+    for path in H200:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    run = results.load(tmp_path / "gelu.json")
+    for case in run.cases:
+        for kind, rounds in case.times.items():
+            case.times[kind] = [[2 * s for s in samples] for samples in rounds]
+    run.save(tmp_path / "gelu.json")
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    assert module.filled(README) != README
+
+
+@pytest.mark.parametrize("path", H200, ids=lambda p: p.stem)
+def test_the_results_are_of_this_source_and_complete(path):
+    run = results.load(path)
+    kernel = registry.kernel(path.stem)
+    assert run.machine.name == "NVIDIA H200"
+    assert run.sources[kernel.cu.name] == source.digest(kernel.cu), f"{kernel.cu.name} changed since it was measured"
+    assert {(c.size, c.dtype) for c in run.cases} == {(s, d) for s in kernel.sizes for d in kernel.dtypes}
+    bad = [f"{c.label} {c.group} {c.reason}" for c in run.cases if c.status in (results.WRONG, results.ERROR)]
+    assert not bad
+
+
+def test_every_kernel_has_h200_results():
+    assert [p.stem for p in H200] == sorted(registry.kernels())
+
+
+def test_the_example_is_the_file_and_is_short():
+    files = [ROOT / "bench" / "examples" / name for name in ("softmax.cu", "softmax.py")]
+    assert sum(len(f.read_text().splitlines()) for f in files) < 40
+    for file in files:
+        assert file.read_text().strip() in README
+
+
+def test_the_example_is_right():
+    run = CliRunner().invoke(main, ["check", str(ROOT / "bench/examples/softmax.py"), "--device", "cpu"])
+    assert run.exit_code == 0, run.output
+    assert re.search(r"host:softmax +right", run.output)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
