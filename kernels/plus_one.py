@@ -11,8 +11,13 @@ def reference(x):
     return x + 1
 
 
-def launch(x, y):
+def scalar(x, y):
     return Launch((blocks(x.size, THREADS),), (THREADS,), (x, y, np.int64(x.size)))
+
+
+def vec(x, y):
+    packs = blocks(x.size, 16 // x.dtype.itemsize)
+    return Launch((blocks(packs, THREADS),), (THREADS,), (x, y, np.int64(x.size)))
 
 
 def composite(x):
@@ -32,7 +37,7 @@ plus_one = Kernel(
     sizes={"small": (2**16,), "large": (2**24,), "xlarge": (2**28,)},
     edges=((1,), (31,), (32,), (33,), (255,), (256,), (257,), (2**12 - 1,), (2**12 + 1,), (3, 5, 7), (0,)),
     reference=reference,
-    entries={"plus_one": launch},
+    entries={"plus_one_scalar": scalar, "plus_one_vec": vec},
     budgets={
         "float32": Budget(0.5, why="one IEEE addition, correctly rounded"),
         "int32": Budget(0, why="integers are exact"),

@@ -191,7 +191,7 @@ def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
     assert "two" in run.stdout
     assert re.search(r"host:twice +error", run.stdout)
     assert re.search(r"^numpy +0 +[\d.]+ ", run.stdout, re.MULTILINE)
-    assert re.search(r"host:plus_one +0\.5", run.stdout)
+    assert re.search(r"host:plus_one_vec +0\.5", run.stdout)
 
 
 def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):

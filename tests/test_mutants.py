@@ -42,11 +42,17 @@ MUTANTS = {
         "half a pack": ("k < Pack::width; ++k", "k < Pack::width / 2; ++k"),
     },
     "plus_one": {
-        "plus two": ("+ 1;", "+ 2;"),
-        "nothing added": ("+ 1;", "+ 0;"),
+        "plus two": ("x[i] + 1;", "x[i] + 2;"),
+        "plus two in packs": ("+= 1;", "+= 2;"),
+        "a short tail": PASS_TAIL,
+        "packs that overlap": ("threadIdx.x) * Pack::width", "threadIdx.x) * (Pack::width - 1)"),
+        "nothing added": ("x[i] + 1;", "x[i];"),
         "a late bound": ("if (i < n)", "if (i <= n)"),
         "an early bound": ("if (i < n)", "if (i < n - 1)"),
-        "one block": ("(long long)blockIdx.x * blockDim.x + threadIdx.x", "(long long)threadIdx.x"),
+        "one block": (
+            "(long long)blockIdx.x * blockDim.x + threadIdx.x",
+            "(long long)threadIdx.x",
+        ),  # every other block's elements stay unwritten
     },
 }
 # A mutant that changes no answer on the CPU, and why; it must pass, so that this list stays true.

@@ -14,11 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("CUDALAB_FAKE_GPU"),
-    reason="needs the CPU stand-in for libcuda: make test-fake-gpu",
-)
-
 if os.environ.get("CUDALAB_FAKE_GPU"):  # elsewhere PyCUDA may be absent, or have a real GPU
     import pycuda.autoprimaryctx
     import pycuda.compiler
