@@ -76,7 +76,7 @@ def share(run: Results, case: Case) -> str:
 
 def speedup(run: Results, case: Case) -> str:
     value = run.speedup(case, "cold")
-    return columns.times(value) if value else "-"
+    return columns.times(value.value) if value else "-"
 
 
 def footnote(run: Results) -> str:

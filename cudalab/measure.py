@@ -1,8 +1,8 @@
-"""Take samples in interleaved rounds: in each round every variant has its turn, in a new order."""
+"""Take samples in rounds: in each round every variant has its turn, in a new order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -11,9 +11,12 @@ import numpy as np
 from cudalab import stats
 from cudalab.devices import Clock
 
+ORDERS = ("shuffled", "blocked")
 LEAST_ROUNDS = 10
 MOST_ROUNDS = 60
-WIDTH = 0.01  # stop when every median's 95 % interval is at most this wide
+WIDTH = 0.01  # a median is known when its 95 % interval is at most this wide
+
+Clocks = Mapping[str, Mapping[str, Clock]]  # by variant, then by what is measured
 
 
 @dataclass
@@ -23,22 +26,44 @@ class Taken:
     rounds: dict[str, list[list[float]]] = field(default_factory=dict)
     error: str = ""
 
+    @property
+    def settled(self) -> bool:
+        """Nothing is gained by more rounds: every median is known well enough, or the variant has failed."""
+        return bool(self.error) or all(stats.relative_width(r) <= WIDTH for r in self.rounds.values())
 
-def take(variants: Mapping[str, Mapping[str, Clock]], seed: int, budget: float) -> dict[str, Taken]:
+
+def take(variants: Clocks, seed: int, budget: float, order: str = "shuffled") -> dict[str, Taken]:
     """Sample every clock of every variant until all medians are known to 1 %, or the budget is spent.
 
-    `budget` is seconds for each variant, counted together; at least LEAST_ROUNDS rounds are taken whatever they
-    cost. A variant whose clock raises is left out from then on; its `error` says why.
+    `budget` is seconds for each variant; at least LEAST_ROUNDS rounds are taken whatever they cost, at most
+    MOST_ROUNDS. A variant whose clock raises is left out from then on; its `error` says why. In "shuffled" order
+    the variants take turns within each round, so that a drift hits all of them alike and round i of one is
+    comparable with round i of another. In "blocked" order one variant takes all its rounds before the next begins:
+    a cross-check that the variants do not disturb each other.
     """
+    if order == "shuffled":
+        return _rounds(variants, seed, budget * len(variants))
+    taken: dict[str, Taken] = {}
+    for label in np.random.default_rng(seed).permutation(list(variants)):
+        taken |= _rounds({label: variants[label]}, seed, budget)
+    return {label: taken[label] for label in variants}
+
+
+def _rounds(variants: Clocks, seed: int, budget: float) -> dict[str, Taken]:
     rng = np.random.default_rng(seed)
     taken = {label: Taken({kind: [] for kind in clocks}) for label, clocks in variants.items()}
-    deadline = perf_counter() + budget * len(variants)
+    deadline = perf_counter() + budget
     for done in range(MOST_ROUNDS):
-        if done >= LEAST_ROUNDS and (perf_counter() > deadline or _settled(taken)):
+        if done >= LEAST_ROUNDS and (perf_counter() > deadline or all(t.settled for t in taken.values())):
             break
-        for label in rng.permutation(list(variants)):
-            _one_round(variants[label], taken[label])
+        for label, clocks in _shuffled(variants, rng):
+            _one_round(clocks, taken[label])
     return taken
+
+
+def _shuffled(variants: Clocks, rng: np.random.Generator) -> Iterator[tuple[str, Mapping[str, Clock]]]:
+    for label in rng.permutation(list(variants)):
+        yield label, variants[label]
 
 
 def _one_round(clocks: Mapping[str, Clock], taken: Taken) -> None:
@@ -50,8 +75,3 @@ def _one_round(clocks: Mapping[str, Clock], taken: Taken) -> None:
         except Exception as error:  # any library's; the row will say so
             taken.error = f"failed while it was timed: {type(error).__name__}: {error}"
             return
-
-
-def _settled(taken: Mapping[str, Taken]) -> bool:
-    alive = (t.rounds for t in taken.values() if not t.error)
-    return all(stats.relative_width(r) <= WIDTH for rounds in alive for r in rounds.values())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMAT = "cudalab-results"
 VERSION = 1
 
+KINDS = ("cold", "hot", "graph", "graph_cold", "call", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
 # A case's status:
@@ -66,6 +67,8 @@ class Case(msgspec.Struct):
     composed: bool = False  # judged by the spec's budget for forms that round at each step
     nbytes: int = 0  # each input read once, the output written once
     times: dict[str, list[list[float]]] = {}  # seconds by kind: rounds of samples; see bench/METHOD.md
+    costs: dict[str, float] = {}  # seconds spent once: "bind" (compilation), "first run", "graph build"
+    condition: dict[str, float | str] = {}  # of the ceiling's row: clocks, power and what slowed the GPU down
     notes: list[str] = []  # what a reader of the times must know
 
     @property
@@ -130,7 +133,7 @@ class Results(msgspec.Struct):
         """The case of the same group that speed-ups refer to."""
         return next((c for c in self.cases if c.group == case.group and c.backend == backend), None)
 
-    def speedup(self, case: Case, kind: str, backend: str = "torch_eager") -> float | None:
+    def speedup(self, case: Case, kind: str, backend: str = "torch_eager") -> stats.Ratio | None:
         """How many times faster than the baseline `case` is, paired by rounds; None without both times."""
         base = self.baseline(case, backend)
         if base is None or not base.times.get(kind) or not case.times.get(kind):
@@ -169,10 +172,16 @@ class Results(msgspec.Struct):
             "max_ulp": parity.max_ulp if parity else None,
             "rel_l2": parity.rel_l2 if parity else None,
             "nbytes": case.nbytes,
-            **{kind: case.median(kind) for kind in ("cold", "hot", "graph", "call", "wall")},
+            **{kind: case.median(kind) for kind in KINDS},
             "bytes_per_second": case.bandwidth(kind),
-            "speedup_over_eager": self.speedup(case, kind),
+            **self._flat_speedup(case, kind),
         }
+
+    def _flat_speedup(self, case: Case, kind: str) -> dict[str, Any]:
+        ratio = self.speedup(case, kind)
+        names = ("speedup_over_eager", "speedup_low", "speedup_high", "verdict")
+        values = (ratio.value, ratio.low, ratio.high, ratio.verdict()) if ratio else (None,) * 4
+        return dict(zip(names, values, strict=True))
 
 
 def load(path: str | os.PathLike[str]) -> Results:

@@ -112,6 +112,7 @@ class Job:
     budget: float
     progress: Progress
     wall: dict[str, float] = field(default_factory=dict)
+    order: str = "shuffled"
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -173,8 +174,9 @@ class _Round:
         try:
             if reason := variant.backend.missing(self.job.device.kind):
                 raise Unavailable(reason)
+            start = perf_counter()
             bound = variant.backend.bind(self.group.kernel, variant.name, self.group.dtype, self.operands)
-            self.job.device.warm_up(bound)
+            case.costs = {"bind": perf_counter() - start, "first run": self.job.device.warm_up(bound)}
         except Unavailable as error:
             case.status, case.reason = results.SKIPPED, str(error)
         except Exception as error:  # any library's; it costs this row and no other
@@ -230,14 +232,20 @@ class _Round:
         for label, bound in bounds.items():
             self.job.progress(f"{self.group}: preparing {label}")
             try:
-                clocks[label] = self.job.device.clocks(bound, self.job.modes, self.cases[label].notes)
+                case = self.cases[label]
+                clocks[label] = self.job.device.clocks(bound, self.job.modes, case.notes)
+                if "graph" in clocks[label]:
+                    case.costs["graph build"] = clocks[label]["graph"].build_seconds
             except Exception as error:
                 self.cases[label].status, self.cases[label].reason = results.ERROR, said(error)
         return clocks
 
     def _time(self, clocks: dict[str, dict[str, Clock]]) -> None:
         self.job.progress(f"{self.group}: timing {len(clocks)} variants")
-        for label, taken in measure.take(clocks, self.job.seed, self.job.budget).items():
+        every = measure.take(clocks, self.job.seed, self.job.budget, self.job.order)
+        if "copy" in self.cases:
+            self.cases["copy"].condition = self.job.device.condition()
+        for label, taken in every.items():
             case = self.cases[label]
             if taken.error:
                 case.status, case.reason = results.ERROR, taken.error

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, floor, sqrt
 
 import numpy as np
 
 Rounds = Sequence[Sequence[float]]
+
+RESAMPLES = 2000  # of the bootstrap: the ends of a 95 % interval are then known to a few per cent of its width
+FASTER, SAME, SLOWER, UNCLEAR = "FASTER", "SAME", "SLOWER", "UNCLEAR"
+MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, however sure
 
 
 def flat(rounds: Rounds) -> np.ndarray:
@@ -38,10 +43,55 @@ def relative_width(rounds: Rounds) -> float:
     return (high - low) / median(rounds)
 
 
-def speedup(baseline: Rounds, other: Rounds) -> float:
+@dataclass(frozen=True)
+class Ratio:
+    """How many times faster one variant is than another: a value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def verdict(self, min_effect: float = MIN_EFFECT) -> str:
+        """FASTER or SLOWER if the whole interval is, by more than `min_effect`; SAME if it lies within that of 1.
+
+        UNCLEAR where the interval reaches from one of these regions into another.
+        """
+        if self.low > 1 + min_effect:
+            return FASTER
+        if self.high < 1 / (1 + min_effect):
+            return SLOWER
+        if 1 / (1 + min_effect) <= self.low and self.high <= 1 + min_effect:
+            return SAME
+        return UNCLEAR
+
+
+def speedup(baseline: Rounds, other: Rounds, seed: int = 0) -> Ratio:
     """How many times faster `other` is: the median over rounds of the ratio of that round's medians.
 
-    Both were measured in the same rounds, so a drift of the machine's speed cancels in each ratio.
+    Both were measured in the same rounds, so a drift of the machine's speed cancels in each ratio. The interval is
+    a percentile bootstrap over rounds, not over samples: samples of one round are not independent (Efron and
+    Tibshirani, An Introduction to the Bootstrap, 13.3).
     """
-    pairs = zip(baseline, other, strict=False)
-    return float(np.median([np.median(b) / np.median(o) for b, o in pairs]))
+    pairs = min(len(baseline), len(other))
+    ratios = np.array([np.median(baseline[i]) / np.median(other[i]) for i in range(pairs)])
+    picks = np.random.default_rng(seed).integers(0, pairs, (RESAMPLES, pairs))
+    low, high = np.percentile(np.median(ratios[picks], axis=1), [2.5, 97.5])
+    return Ratio(float(np.median(ratios)), float(low), float(high))
+
+
+def bimodal(rounds: Rounds) -> bool:
+    """Whether the samples fall into two separate groups, so that no single number stands for them.
+
+    The sorted samples are cut at their widest gap; they are bimodal if each side has at least a fifth of them and
+    the gap is both 2 % of the median and four times the larger side's interquartile range.
+    """
+    values = np.sort(flat(rounds))
+    if len(values) < 20:
+        return False
+    cut = int(np.argmax(np.diff(values))) + 1
+    sides = values[:cut], values[cut:]
+    if min(map(len, sides)) < len(values) / 5:
+        return False
+    gap = values[cut] - values[cut - 1]
+    spread = max(float(np.subtract(*np.percentile(side, [75, 25]))) for side in sides)
+    return bool(gap > 0.02 * np.median(values) and gap > 4 * spread)

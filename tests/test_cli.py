@@ -31,7 +31,7 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert lines[0].startswith("No GPU: the CPU was asked for")
     assert not re.search(r"\b(cold|hot|graph)\b", run.stdout)
     assert re.search(r"host:gelu_vec +\S+ +- +-", run.stdout)
-    assert re.search(r"torch_eager .* 1\.00$", run.stdout, re.MULTILINE)
+    assert re.search(r"torch_eager .* 1\.00 +1\.00 to 1\.00 +SAME$", run.stdout, re.MULTILINE)
     loaded = cudalab.load(tmp_path / "r.json")
     assert {c.backend for c in loaded.rows} == {"host", "numpy", "torch_eager", "torch_native", "torch_script"}
     assert all(set(c.times) <= {"wall"} for c in loaded.rows)

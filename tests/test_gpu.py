@@ -150,8 +150,8 @@ def test_a_kernel_of_known_length_is_timed_right(gpu):
     work = spin(gpu, 200)
     for _ in range(200):
         work(gpu.stream)  # clocks rise under load
-    clocks = gpu.clocks(Bound(lambda: work(gpu.stream), lambda: None), ("launch", "graph"), [])
-    for kind in ("cold", "hot", "graph"):
+    clocks = gpu.clocks(Bound(lambda: work(gpu.stream), lambda: None), ("launch",), [])
+    for kind in ("cold", "hot"):
         seconds = float(np.median([s for _ in range(5) for s in clocks[kind].sample()]))
         assert seconds == pytest.approx(200e-6, rel=0.15), kind
     assert np.median(clocks["call"].sample()) < 100e-6
@@ -176,7 +176,45 @@ def test_work_on_another_stream_cannot_become_a_graph(gpu):
 
     work, other = spin(gpu, 1), gpu._driver.Stream(1)
     with pytest.raises(LaunchError, match="captured as 0 kernels"):
-        Graph(Bound(lambda: work(other), lambda: None), 4, gpu.stream)
+        Graph([Bound(lambda: work(other), lambda: None)] * 4, gpu.stream)
+
+
+def test_a_replay_that_writes_nothing_is_caught(gpu):
+    """A graph that captured some other work: its outputs stay poisoned."""
+    from cudalab.devices.graph import Graph
+
+    (group,) = plan.groups(["plus_one"], "1000", "")
+    operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
+    empty = Bound(gpu._timer.empty, lambda: operands.output)
+    assert Graph([empty] * 3, gpu.stream).kernels == 3
+    with pytest.raises(LaunchError, match="a replay left 1 of 1 outputs unwritten"):
+        gpu._graph_clock([empty] * 3, flush=False)
+    gpu.release()
+
+
+def test_a_cold_graph_touches_buffers_of_five_times_the_l2(gpu):
+    (group,) = plan.groups(["gelu"], "small", "float32")
+    operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
+    bound = registry.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
+    bounds = gpu._rotating(bound)
+    memory = {b.output().ptr for b in bounds}
+    assert len(memory) == len(bounds)
+    assert len(memory) * operands.output.nbytes * 2 >= 5 * gpu.details()["l2_bytes"]
+    clock = gpu._graph_clock(bounds, flush=True)
+    gpu.poison(bounds[len(bounds) // 2].output())
+    clock.work.run()
+    want = gpu.fetch(bounds[0].output())
+    assert all(np.array_equal(gpu.fetch(b.output()), want) for b in bounds[:: len(bounds) // 7])
+    gpu.release()
+
+
+def test_the_state_of_the_gpu_is_read_while_it_works(gpu):
+    if gpu._nvml.missing:
+        pytest.skip(gpu._nvml.missing)
+    state = gpu.condition()
+    assert state["sm_hz"] > 1e9
+    assert state["memory_hz"] > 1e9
+    assert 50 < state["power_w"] < 2000
 
 
 def test_every_timed_backend_has_four_times(gpu):
@@ -186,7 +224,8 @@ def test_every_timed_backend_has_four_times(gpu):
         cases = {c.label: c for c in job.cases(group)}
         for label, case in cases.items():
             assert case.status in (results.OK, results.CEILING), f"{label}: {case.reason}"
-            assert set(case.times) == {"cold", "hot", "graph", "call"}, f"{label}: {case.notes}"
+            assert set(case.times) == {"cold", "hot", "graph", "graph_cold", "call"}, f"{label}: {case.notes}"
+            assert case.median("graph_cold") > 0.9 * case.median("graph"), label
         assert cases["copy"].status == results.CEILING
 
 

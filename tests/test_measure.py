@@ -63,8 +63,57 @@ def test_a_drift_of_the_machine_cancels_in_the_speedup():
     drift = np.linspace(1, 3, 20)
     slow = [[2.0 * d] * 5 for d in drift]
     fast = [[1.0 * d] * 5 for d in drift]
-    assert stats.speedup(slow, fast) == pytest.approx(2)
-    assert stats.speedup(fast, fast) == 1
+    assert stats.speedup(slow, fast) == stats.Ratio(pytest.approx(2), pytest.approx(2), pytest.approx(2))
+    assert stats.speedup(fast, fast) == stats.Ratio(1, 1, 1)
+
+
+def noisy(rng, rounds=20, samples=5, factor=1.0, spread=0.02):
+    """Rounds whose level moves by `spread` from one to the next, with less noise inside: as machines do it."""
+    levels = factor * (1 + spread * rng.standard_normal(rounds))
+    return [list(level * (1 + spread / 5 * rng.standard_normal(samples))) for level in levels]
+
+
+def test_the_speedups_interval_holds_what_it_says():
+    """Levels that move from round to round must not be taken for precision: the bootstrap is over rounds."""
+    rng = np.random.default_rng(2)
+    inside = 0
+    for _ in range(300):
+        ratio = stats.speedup(noisy(rng, factor=1.1), noisy(rng))
+        inside += ratio.low <= 1.1 <= ratio.high
+    assert 270 <= inside <= 298
+
+
+def test_equal_variants_are_hardly_ever_called_different():
+    rng = np.random.default_rng(3)
+    verdicts = [stats.speedup(noisy(rng, spread=0.005), noisy(rng, spread=0.005)).verdict() for _ in range(200)]
+    assert set(verdicts) <= {stats.SAME, stats.UNCLEAR}
+    assert verdicts.count(stats.SAME) >= 190
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [
+    (1.05, 1.10, stats.FASTER), (0.90, 0.95, stats.SLOWER), (0.995, 1.005, stats.SAME), (1.001, 1.01, stats.SAME),
+    (0.99, 1.05, stats.UNCLEAR), (1.01, 1.03, stats.UNCLEAR), (0.9, 1.1, stats.UNCLEAR), (0.95, 0.99, stats.UNCLEAR),
+])  # fmt: skip
+def test_verdicts_claim_no_more_than_the_interval(low, high, verdict):
+    assert stats.Ratio((low + high) / 2, low, high).verdict(0.02) == verdict
+
+
+def test_two_modes_are_seen_and_one_is_not():
+    rng = np.random.default_rng(4)
+    one = [list(1 + 0.01 * rng.standard_normal(5)) for _ in range(20)]
+    two = [[level * (1 + 0.001 * rng.standard_normal()) for level in (1, 1, 1, 1.2, 1.2)] for _ in range(20)]
+    outlier = [[1 + 0.001 * rng.standard_normal() for _ in range(4)] + [1.5 if i == 3 else 1.0] for i in range(20)]
+    assert not stats.bimodal(one)
+    assert stats.bimodal(two)
+    assert not stats.bimodal(outlier)
+
+
+def test_blocked_order_keeps_each_variant_together():
+    order = []
+    clocks = {name: {"t": clock(lambda name=name: order.append(name) or 1.0, 1)} for name in "abc"}
+    taken = measure.take(clocks, seed=0, budget=1, order="blocked")
+    assert list(taken) == ["a", "b", "c"]
+    assert "".join(order) in {x * 10 + y * 10 + z * 10 for x in "abc" for y in "abc" for z in "abc"}
 
 
 def test_width_is_relative():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import msgspec
 import numpy as np
@@ -120,8 +121,8 @@ def test_where_results_cannot_go(run, tmp_path):
 
 def test_speedups_and_bandwidth(run):
     eager, ours = run.cases[:2]
-    assert run.speedup(ours, "cold") == pytest.approx(5)
-    assert run.speedup(eager, "cold") == 1
+    assert run.speedup(ours, "cold").value == pytest.approx(5)
+    assert run.speedup(eager, "cold").verdict() == "SAME"
     assert run.speedup(run.cases[3], "cold") is None
     assert ours.bandwidth("cold") == pytest.approx(4800 / 2e-6, rel=0.01)
 
@@ -171,12 +172,40 @@ def test_fastest_first_then_the_ceiling(run):
 def test_markdown_csv_and_json(run, tmp_path):
     markdown = report.render(run, "markdown")
     assert "| pycuda:gelu_vec | 1.5 |" in markdown
+    assert "| 5.00 to 5.00 | FASTER |" in markdown
     assert "error: cupy_raw: does not compile: line 3 | error" in markdown
     rows = list(csv.DictReader(io.StringIO(report.render(run, "csv"))))
     assert len(rows) == len(run.cases)
     assert float(rows[1]["cold"]) == pytest.approx(2e-6, rel=0.01)
     (tmp_path / "r.json").write_text(report.render(run, "json"))
     assert cudalab.load(tmp_path / "r.json") == run
+
+
+def test_marks_are_borne_and_explained(run):
+    cold = {"cold": [[1.99e-5] * 5] * 10}
+    run.calibration["empty event pair"] = [2e-6]
+    run.cases[0].times["cold"] = [[2.5e-5] * 5] * 10
+    run.cases[1].times["cold"] = [[4e-5, 4e-5, 4e-5, 6e-5, 6e-5]] * 10
+    run.cases.append(Case("gelu", "small", (1, 3, 4), "float32", "quick", times=cold))
+    run.cases[2].times["cold"] = [[3e-5] * 5] * 10
+    run.cases[2].condition = {"sm_hz": 1e9, "memory_hz": 2e9, "power_w": 700.0, "throttled": "power cap"}
+    text = report.render(run, "table", 140)
+    assert "25.00^!" in text
+    assert "19.90~!" in text
+    assert "40!?" in text
+    assert "1000/2000 MHz, 700 W, slowed by power cap" in text
+    for mark in "~^!?":
+        assert f"\n{mark} " in text
+    assert max(map(len, report.render(run, "table", 80).splitlines())) <= 80
+
+
+def test_costs_on_request(run):
+    run.cases[1].costs = {"bind": 0.5, "first run": 0.001, "graph build": 0.0002}
+    run.cases[1].times["hot"] = [[4e-6] * 5] * 10
+    assert "pays back" not in report.render(run, "table", 140)
+    text = report.render(run, "table", 140, costs=True)
+    assert "pycuda:gelu_vec" in text.split("pays back")[1]
+    assert re.search(r"\b(99|100|101) calls", text)  # 200 us over 4 - 2 us a call
 
 
 def test_digits_follow_the_interval():

@@ -35,16 +35,35 @@ class Bound:
     output: Callable[[], Any]  # the array, of whatever library, that holds the last run's result
     # Entered around the runs that are captured into a CUDA Graph: gives the graph memory of its own.
     pool: Callable[[], AbstractContextManager[object]] = nullcontext
+    again: Callable[[Operands], Bound] | None = None  # the same, compiled once, on other operands of that shape
 
 
-def returning(function: Callable[..., Any], *args: Any, **more: Any) -> Bound:
-    """A Bound whose result is what `function(*args)` returns, as array libraries have it."""
-    result: list[Any] = [None]
+def writing(prepare: Callable[[Operands], Callable[[], object]], operands: Operands) -> Bound:
+    """A Bound of a variant that writes to `operands.output`: `prepare(operands)` gives what runs it."""
 
-    def run() -> None:
-        result[0] = function(*args)
+    def ready(on: Operands) -> Bound:
+        return Bound(prepare(on), lambda: on.output, again=ready)
 
-    return Bound(run, lambda: result[0], **more)
+    return ready(operands)
+
+
+def returning(
+    function: Callable[..., Any],
+    arguments: Callable[[Operands], list[Any]],
+    operands: Operands,
+    pool: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Bound:
+    """A Bound whose result is what `function(*arguments(operands))` returns, as array libraries have it."""
+
+    def ready(on: Operands) -> Bound:
+        args, result = arguments(on), [None]
+
+        def run() -> None:
+            result[0] = function(*args)
+
+        return Bound(run, lambda: result[0], pool, ready)
+
+    return ready(operands)
 
 
 class Backend(Protocol):

@@ -24,4 +24,4 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     assert kernel.cupy is not None
     interop.refuse_bfloat16(dtype)
-    return returning(kernel.cupy, *interop.to_cupy_all(operands), pool=interop.cupy_pool())
+    return returning(kernel.cupy, interop.to_cupy_all, operands, interop.cupy_pool())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cudalab import interop, source
-from cudalab.backends import Bound, Operands
+from cudalab.backends import Bound, Operands, writing
 from cudalab.dtypes import DType
 from cudalab.spec import Kernel
 
@@ -33,5 +35,9 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         preamble=source.with_c_names(source.read(kernel.cu), kernel.cu.name),
         options=interop.cupy_options(dtype),
     )
-    inputs, output = interop.to_cupy_all(operands), interop.to_cupy(operands.output)
-    return Bound(lambda: compiled(*inputs, output), lambda: operands.output)
+
+    def prepare(on: Operands) -> Callable[[], object]:
+        arrays = [*interop.to_cupy_all(on), interop.to_cupy(on.output)]
+        return lambda: compiled(*arrays)
+
+    return writing(prepare, operands)

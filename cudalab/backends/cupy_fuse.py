@@ -26,4 +26,4 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
     assert kernel.cupy is not None
     interop.refuse_bfloat16(dtype)
-    return returning(cupy.fuse(kernel.cupy), *interop.to_cupy_all(operands), pool=interop.cupy_pool())
+    return returning(cupy.fuse(kernel.cupy), interop.to_cupy_all, operands, interop.cupy_pool())

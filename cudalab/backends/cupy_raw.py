@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cudalab import interop, source
-from cudalab.backends import Bound, Operands
+from cudalab.backends import Bound, Operands, writing
 from cudalab.dtypes import DType
 from cudalab.errors import CompileError
 from cudalab.interop import DeviceArray
@@ -33,11 +35,11 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         function = cupy.RawModule(code=text, options=options).get_function(variant)
     except cupy.cuda.compiler.CompileException as error:
         raise CompileError(f"{kernel.cu.name} does not compile with NVRTC:\n{error}") from None
-    launch = kernel.launch(variant, operands.named(kernel))
-    args = tuple(interop.to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
-    grid, block = launch.dims
 
-    def run() -> None:
-        function(grid, block, args, shared_mem=launch.shared)
+    def prepare(on: Operands) -> Callable[[], object]:
+        launch = kernel.launch(variant, on.named(kernel))
+        args = tuple(interop.to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
+        grid, block = launch.dims
+        return (lambda: None) if launch.empty else lambda: function(grid, block, args, shared_mem=launch.shared)
 
-    return Bound((lambda: None) if launch.empty else run, lambda: operands.output)
+    return writing(prepare, operands)

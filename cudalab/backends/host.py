@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from cudalab import host, source
-from cudalab.backends import Bound, Operands
+from cudalab.backends import Bound, Operands, writing
 from cudalab.dtypes import DType
 from cudalab.spec import Kernel
 
@@ -26,13 +27,13 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     module = _module(kernel.cu, dtype)
-    launch = kernel.launch(variant, operands.named(kernel))
-    grid, block = launch.dims
 
-    def run() -> None:
-        module.launch(variant, grid, block, launch.args, launch.shared)
+    def prepare(on: Operands) -> Callable[[], object]:
+        launch = kernel.launch(variant, on.named(kernel))
+        grid, block = launch.dims
+        return lambda: module.launch(variant, grid, block, launch.args, launch.shared)
 
-    return Bound(run, lambda: operands.output)
+    return writing(prepare, operands)
 
 
 @cache

@@ -30,4 +30,4 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
             wide = [a.astype(np.float32) for a in arrays] if narrow else arrays
             return np.asarray(kernel.reference(*wide)).astype(dtype.numpy, copy=False)
 
-    return returning(work, *operands.inputs.values())
+    return returning(work, lambda on: list(on.inputs.values()), operands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudalab.backends import Bound, Operands
+from cudalab.backends import Bound, Operands, writing
 from cudalab.devices import cuda
 from cudalab.dtypes import DType
 from cudalab.spec import Kernel
@@ -22,4 +22,4 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    return Bound(cuda.prepare(kernel, variant, dtype, operands), lambda: operands.output)
+    return writing(lambda on: cuda.prepare(kernel, variant, dtype, on), operands)

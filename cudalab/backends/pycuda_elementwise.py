@@ -6,11 +6,12 @@ the spec's names, output first, and the call is made from those names, so they c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from cudalab import source
-from cudalab.backends import Bound, Operands
+from cudalab.backends import Bound, Operands, writing
 from cudalab.devices import cuda
 from cudalab.dtypes import DType, dtype_of
 from cudalab.errors import CompileError, InputError
@@ -39,13 +40,13 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
     compiled = _compiled(kernel.cu, kernel.elementwise, names, dtype)
-    arrays = [GPUArray(named[n].shape, named[n].dtype, gpudata=named[n].ptr) for n in names]
-    stream = operands.stream
 
-    def run() -> None:
-        compiled(*arrays, stream=stream)
+    def prepare(on: Operands) -> Callable[[], object]:
+        by_name = on.named(kernel)
+        arrays = [GPUArray(by_name[n].shape, by_name[n].dtype, gpudata=by_name[n].ptr) for n in names]
+        return (lambda: compiled(*arrays, stream=on.stream)) if on.output.size else lambda: None
 
-    return Bound(run if operands.output.size else (lambda: None), lambda: operands.output)
+    return writing(prepare, operands)
 
 
 @cache

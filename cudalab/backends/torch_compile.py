@@ -31,6 +31,5 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     assert kernel.torch is not None
     torch._dynamo.reset()  # else the first shape's tuning is used for every later one
     compiled = torch.compile(kernel.torch, dynamic=False)
-    tensors = interop.to_torch_all(operands)
-    compiled(*tensors)
-    return returning(compiled, *tensors, pool=interop.torch_pool(operands))
+    compiled(*interop.to_torch_all(operands))
+    return returning(compiled, interop.to_torch_all, operands, interop.torch_pool(operands))

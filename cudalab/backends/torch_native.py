@@ -23,5 +23,4 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     assert kernel.torch_native is not None
-    tensors = interop.to_torch_all(operands)
-    return returning(kernel.torch_native, *tensors, pool=interop.torch_pool(operands))
+    return returning(kernel.torch_native, interop.to_torch_all, operands, interop.torch_pool(operands))

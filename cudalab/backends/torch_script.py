@@ -41,4 +41,4 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         scripted = torch.jit.script(form)
         for _ in range(PROFILING_RUNS):
             scripted(*tensors)
-    return returning(scripted, *tensors, pool=interop.torch_pool(operands))
+    return returning(scripted, interop.to_torch_all, operands, interop.torch_pool(operands))

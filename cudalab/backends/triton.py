@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from cudalab import interop
-from cudalab.backends import Bound, Operands
+from cudalab.backends import Bound, Operands, writing
 from cudalab.cache import folder
 from cudalab.dtypes import DType
 from cudalab.spec import Kernel, blocks
@@ -43,14 +44,13 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     assert kernel.triton is not None
     function = _compiled(tuple(operands.inputs), kernel.output, kernel.triton, dtype.floating and dtype.itemsize == 2)
-    tensors = [*interop.to_torch_all(operands), interop.to_torch(operands.output)]
-    n = operands.output.size
-    grid = (blocks(n, BLOCK),)
 
-    def run() -> None:
-        function[grid](*tensors, n, BLOCK=BLOCK)
+    def prepare(on: Operands) -> Callable[[], object]:
+        tensors, n = [*interop.to_torch_all(on), interop.to_torch(on.output)], on.output.size
+        grid = (blocks(n, BLOCK),)
+        return (lambda: function[grid](*tensors, n, BLOCK=BLOCK)) if n else lambda: None
 
-    return Bound(run if n else (lambda: None), lambda: operands.output)
+    return writing(prepare, operands)
 
 
 @cache

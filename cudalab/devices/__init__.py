@@ -27,6 +27,7 @@ class Clock:
 
     sample: Callable[[], list[float]]  # a few samples: seconds for one run of the variant, each
     work: Bound
+    build_seconds: float = 0.0  # what it took to make: a graph's capture and instantiation
 
 
 class Device(Protocol):
@@ -48,8 +49,8 @@ class Device(Protocol):
     def tampered(self, operands: Operands) -> str | None:
         """Wait, then say what was written that no kernel may write: an input, or beyond an end."""
 
-    def warm_up(self, bound: Bound) -> None:
-        """Run often enough that lazy loading and just-in-time compilation are over."""
+    def warm_up(self, bound: Bound) -> float:
+        """Run often enough that lazy loading and compilation are over; returns the first run's seconds."""
 
     def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
         """The clocks for these modes, by what they measure; adds to `notes` what a reader must know."""
@@ -59,6 +60,9 @@ class Device(Protocol):
 
     def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
         """Seconds that the clocks themselves cost, by name: what an empty piece of work measures."""
+
+    def condition(self) -> dict[str, float | str]:
+        """How the device is while it works, for a reader of the times: clocks, power, what slows it down."""
 
     def details(self) -> dict[str, str | int | float]:
         """What identifies the device and bounds its speed, for the results file."""

@@ -78,9 +78,13 @@ class Cpu:
                 return f"changed its input {name!r}"
         return None
 
-    def warm_up(self, bound: Bound) -> None:
-        for _ in range(3):
+    def warm_up(self, bound: Bound) -> float:
+        start = perf_counter()
+        bound.run()
+        first = perf_counter() - start
+        for _ in range(2):
             bound.run()
+        return first
 
     def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
         """Wall time; a short call is repeated until a sample lasts SPAN."""
@@ -103,6 +107,9 @@ class Cpu:
         return None
 
     def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
+        return {}
+
+    def condition(self) -> dict[str, float | str]:
         return {}
 
     def details(self) -> dict[str, str | int | float]:

@@ -1,28 +1,27 @@
-"""One GPU: its primary context (shared with torch and CuPy), one PyCUDA stream, buffers between guard bands."""
+"""Finding a GPU, and compiling a `.cu` for it through PyCUDA."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from cudalab import interop, source
-from cudalab.backends import Bound, Operands
-from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock
+from cudalab.backends import Operands
 from cudalab.dtypes import DType
 from cudalab.errors import CompileError, Unavailable
 from cudalab.interop import DeviceArray
-from cudalab.spec import Arrays, Kernel, blocks
+from cudalab.spec import Kernel
+
+if TYPE_CHECKING:
+    from cudalab.devices.gpu import Gpu
 
 INSTALL = "pip install 'cudalab[cuda12]' (or cuda13, as your driver has; it needs a CUDA toolkit)"
 FLAGS = ("-std=c++17",)
-THREADS = 256
 LAB = Path(__file__).with_name("lab.cu")
 
 
@@ -67,6 +66,8 @@ def open_gpu(index: int, reason: str | None) -> Gpu:
     driver.init()
     if index >= driver.Device.count():
         raise Unavailable(f"no GPU number {index}: there are {driver.Device.count()}, counted from 0")
+    from cudalab.devices.gpu import Gpu
+
     return Gpu(index)
 
 
@@ -108,168 +109,6 @@ def prepare(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Cal
         function.prepared_async_call(grid, block, stream, *values, shared_size=shared)
 
     return run
-
-
-class Buffer:
-    """Device memory with guard bands before and after."""
-
-    def __init__(self, nbytes: int, stream: Any) -> None:
-        import pycuda.driver as driver
-
-        self.nbytes = nbytes
-        self._memory = driver.mem_alloc(nbytes + 2 * GUARD)
-        self.ptr = int(self._memory) + GUARD
-        for start in (self.ptr - GUARD, self.ptr + nbytes):
-            driver.memset_d8_async(start, GUARD_BYTE, GUARD, stream)
-
-    def overrun(self) -> str | None:
-        """Where its ends were written, or None. The stream must be idle."""
-        import pycuda.driver as driver
-
-        for where, start in (("before", self.ptr - GUARD), ("after", self.ptr + self.nbytes)):
-            band = np.empty(GUARD, np.uint8)
-            driver.memcpy_dtoh(band, start)
-            if touched := int((band != GUARD_BYTE).sum()):
-                return f"{touched} bytes {where}"
-        return None
-
-
-class Gpu:
-    kind = "cuda"
-
-    def __init__(self, index: int) -> None:
-        import pycuda.driver as driver
-
-        from cudalab.devices.events import Timer
-
-        self._driver = driver
-        self._device = driver.Device(index)
-        self._buffers: dict[str, Buffer] = {}
-        self._digests: dict[str, int] = {}
-        self.index, self.name = index, self._device.name()
-        self._context = self._device.retain_primary_context()
-        self._context.push()
-        try:
-            self.stream = driver.Stream(1)  # non-blocking: nothing waits for the legacy default stream
-            self._lab = compiled(LAB.read_text(), LAB.name)
-            self._timer = Timer(self._lab, self.stream, self._device)
-        except BaseException:
-            self._context.pop()  # PyCUDA aborts the process if one is left at its end
-            raise
-
-    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
-        driver = self._driver
-        inputs = {name: self._put(name, array.shape, array.dtype) for name, array in arrays.items()}
-        for name, array in arrays.items():
-            if array.size:
-                driver.memcpy_htod(inputs[name].ptr, _bytes(np.ascontiguousarray(array)))
-        shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
-        output = self._put(kernel.output, shape, dtype.numpy)
-        self.poison(output)
-        self._context.synchronize()  # the uploads went through another stream
-        self._digests = {name: self._digest(array) for name, array in inputs.items()}
-        return Operands(inputs, output, self.stream)
-
-    def _put(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
-        array = DeviceArray(tuple(shape), dtype, 0)
-        buffer = self._buffers[name] = Buffer(array.nbytes, self.stream)
-        return DeviceArray(array.shape, dtype, buffer.ptr, buffer)
-
-    def poison(self, array: Any) -> None:
-        plain = interop.as_plain(array)
-        if plain.size:
-            self._driver.memset_d8_async(plain.ptr, POISON_BYTE, plain.nbytes, self.stream)  # type: ignore[union-attr]
-
-    def fetch(self, array: Any) -> np.ndarray:
-        plain = interop.as_plain(array)
-        self.stream.synchronize()
-        out = np.empty(plain.shape, plain.dtype)
-        if out.size:
-            self._driver.memcpy_dtoh(_bytes(out), plain.ptr)  # type: ignore[union-attr]
-        return out
-
-    def fingerprint(self, array: Any) -> int:
-        plain = interop.as_plain(array)
-        assert isinstance(plain, DeviceArray)
-        self.stream.synchronize()
-        return self._digest(plain)
-
-    def tampered(self, operands: Operands) -> str | None:
-        self.stream.synchronize()
-        for name, buffer in self._buffers.items():
-            if where := buffer.overrun():
-                return f"wrote {where} {name!r}"
-        for name, before in self._digests.items():
-            if self._digest(operands.inputs[name]) != before:
-                return f"changed its input {name!r}"
-        return None
-
-    def _digest(self, array: DeviceArray) -> int:
-        result = np.zeros(1, np.uint64)
-        words, rest = divmod(array.nbytes, 4)
-        if words:
-            self._lab.get_function("digest")(
-                np.uintp(array.ptr), np.int64(words), self._driver.InOut(result),
-                grid=(min(blocks(words, THREADS), 4096), 1), block=(THREADS, 1, 1),
-            )  # fmt: skip
-        if rest:  # the last of an odd number of small elements
-            last = np.zeros(4, np.uint8)
-            self._driver.memcpy_dtoh(last[:rest], array.ptr + 4 * words)
-            result += last.view(np.uint32)
-        return int(result[0])
-
-    def warm_up(self, bound: Bound) -> None:
-        for _ in range(5):
-            bound.run()
-        self.stream.synchronize()
-
-    def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
-        return self._timer.clocks(bound, modes, notes)
-
-    def copy(self, nbytes: int) -> Bound | None:
-        words = blocks(nbytes, 32)  # 16 bytes read and 16 written by each thread
-        origin, target = (Buffer(16 * words, self.stream) for _ in range(2))
-        self._driver.memset_d32_async(origin.ptr, 0x3F9D70A4, 4 * words, self.stream)
-        function = self._lab.get_function("copy").prepare("PPq")
-        held = DeviceArray((4 * words,), np.dtype(np.float32), target.ptr, (origin, target))
-        grid = (blocks(words, THREADS), 1)
-
-        def run() -> None:
-            function.prepared_async_call(grid, (THREADS, 1, 1), self.stream, origin.ptr, target.ptr, words)
-
-        return Bound(run, lambda: held)
-
-    def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
-        return self._timer.calibrate(modes)
-
-    def details(self) -> dict[str, str | int | float]:
-        attribute = self._device.get_attribute
-        known = self._driver.device_attribute
-        return {
-            "compute_capability": ".".join(map(str, self._device.compute_capability())),
-            "multiprocessors": attribute(known.MULTIPROCESSOR_COUNT),
-            "l2_bytes": attribute(known.L2_CACHE_SIZE),
-            "memory_bytes": self._device.total_memory(),
-            "memory_clock_hz": attribute(known.MEMORY_CLOCK_RATE) * 1000,
-            "memory_bus_bits": attribute(known.GLOBAL_MEMORY_BUS_WIDTH),
-            "driver_cuda": self._driver.get_driver_version(),
-            "driver": driver_release(),
-        }
-
-    def release(self) -> None:
-        self.stream.synchronize()
-        self._timer.release()
-        self._buffers, self._digests = {}, {}
-
-    def close(self) -> None:
-        try:
-            self.release()
-        finally:
-            self._context.pop()
-
-
-def _bytes(array: np.ndarray) -> np.ndarray:
-    return array.reshape(-1).view(np.uint8)  # the buffer protocol has no bfloat16
 
 
 def driver_release() -> str:

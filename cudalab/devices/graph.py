@@ -3,57 +3,72 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 from cudalab.backends import Bound
 from cudalab.errors import LaunchError, Unavailable
 
+WARM_UPS = 2  # passes in the graph's own memory pool: nothing may be allocated from the driver in a capture
+
 
 class Graph:
-    """`runs` captured runs of a variant, ready to be replayed.
+    """One run of each of `bounds`, in order, captured once and ready to be replayed.
 
-    Raises Unavailable where the driver's Python bindings are missing, LaunchError where the variant cannot be
-    captured or where fewer kernels than runs were: work that went to another stream, or happened once.
+    All bounds are of one variant, on the same or on different operands. Raises Unavailable where the driver's
+    Python bindings are missing, LaunchError where the variant cannot be captured or where fewer kernels than runs
+    were: work that went to another stream, or happened once.
     """
 
-    def __init__(self, bound: Bound, runs: int, stream: Any) -> None:
+    def __init__(self, bounds: Sequence[Bound], stream: Any) -> None:
         try:
             from cuda.bindings import driver
         except ImportError:
             raise Unavailable("capturing needs cuda-bindings; pip install cuda-bindings") from None
         self._driver, self._stream = driver, driver.CUstream(stream.handle)
-        self._handle = self._capture(bound, runs, stream)
-        self.kernels = self._count_kernels()
-        if self.kernels < runs or self.kernels % runs:
+        start = perf_counter()
+        self._results: dict[int, Any] = {}  # of each bound its last result: no bound reuses another's memory
+        self._handle = self._capture(bounds, stream)
+        self.runs, self.kernels = len(bounds), self._count_kernels()
+        if self.kernels < self.runs or self.kernels % self.runs:
             self.close()
-            raise LaunchError(f"{runs} runs were captured as {self.kernels} kernels; is it on another stream?")
+            raise LaunchError(f"{self.runs} runs were captured as {self.kernels} kernels; is it on another stream?")
         self._replayable = self._ask(driver.cuGraphInstantiate(self._handle, 0))
-        result = bound.output()  # written by every replay
-        self.work = Bound(self._replay, lambda: result)
+        self.build_seconds = perf_counter() - start
+        self.works = [Bound(self.replay, lambda r=r: r) for r in self._results.values()]  # type: ignore[misc]
 
-    def _capture(self, bound: Bound, runs: int, stream: Any) -> Any:
+    def replay(self) -> None:
+        """Enqueue the whole graph."""
+        self._ask(self._driver.cuGraphLaunch(self._replayable, self._stream))
+
+    def _capture(self, bounds: Sequence[Bound], stream: Any) -> Any:
         driver = self._driver
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        with bound.pool():
-            for _ in range(3):  # fill the pool: nothing may be allocated from the driver during a capture
-                bound.run()
+        with bounds[0].pool():
+            for _ in range(WARM_UPS):
+                self._run(bounds)
             stream.synchronize()
             gc.collect()
             gc.disable()  # a collection could free device memory, which ends a capture
+            failed: Exception | None = None
             try:
                 self._ask(driver.cuStreamBeginCapture(self._stream, mode))
-                failed: Exception | None = None
                 try:
-                    for _ in range(runs):
-                        bound.run()
+                    self._run(bounds)
                 except Exception as error:
                     failed = error
-                code, graph = driver.cuStreamEndCapture(self._stream)
+                answer = driver.cuStreamEndCapture(self._stream)
             finally:
                 gc.enable()
         if failed is not None:
             raise LaunchError(f"cannot be captured: {type(failed).__name__}: {failed}") from failed
-        return self._ask((code, graph))
+        return self._ask(answer)
+
+    def _run(self, bounds: Sequence[Bound]) -> None:
+        for bound in bounds:
+            bound.run()
+            self._results[id(bound)] = bound.output()
 
     def _count_kernels(self) -> int:
         driver = self._driver
@@ -61,9 +76,6 @@ class Graph:
         nodes = self._ask(driver.cuGraphGetNodes(self._handle, count))[0] if count else []
         types = [self._ask(driver.cuGraphNodeGetType(node)) for node in nodes]
         return types.count(driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL)
-
-    def _replay(self) -> None:
-        self._driver.cuGraphLaunch(self._replayable, self._stream)
 
     def _ask(self, answer: Any) -> Any:
         """The value of a driver call, or LaunchError with the driver's name for what failed."""
@@ -76,3 +88,4 @@ class Graph:
         if replayable := getattr(self, "_replayable", None):
             self._driver.cuGraphExecDestroy(replayable)
         self._driver.cuGraphDestroy(self._handle)
+        self._results.clear()

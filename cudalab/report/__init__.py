@@ -10,12 +10,12 @@ from cudalab.results import Results
 FORMATS = ("table", "markdown", "csv", "json")
 
 
-def render(results: Results, format: str, width: int | None = None, color: bool = False) -> str:
-    """The whole of `results` in one of FORMATS; `width` (columns) and `color` matter to the table alone."""
+def render(results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False) -> str:
+    """The whole of `results` in one of FORMATS; `width` (columns), `color` and `costs` are for the table alone."""
     from cudalab.report import flat, markdown, table
 
     formats: dict[str, Callable[[], str]] = {
-        "table": lambda: table.render(results, width, color),
+        "table": lambda: table.render(results, width, color, costs),
         "markdown": lambda: markdown.render(results),
         "csv": lambda: flat.as_csv(results),
         "json": lambda: flat.as_json(results),

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from math import floor, inf, log10
+from math import ceil, floor, inf, log10
 
 from cudalab import results, stats
 from cudalab.results import Case, Results
 
-GPU_KINDS = ("cold", "hot", "graph", "call")
+GPU_KINDS = ("cold", "hot", "graph", "graph_cold", "call")
+WIDE = 110  # columns from which a table has room for intervals and verdicts
 NOT_MEASURED = "-"
+
+FLOOR = 10  # a time below so many floors is mostly floor
+CEILING = 1.01  # a bandwidth so far above the copy's does not come from memory alone
+NOISY = 0.1  # width of a median's interval from which the row says so
+# Marks on a cold time, and what they say below the table.
+MARKS = {
+    "~": f"below {FLOOR} x the time of an empty event pair: much of it is launch and timer, not the kernel",
+    "^": "faster than a copy of as many bytes: more read than written, or part of it was in cache",
+    "!": "the GPU ran below its highest clock",
+    "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}",
+}
 
 
 def heading(run: Results) -> str:
@@ -21,11 +33,17 @@ def heading(run: Results) -> str:
     return f"{run.machine.name}, L2 {l2 / 2**20:.0f} MiB, driver {driver}, {run.created[:10]}"
 
 
-def title(case: Case) -> str:
+def title(cases: list[Case]) -> str:
     """The line above one group's table."""
+    case = cases[0]
     shape = " x ".join(map(str, case.shape))
     size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
-    return f"{case.kernel}  {size}({shape})  {case.dtype}  {amount(case.nbytes)}B moved"
+    text = f"{case.kernel}  {size}({shape})  {case.dtype}  {amount(case.nbytes)}B moved"
+    state = next((c.condition for c in cases if c.condition), {})
+    if state:
+        clocks = "/".join(f"{float(state[k]) / 1e6:.0f}" for k in ("sm_hz", "memory_hz"))
+        text += f"  {clocks} MHz, {float(state['power_w']):.0f} W"
+    return text + (f", slowed by {state['throttled']}" if state.get("throttled") else "")
 
 
 def kinds(run: Results) -> tuple[str, ...]:
@@ -40,29 +58,75 @@ def main_kind(run: Results) -> str:
     return next((k for k in ("cold", "wall", *GPU_KINDS) if k in present), "")
 
 
-def headers(run: Results) -> list[str]:
-    return [
-        "variant", "max ULP", *(f"{k} \u00b5s" for k in kinds(run)), "GB/s",
-        *(["% copy"] if run.machine.device == "cuda" else []), "x eager",
-    ]  # fmt: skip
+def table(run: Results, cases: list[Case], wide: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Headers and rows of one group; a wide one has the cold graph, the speed-up's interval and its verdict."""
+    shown = [k for k in kinds(run) if wide or k != "graph_cold"]
+    gpu = run.machine.device == "cuda"
+    headers = ["variant", "max ULP", *(f"{k.replace('_', ' ')} \u00b5s" for k in shown), "GB/s"]
+    headers += [*(["% copy"] if gpu else []), "x eager", *(["95 % interval", "verdict"] if wide else [])]
+    return headers, [_cells(run, case, cases, shown, gpu, wide) for case in rows(cases)]
 
 
-def cells(run: Results, case: Case, copy: Case | None) -> list[str]:
-    """One row in the order of `headers`."""
+def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: bool, wide: bool) -> list[str]:
     kind = main_kind(run)
-    share = []
-    if run.machine.device == "cuda":
-        ours, best = case.median(kind), copy.median(kind) if copy else None
-        share = [f"{100 * best / ours:.0f}" if ours and best else NOT_MEASURED]
-    speed, rate = run.speedup(case, kind), case.bandwidth(kind)
+    copy = ceiling(cases)
+    ours, best = case.median(kind), copy.median(kind) if copy else None
+    share = f"{100 * best / ours:.0f}" if ours and best else NOT_MEASURED
+    rate, ratio = case.bandwidth(kind), run.speedup(case, kind)
+    interval = [f"{times(ratio.low)} to {times(ratio.high)}", ratio.verdict()] if ratio else [NOT_MEASURED] * 2
     return [
         "copy (ceiling)" if case.status == results.CEILING else case.label,
         verdict(case),
-        *(microseconds(case, k) for k in kinds(run)),
+        *(microseconds(case, k) + (marks(run, case, cases) if k == kind else "") for k in shown),
         three(rate / 1e9) if rate else NOT_MEASURED,
-        *share,
-        times(speed) if speed else NOT_MEASURED,
+        *([share] if gpu else []),
+        times(ratio.value) if ratio else NOT_MEASURED,
+        *(interval if wide else []),
     ]
+
+
+def ceiling(cases: list[Case]) -> Case | None:
+    return next((c for c in cases if c.status == results.CEILING), None)
+
+
+def marks(run: Results, case: Case, cases: list[Case]) -> str:
+    """The MARKS that the main time of a case bears."""
+    kind, copy = main_kind(run), ceiling(cases)
+    time = case.median(kind)
+    if not time:
+        return ""
+    floor_ = run.calibration.get("empty event pair")
+    found = "~" if floor_ and kind == "cold" and time < FLOOR * stats.median([floor_]) else ""
+    best = copy.median(kind) if copy else None
+    found += "^" if best and case is not copy and time * CEILING < best and "~" not in found else ""
+    found += "!" if copy and copy.condition.get("throttled") else ""
+    samples = case.times[kind]
+    return found + ("?" if stats.bimodal(samples) or stats.relative_width(samples) > NOISY else "")
+
+
+COST_HEADERS = ["variant", "bind ms", "first run ms", "graph build ms", "graph pays back after"]
+
+
+def costs(cases: list[Case]) -> list[list[str]]:
+    """What each variant of a group costs once: rows in the order of COST_HEADERS."""
+    return [
+        [c.label, *(_milliseconds(c, k) for k in ("bind", "first run", "graph build")), _break_even(c)]
+        for c in rows(cases)
+        if c.costs and c.status == results.OK
+    ]
+
+
+def _milliseconds(case: Case, cost: str) -> str:
+    return three(1e3 * case.costs[cost]) if cost in case.costs else NOT_MEASURED
+
+
+def _break_even(case: Case) -> str:
+    """Calls after which capturing has paid: a call takes the longer of its host and its GPU time."""
+    call, hot, graph = (case.median(k) for k in ("call", "hot", "graph"))
+    if not (call and hot and graph and "graph build" in case.costs):
+        return NOT_MEASURED
+    saved = max(call, hot) - graph
+    return f"{ceil(case.costs['graph build'] / saved):,} calls" if saved > 0.01 * graph else "never"
 
 
 def verdict(case: Case) -> str:
@@ -157,7 +221,8 @@ def footer(run: Results) -> list[str]:
     if run.calibration:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
         lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
-    return lines
+    borne = "".join(marks(run, case, cases) for cases in run.groups().values() for case in cases)
+    return lines + [f"{mark} {text}." for mark, text in MARKS.items() if mark in borne]
 
 
 CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", "rounded", "rel L2", "shapes"]

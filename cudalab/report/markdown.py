@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cudalab import results
 from cudalab.report import columns
 from cudalab.results import Case, Results
 
@@ -13,7 +12,7 @@ def render(run: Results) -> str:
         return "\n".join([columns.heading(run), "", *_checks(run)])
     lines = [columns.heading(run)]
     for cases in run.groups().values():
-        lines += ["", f"**{columns.title(cases[0])}**", "", *group(run, cases)]
+        lines += ["", f"**{columns.title(cases)}**", "", *group(run, cases)]
         lines += ["", *(f"- {status}: {labels}: {_one_line(text)}" for status, labels, text in columns.remarks(cases))]
     lines += ["", *(f"- skipped: {labels}: {_one_line(reason)}" for labels, reason in columns.skipped(run))]
     return "\n".join([*lines, "", *columns.footer(run)]).replace("\n\n\n", "\n\n")
@@ -21,9 +20,7 @@ def render(run: Results) -> str:
 
 def group(run: Results, cases: list[Case]) -> list[str]:
     """The table of one group."""
-    copy = next((c for c in cases if c.status == results.CEILING), None)
-    names = columns.headers(run)
-    body = [columns.cells(run, case, copy) for case in columns.rows(cases)]
+    names, body = columns.table(run, cases, wide=True)
     return [_row(names), _row(["---", *["--:"] * (len(names) - 1)]), *map(_row, body)]
 
 

@@ -12,14 +12,14 @@ from rich.text import Text
 
 from cudalab import results
 from cudalab.report import columns
-from cudalab.results import Case, Results
+from cudalab.results import Results
 
 PIPED_WIDTH = 140  # where there is no terminal to ask
 STYLES = {results.WRONG: "bold red", results.ERROR: "red", results.CEILING: "dim", "note": "yellow"}
 
 
-def render(run: Results, width: int | None, color: bool) -> str:
-    """All of `run`, at most `width` columns wide."""
+def render(run: Results, width: int | None, color: bool, costs: bool = False) -> str:
+    """All of `run`, at most `width` columns wide; with `costs`, also what each variant costs once."""
     out = io.StringIO()
     console = Console(
         file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
@@ -27,7 +27,7 @@ def render(run: Results, width: int | None, color: bool) -> str:
     )  # fmt: skip
     console.print(Text(columns.heading(run), style="bold"))
     if run.timed:
-        _times(console, run)
+        _times(console, run, costs)
     else:
         _checks(console, run)
     for labels, reason in columns.skipped(run):
@@ -37,13 +37,22 @@ def render(run: Results, width: int | None, color: bool) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
-def _times(console: Console, run: Results) -> None:
+def _times(console: Console, run: Results, costs: bool) -> None:
     for cases in run.groups().values():
         console.print()
-        console.print(Text(columns.title(cases[0])))
-        console.print(_table(run, cases))
+        console.print(Text(columns.title(cases)))
+        headers, rows = columns.table(run, cases, wide=console.width >= columns.WIDE)
+        table = _columns(headers, left=1)
+        for cells, case in zip(rows, columns.rows(cases), strict=True):
+            table.add_row(*cells, style=STYLES.get(case.status))
+        console.print(table)
         for remark in columns.remarks(cases):
             console.print(_remark(*remark))
+        if costs and (once := columns.costs(cases)):
+            table = _columns(columns.COST_HEADERS, left=1)
+            for cells in once:
+                table.add_row(*cells)
+            console.print(Padding(table, (1, 0, 0, 2)))
     console.print()
 
 
@@ -66,14 +75,6 @@ def _columns(names: list[str], left: int) -> Table:
     for i, name in enumerate(names):
         justify: Literal["left", "right"] = "left" if i < left else "right"
         table.add_column(name.replace(" ", "\n", 1), justify=justify, no_wrap=True)
-    return table
-
-
-def _table(run: Results, cases: list[Case]) -> Table:
-    table = _columns(columns.headers(run), left=1)
-    copy = next((c for c in cases if c.status == results.CEILING), None)
-    for case in columns.rows(cases):
-        table.add_row(*columns.cells(run, case, copy), style=STYLES.get(case.status))
     return table
 
 

@@ -1,0 +1,267 @@
+"""One GPU: its primary context (shared with torch and CuPy), one PyCUDA stream, buffers between guard bands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cudalab import interop
+from cudalab.backends import Bound, Operands
+from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock, cuda
+from cudalab.devices.events import HOT_LEAST, HOT_MOST, Timer
+from cudalab.devices.graph import Graph
+from cudalab.devices.nvml import Condition, Nvml
+from cudalab.dtypes import DType
+from cudalab.errors import CudalabError, LaunchError
+from cudalab.interop import DeviceArray
+from cudalab.spec import Arrays, Kernel, blocks
+
+THREADS = 256
+ROTATION = 5  # times the L2's size that the buffers of a cold graph hold together
+MOST_SETS = 1024  # of operands for one
+NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are counted"
+BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
+
+
+class Buffer:
+    """Device memory with guard bands before and after."""
+
+    def __init__(self, nbytes: int, stream: Any) -> None:
+        import pycuda.driver as driver
+
+        self.nbytes = nbytes
+        self._memory = driver.mem_alloc(nbytes + 2 * GUARD)
+        self.ptr = int(self._memory) + GUARD
+        for start in (self.ptr - GUARD, self.ptr + nbytes):
+            driver.memset_d8_async(start, GUARD_BYTE, GUARD, stream)
+
+    def overrun(self) -> str | None:
+        """Where its ends were written, or None. The stream must be idle."""
+        import pycuda.driver as driver
+
+        for where, start in (("before", self.ptr - GUARD), ("after", self.ptr + self.nbytes)):
+            band = np.empty(GUARD, np.uint8)
+            driver.memcpy_dtoh(band, start)
+            if touched := int((band != GUARD_BYTE).sum()):
+                return f"{touched} bytes {where}"
+        return None
+
+
+class Gpu:
+    kind = "cuda"
+
+    def __init__(self, index: int) -> None:
+        import pycuda.driver as driver
+
+        self._driver = driver
+        self._device = driver.Device(index)
+        self._buffers: dict[str, Buffer] = {}
+        self._digests: dict[str, int] = {}
+        self._sets: list[Operands] = []  # the operands that were placed, and copies of them
+        self._graphs: list[Graph] = []
+        self.index, self.name = index, self._device.name()
+        self._context = self._device.retain_primary_context()
+        self._context.push()
+        try:
+            self.stream = driver.Stream(1)  # non-blocking: nothing waits for the legacy default stream
+            self._lab = cuda.compiled(cuda.LAB.read_text(), cuda.LAB.name)
+            self._timer = Timer(self._lab, self.stream, self._device)
+            self._nvml = Nvml(self._device.pci_bus_id())
+        except BaseException:
+            self._context.pop()  # PyCUDA aborts the process if one is left at its end
+            raise
+
+    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
+        driver = self._driver
+        inputs = {name: self._put(name, array.shape, array.dtype) for name, array in arrays.items()}
+        for name, array in arrays.items():
+            if array.size:
+                driver.memcpy_htod(inputs[name].ptr, _bytes(np.ascontiguousarray(array)))
+        shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
+        output = self._put(kernel.output, shape, dtype.numpy)
+        self.poison(output)
+        self._context.synchronize()  # the uploads went through another stream
+        self._digests = {name: self._digest(array) for name, array in inputs.items()}
+        self._sets = [Operands(inputs, output, self.stream)]
+        return self._sets[0]
+
+    def _put(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
+        array = DeviceArray(tuple(shape), dtype, 0)
+        buffer = self._buffers[name] = Buffer(array.nbytes, self.stream)
+        return DeviceArray(array.shape, dtype, buffer.ptr, buffer)
+
+    def poison(self, array: Any) -> None:
+        plain = interop.as_plain(array)
+        if plain.size:
+            self._driver.memset_d8_async(plain.ptr, POISON_BYTE, plain.nbytes, self.stream)  # type: ignore[union-attr]
+
+    def fetch(self, array: Any) -> np.ndarray:
+        plain = interop.as_plain(array)
+        self.stream.synchronize()
+        out = np.empty(plain.shape, plain.dtype)
+        if out.size:
+            self._driver.memcpy_dtoh(_bytes(out), plain.ptr)  # type: ignore[union-attr]
+        return out
+
+    def fingerprint(self, array: Any) -> int:
+        plain = interop.as_plain(array)
+        assert isinstance(plain, DeviceArray)
+        self.stream.synchronize()
+        return self._digest(plain)
+
+    def tampered(self, operands: Operands) -> str | None:
+        self.stream.synchronize()
+        for name, buffer in self._buffers.items():
+            if where := buffer.overrun():
+                return f"wrote {where} {name!r}"
+        for name, before in self._digests.items():
+            if self._digest(operands.inputs[name]) != before:
+                return f"changed its input {name!r}"
+        return None
+
+    def _digest(self, array: DeviceArray) -> int:
+        result = np.zeros(1, np.uint64)
+        words, rest = divmod(array.nbytes, 4)
+        if words:
+            self._lab.get_function("digest")(
+                np.uintp(array.ptr), np.int64(words), self._driver.InOut(result),
+                grid=(min(blocks(words, THREADS), 4096), 1), block=(THREADS, 1, 1),
+            )  # fmt: skip
+        if rest:  # the last of an odd number of small elements
+            last = np.zeros(4, np.uint8)
+            self._driver.memcpy_dtoh(last[:rest], array.ptr + 4 * words)
+            result += last.view(np.uint32)
+        return int(result[0])
+
+    def warm_up(self, bound: Bound) -> float:
+        start = perf_counter()
+        bound.run()
+        self.stream.synchronize()
+        first = perf_counter() - start
+        for _ in range(4):
+            bound.run()
+        self.stream.synchronize()
+        return first
+
+    def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
+        timer, found = self._timer, dict[str, Clock]()
+        held = timer.blocking and timer.can_hold(bound.run)
+        if timer.blocking and not held:
+            notes.append(NOT_HELD)
+        runs = timer.batch(bound.run, held)
+        if "launch" in modes:
+            found["cold"] = Clock(lambda: timer.cold(bound.run, held), bound)
+            found["hot"] = Clock(lambda: timer.hot(bound.run, runs, held), bound)
+            found["call"] = Clock(lambda: timer.host(bound.run), bound)
+        if "graph" in modes:
+            try:
+                found["graph"] = self._graph_clock([bound] * runs, flush=False)
+                found["graph_cold"] = self._graph_clock(self._rotating(bound), flush=True)
+            except CudalabError as error:
+                notes.append(f"no graph: {error}")
+        return found
+
+    def _graph_clock(self, bounds: Sequence[Bound], flush: bool) -> Clock:
+        """A clock that replays one run of each of `bounds`; a replay that leaves an output unwritten is an error."""
+        graph = Graph(bounds, self.stream)
+        self._graphs.append(graph)
+        for work in graph.works:
+            self.poison(work.output())
+        poisoned = self.fingerprint(graph.works[0].output())
+        graph.replay()
+        unwritten = sum(self.fingerprint(work.output()) == poisoned for work in graph.works)
+        if unwritten and interop.as_plain(graph.works[0].output()).size:
+            raise LaunchError(f"a replay left {unwritten} of {len(graph.works)} outputs unwritten")
+        return Clock(lambda: self._timer.replay(graph.replay, graph.runs, flush), graph.works[-1], graph.build_seconds)
+
+    def _rotating(self, bound: Bound) -> list[Bound]:
+        """The variant on so many sets of operands that each run finds nothing of its own in L2."""
+        if bound.again is None:
+            raise LaunchError("this variant cannot be bound to other arrays")
+        first = self._sets[0]
+        footprint = sum(a.nbytes for a in (*first.inputs.values(), first.output))
+        l2 = self._device.get_attribute(self._driver.device_attribute.L2_CACHE_SIZE)
+        while len(self._sets) < min(blocks(ROTATION * l2, max(footprint, 1)), MOST_SETS):
+            self._sets.append(self._copied(first))
+        self.stream.synchronize()
+        bounds = [bound.again(operands) for operands in self._sets]
+        return (bounds * HOT_LEAST)[: max(len(bounds), HOT_LEAST)]
+
+    def _copied(self, operands: Operands) -> Operands:
+        def put(array: DeviceArray) -> DeviceArray:
+            buffer = Buffer(array.nbytes, self.stream)
+            if array.nbytes:
+                self._driver.memcpy_dtod_async(buffer.ptr, array.ptr, array.nbytes, self.stream)
+            return DeviceArray(array.shape, array.dtype, buffer.ptr, buffer)
+
+        return Operands({n: put(a) for n, a in operands.inputs.items()}, put(operands.output), self.stream)
+
+    def copy(self, nbytes: int) -> Bound | None:
+        words = blocks(nbytes, 32)  # 16 bytes read and 16 written by each thread
+        function, grid = self._lab.get_function("copy").prepare("PPq"), (blocks(words, THREADS), 1)
+
+        def ready(operands: Operands | None) -> Bound:
+            origin, target = (Buffer(16 * words, self.stream) for _ in range(2))
+            self._driver.memset_d32_async(origin.ptr, 0x3F9D70A4, 4 * words, self.stream)
+            held = DeviceArray((4 * words,), np.dtype(np.float32), target.ptr, (origin, target))
+
+            def run() -> None:
+                function.prepared_async_call(grid, (THREADS, 1, 1), self.stream, origin.ptr, target.ptr, words)
+
+            return Bound(run, lambda: held, again=ready)
+
+        return ready(None)
+
+    def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
+        found = self._timer.floors()
+        if "graph" in modes:
+            try:
+                graph = Graph([Bound(self._timer.empty, lambda: None)] * HOT_MOST, self.stream)
+            except CudalabError:
+                return found  # every row will say why
+            nodes = (self._timer.replay(graph.replay, graph.runs, flush=False) for _ in range(50))
+            found["empty graph node"] = [t for samples in nodes for t in samples]
+            graph.close()
+        return found
+
+    def condition(self) -> Condition:
+        """Clocks, power and temperature of the GPU at work; {} where NVML does not tell."""
+        busy = self.copy(1 << 28)
+        for _ in range(BUSY if busy and not self._nvml.missing else 0):
+            busy.run()  # type: ignore[union-attr]
+        found = self._nvml.condition()
+        self.stream.synchronize()
+        return found
+
+    def details(self) -> dict[str, str | int | float]:
+        attribute = self._device.get_attribute
+        known = self._driver.device_attribute
+        return {
+            "compute_capability": ".".join(map(str, self._device.compute_capability())),
+            "multiprocessors": attribute(known.MULTIPROCESSOR_COUNT),
+            "l2_bytes": attribute(known.L2_CACHE_SIZE),
+            "memory_bytes": self._device.total_memory(),
+            "memory_clock_hz": attribute(known.MEMORY_CLOCK_RATE) * 1000,
+            "memory_bus_bits": attribute(known.GLOBAL_MEMORY_BUS_WIDTH),
+            "driver_cuda": self._driver.get_driver_version(),
+            "driver": cuda.driver_release(),
+        }
+
+    def release(self) -> None:
+        self.stream.synchronize()
+        for graph in self._graphs:
+            graph.close()
+        self._graphs, self._sets, self._buffers, self._digests = [], [], {}, {}
+
+    def close(self) -> None:
+        try:
+            self.release()
+        finally:
+            self._context.pop()
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)  # the buffer protocol has no bfloat16

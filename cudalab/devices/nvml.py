@@ -1,0 +1,51 @@
+"""What a GPU's clocks, power and temperature are now, through NVML where its Python bindings are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Condition = dict[str, float | str]
+
+# NVML's bits of reasons for a clock below the highest one; being idle is none that matters here.
+REASONS = {
+    0x0000000000000002: "applications clocks setting",
+    0x0000000000000004: "power cap",
+    0x0000000000000008: "hardware slowdown",
+    0x0000000000000010: "sync boost",
+    0x0000000000000020: "thermal slowdown",
+    0x0000000000000040: "hardware thermal slowdown",
+    0x0000000000000080: "hardware power brake",
+    0x0000000000000100: "display clock setting",
+}
+
+
+class Nvml:
+    """Readings of one GPU, found by its PCI bus id; `missing` says why there are none."""
+
+    def __init__(self, pci_bus_id: str) -> None:
+        self.missing = ""
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._nvml: Any = pynvml
+            self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+        except ImportError:
+            self.missing = "NVML's bindings are not installed; pip install nvidia-ml-py"
+        except Exception as error:  # NVML's own errors: no permission, no such device, no library
+            self.missing = f"NVML does not answer: {error}"
+
+    def condition(self) -> Condition:
+        """sm_hz, memory_hz, power_w, power_limit_w, temperature_c and throttled (reasons); {} without NVML."""
+        if self.missing:
+            return {}
+        nvml, handle = self._nvml, self._handle
+        reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        return {
+            "sm_hz": 1e6 * nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
+            "memory_hz": 1e6 * nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
+            "power_w": 1e-3 * nvml.nvmlDeviceGetPowerUsage(handle),
+            "power_limit_w": 1e-3 * nvml.nvmlDeviceGetEnforcedPowerLimit(handle),
+            "temperature_c": nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
+            "throttled": ", ".join(name for bit, name in REASONS.items() if reasons & bit),
+        }
