@@ -140,9 +140,13 @@ class Results(msgspec.Struct):
             return None
         return stats.speedup(base.times[kind], case.times[kind])
 
+    def to_json(self) -> bytes:
+        """The whole run with every sample, a case a line."""
+        return msgspec.json.encode(self).replace(b'{"kernel":', b'\n{"kernel":')
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all."""
-        data = msgspec.json.format(msgspec.json.encode(self), indent=0)
+        data = self.to_json()
         with _beside(Path(path)) as scratch:
             scratch.write(data)
         os.chmod(scratch.name, 0o644)

@@ -16,7 +16,7 @@ import numpy as np
 
 from cudalab.spec import blocks
 
-COLD = 5  # samples a round
+COLD = 8  # samples a round
 HOT_SPAN = 200e-6  # seconds that a batch lasts at least
 HOT_LEAST, HOT_MOST = 4, 64  # runs in a batch: with a few launches each, below the driver's queue of about 1,000
 CALLS = 50  # host calls a sample, below that queue as well

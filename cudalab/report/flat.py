@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 
-import msgspec
-
 from cudalab.results import Results
 
 
@@ -22,4 +20,4 @@ def as_csv(results: Results) -> str:
 
 def as_json(results: Results) -> str:
     """The same text that `-o` writes."""
-    return msgspec.json.format(msgspec.json.encode(results), indent=0).decode()
+    return results.to_json().decode()

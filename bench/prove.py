@@ -1,0 +1,94 @@
+"""Proves the measuring engine on this machine's GPU, and writes what came out: python bench/prove.py FILE.json
+
+- A/A: 100 comparisons of a kernel with itself on small and on large: how often SAME, how far off at worst.
+- cost: seconds and host memory that a case takes, for sizes 2^16 to 2^28.
+- order: speed-ups in shuffled and in blocked order.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections import Counter
+from time import perf_counter
+from typing import Any
+
+from cudalab import measure, plan, registry, stats
+from cudalab.devices import open_device
+from cudalab.runner import Job
+
+COMPARISONS = 100
+
+
+def same_with_itself(device: Any, size: str) -> dict[str, Any]:
+    """Verdicts of gelu_vec against itself, cold, as two variants in the same rounds."""
+    (group,) = plan.groups(["gelu"], size, "float32")
+    operands = device.place(group.kernel, group.dtype, group.arrays(0))
+    bound = registry.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
+    ratios = []
+    for seed in range(COMPARISONS):
+        clocks = {name: {"cold": device.clocks(bound, ("launch",), [])["cold"]} for name in "ab"}
+        taken = measure.take(clocks, seed, budget=0.5)
+        ratios.append(stats.speedup(taken["a"].rounds["cold"], taken["b"].rounds["cold"], seed))
+    device.release()
+    return {
+        "verdicts": dict(Counter(r.verdict() for r in ratios)),
+        "largest deviation": max(abs(r.value - 1) for r in ratios),
+        "widest interval": max(r.high - r.low for r in ratios),
+        "ratios": [[round(v, 5) for v in (r.value, r.low, r.high)] for r in ratios],
+    }
+
+
+def cost_by_size(device: Any) -> list[dict[str, Any]]:
+    """Seconds a case and peak host memory, for one kernel's variants that need no compilation by then."""
+    rows = []
+    selection = plan.Selection(only=("pycuda", "torch_eager", "torch_native"))
+    for group in plan.groups(["gelu"], "2^[16:28:2]", "float32"):
+        job = Job(device, selection, plan.MODES, 0, 0.4, lambda text: None)
+        if not rows:
+            job.cases(group)  # the first one pays for imports
+        start = perf_counter()
+        cases = job.cases(group)
+        rows.append({
+            "size": group.size,
+            "cases": len(cases),
+            "seconds a case": (perf_counter() - start) / len(cases),
+            "peak host memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "array MB": 4e-6 * group.shape[0],
+        })  # fmt: skip
+    return rows
+
+
+def orders(device: Any) -> dict[str, dict[str, float]]:
+    """Cold medians of the same variants, shuffled and blocked."""
+    found: dict[str, dict[str, float]] = {}
+    for order in measure.ORDERS:
+        (group,) = plan.groups(["gelu"], "large", "float32")
+        selection = plan.Selection(only=("pycuda", "torch_*"))
+        job = Job(device, selection, ("launch",), 0, 0.5, lambda text: None, order=order)
+        found[order] = {c.label: c.median("cold") or 0.0 for c in job.cases(group)}
+    return found
+
+
+def main() -> None:
+    device, note = open_device("cuda")
+    assert not note
+    try:
+        found = {
+            "A/A small": same_with_itself(device, "small"),
+            "A/A large": same_with_itself(device, "large"),
+            "cost": cost_by_size(device),
+            "order": orders(device),
+        }
+    finally:
+        device.close()
+    with open(sys.argv[1], "w") as out:
+        json.dump(found, out, indent=1)
+    for name in ("A/A small", "A/A large"):
+        print(name, {k: v for k, v in found[name].items() if k != "ratios"})
+    print(*found["cost"], *found["order"].items(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
