@@ -16,7 +16,7 @@ from typing import Any
 
 from cudalab import measure, plan, registry, stats
 from cudalab.devices import open_device
-from cudalab.runner import Job
+from cudalab.job import Job
 
 COMPARISONS = 100
 

@@ -4,9 +4,33 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cudalab.errors import Unavailable
+
+# Where every compiling library keeps what it has compiled.
+VARIABLES = (
+    "CUDALAB_CACHE", "PYCUDA_CACHE_DIR", "CUPY_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+)  # fmt: skip
+
+
+@contextmanager
+def fresh() -> Iterator[None]:
+    """Processes started inside find every compiler's cache empty; what was there before is not touched."""
+    before = {name: os.environ.get(name) for name in VARIABLES}
+    with tempfile.TemporaryDirectory(prefix="cudalab-fresh-", ignore_cleanup_errors=True) as scratch:
+        os.environ.update({name: str(Path(scratch) / name.lower()) for name in VARIABLES})
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def folder(name: str) -> Path:

@@ -42,6 +42,8 @@ def call(kernel: Kernel, arrays: tuple[Any, ...], out: Any = None) -> Any:
     target = library.plain(result)
     if target.shape != shape or dtype_of(target) != dtype:
         raise InputError(f"out has {_kind(target)}, {kernel.name} gives {dtype.name} {shape}")
+    if isinstance(target, np.ndarray) and not target.flags.writeable:
+        raise InputError("out is read-only; pass an array that can be written")
     _check_overlap(kernel, plain, target)
     library.run(kernel, dtype, Operands(plain, target), arrays[0])
     return result
@@ -65,6 +67,8 @@ def _check_inputs(kernel: Kernel, plain: dict[str, Plain]) -> DType:
     if dtype.name not in kernel.dtypes:
         raise InputError(f"{kernel.name} has no {dtype.name}; convert to one of {', '.join(kernel.dtypes)}")
     for name, array in plain.items():
+        if dtype_of(array).floating and dtype.floating and dtype_of(array) != dtype:
+            raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; convert one of them")
         if kernel.pointwise and (array.shape != first.shape or dtype_of(array) != dtype):
             raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; they must agree")
     kernel.accepts(first.shape)
@@ -134,23 +138,23 @@ class _GpuArrays(NumpyArrays):
         launch, and that stream waits for it afterwards. The default stream needs neither.
         """
         with _context(cls.device(like)) as stream:
-            if cls.on_default_stream():
+            if cls.on_default_stream(like):
                 yield None
                 return
-            cls.wait(stream, after=False)
+            cls.wait(stream, like, after=False)
             yield stream
-            cls.wait(stream, after=True)
+            cls.wait(stream, like, after=True)
 
     @staticmethod
     def device(like: Any) -> int:
         raise NotImplementedError
 
     @staticmethod
-    def on_default_stream() -> bool:
+    def on_default_stream(like: Any) -> bool:
         raise NotImplementedError
 
     @staticmethod
-    def wait(stream: Any, after: bool) -> None:
+    def wait(stream: Any, like: Any, after: bool) -> None:
         raise NotImplementedError
 
 
@@ -181,16 +185,17 @@ class TorchTensors(_GpuArrays):
         return int(like.device.index)
 
     @staticmethod
-    def on_default_stream() -> bool:
+    def on_default_stream(like: Any) -> bool:
         import torch
 
-        return torch.cuda.current_stream().cuda_stream == 0
+        return torch.cuda.current_stream(like.device).cuda_stream == 0
 
     @staticmethod
-    def wait(stream: Any, after: bool) -> None:
+    def wait(stream: Any, like: Any, after: bool) -> None:
         import torch
 
-        ours, theirs = torch.cuda.ExternalStream(stream.handle), torch.cuda.current_stream()
+        ours = torch.cuda.ExternalStream(stream.handle, device=like.device)
+        theirs = torch.cuda.current_stream(like.device)
         (theirs if after else ours).wait_stream(ours if after else theirs)
 
 
@@ -199,20 +204,21 @@ class CupyArrays(_GpuArrays):
     def empty(shape: tuple[int, ...], dtype: DType, like: Any) -> Any:
         import cupy
 
-        return cupy.empty(shape, like.dtype)
+        with like.device:
+            return cupy.empty(shape, like.dtype)
 
     @staticmethod
     def device(like: Any) -> int:
         return int(like.device.id)
 
     @staticmethod
-    def on_default_stream() -> bool:
+    def on_default_stream(like: Any) -> bool:
         import cupy
 
         return cupy.cuda.get_current_stream().ptr == 0
 
     @staticmethod
-    def wait(stream: Any, after: bool) -> None:
+    def wait(stream: Any, like: Any, after: bool) -> None:
         import cupy
 
         ours, theirs = interop.cupy_stream(stream.handle), cupy.cuda.get_current_stream()

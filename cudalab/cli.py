@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -31,6 +32,10 @@ class Group(click.Group):
             return super().invoke(ctx)
         except CudalabError as error:
             raise Failure(str(error)) from None
+        except BrokenPipeError:
+            raise  # click's affair: the reader has gone
+        except OSError as error:
+            raise Failure(f"{error.filename or 'standard output'}: {error.strerror}") from None
 
 
 @click.group(cls=Group, context_settings={"auto_envvar_prefix": "CUDALAB", "help_option_names": ["-h", "--help"]})
@@ -66,6 +71,9 @@ choosing = _options(
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the random inputs."),
     click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS)),
     click.option("-o", "--output", metavar="FILE", help="Also write the results, with every sample, as JSON."),
+    click.option("--resume", default="", metavar="FILE", help="Finish the interrupted run in FILE, with its options."),
+    click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS",
+                 help="Without a sign of life, after which a variant is given up."),
 )
 
 
@@ -74,6 +82,10 @@ choosing = _options(
 @click.option("--sizes", default="small,large", show_default=True, metavar="LIST",
               help="Names, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
 @click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph.")
+@click.option("--order", default="shuffled", show_default=True, type=click.Choice(["shuffled", "blocked"]),
+              help="Of the variants within a round; blocked: one after the other, as a cross-check.")
+@click.option("--costs", is_flag=True, help="Also show what is spent once: compilation, first run, graph.")
+@click.option("--fresh-caches", is_flag=True, help="Compile everything anew: what --costs shows is then cold.")
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Of sampling for each variant.")
 def bench(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check, then time each KERNEL on every backend (default: all kernels of the lab).
@@ -88,7 +100,8 @@ def bench(format: str, output: str | None, kernels: tuple[str, ...], **options: 
     """
     from cudalab import runner
 
-    _run(runner.bench, kernels, options, format, output)
+    costs = options.pop("costs")
+    _run(runner.bench, kernels, options, format, output, costs)
 
 
 @main.command()
@@ -113,24 +126,54 @@ def check(format: str, output: str | None, kernels: tuple[str, ...], **options: 
 
 
 def _run(work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any],
-         format: str, output: str | None) -> None:  # fmt: skip
-    from cudalab import results
+         format: str, output: str | None, costs: bool = False) -> None:  # fmt: skip
+    from cudalab import results, resume
 
+    if options["resume"]:
+        kernels, options = resume.adopted(options["resume"], kernels, options, _given())
+        output = output or options["resume"]
     if output:
         results.writable(output)
-    with _progress() as progress:
-        run = work(*kernels, **options, progress=progress)
+    try:
+        with _progress() as progress:
+            run = work(*kernels, **options, output=output or "", progress=progress)
+    except KeyboardInterrupt as stop:
+        _stopped(str(stop), output)
     if output:
         _save(run, output)
-    _print(run, format)
+    _print(run, format, costs)
     status = {case.status for case in run.cases}
+    if status == {results.SKIPPED}:
+        raise Failure("nothing was checked: every variant was skipped, for the reasons above")
     sys.exit(2 if results.ERROR in status else 1 if results.WRONG in status else 0)
+
+
+def _given() -> set[str]:
+    """Names of the options that the user wrote, here or in the environment."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+
+
+def _stopped(text: str, output: str | None) -> NoReturn:
+    """After Ctrl-C: say what is kept and how to go on."""
+    command = click.get_current_context().info_name
+    if not text:
+        advice = "nothing was finished"
+    elif output:
+        advice = f"go on with: cudalab {command} --resume {shlex.quote(output)}"
+    else:
+        advice = "nothing is kept without -o FILE"
+    click.echo(f"{text or 'stopped'}; {advice}", err=True)
+    sys.exit(130)
 
 
 @main.command()
 @click.argument("file")
 @click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS))
-def show(file: str, format: str) -> None:
+@click.option("--costs", is_flag=True, help="Also show what is spent once: compilation, first run, graph.")
+def show(file: str, format: str, costs: bool) -> None:
     """Print the results in FILE, as `bench` or `check` wrote them.
 
     \b
@@ -138,7 +181,7 @@ def show(file: str, format: str) -> None:
     """
     from cudalab import results
 
-    _print(results.load(file), format)
+    _print(results.load(file), format, costs)
 
 
 @main.command(name="list")
@@ -162,7 +205,30 @@ def doctor() -> None:
 
     for label, state, text in diagnosis.findings():
         mark = click.style(f"{state:8}", fg={"ready": "green", "missing": "yellow"}.get(state))
-        click.echo(f"{label:25}{mark}{text}".rstrip())
+        click.echo(f"{label:26}{mark}{text}".rstrip())
+
+
+@main.command()
+@click.option("--device", default="auto", show_default=True, metavar="auto|cuda[:N]|cpu")
+@click.option("--seconds", default=10.0, show_default=True, metavar="SECONDS",
+              help="Of comparing equal work with itself; the other checks take a few more.")  # fmt: skip
+def selftest(device: str, seconds: float) -> None:
+    """Whether this machine's times can be believed: the lab times what it knows already.
+
+    Work of known length and bytes, a launch on the wrong stream, a capture of nothing, naive timing, and equal work
+    compared with itself. Ends in a verdict, and in the smallest difference that this machine can claim.
+
+    \b
+    cudalab selftest
+    cudalab selftest --device cuda:1 --seconds 60
+
+    Exit code: 0 fit to measure, 1 not fit, 2 no such device.
+    """
+    from cudalab import selftest as lab
+
+    report = lab.selftest(device, seconds, show=click.echo)
+    click.echo(report.sentence())
+    sys.exit(0 if report.fit else 1)
 
 
 def _save(run: Results, output: str) -> None:
@@ -177,7 +243,7 @@ def _save(run: Results, output: str) -> None:
         click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
 
 
-def _print(run: Results, format: str) -> None:
+def _print(run: Results, format: str, costs: bool = False) -> None:
     """The results on standard output: as wide as the terminal, in colour only there and if NO_COLOR is not set."""
     import os
     import shutil
@@ -186,7 +252,7 @@ def _print(run: Results, format: str) -> None:
 
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal or os.environ.get("COLUMNS") else None
-    click.echo(report.render(run, format, width, terminal and not os.environ.get("NO_COLOR")))
+    click.echo(report.render(run, format, width, terminal and not os.environ.get("NO_COLOR"), costs))
 
 
 @contextmanager

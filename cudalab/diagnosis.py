@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from cudalab import cache, host, machine, registry
 from cudalab.devices import cpu, cuda
+from cudalab.errors import Unavailable
 
 Finding = tuple[str, str, str]  # what, "ready" or "missing" or "", more
 
@@ -23,13 +24,20 @@ def findings() -> Iterator[Finding]:
         _version(compiler) if compiler else "not on PATH; install the CUDA toolkit",
     )
     yield "host compiler", "missing" if host.compiler_missing() else "ready", host.compiler_missing() or ""
-    yield "cache", "", str(cache.folder("."))
+    yield "cache", *_cache()
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
     for name, backend in registry.backends().items():
         for device in backend.devices:
             lacking = (reason if device == "cuda" else None) or backend.missing(device)
             own = backend.missing(device) if lacking else None
             yield f"{name} ({device})", "missing" if lacking else "ready", own or lacking or ""
+
+
+def _cache() -> tuple[str, str]:
+    try:
+        return "", str(cache.folder("."))
+    except Unavailable as error:
+        return "missing", str(error)
 
 
 def _gpus() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -52,10 +53,12 @@ def installed(module: str) -> bool:
 def torch_missing(device: str) -> str | None:
     """Why torch cannot be used on `device`, and what to type; None if it can."""
     if not installed("torch"):
-        return "PyTorch is not installed; pip install 'cudalab[torch]'"
+        return "PyTorch is not installed; pip install -e '.[torch]' in the checkout"
     if device == "cuda":
-        import torch
-
+        try:
+            import torch
+        except Exception as error:  # a broken installation raises what it likes
+            return f"PyTorch does not load: {error}; reinstall it"
         if not torch.cuda.is_available():
             built = torch.version.cuda
             return f"PyTorch sees no GPU (built for {'CUDA ' + built if built else 'CPU only'}); install its CUDA build"
@@ -66,9 +69,11 @@ def torch_missing(device: str) -> str | None:
 def cupy_missing(device: str) -> str | None:
     """Why CuPy cannot be used, and what to type; None if it can."""
     if not installed("cupy"):
-        return "CuPy is not installed; pip install 'cudalab[cuda12]' (or cuda13, as your driver has)"
-    import cupy
-
+        return "CuPy is not installed; pip install -e '.[cuda12]' in the checkout (or cuda13, as your driver has)"
+    try:
+        import cupy
+    except Exception as error:  # a broken installation raises what it likes
+        return f"CuPy does not load: {error}; reinstall it"
     try:
         cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -88,6 +93,8 @@ def as_plain(array: Any) -> np.ndarray | DeviceArray:
     kind = dtype_of(array).numpy
     if type(array).__module__.partition(".")[0] == "torch":
         _contiguous(array, array.is_contiguous(), "x.contiguous()")
+        if array.device.type not in ("cpu", "cuda"):
+            raise InputError(f"cannot use a tensor on {array.device}; move it to a GPU or the CPU")
         if array.device.type == "cuda":
             return DeviceArray(tuple(array.shape), kind, array.data_ptr(), array)
         bits = array.detach().view(_bits_dtype(array)) if kind.kind == "V" else array.detach()
@@ -138,6 +145,7 @@ def to_torch_all(operands: Operands) -> list[Any]:
     if operands.stream is not None:
         import torch
 
+        torch.cuda.set_device(operands.device)
         torch.cuda.set_stream(torch.cuda.ExternalStream(operands.stream.handle))
     return [to_torch(a) for a in operands.inputs.values()]
 
@@ -149,7 +157,26 @@ def to_cupy_all(operands: Operands) -> list[Any]:
 
 
 def use_cupy_stream(operands: Operands) -> None:
+    import cupy
+
+    cupy.cuda.Device(operands.device).use()
     cupy_stream(operands.stream.handle).use()
+
+
+def leave_stream() -> None:
+    """Libraries that were used go back to the default stream: ours is about to go."""
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
+        torch.cuda.set_stream(torch.cuda.default_stream())
+    if cupy := sys.modules.get("cupy"):
+        cupy.cuda.Stream.null.use()
+
+
+def give_back_memory() -> None:
+    """Libraries that were used return the device memory that they keep for later."""
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    if cupy := sys.modules.get("cupy"):
+        cupy.get_default_memory_pool().free_all_blocks()
 
 
 def cupy_stream(handle: int) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection, Iterator
+import os
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from cudalab import registry, sizes
 from cudalab.backends import Backend
-from cudalab.check import every_pattern
+from cudalab.parity import every_pattern
 from cudalab.dtypes import DType, dtype
 from cudalab.errors import InputError, unknown
 from cudalab.spec import Arrays, Kernel, Shape
@@ -26,6 +28,16 @@ class Group:
     dtype: DType
     patterns: bool = False  # the input is every value of a 16-bit dtype
     awkward: bool = False  # of interest to variants that compute their own indices
+    alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
+
+    @property
+    def name(self) -> str:
+        return self.alias or self.kernel.name
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The `.cu` and the spec, by the names under which the results keep their digests."""
+        return {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
 
     def arrays(self, seed: int) -> Arrays:
         """The inputs, by name; the same for the same seed."""
@@ -34,7 +46,7 @@ class Group:
         return self.kernel.make(self.shape, self.dtype, seed)
 
     def __str__(self) -> str:
-        return f"{self.kernel.name} {self.size} {self.dtype.name}"
+        return f"{self.name} {self.size} {self.dtype.name}"
 
 
 @dataclass(frozen=True)
@@ -65,12 +77,21 @@ class Selection:
                 raise unknown("backend", pattern, registry.backends())
         return cls(split(only), split(skip))
 
-    def variants(self, group: Group, device: str) -> Iterator[Variant]:
-        """The chosen variants for `group` on a kind of device, in the order of the backends."""
+    def variants(self, group: Group, device: str = "") -> Iterator[Variant]:
+        """The chosen variants for `group` on a kind of device ("": on any), in the order of the backends."""
         for name, backend in registry.backends().items():
-            if device in backend.devices and (backend.own_indexing or not group.awkward):
+            if (not device or device in backend.devices) and (backend.own_indexing or not group.awkward):
                 found = (Variant(name, backend, v) for v in backend.variants(group.kernel))
                 yield from (v for v in found if self._takes(v))
+
+    def check(self, groups: Collection[Group]) -> None:
+        """Raise NotFound for a glob that fits no variant of these groups, InputError if they leave none."""
+        every = {v.label: v for group in groups for v in Selection().variants(group)}
+        for pattern in (*self.only, *self.skip):
+            if ":" in pattern and not fnmatch.filter(every, pattern):
+                raise unknown("variant", pattern, every)
+        if not any(self._takes(v) for v in every.values()):
+            raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
 
     def _takes(self, variant: Variant) -> bool:
         def fits(patterns: tuple[str, ...]) -> bool:
@@ -79,44 +100,64 @@ class Selection:
         return (not self.only or fits(self.only)) and not fits(self.skip)
 
 
+def named(names: Collection[str]) -> dict[str, Kernel]:
+    """The kernels that are asked for, each once, by the name they have in the results; none: all of the lab's.
+
+    Two files of one name, such as two versions in two folders, have their folder's name too.
+    """
+    chosen = {k.file: k for k in ([registry.kernel(n) for n in names] or registry.kernels().values())}
+    stems = [k.name for k in chosen.values()]
+    found: dict[str, Kernel] = {}
+    for path, kernel in chosen.items():
+        name = kernel.name if stems.count(kernel.name) == 1 else f"{Path(path).parent.name}/{kernel.name}"
+        found[name if name not in found else path] = kernel
+    return found
+
+
 def groups(names: Collection[str], size_text: str, dtype_text: str) -> list[Group]:
     """Every (kernel, size, dtype) that is asked for, kernel by kernel.
 
-    `names` may be empty (all of the lab's); `dtype_text` is a comma-separated list, "all", or empty for each
-    kernel's first. Raises for a size or dtype that the kernels do not have.
+    `dtype_text` is a comma-separated list, "all", or empty for each kernel's first. Raises for a size or dtype that
+    the kernels do not have.
     """
-    kernels = [registry.kernel(n) for n in names] or list(registry.kernels().values())
-    wanted = tuple(dtype(n).name for n in split(dtype_text)) if dtype_text != "all" else ()
     found: list[Group] = []
-    for kernel in kernels:
+    for name, kernel, dtypes in _with_dtypes(names, dtype_text):
         shapes = sizes.parse(size_text, kernel.sizes)
         for shape in shapes.values():
             kernel.accepts(shape)
-        have = kernel.dtypes if dtype_text == "all" else wanted or kernel.dtypes[:1]
-        lacking = [d for d in have if d not in kernel.dtypes]
-        if lacking and len(kernels) == 1:
-            raise unknown(f"dtype of {kernel.name}", lacking[0], kernel.dtypes)
-        found += [
-            Group(kernel, label, shape, dtype(d)) for label, shape in shapes.items() for d in have if d in kernel.dtypes
-        ]
-    if not found:
-        raise InputError(f"none of {', '.join(k.name for k in kernels)} has dtype {dtype_text}")
+        found += [Group(kernel, label, s, d, alias=name) for label, s in shapes.items() for d in dtypes]
     return found
 
 
 def checks(names: Collection[str], dtype_text: str) -> list[Group]:
-    """What a check without sizes looks at: the smallest size, every value of 16-bit types, the awkward shapes."""
+    """What a check without sizes looks at: every value of 16-bit types, the first size, the awkward shapes."""
     found: list[Group] = []
-    for kernel in [registry.kernel(n) for n in names] or list(registry.kernels().values()):
-        first = next(iter(kernel.sizes))
-        for group in groups([kernel.file], first, dtype_text):
-            unary = kernel.pointwise and len(kernel.input_names) == 1
-            if unary and group.dtype.floating and group.dtype.itemsize == 2:
-                found.append(Group(kernel, "all values", (1 << 16,), group.dtype, patterns=True))
-            shapes = {"x".join(map(str, s)): s for s in kernel.edges}
-            found.append(group)
-            found += [Group(kernel, label, s, group.dtype, awkward=True) for label, s in shapes.items()]
+    for name, kernel, dtypes in _with_dtypes(names, dtype_text):
+        for kind in dtypes:
+            if kernel.pointwise and len(kernel.input_names) == 1 and kind.floating and kind.itemsize == 2:
+                found.append(Group(kernel, "all values", (1 << 16,), kind, patterns=True, alias=name))
+            label, shape = next(iter(kernel.sizes.items()))
+            found.append(Group(kernel, label, shape, kind, alias=name))
+            edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
+            found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
     return found
+
+
+def _with_dtypes(names: Collection[str], text: str) -> Iterator[tuple[str, Kernel, list[DType]]]:
+    """Name, kernel and the dtypes of it that are asked for; kernels that have none of them are left out."""
+    kernels = named(names)
+    wanted = dict.fromkeys(dtype(n).name for n in split(text)) if text != "all" else {}
+    some = False
+    for name, kernel in kernels.items():
+        have = kernel.dtypes if text == "all" else list(wanted) or kernel.dtypes[:1]
+        lacking = [d for d in have if d not in kernel.dtypes]
+        if lacking and len(kernels) == 1:
+            raise unknown(f"dtype of {name}", lacking[0], kernel.dtypes)
+        if dtypes := [dtype(d) for d in have if d in kernel.dtypes]:
+            some = True
+            yield name, kernel, dtypes
+    if not some:
+        raise InputError(f"none of {', '.join(kernels)} has dtype {text}")
 
 
 def chosen_modes(text: str) -> tuple[str, ...]:
@@ -127,6 +168,15 @@ def chosen_modes(text: str) -> tuple[str, ...]:
     if not split(text):
         raise InputError(f"no mode given; use {', '.join(MODES)}")
     return split(text)
+
+
+def joined(value: object) -> str:
+    """A comma-separated list from such a list or from a sequence of words or numbers."""
+    if isinstance(value, (str, int, os.PathLike)):
+        return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    if isinstance(value, Iterable):
+        return ",".join(joined(v) for v in value)
+    raise InputError(f"cannot read {value!r}; give a comma-separated text or a list")
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -45,7 +45,8 @@ def _load(path: Path) -> Kernel:
     path = path.resolve()
     if not path.is_file():
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
-    module_name = f"cudalab_user_{path.stem}_{abs(hash(path)):x}"
+    # A file that has changed since it was loaded is another module: no stale kernel is ever measured.
+    module_name = f"cudalab_user_{path.stem}_{source.digest(path)[:16]}_{abs(hash(path)):x}"
     if module_name not in sys.modules:
         found = importlib.util.spec_from_file_location(module_name, path)
         assert found is not None and found.loader is not None

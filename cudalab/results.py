@@ -6,10 +6,12 @@ cannot read and says why.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 import tempfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -26,11 +28,17 @@ KINDS = ("cold", "hot", "graph", "graph_cold", "call", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
 # A case's status:
-OK = "ok"  # right, and timed if its device and backend can be
-WRONG = "WRONG"  # differs from the reference, or wrote where it may not: no time
-ERROR = "error"  # did not compile, or failed while it ran
-SKIPPED = "skipped"  # cannot run here; the reason says what to install
-CEILING = "ceiling"  # not a variant: a plain copy of the case's bytes
+OK: Final = "ok"  # right, and timed if its device and backend can be
+WRONG: Final = "WRONG"  # differs from the reference, or wrote where it may not: no time
+ERROR: Final = "error"  # did not compile, or failed while it ran
+SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
+CEILING: Final = "ceiling"  # not a variant: a plain copy of the case's bytes
+
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Samples = Annotated[list[Seconds], msgspec.Meta(min_length=1)]
+Rounds = Annotated[list[Samples], msgspec.Meta(min_length=1)]
+Status = Literal["ok", "WRONG", "error", "skipped", "ceiling"]
 
 
 class Parity(msgspec.Struct):
@@ -61,13 +69,14 @@ class Case(msgspec.Struct):
     dtype: str
     backend: str
     variant: str = ""  # an entry's name, where the backend has several
-    status: str = OK
+    status: Status = OK
     reason: str = ""
     parity: Parity | None = None
     composed: bool = False  # judged by the spec's budget for forms that round at each step
     nbytes: int = 0  # each input read once, the output written once
-    times: dict[str, list[list[float]]] = {}  # seconds by kind: rounds of samples; see bench/METHOD.md
+    times: dict[str, Rounds] = {}  # seconds by kind: rounds of samples; see bench/METHOD.md
     costs: dict[str, float] = {}  # seconds spent once: "bind" (compilation), "first run", "graph build"
+    cross: dict[str, float] = {}  # seconds by another tool's clocks; see cudalab.crosscheck
     condition: dict[str, float | str] = {}  # of the ceiling's row: clocks, power and what slowed the GPU down
     notes: list[str] = []  # what a reader of the times must know
 
@@ -109,9 +118,10 @@ class Results(msgspec.Struct):
     machine: Machine
     no_gpu: str = ""  # why the CPU was used
     sources: dict[str, str] = {}  # file name -> SHA-256, of every .cu and spec
-    calibration: dict[str, list[float]] = {}  # seconds: what an empty event pair, kernel and graph node cost
+    calibration: dict[str, Samples] = {}  # seconds: what an empty event pair, kernel and graph node cost
     cases: list[Case] = []
     wall: dict[str, float] = {}  # seconds of the whole run by phase
+    complete: bool = True  # False while groups are missing: the run is on, or was interrupted
 
     @property
     def rows(self) -> list[Case]:
@@ -138,7 +148,8 @@ class Results(msgspec.Struct):
         base = self.baseline(case, backend)
         if base is None or not base.times.get(kind) or not case.times.get(kind):
             return None
-        return stats.speedup(base.times[kind], case.times[kind])
+        paired = self.options.get("order") != "blocked"  # else round i of one was not taken beside round i of another
+        return stats.speedup(base.times[kind], case.times[kind], paired=paired)
 
     def to_json(self) -> bytes:
         """The whole run with every sample, a case a line."""
@@ -146,11 +157,17 @@ class Results(msgspec.Struct):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all."""
-        data = self.to_json()
-        with _beside(Path(path)) as scratch:
-            scratch.write(data)
-        os.chmod(scratch.name, 0o644)
-        os.replace(scratch.name, path)
+        data, target = self.to_json(), Path(path).resolve()  # a link stays a link
+        scratch = _beside(target)
+        try:
+            with scratch:
+                scratch.write(data)
+            os.chmod(scratch.name, 0o644)
+            os.replace(scratch.name, target)
+        except BaseException:  # a full disk, or Ctrl-C
+            with contextlib.suppress(OSError):
+                os.unlink(scratch.name)
+            raise
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat dict a case: medians in seconds, bytes a second, no raw samples."""
@@ -164,9 +181,14 @@ class Results(msgspec.Struct):
             raise InputError("to_frame needs pandas; pip install pandas, or use to_dicts()") from None
         return pandas.DataFrame(self.to_dicts())
 
+    @property
+    def main_kind(self) -> str:
+        """The kind of time that bandwidth and speed-up are taken from."""
+        present = {kind for case in self.cases for kind in case.times}
+        return next((k for k in ("cold", "wall", *KINDS) if k in present), "")
+
     def _flat(self, case: Case) -> dict[str, Any]:
-        parity = case.parity
-        kind = "cold" if "cold" in case.times else "wall"
+        parity, kind = case.parity, self.main_kind
         return {
             **{
                 name: getattr(case, name)
@@ -209,12 +231,14 @@ def load(path: str | os.PathLike[str]) -> Results:
 
 def writable(path: str | os.PathLike[str]) -> None:
     """Raise InputError now if `save(path)` would fail later, or would replace a file that is not a run's."""
-    target = Path(path)
-    folder = target.absolute().parent
+    target = Path(path).resolve()
+    folder = target.parent
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise InputError(f"{target} is no regular file; give another, such as -o results.json")
     if target.is_dir():
         raise InputError(f"{target} is a folder; give a file, such as -o {target / 'results.json'}")
     if not folder.is_dir():
-        raise InputError(f"no folder {folder}; make it first: mkdir -p {target.parent}")
+        raise InputError(f"no folder {folder}; make it first: mkdir -p {shlex.quote(str(folder))}")
     try:
         with _beside(target) as scratch:
             os.unlink(scratch.name)

@@ -1,29 +1,35 @@
-"""Check, then time: no number without a passed check, and every variant leaves a row."""
+"""A run, as the parent sees it: plan, have a worker do one group after the other, keep what is finished.
+
+No library that can crash is loaded here; see `cudalab.supervisor` for what happens if the worker dies, and
+`cudalab.job` for what it does.
+"""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from cudalab import interop, machine, measure, plan, results, source
-from cudalab.backends import Bound, Operands
-from cudalab.check import compare, expected
-from cudalab.devices import Clock, Device, open_device
-from cudalab.errors import CudalabError, InputError, Unavailable
-from cudalab.plan import Group, Selection, Variant
-from cudalab.results import Case, Parity, Results
-from cudalab.spec import Arrays
+from cudalab import cache, measure, plan, results, resume, source
+from cudalab.errors import InputError, Unavailable, unknown
+from cudalab.job import skipped
+from cudalab.messages import Ready, Setup
+from cudalab.plan import Group, Selection
+from cudalab.results import Case, Results
+from cudalab.supervisor import TIMEOUT, Supervisor
 
 BUDGET = 1.0  # seconds of sampling for each variant
 Progress = Callable[[str], None]
+File = str | os.PathLike[str]
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C; the message says how many groups were finished."""
 
 
 def bench(
@@ -36,21 +42,38 @@ def bench(
     device: str = "auto",
     seed: int = 0,
     budget: float = BUDGET,
+    order: str = "shuffled",
+    fresh_caches: bool = False,
+    timeout: float = TIMEOUT,
     progress: Progress = lambda text: None,
+    output: File = "",
+    resume: File = "",
 ) -> Results:
     """Check and time kernels on every backend that runs here.
 
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
     globs on `backend` or `backend:variant`; `modes` of launch and graph; `device` is auto, cpu, cuda or cuda:N;
-    `budget` is seconds of sampling for each variant. Raises CudalabError for bad input, before measuring.
+    `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked;
+    `fresh_caches` lets every library compile anew.
+
+    A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`
+    is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
+    all of it is written back to it (or to `output`).
+    Raises CudalabError for bad input, before measuring.
     """
-    options = {k: v for k, v in locals().items() if k not in ("names", "progress")}
-    chosen, groups = Selection.parse(only, skip), plan.groups(names, sizes, dtypes)
-    wanted_modes = plan.chosen_modes(modes)
-    if not budget > 0:
-        raise InputError(f"budget is {budget:g} s; give a positive number of seconds")
-    return _run(names, options, chosen, groups, wanted_modes, device, seed, budget, progress)
+    names, options = _asked(locals())
+    only, skip, modes, device = (options[k] for k in ("only", "skip", "modes", "device"))
+    chosen, groups = Selection.parse(only, skip), plan.groups(names, options["sizes"], options["dtypes"])
+    wanted = plan.chosen_modes(modes)
+    chosen.check(groups)
+    if not isinstance(budget, (int, float)) or not budget > 0:
+        raise InputError(f"budget is {budget} s; give a positive number of seconds")
+    if order not in measure.ORDERS:
+        raise unknown("order", order, measure.ORDERS)
+    setup = Setup(device, only, skip, wanted, seed, budget, order, _sources(groups))
+    with cache.fresh() if fresh_caches else nullcontext():
+        return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()
 
 
 def check(
@@ -61,198 +84,121 @@ def check(
     skip: str = "",
     device: str = "auto",
     seed: int = 0,
+    timeout: float = TIMEOUT,
     progress: Progress = lambda text: None,
+    output: File = "",
+    resume: File = "",
 ) -> Results:
     """Check kernels without timing: at awkward shapes, at the smallest size, on every value of 16-bit types.
 
     Awkward shapes are for the variants that compute their own indices. With `sizes`, those alone are checked.
     The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
-    options = {k: v for k, v in locals().items() if k not in ("names", "progress")}
+    names, options = _asked(locals())
+    only, skip, device, sizes, dtypes = (options[k] for k in ("only", "skip", "device", "sizes", "dtypes"))
     chosen = Selection.parse(only, skip)
     groups = plan.groups(names, sizes, dtypes) if sizes else plan.checks(names, dtypes)
-    return _run(names, options, chosen, groups, (), device, seed, BUDGET, progress)
+    chosen.check(groups)
+    setup = Setup(device, only, skip, (), seed, BUDGET, "shuffled", _sources(groups))
+    return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()
 
 
-def _run(
-    names: tuple[str, ...], options: dict[str, Any], chosen: Selection, groups: list[Group],
-    modes: tuple[str, ...], device: str, seed: int, budget: float, progress: Progress,
-) -> Results:  # fmt: skip
-    opened, note = open_device(device)
-    run = Results(
-        format=results.FORMAT,
-        version=results.VERSION,
-        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        options={"kernels": list(names), **options},
-        machine=machine.describe(opened),
-        no_gpu=note,
-        sources={p.name: source.digest(p) for g in groups for p in (g.kernel.cu, Path(g.kernel.file))},
-    )
-    job = Job(opened, chosen, modes, seed, budget, progress, run.wall)
-    try:
-        with job.phase("total"):
-            run.calibration = opened.calibrate(modes) if modes else {}
-            for group in groups:
-                run.cases += job.cases(group)
-    finally:
-        opened.close()
-    if not run.cases:
-        raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
-    return run
+LISTS = ("sizes", "dtypes", "only", "skip", "modes")
+
+
+def _asked(arguments: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Kernels and options as text, whether they came as text or as Python's lists and numbers."""
+    options = {k: v for k, v in arguments.items() if k not in ("names", "progress", "output", "resume")}
+    options |= {k: plan.joined(options[k]) for k in LISTS if k in options}
+    if isinstance(options["device"], int):
+        options["device"] = f"cuda:{options['device']}"
+    if not isinstance(options["seed"], int) or options["seed"] < 0:
+        raise InputError(f"seed is {options['seed']!r}; give a whole number that is not negative")
+    names = tuple(os.fspath(name) for name in arguments["names"])
+    return names, {"kernels": list(names), **options}
+
+
+def _sources(groups: list[Group]) -> dict[str, str]:
+    return {name: source.digest(path) for group in groups for name, path in group.files.items()}
 
 
 @dataclass
-class Job:
-    """What all groups of a run have in common."""
+class _Run:
+    """One call of `bench` or `check`."""
 
-    device: Device
+    options: dict[str, Any]
+    setup: Setup
     selection: Selection
-    modes: tuple[str, ...]
-    seed: int
-    budget: float
+    groups: list[Group]
+    timeout: float
     progress: Progress
-    wall: dict[str, float] = field(default_factory=dict)
-    order: str = "shuffled"
+    output: File
+    resumed: File
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to `wall[name]`."""
+    def results(self) -> Results:
+        if not isinstance(self.timeout, (int, float)) or not self.timeout > 0:
+            raise InputError(f"timeout is {self.timeout} s; give a positive number of seconds, or inf")
+        begun = resume.begun(self.resumed, self.options, self.setup.sources) if self.resumed else None
+        left = resume.left(begun, self.groups) if begun else self.groups
+        if begun and not left:
+            begun.complete = True
+            self._save(begun)
+            return begun
+        self.setup.calibrate = not begun  # one calibration a file
         start = perf_counter()
+        with Supervisor(self.setup, self.selection, self.timeout, lambda step: self.progress(str(step))) as workers:
+            if begun:
+                resume.same_machine(self.resumed, begun.machine, workers.ready.machine)
+            if not any(workers.labels(group) for group in self.groups):
+                elsewhere = {case.reason for group in self.groups for case in self._elsewhere(group, workers.ready)}
+                raise Unavailable(f"nothing that was chosen can run here: {'; '.join(elsewhere)}")
+            run = begun or self._new(workers.ready)
+            self._fill(run, left, workers, start)
+        return run
+
+    def _elsewhere(self, group: Group, ready: Ready) -> list[Case]:
+        """Rows of the chosen variants that are for another kind of device."""
+        here = ready.machine.device
+        reason = f"needs a GPU, and {ready.no_gpu}" if here == "cpu" else "is for the CPU; see it with --device cpu"
+        others = (v for v in self.selection.variants(group) if here not in v.backend.devices)
+        return [skipped(group, v.label, reason) for v in others]
+
+    def _new(self, ready: Ready) -> Results:
+        return Results(
+            format=results.FORMAT,
+            version=results.VERSION,
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            options=self.options,
+            machine=ready.machine,
+            no_gpu=ready.no_gpu,
+            sources=self.setup.sources,
+            calibration=ready.calibration,
+        )
+
+    def _fill(self, run: Results, left: list[Group], workers: Supervisor, start: float) -> None:
+        """Add the rows of the groups that are left, and write the file after each."""
+        before = dict(run.wall)
+        run.complete = False
         try:
-            yield
-        finally:
-            self.wall[name] = self.wall.get(name, 0.0) + perf_counter() - start
-
-    def cases(self, group: Group) -> list[Case]:
-        """Rows of every selected variant of one group."""
-        self.progress(f"{group}: inputs and reference")
-        try:
-            with self.phase("inputs and reference"):
-                arrays = group.arrays(self.seed)
-                want = expected(group.kernel, arrays)
-                operands = self.device.place(group.kernel, group.dtype, arrays)
-            return _Round(self, group, arrays, want, operands).rows()
-        finally:
-            self.device.release()
-            gc.collect()  # results that libraries returned, graphs with memory of their own
-
-
-class _Round:
-    """One group at work."""
-
-    def __init__(self, job: Job, group: Group, arrays: Arrays, want: np.ndarray, operands: Operands) -> None:
-        self.job, self.group, self.arrays, self.want, self.operands = job, group, arrays, want, operands
-        self.bounds: dict[str, Bound] = {}  # what is right, and worth a time
-        self.cases: dict[str, Case] = {}
-        self.judged: dict[Hashable, Parity] = {}  # by the output's fingerprint and the budget
-
-    def rows(self) -> list[Case]:
-        with self.job.phase("compile and check"):
-            for variant in self.job.selection.variants(self.group, self.job.device.kind):
-                self.job.progress(f"{self.group}: {variant.label}")
-                self.cases[variant.label] = self._first_run(variant)
-        if not self.job.modes:
-            return list(self.cases.values())
-        with self.job.phase("timing"):
-            clocks = self._clocks()
-            self._time(clocks)
-        with self.job.phase("check after timing"):
-            for label in self.bounds:
-                self.job.progress(f"{self.group}: checking {label} again")
-                for work in {id(c.work): c.work for c in clocks.get(label, {}).values()}.values():
-                    self._verify(self.cases[label], work)
-        return list(self.cases.values())
-
-    def _row(self, backend: str, variant: str = "") -> Case:
-        g = self.group
-        return Case(g.kernel.name, g.size, g.shape, g.dtype.name, backend, variant)
-
-    def _first_run(self, variant: Variant) -> Case:
-        """The variant's row after its first run: right, WRONG, skipped or an error."""
-        case = self._row(variant.backend_name, variant.name)
-        case.nbytes = sum(a.nbytes for a in self.operands.inputs.values()) + self.operands.output.nbytes
-        try:
-            if reason := variant.backend.missing(self.job.device.kind):
-                raise Unavailable(reason)
-            start = perf_counter()
-            bound = variant.backend.bind(self.group.kernel, variant.name, self.group.dtype, self.operands)
-            case.costs = {"bind": perf_counter() - start, "first run": self.job.device.warm_up(bound)}
+            for group in left:
+                run.cases += [*workers.cases(group), *self._elsewhere(group, workers.ready)]
+                run.complete = group is left[-1]
+                spent = {**workers.wall, "total": perf_counter() - start}
+                run.wall = {name: before.get(name, 0.0) + spent.get(name, 0.0) for name in before | spent}
+                self._save(run)
+        except KeyboardInterrupt:
+            self._save(run)  # it may have come in the middle of that
+            done = len(self.groups) - len(resume.left(run, self.groups))
+            raise Stopped(f"stopped after {done} of {len(self.groups)} groups") from None
         except Unavailable as error:
-            case.status, case.reason = results.SKIPPED, str(error)
-        except Exception as error:  # any library's; it costs this row and no other
-            case.status, case.reason = results.ERROR, said(error)
-        else:
-            case.composed = variant.backend.composed
-            self._verify(case, bound)
-            if case.status == results.OK and variant.backend.timed:
-                self.bounds[variant.label] = bound
-        return case
+            kept = f"; {self.output} has what was finished, go on with --resume" if self.output and run.cases else ""
+            raise Unavailable(f"{error}{kept}") from None
 
-    def _verify(self, case: Case, work: Bound) -> None:
-        """Poison the output, run once, compare. What is wrong keeps no time."""
-        if case.status != results.OK:
+    def _save(self, run: Results) -> None:
+        if not self.output or not run.cases:
             return
         try:
-            parity = self._compare(case, work)
-        except Exception as error:
-            case.status, case.reason, case.times = results.ERROR, said(error), {}
-            return
-        if not parity.ok:
-            case.status, case.reason, case.times = results.WRONG, parity.message, {}
-        case.parity = parity
-
-    def _compare(self, case: Case, work: Bound) -> Parity:
-        device, dtype = self.job.device, self.group.dtype
-        device.poison(work.output())
-        work.run()
-        result = interop.as_plain(work.output())
-        bits = device.fingerprint(result)
-        seen = (bits, result.shape, result.dtype, case.composed)
-        if touched := device.tampered(self.operands):
-            return Parity(ok=False, n=self.want.size, message=touched)
-        if bits is not None and seen in self.judged:
-            return self.judged[seen]  # the same bits have been compared, element by element
-        got = device.fetch(result)
-        parity = compare(got, self.want, dtype, self.group.kernel.budget(dtype, case.composed))
-        if self.group.kernel.pointwise and parity.worst:
-            given = (f"{name} = {a.reshape(-1)[parity.worst_at]}" for name, a in self.arrays.items())
-            parity.worst += f" for {', '.join(given)}"
-        self.judged[seen] = parity
-        return parity
-
-    def _clocks(self) -> dict[str, dict[str, Clock]]:
-        """Clocks of everything that is to be timed, and of a plain copy of as many bytes."""
-        nbytes = next((self.cases[label].nbytes for label in self.bounds), 0)
-        bounds = dict(self.bounds)
-        if nbytes and (copy := self.job.device.copy(nbytes)):
-            bounds["copy"] = copy
-            self.cases["copy"] = self._row("copy")
-            self.cases["copy"].nbytes, self.cases["copy"].status = nbytes, results.CEILING
-        clocks = {}
-        for label, bound in bounds.items():
-            self.job.progress(f"{self.group}: preparing {label}")
-            try:
-                case = self.cases[label]
-                clocks[label] = self.job.device.clocks(bound, self.job.modes, case.notes)
-                if "graph" in clocks[label]:
-                    case.costs["graph build"] = clocks[label]["graph"].build_seconds
-            except Exception as error:
-                self.cases[label].status, self.cases[label].reason = results.ERROR, said(error)
-        return clocks
-
-    def _time(self, clocks: dict[str, dict[str, Clock]]) -> None:
-        self.job.progress(f"{self.group}: timing {len(clocks)} variants")
-        every = measure.take(clocks, self.job.seed, self.job.budget, self.job.order)
-        if "copy" in self.cases:
-            self.cases["copy"].condition = self.job.device.condition()
-        for label, taken in every.items():
-            case = self.cases[label]
-            if taken.error:
-                case.status, case.reason = results.ERROR, taken.error
-            else:
-                case.times = taken.rounds
-
-
-def said(error: Exception) -> str:
-    """An error as a row shows it: our own as they are, others with their type."""
-    return str(error) if isinstance(error, CudalabError) else f"{type(error).__name__}: {error}"
+            run.save(self.output)
+        except OSError as error:
+            if run.complete:  # before that, it is tried again after the next group
+                warnings.warn(f"cannot write {self.output}: {error.strerror}", stacklevel=2)

@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from cudalab.dtypes import DType
 from cudalab.errors import SpecError
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_BOUNDS = r"__launch_bounds__\s*\([^)]*\)"
-_ENTRY = re.compile(rf"__global__\b(?:\s+(?:static|inline|{_BOUNDS}))*\s+void\s+(?:{_BOUNDS}\s*)?(\w+)\s*\(")
-_TEMPLATE = re.compile(r"template\s*<[^;{}()]*>\s*(?:extern\s+\"C\"\s*)?$")
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*$", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
+_ENTRY = re.compile(r"\b__global__\b[\w\s]*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
 
 
 def blank_comments(text: str) -> str:
     """The same text with every comment made of spaces: places and line numbers stay as they were."""
-    return _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    return _blank(_COMMENT, text)
+
+
+def _blank(what: re.Pattern[str], text: str) -> str:
+    return what.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def _entry_matches(code: str) -> Iterator[re.Match[str]]:
+    """Matches of the `__global__` functions in comment-free code that are not templates; group 1 is the name."""
+    code = _blank(_ATTRIBUTE, code)
+    for found in _ENTRY.finditer(code):
+        start = max(code.rfind(end, 0, found.start()) for end in ";{}") + 1
+        if not re.search(r"\btemplate\b", code[start : found.start()]):
+            yield found
+
+
+def entries_of(code: str) -> tuple[str, ...]:
+    """Names of the entries in comment-free code, in order, each once."""
+    return tuple(dict.fromkeys(found[1] for found in _entry_matches(code)))
 
 
 def entries(text: str) -> tuple[str, ...]:
-    """Names of the `__global__` functions that are not templates."""
-    bare = blank_comments(text)
-    found = (m for m in _ENTRY.finditer(bare) if not _TEMPLATE.search(bare[: m.start()]))
-    return tuple(dict.fromkeys(m.group(1) for m in found))
+    """Names of the `__global__` functions of a `.cu` that are not templates."""
+    return entries_of(blank_comments(text))
 
 
 @dataclass(frozen=True)
@@ -38,18 +52,28 @@ class Parameter:
 
     @property
     def pointer(self) -> bool:
-        return "*" in self.text
+        return "*" in self.text or "[" in self.text
 
     @property
     def constant(self) -> bool:
         """A pointer through which nothing can be written."""
-        return self.pointer and bool(re.search(r"\bconst\b", self.text.partition("*")[0]))
+        return self.pointer and bool(re.search(r"\bconst\b", self._element))
+
+    @property
+    def ctype(self) -> str:
+        """The type, or that of the elements it points to, without const: `float`, `scalar_t`, `long long`."""
+        words = self._element.replace("const", " ").split()
+        return " ".join(words if "*" in self.text else words[:-1])
+
+    @property
+    def _element(self) -> str:
+        return re.split(r"[*\[]", self.text)[0]
 
 
 def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
     """The declared parameters of a `__global__` function, in order."""
     bare = blank_comments(text)
-    start = next(m.end() for m in _ENTRY.finditer(bare) if m.group(1) == entry)
+    start = next(m.end() for m in _entry_matches(bare) if m[1] == entry)
     depth, parts = 0, [""]
     for char in bare[start:]:
         if char == ")" and depth == 0:
@@ -65,19 +89,21 @@ def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
 def with_c_names(text: str, name: str) -> str:
     """`text` with entries that a driver finds by their plain name, and `name` in the compiler's messages.
 
-    A file that says `extern "C"` itself stays as it is; one that does not is wrapped, as PyCUDA's SourceModule
-    does, with its #include lines left outside (headers with templates cannot be inside).
+    Each entry is declared `extern "C"`, unless it says so itself; helpers keep C++ linkage, so they may be templates
+    or overloaded. Line numbers stay as they were.
     """
-    here = f'#line 1 "{name}"\n'
-    if re.search(r'extern\s*"C"', blank_comments(text)):
-        return here + text
-    includes = "\n".join(m.group() for m in _INCLUDE.finditer(text))
-    body = _INCLUDE.sub("", text)
-    return f'{includes}\nextern "C" {{\n{here}{body}\n}}\n'
+    bare = blank_comments(text)
+    parts, last = [f'#line 1 "{name}"\n'], 0
+    for found in _entry_matches(bare):
+        start = max(bare.rfind(end, 0, found.start()) for end in ";{}\n") + 1  # before attributes such as static
+        if 'extern "C"' not in bare[start : found.start()]:
+            parts += [text[last : found.start()], 'extern "C" ']
+            last = found.start()
+    return "".join([*parts, text[last:]])
 
 
-@cache
 def read(path: Path) -> str:
+    """The text of a `.cu` as it is now."""
     try:
         return path.read_text()
     except OSError as error:

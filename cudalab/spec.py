@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from cudalab import source
-from cudalab.dtypes import DTYPES, DType
+from cudalab.dtypes import DTYPES, DType, dtype_of
 from cudalab.errors import InputError, SpecError
 from cudalab.parallel import normal
 
 Shape = tuple[int, ...]
 Arrays = dict[str, np.ndarray]
+
+C_DTYPES = {d.ctype: d for d in DTYPES.values()}
 
 
 def blocks(n: int, per_block: int) -> int:
@@ -160,6 +162,7 @@ class Kernel:
         array for a value, or the output for a `const` pointer, as happens when two are swapped.
         """
         launch = self.entries[entry](**arrays)
+        self._check_geometry(entry, launch)
         declared = source.parameters(source.read(self.cu), entry)
         where = f"{self.file}: {entry}"
         if len(launch.args) != len(declared):
@@ -169,11 +172,21 @@ class Kernel:
             if bool(name) != parameter.pointer:
                 got = f"the array {name!r}" if name else f"{type(given).__name__} {given}"
                 raise SpecError(f"{where} wants {parameter.text!r}, its launch gives {got}")
+            declared_dtype = C_DTYPES.get(parameter.ctype)
+            if name and declared_dtype and dtype_of(given) != declared_dtype:
+                raise SpecError(f"{where} wants {parameter.text!r}, but {name!r} has {dtype_of(given).name} elements")
             if not name and not isinstance(given, np.generic):
                 raise SpecError(f"{where}: give {parameter.text!r} as a NumPy scalar, such as np.int64({given!r})")
             if name == self.output and parameter.constant:
                 raise SpecError(f"{where}: the output {name!r} is given for the read-only {parameter.text!r}; swapped?")
         return launch
+
+    def _check_geometry(self, entry: str, launch: Launch) -> None:
+        for what, dims in (("grid", launch.grid), ("block", launch.block)):
+            whole = all(isinstance(d, (int, np.integer)) and d >= 0 for d in dims)
+            self._require(
+                1 <= len(dims) <= 3 and whole, f"{entry}: {what} is {dims}; give one to three whole numbers"
+            )
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run the fastest entry on arrays of one library; see `cudalab.call.call`."""

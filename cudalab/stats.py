@@ -65,18 +65,34 @@ class Ratio:
         return UNCLEAR
 
 
-def speedup(baseline: Rounds, other: Rounds, seed: int = 0) -> Ratio:
+def speedup(baseline: Rounds, other: Rounds, seed: int = 0, paired: bool = True) -> Ratio:
     """How many times faster `other` is: the median over rounds of the ratio of that round's medians.
 
     Both were measured in the same rounds, so a drift of the machine's speed cancels in each ratio. The interval is
     a percentile bootstrap over rounds, not over samples: samples of one round are not independent (Efron and
-    Tibshirani, An Introduction to the Bootstrap, 13.3).
+    Tibshirani, An Introduction to the Bootstrap, 13.3). Not `paired`: rounds that were not taken side by side are
+    resampled each on their own, and the value is the ratio of the medians.
     """
+    if not paired:
+        return _unpaired(baseline, other, seed)
     pairs = min(len(baseline), len(other))
     ratios = np.array([np.median(baseline[i]) / np.median(other[i]) for i in range(pairs)])
     picks = np.random.default_rng(seed).integers(0, pairs, (RESAMPLES, pairs))
     low, high = np.percentile(np.median(ratios[picks], axis=1), [2.5, 97.5])
     return Ratio(float(np.median(ratios)), float(low), float(high))
+
+
+def _unpaired(baseline: Rounds, other: Rounds, seed: int) -> Ratio:
+    rng = np.random.default_rng(seed)
+
+    def resampled(rounds: Rounds) -> tuple[float, np.ndarray]:
+        medians = np.array([np.median(r) for r in rounds])
+        picks = rng.integers(0, len(medians), (RESAMPLES, len(medians)))
+        return float(np.median(medians)), np.median(medians[picks], axis=1)
+
+    (base, bases), (ours, others) = resampled(baseline), resampled(other)
+    low, high = np.percentile(bases / others, [2.5, 97.5])
+    return Ratio(base / ours, float(low), float(high))
 
 
 def bimodal(rounds: Rounds) -> bool:

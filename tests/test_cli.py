@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import cudalab
+import cudalab.errors
 from cudalab import registry
 from cudalab.cli import main
 
@@ -33,7 +34,8 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert re.search(r"host:gelu_vec +\S+ +- +-", run.stdout)
     assert re.search(r"torch_eager .* 1\.00 +1\.00 to 1\.00 +SAME$", run.stdout, re.MULTILINE)
     loaded = cudalab.load(tmp_path / "r.json")
-    assert {c.backend for c in loaded.rows} == {"host", "numpy", "torch_eager", "torch_native", "torch_script"}
+    here = {c.backend for c in loaded.rows if c.status != "skipped"}
+    assert here == {"host", "numpy", "torch_eager", "torch_native", "torch_script"}
     assert all(set(c.times) <= {"wall"} for c in loaded.rows)
     assert loaded.options["seed"] == 0
     shown = invoke("show", tmp_path / "r.json")
@@ -58,11 +60,14 @@ def test_deprecation_noise_stays_out(tmp_path):
         (["bench", "add2d", "--sizes", "1M"], "add2d takes sizes of 2 dimensions, got (1000000,)"),
         (["bench", "gelu", "--only", "torch_egaer"], "did you mean 'torch_eager'?"),
         (["bench", "gelu", "--skip", "nothing*"], "no backend named 'nothing*'"),
-        (["bench", "gelu", "--only", "numpy", "--skip", "numpy", "--device", "cpu"], "no variant is left to run"),
+        (["bench", "gelu", "--only", "numpy", "--skip", "numpy", "--device", "cpu"], "no variant is left"),
+        (["bench", "gelu", "--only", "host:gelu_scalr", "--device", "cpu"], "did you mean 'host:gelu_scalar'?"),
+        (["check", "gelu", "--only", "pycuda:gelu", "--device", "cpu"], "no variant named 'pycuda:gelu'"),
+        (["bench", "gelu", "--device", "cuda:\u00b2"], "no device"),
         (["bench", "gelu", "--modes", "grahp"], "no mode named 'grahp'; did you mean 'graph'?"),
         (["bench", "gelu", "--device", "tpu"], "no device 'tpu'; use auto, cpu, cuda or cuda:N"),
         (["bench", "gelu", "--device", "cpu:1"], "no device 'cpu:1'"),
-        (["bench", "gelu", "--budget", "0"], "budget is 0 s"),
+        (["bench", "gelu", "--budget", "0"], "budget is 0.0 s"),
         (["bench", "gelu", "--budget", "nan"], "budget is nan s"),
         (["bench", "gelu", "--seed", "-1"], "Invalid value for '--seed'"),
         (["bench", "./no/such.py"], "no spec at"),
@@ -116,24 +121,29 @@ SOURCE = """__global__ void twice(const float* x, float* y, int n) {
 def mine(tmp_path):
     """Writes a kernel of a user's own, with changes, and gives the path of its spec."""
 
-    def write(spec=SPEC, source=SOURCE):
-        (tmp_path / "twice.py").write_text(spec)
-        (tmp_path / "twice.cu").write_text(source)
-        registry_forget()
-        return tmp_path / "twice.py"
+    def write(spec=SPEC, source=SOURCE, folder=tmp_path):
+        folder.mkdir(exist_ok=True)
+        (folder / "twice.py").write_text(spec)
+        (folder / "twice.cu").write_text(source)
+        return folder / "twice.py"
 
-    yield write
-    registry_forget()
+    return write
 
 
-def registry_forget():
-    from cudalab import source
-    from cudalab.backends import host
+def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
+    """Neither the old text nor the old compiled module may stand for the new file."""
+    assert cudalab.check(mine(), only="host", device="cpu").rows[0].status == "ok"
+    run = cudalab.check(mine(source=SOURCE.replace("2 *", "3 *")), only="host", device="cpu")
+    assert {c.status for c in run.rows} == {"WRONG"}
+    path = mine(SPEC.replace("2 * x", "3 * x"), SOURCE.replace("2 *", "3 *"))
+    assert {c.status for c in cudalab.check(path, only="host", device="cpu").rows} == {"ok"}
 
-    source.read.cache_clear()
-    host._module.cache_clear()
-    for name in [n for n in sys.modules if n.startswith("cudalab_user_")]:
-        del sys.modules[name]
+
+def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):
+    one, two = mine(folder=tmp_path / "v1"), mine(folder=tmp_path / "v2", source=SOURCE.replace("2 *", "3 *"))
+    run = cudalab.bench(one, two, one, sizes="small", only="host", device="cpu", budget=0.01)
+    assert [(c.kernel, c.status) for c in run.rows] == [("v1/twice", "ok"), ("v2/twice", "WRONG")]
+    assert len(run.sources) == 4
 
 
 def test_a_kernel_of_ones_own(mine):
@@ -248,3 +258,58 @@ def test_the_readmes_commands_exist():
     readme = Path(__file__).parent.parent.joinpath("README.md").read_text()
     for command in re.findall(r"^cudalab (\w+)", readme, re.MULTILINE):
         assert command in main.commands
+
+
+def test_what_needs_a_gpu_is_skipped_with_the_reason(mine):
+    run = invoke("bench", "plus_one", "--sizes", "100", *QUICK)
+    assert run.exit_code == 0
+    text = " ".join(run.stdout.split())
+    assert re.search(r"skipped .*pycuda.*triton: needs a GPU, and the CPU was asked for", text)
+
+
+def test_a_run_that_could_check_nothing_is_not_green(monkeypatch):
+    assert invoke("check", "plus_one", "--only", "pycuda", "--device", "cpu").exit_code == 2
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    run = invoke("check", "plus_one", "--only", "host", "--device", "cpu")
+    assert run.exit_code == 2
+    assert "no-such-compiler is not on PATH" in " ".join(run.output.split())
+
+
+def test_dtypes_of_several_kernels_are_those_that_have_them():
+    run = invoke("check", "--dtypes", "int32", "--only", "host", "--device", "cpu")
+    assert run.exit_code == 0, run.output
+    assert "plus_one int32" in run.stdout
+    assert "gelu" not in run.stdout
+
+
+def test_the_python_call_takes_what_python_has(mine):
+    run = cudalab.bench(mine(), sizes=["small", 7], dtypes=("float32",), only=["host", "numpy"], modes=("launch",),
+                        device="cpu", budget=0.01)  # fmt: skip
+    assert {c.size for c in run.rows} == {"small", "7"}
+    for wrong in ({"seed": -1}, {"device": "gpu"}, {"sizes": object()}, {"budget": "much"}):
+        with pytest.raises(cudalab.errors.CudalabError):
+            cudalab.bench("gelu", **wrong)
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "link"])
+def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, mine):
+    real, link = tmp_path / "real.json", tmp_path / "link"
+    link.symlink_to(real)
+    run = invoke("bench", mine(), "--sizes", "small", *QUICK, "-o", link if target == "link" else target)
+    if target == "link":
+        assert run.exit_code == 0
+        assert link.is_symlink()
+        assert cudalab.load(real).rows
+    else:
+        assert run.exit_code == 2
+        assert "is no regular file" in run.output
+        assert not Path(target).is_file()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_is_an_error_message():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "cudalab.cli", "list"], stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

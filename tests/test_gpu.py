@@ -16,7 +16,7 @@ from cudalab.cli import main
 from cudalab.devices import cuda
 from cudalab.dtypes import dtype
 from cudalab.errors import InputError, LaunchError, Unavailable
-from cudalab.runner import Job
+from cudalab.job import Job
 
 pytestmark = pytest.mark.gpu
 DTYPES = ("float32", "float16", "bfloat16")
@@ -33,7 +33,7 @@ def cupy():
 
 
 def right(got, x, name):
-    from cudalab.check import compare, expected
+    from cudalab.parity import compare, expected
 
     want = expected(gelu, {"x": x})
     parity = compare(got, want, dtype(name), gelu.budget(dtype(name)))

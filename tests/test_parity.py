@@ -9,7 +9,7 @@ import pytest
 from cudalab import plan, registry, results
 from cudalab.devices.cpu import Cpu
 from cudalab.dtypes import dtype
-from cudalab.runner import Job
+from cudalab.job import Job
 
 
 def cases(device):
@@ -55,7 +55,7 @@ def test_on_the_gpu(gpu, group, variant):
 @pytest.mark.parametrize("kernel", registry.kernels().values(), ids=registry.kernels())
 def test_the_reference_is_not_trivial(kernel):
     """An output of zeros, or a copy of an input, must not be able to pass."""
-    from cudalab.check import compare, expected
+    from cudalab.parity import compare, expected
 
     for name in kernel.dtypes:
         kind = dtype(name)
@@ -75,7 +75,7 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     import numpy as np
 
     from cudalab.backends import Operands
-    from cudalab.check import compare
+    from cudalab.parity import compare
     from cudalab.interop import DeviceArray
 
     torch = pytest.importorskip("torch")

@@ -97,7 +97,9 @@ def test_every_truncation_and_every_changed_byte_is_read_or_refused(run, tmp_pat
                 broken[rng.integers(len(broken))] = rng.integers(256)
         path.write_bytes(broken)
         try:
-            cudalab.load(path)
+            loaded = cudalab.load(path)
+            for format in ("table", "markdown", "csv"):
+                report.render(loaded, format)
         except InputError as error:
             assert str(path) in str(error)
 

@@ -22,6 +22,7 @@ class Operands:
     inputs: Mapping[str, Any]  # by name, in the order of the reference's parameters
     output: Any
     stream: Any = None  # the PyCUDA stream that all GPU work goes to
+    device: int = 0  # the GPU's number
 
     def named(self, kernel: Kernel) -> dict[str, Any]:
         return {**self.inputs, kernel.output: self.output}

@@ -33,7 +33,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         f"{kernel.output} = {kernel.elementwise}",
         f"{kernel.name}_elementwise",
         preamble=source.with_c_names(source.read(kernel.cu), kernel.cu.name),
-        options=interop.cupy_options(dtype),
+        options=(*interop.cupy_options(dtype), f"-I{kernel.cu.parent}"),
     )
 
     def prepare(on: Operands) -> Callable[[], object]:

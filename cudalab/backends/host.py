@@ -26,7 +26,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    module = _module(kernel.cu, dtype)
+    module = _module(source.read(kernel.cu), kernel.cu, dtype)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -37,5 +37,5 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
 
 @cache
-def _module(cu: Path, dtype: DType) -> host.Module:
-    return host.load(source.read(cu), name=cu.name, defines=source.defines(dtype), include=cu.parent)
+def _module(text: str, cu: Path, dtype: DType) -> host.Module:
+    return host.load(text, name=cu.name, defines=source.defines(dtype), include=cu.parent)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from cudalab import source
@@ -34,12 +35,14 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     from pycuda.gpuarray import GPUArray
 
+    assert kernel.elementwise is not None
+
     names = (kernel.output, *operands.inputs)
     named = operands.named(kernel)
     for name in names:
         if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
-    compiled = _compiled(kernel.cu, kernel.elementwise, names, dtype)
+    compiled = _compiled(source.read(kernel.cu), kernel.cu, kernel.elementwise, names, dtype, cuda.current_context())
 
     def prepare(on: Operands) -> Callable[[], object]:
         by_name = on.named(kernel)
@@ -50,7 +53,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
 
 @cache
-def _compiled(path: Any, expression: str, names: tuple[str, ...], dtype: DType) -> Any:
+def _compiled(text: str, path: Path, expression: str, names: tuple[str, ...], dtype: DType, context: int) -> Any:
     """Elements are called by their array's name in the expression: `x` is `x_[i]`."""
     from pycuda.driver import CompileError as Failed
     from pycuda.elementwise import ElementwiseKernel
@@ -63,7 +66,7 @@ def _compiled(path: Any, expression: str, names: tuple[str, ...], dtype: DType) 
         [VectorArg(dtype.numpy, f"{n}_") for n in names],
         f"{elements}{output}_[i] = scalar_t({expression})",
         name=f"{path.stem}_elementwise",
-        preamble=source.with_c_names(source.read(path), path.name),
+        preamble=source.with_c_names(text, path.name),
         options=[*cuda.FLAGS, f"-I{path.parent}", *(f"-D{k}={v}" for k, v in source.defines(dtype).items())],
     )
     try:

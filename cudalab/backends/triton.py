@@ -34,7 +34,9 @@ def kernel({pointers}, n, BLOCK: tl.constexpr):
 
 
 def missing(device: str) -> str | None:
-    return None if interop.installed("triton") else "Triton is not installed; pip install triton (Linux)"
+    if not interop.installed("triton"):
+        return "Triton is not installed; pip install triton (Linux)"
+    return interop.torch_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:

@@ -49,6 +49,9 @@ class Device(Protocol):
     def tampered(self, operands: Operands) -> str | None:
         """Wait, then say what was written that no kernel may write: an input, or beyond an end."""
 
+    def restore(self, arrays: Arrays) -> None:
+        """Undo what `tampered` found: the inputs that were placed last, and the bands around every buffer."""
+
     def warm_up(self, bound: Bound) -> float:
         """Run often enough that lazy loading and compilation are over; returns the first run's seconds."""
 
@@ -67,6 +70,9 @@ class Device(Protocol):
     def details(self) -> dict[str, str | int | float]:
         """What identifies the device and bounds its speed, for the results file."""
 
+    def alive(self) -> bool:
+        """Wait, then say whether the device still does what it is told: some errors end all work of a process."""
+
     def release(self) -> None:
         """Forget the arrays that were placed."""
 
@@ -83,7 +89,7 @@ def open_device(choice: str) -> tuple[Device, str]:
     from cudalab.devices import cpu, cuda
 
     name, _, index = choice.partition(":")
-    if name not in ("auto", "cpu", "cuda") or (index and (name != "cuda" or not index.isdigit())):
+    if name not in ("auto", "cpu", "cuda") or (index and (name != "cuda" or not (index.isascii() and index.isdigit()))):
         raise InputError(f"no device {choice!r}; use auto, cpu, cuda or cuda:N")
     if name == "cpu":
         return cpu.Cpu(), "the CPU was asked for (--device cpu)"

@@ -20,7 +20,7 @@ from cudalab.spec import Kernel
 if TYPE_CHECKING:
     from cudalab.devices.gpu import Gpu
 
-INSTALL = "pip install 'cudalab[cuda12]' (or cuda13, as your driver has; it needs a CUDA toolkit)"
+INSTALL = "pip install -e '.[cuda12]' in the checkout (or cuda13, as your driver has; it needs a CUDA toolkit)"
 FLAGS = ("-std=c++17",)
 LAB = Path(__file__).with_name("lab.cu")
 
@@ -76,9 +76,14 @@ def compiled(text: str, name: str, macros: Mapping[str, str] | None = None, incl
 
     PyCUDA keeps compiled code on disk. Raises CompileError with the compiler's lines.
     """
+    return _compiled(text, name, tuple((macros or {}).items()), include, current_context())
+
+
+def current_context() -> int:
+    """The address of the CUDA context that is current: what is loaded belongs to it alone."""
     context = ctypes.c_void_p()
     ctypes.CDLL("libcuda.so.1").cuCtxGetCurrent(ctypes.byref(context))
-    return _compiled(text, name, tuple((macros or {}).items()), include, context.value)
+    return context.value or 0
 
 
 @cache

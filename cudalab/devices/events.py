@@ -39,7 +39,7 @@ class Timer:
         attribute, known = device.get_attribute, driver.device_attribute
         self._flags = driver.pagelocked_zeros(2, np.int32, mem_flags=driver.host_alloc_flags.DEVICEMAP)
         base = int(self._flags.base.get_device_pointer())
-        self._released, self._expired, self._ticket = base, base + 4, 0
+        self._released, self._count, self._ticket = base, base + 4, 0
         self._cycles = int(HOLD_SECONDS * 1000 * attribute(known.CLOCK_RATE))  # the attribute is in kHz
         self._hold = lab.get_function("hold").prepare("PiqP")
         self._empty = lab.get_function("empty").prepare("")
@@ -53,14 +53,22 @@ class Timer:
 
     def can_hold(self, run: Run) -> bool:
         """False if the hold expired: the work inside waited for the stream that waits for it."""
-        expired = int(self._flags[1])
+        expired = self.expired
         self._sample(run, 1, True)
-        return int(self._flags[1]) == expired
+        return self.expired == expired
+
+    @property
+    def expired(self) -> int:
+        """How many holds have let go by themselves."""
+        return int(self._flags[1])
 
     def batch(self, run: Run, held: bool) -> int:
-        """How many runs make a batch of HOT_SPAN."""
+        """How many runs make a batch of HOT_SPAN, and still fit into the driver's queue."""
         once = float(np.median(self._sample(run, 3, held)))
-        return int(np.clip(np.ceil(HOT_SPAN / once), HOT_LEAST, HOT_MOST))
+        runs = int(np.clip(np.ceil(HOT_SPAN / once), HOT_LEAST, HOT_MOST))
+        while held and runs > HOT_LEAST and not self.can_hold(lambda: [run() for _ in range(runs)]):  # noqa: B023
+            runs //= 2
+        return runs
 
     def cold(self, run: Run, held: bool) -> list[float]:
         """Seconds of single runs, nothing of which is in L2 when they begin."""
@@ -121,7 +129,7 @@ class Timer:
         if held:
             self._ticket += 1
             self._hold.prepared_async_call(
-                (1, 1), (1, 1, 1), self.stream, self._released, self._ticket, self._cycles, self._expired
+                (1, 1), (1, 1, 1), self.stream, self._released, self._ticket, self._cycles, self._count
             )
         start.record(self.stream)
         run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +23,7 @@ THREADS = 256
 ROTATION = 5  # times the L2's size that the buffers of a cold graph hold together
 MOST_SETS = 1024  # of operands for one
 NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are counted"
+LET_GO = "in some samples the held queue let go by itself: they hold launch gaps, or a wait for the GPU"
 BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
 
 
@@ -35,8 +36,15 @@ class Buffer:
         self.nbytes = nbytes
         self._memory = driver.mem_alloc(nbytes + 2 * GUARD)
         self.ptr = int(self._memory) + GUARD
-        for start in (self.ptr - GUARD, self.ptr + nbytes):
-            driver.memset_d8_async(start, GUARD_BYTE, GUARD, stream)
+        self._stream = stream
+        self.mend()
+
+    def mend(self) -> None:
+        """Write the pattern into both ends."""
+        import pycuda.driver as driver
+
+        for start in (self.ptr - GUARD, self.ptr + self.nbytes):
+            driver.memset_d8_async(start, GUARD_BYTE, GUARD, self._stream)
 
     def overrun(self) -> str | None:
         """Where its ends were written, or None. The stream must be idle."""
@@ -69,24 +77,33 @@ class Gpu:
             self.stream = driver.Stream(1)  # non-blocking: nothing waits for the legacy default stream
             self._lab = cuda.compiled(cuda.LAB.read_text(), cuda.LAB.name)
             self._timer = Timer(self._lab, self.stream, self._device)
+            self._probe = driver.mem_alloc(1)  # what `alive` writes to
             self._nvml = Nvml(self._device.pci_bus_id())
         except BaseException:
             self._context.pop()  # PyCUDA aborts the process if one is left at its end
             raise
 
     def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
-        driver = self._driver
         inputs = {name: self._put(name, array.shape, array.dtype) for name, array in arrays.items()}
-        for name, array in arrays.items():
-            if array.size:
-                driver.memcpy_htod(inputs[name].ptr, _bytes(np.ascontiguousarray(array)))
+        self._upload(arrays, inputs)
         shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
         output = self._put(kernel.output, shape, dtype.numpy)
         self.poison(output)
         self._context.synchronize()  # the uploads went through another stream
         self._digests = {name: self._digest(array) for name, array in inputs.items()}
-        self._sets = [Operands(inputs, output, self.stream)]
+        self._sets = [Operands(inputs, output, self.stream, self.index)]
         return self._sets[0]
+
+    def restore(self, arrays: Arrays) -> None:
+        for buffer in self._buffers.values():
+            buffer.mend()
+        self._upload(arrays, self._sets[0].inputs)
+        self._context.synchronize()
+
+    def _upload(self, arrays: Arrays, to: Mapping[str, DeviceArray]) -> None:
+        for name, array in arrays.items():
+            if array.size:
+                self._driver.memcpy_htod(to[name].ptr, _bytes(np.ascontiguousarray(array)))
 
     def _put(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
         array = DeviceArray(tuple(shape), dtype, 0)
@@ -153,8 +170,8 @@ class Gpu:
             notes.append(NOT_HELD)
         runs = timer.batch(bound.run, held)
         if "launch" in modes:
-            found["cold"] = Clock(lambda: timer.cold(bound.run, held), bound)
-            found["hot"] = Clock(lambda: timer.hot(bound.run, runs, held), bound)
+            found["cold"] = Clock(self._noting(lambda: timer.cold(bound.run, held), notes), bound)
+            found["hot"] = Clock(self._noting(lambda: timer.hot(bound.run, runs, held), notes), bound)
             found["call"] = Clock(lambda: timer.host(bound.run), bound)
         if "graph" in modes:
             try:
@@ -163,6 +180,18 @@ class Gpu:
             except CudalabError as error:
                 notes.append(f"no graph: {error}")
         return found
+
+    def _noting(self, sample: Callable[[], list[float]], notes: list[str]) -> Callable[[], list[float]]:
+        """The same clock; the first time that a hold expires in the middle of its samples, the row says so."""
+
+        def noting() -> list[float]:
+            before = self._timer.expired
+            samples = sample()
+            if self._timer.expired > before and LET_GO not in notes:
+                notes.append(LET_GO)
+            return samples
+
+        return noting
 
     def _graph_clock(self, bounds: Sequence[Bound], flush: bool) -> Clock:
         """A clock that replays one run of each of `bounds`; a replay that leaves an output unwritten is an error."""
@@ -197,7 +226,8 @@ class Gpu:
                 self._driver.memcpy_dtod_async(buffer.ptr, array.ptr, array.nbytes, self.stream)
             return DeviceArray(array.shape, array.dtype, buffer.ptr, buffer)
 
-        return Operands({n: put(a) for n, a in operands.inputs.items()}, put(operands.output), self.stream)
+        copies = {n: put(a) for n, a in operands.inputs.items()}
+        return Operands(copies, put(operands.output), self.stream, self.index)
 
     def copy(self, nbytes: int) -> Bound | None:
         words = blocks(nbytes, 32)  # 16 bytes read and 16 written by each thread
@@ -250,15 +280,26 @@ class Gpu:
             "driver": cuda.driver_release(),
         }
 
+    def alive(self) -> bool:
+        """False after an illegal address, a trap or the like: every later call fails as well."""
+        try:
+            self._driver.memset_d8_async(int(self._probe), 0, 1, self.stream)
+            self._context.synchronize()
+        except self._driver.Error:
+            return False
+        return True
+
     def release(self) -> None:
         self.stream.synchronize()
         for graph in self._graphs:
             graph.close()
         self._graphs, self._sets, self._buffers, self._digests = [], [], {}, {}
+        interop.give_back_memory()
 
     def close(self) -> None:
         try:
             self.release()
+            interop.leave_stream()
         finally:
             self._context.pop()
 

@@ -30,11 +30,14 @@ class Graph:
         start = perf_counter()
         self._results: dict[int, Any] = {}  # of each bound its last result: no bound reuses another's memory
         self._handle = self._capture(bounds, stream)
-        self.runs, self.kernels = len(bounds), self._count_kernels()
-        if self.kernels < self.runs or self.kernels % self.runs:
+        try:
+            self.runs, self.kernels = len(bounds), self._count_kernels()
+            if self.kernels < self.runs or self.kernels % self.runs:
+                raise LaunchError(f"{self.runs} runs were captured as {self.kernels} kernels; is it on another stream?")
+            self._replayable = self._ask(driver.cuGraphInstantiate(self._handle, 0))
+        except BaseException:
             self.close()
-            raise LaunchError(f"{self.runs} runs were captured as {self.kernels} kernels; is it on another stream?")
-        self._replayable = self._ask(driver.cuGraphInstantiate(self._handle, 0))
+            raise
         self.build_seconds = perf_counter() - start
         self.works = [Bound(self.replay, lambda r=r: r) for r in self._results.values()]  # type: ignore[misc]
 

@@ -56,7 +56,10 @@ class Built(NamedTuple):
 
 def compiler_missing() -> str | None:
     """None if a C++ compiler can be called, else what is missing and how to mend it."""
-    compiler = _compiler()
+    try:
+        compiler = _compiler()
+    except ValueError as error:
+        return f"CXX={os.environ['CXX']} cannot be read: {error}"
     if compiler and shutil.which(compiler[0]):
         return None
     name = compiler[0] if compiler else "g++"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cudalab.errors import CompileError
+from cudalab.source import entries_of
 
 # Any of these and the threads of a block depend on each other: each then gets a stack of its own.
 _COOPERATION = re.compile(
@@ -14,8 +15,6 @@ _COOPERATION = re.compile(
 )
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
-_ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
-_ENTRY = re.compile(r"\b__global__\b[\w\s]*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
@@ -43,7 +42,7 @@ class Scan:
         lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text in lines)
         self.fibers = bool(_COOPERATION.search(code))
-        self.entries = _entries(code)
+        self.entries = entries_of(code)
         _refuse(lines, shared="__shared__" in code)
 
 
@@ -59,16 +58,6 @@ def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
         number += 1
         if not system:
             yield file, number, _STRING.sub('""', text)
-
-
-def _entries(code: str) -> tuple[str, ...]:
-    code = _ATTRIBUTE.sub(" ", code)
-    names = []
-    for found in _ENTRY.finditer(code):
-        start = max(code.rfind(end, 0, found.start()) for end in ";{}") + 1
-        if not re.search(r"\btemplate\b", code[start : found.start()]):
-            names.append(found[1])
-    return tuple(dict.fromkeys(names))
 
 
 def _refuse(lines: list[tuple[str, int, str]], *, shared: bool) -> None:

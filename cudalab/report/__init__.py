@@ -7,11 +7,12 @@ from collections.abc import Callable
 from cudalab.errors import unknown
 from cudalab.results import Results
 
-FORMATS = ("table", "markdown", "csv", "json")
-
 
 def render(results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False) -> str:
-    """The whole of `results` in one of FORMATS; `width` (columns), `color` and `costs` are for the table alone."""
+    """The whole of `results` as table, markdown, csv or json.
+
+    `width` (columns), `color` and `costs` (what each variant costs once) are for the table alone.
+    """
     from cudalab.report import flat, markdown, table
 
     formats: dict[str, Callable[[], str]] = {

@@ -28,9 +28,9 @@ def heading(run: Results) -> str:
     if run.machine.device == "cpu":
         how = "times are wall clock" if run.timed else "nothing is timed"
         return f"No GPU: {run.no_gpu}. On the CPU ({run.machine.name}): {how}"
-    l2 = int(run.machine.details.get("l2_bytes", 0))
-    driver = run.machine.details.get("driver", "")
-    return f"{run.machine.name}, L2 {l2 / 2**20:.0f} MiB, driver {driver}, {run.created[:10]}"
+    l2, driver = run.machine.details.get("l2_bytes"), run.machine.details.get("driver", "unknown")
+    cache = f"L2 {l2 / 2**20:.0f} MiB, " if isinstance(l2, int) else ""
+    return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}"
 
 
 def title(cases: list[Case]) -> str:
@@ -40,9 +40,9 @@ def title(cases: list[Case]) -> str:
     size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
     text = f"{case.kernel}  {size}({shape})  {case.dtype}  {amount(case.nbytes)}B moved"
     state = next((c.condition for c in cases if c.condition), {})
-    if state:
-        clocks = "/".join(f"{float(state[k]) / 1e6:.0f}" for k in ("sm_hz", "memory_hz"))
-        text += f"  {clocks} MHz, {float(state['power_w']):.0f} W"
+    sm, memory, power = (state.get(k) for k in ("sm_hz", "memory_hz", "power_w"))
+    if isinstance(sm, float) and isinstance(memory, float) and isinstance(power, float):
+        text += f"  {sm / 1e6:.0f}/{memory / 1e6:.0f} MHz, {power:.0f} W"
     return text + (f", slowed by {state['throttled']}" if state.get("throttled") else "")
 
 
@@ -50,12 +50,6 @@ def kinds(run: Results) -> tuple[str, ...]:
     """The kinds of time that the run has, in the order of the columns."""
     wanted = ("wall",) if run.machine.device == "cpu" else GPU_KINDS
     return tuple(k for k in wanted if any(k in c.times for c in run.cases))
-
-
-def main_kind(run: Results) -> str:
-    """The kind of time that bandwidth and speed-up are taken from."""
-    present = kinds(run)
-    return next((k for k in ("cold", "wall", *GPU_KINDS) if k in present), "")
 
 
 def table(run: Results, cases: list[Case], wide: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -68,7 +62,7 @@ def table(run: Results, cases: list[Case], wide: bool = False) -> tuple[list[str
 
 
 def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: bool, wide: bool) -> list[str]:
-    kind = main_kind(run)
+    kind = run.main_kind
     copy = ceiling(cases)
     ours, best = case.median(kind), copy.median(kind) if copy else None
     share = f"{100 * best / ours:.0f}" if ours and best else NOT_MEASURED
@@ -91,7 +85,7 @@ def ceiling(cases: list[Case]) -> Case | None:
 
 def marks(run: Results, case: Case, cases: list[Case]) -> str:
     """The MARKS that the main time of a case bears."""
-    kind, copy = main_kind(run), ceiling(cases)
+    kind, copy = run.main_kind, ceiling(cases)
     time = case.median(kind)
     if not time:
         return ""
@@ -216,7 +210,7 @@ def footer(run: Results) -> list[str]:
     elif run.timed:
         lines += [
             "cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot; call: host time.",
-            "GB/s, % copy and x eager are from the cold time.",
+            f"GB/s, % copy and x eager are from the {run.main_kind.replace('_', ' ')} time.",
         ]
     if run.calibration:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())

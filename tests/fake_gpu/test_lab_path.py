@@ -11,7 +11,7 @@ from cudalab import plan, registry, results
 from cudalab.devices import cuda
 from cudalab.dtypes import dtype
 from cudalab.interop import DeviceArray
-from cudalab.runner import Job
+from cudalab.job import Job
 
 ONLY = ("pycuda", "pycuda_elementwise")
 

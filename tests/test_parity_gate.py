@@ -7,7 +7,7 @@ import pytest
 from cudalab.kernels.gelu import gelu
 
 from cudalab import parallel
-from cudalab.check import compare, every_pattern, expected
+from cudalab.parity import compare, every_pattern, expected
 from cudalab.dtypes import DTYPES, dtype
 from cudalab.spec import Budget
 

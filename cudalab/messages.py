@@ -1,0 +1,124 @@
+"""What the parent of a run and its worker process say to each other: JSON objects, one a line.
+
+The parent sends `Setup` once, then `Work` for one group at a time. The worker answers `Ready`, then `Finished` for each
+`Work`; or `Failed`, or `Lost` before it ends itself. Where it is at the moment it writes as a `Step` on the *board*: a
+piece of memory that both processes see. So the label of what crashed or hangs is always known, and nobody is woken up
+between two samples to be told.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from cudalab import registry
+from cudalab.dtypes import dtype
+from cudalab.plan import Group
+from cudalab.results import Case, Machine
+
+BOARD = 4096  # bytes
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Where a run is: what is done (`phase`), in which group, and for which variant ("": for all of them)."""
+
+    group: str
+    phase: str
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.group}: {self.label} ({self.phase})" if self.label else f"{self.group}: {self.phase}"
+
+
+class Setup(msgspec.Struct, tag=True):
+    """What all groups have in common. `sources` are digests by file name, as `Results.sources`."""
+
+    device: str
+    only: str
+    skip: str
+    modes: tuple[str, ...]
+    seed: int
+    budget: float
+    order: str
+    sources: dict[str, str]
+    calibrate: bool = True  # False for a worker that takes another's place
+
+
+class Work(msgspec.Struct, tag=True):
+    """One group. `omit`: labels of variants to leave out; `timed` False: check only."""
+
+    kernel: str  # path of the spec
+    size: str
+    shape: tuple[int, ...]
+    dtype: str
+    patterns: bool
+    awkward: bool
+    alias: str = ""
+    omit: tuple[str, ...] = ()
+    timed: bool = True
+
+    @classmethod
+    def on(cls, group: Group, omit: tuple[str, ...], timed: bool) -> Work:
+        return cls(
+            group.kernel.file, group.size, group.shape, group.dtype.name, group.patterns, group.awkward, group.name,
+            omit, timed,
+        )
+
+    def group(self) -> Group:
+        return Group(
+            registry.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.patterns, self.awkward,
+            self.alias,
+        )  # fmt: skip
+
+
+class Ready(msgspec.Struct, tag=True):
+    """The device is open. `wall`: seconds by phase since the last message, here and in `Finished`."""
+
+    machine: Machine
+    no_gpu: str
+    calibration: dict[str, list[float]]
+    wall: dict[str, float]
+
+
+class Finished(msgspec.Struct, tag=True):
+    """The rows of a group."""
+
+    cases: list[Case]
+    wall: dict[str, float]
+
+
+class Failed(msgspec.Struct, tag=True):
+    """The worker lives, but cannot do what was asked. `kind` names a class of `cudalab.errors`."""
+
+    kind: str
+    message: str
+
+
+class Lost(msgspec.Struct, tag=True):
+    """A CUDA error after which nothing works any more in this process; the worker ends."""
+
+    step: Step
+    reason: str
+
+
+Order = Setup | Work
+Report = Ready | Finished | Failed | Lost
+
+
+def line(message: Order | Report) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
+
+def write_board(board: int, beat: int, step: Step) -> None:
+    """`beat` differs from that of the last step, so that every step is a sign of life."""
+    os.pwrite(board, b"%d %s\n" % (beat, msgspec.json.encode(step)), 0)
+
+
+def read_board(board: int) -> tuple[int, Step]:
+    """(beat, step) as last written. (-1, a blank) where another process is just writing."""
+    beat, _, text = os.pread(board, BOARD, 0).partition(b"\n")[0].partition(b" ")
+    try:
+        return int(beat), msgspec.json.decode(text, type=Step)
+    except (ValueError, msgspec.DecodeError):
+        return -1, Step("", "")

@@ -1,0 +1,58 @@
+"""Go on with a run that was interrupted: only with the same question, the same sources and the same machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from cudalab import results
+from cudalab.errors import InputError
+from cudalab.plan import Group
+from cudalab.results import Machine, Results
+
+FREE = ("device", "timeout")  # options that may differ: the machine is compared, and patience changes no result
+
+
+def adopted(
+    path: str, kernels: tuple[str, ...], options: Mapping[str, Any], given: Collection[str]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """(kernels, options) for going on with the run in `path`: what is not `given` is as it was there."""
+    stored = results.load(path).options
+    kept = {name: stored[name] for name in options if name in stored and name not in given}
+    return kernels or tuple(stored.get("kernels", ())), {**options, **kept}
+
+
+def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Mapping[str, str]) -> Results:
+    """The run in `path`. Raises InputError that names the first option or file that is not what it was then."""
+    run = results.load(path)
+    for name in sorted((options.keys() | run.options.keys()) - set(FREE)):
+        was, now = run.options.get(name), options.get(name)
+        if was != now:
+            raise InputError(f"cannot resume {path}: {_option(name, was)} there, {_option(name, now)} here")
+    for file in sorted(sources.keys() | run.sources.keys()):
+        if sources.get(file) != run.sources.get(file):
+            raise InputError(f"cannot resume {path}: {file} is not what it was; begin a new run with -o")
+    return run
+
+
+def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> None:
+    """Raise InputError if numbers from here may not stand beside those in `path`."""
+    if (then.device, then.name) != (now.device, now.name):
+        raise InputError(f"cannot resume {path}: it was begun on {then.name} ({then.device}), this is {now.name}")
+    for name in sorted(then.versions.keys() | now.versions.keys()):
+        was, is_now = (v.versions.get(name, "not installed") for v in (then, now))
+        if was != is_now:
+            raise InputError(f"cannot resume {path}: {name} was {was} and is {is_now}; begin a new run with -o")
+
+
+def left(run: Results, groups: Collection[Group]) -> list[Group]:
+    """The groups that `run` has no rows of."""
+    done = run.groups()
+    return [g for g in groups if (g.name, g.size, g.dtype.name) not in done]
+
+
+def _option(name: str, value: Any) -> str:
+    if name == "kernels":
+        return f"kernels {', '.join(value) or 'all'}" if value is not None else "no kernels"
+    return f"--{name} {value!r}" if value is not None else f"no --{name}"

@@ -1,0 +1,134 @@
+"""The child of a run: owns the device, does one group after the other, and may die of any of them.
+
+Started by `cudalab.process`; `cudalab.messages` is what it reads and writes. Standard output and standard error are
+free for whatever a kernel or a library prints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from cudalab import machine, messages, source
+from cudalab.devices import open_device
+from cudalab.errors import CudalabError, InputError
+from cudalab.job import ContextLost, Job
+from cudalab.messages import Failed, Finished, Lost, Ready, Report, Setup, Step, Work
+from cudalab.plan import Group, Selection
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+OOM_SCORE = "500"  # of 1000: if memory runs out, this process is to die and not the one that has the results
+
+
+def main() -> None:
+    commands, reports, board, parent = map(int, sys.argv[1:5])
+    for fd in (commands, reports, board):
+        os.set_inheritable(fd, False)  # a compiler that outlives this process must not hold its pipes open
+    _set_apart(parent)
+    with open(commands, "rb") as orders, open(reports, "wb") as answers:
+
+        def answer(report: Report) -> None:
+            answers.write(messages.line(report))
+            answers.flush()
+
+        setup = msgspec.json.decode(orders.readline(), type=Setup)
+        beats = count(1)
+        worker = _Worker(setup, lambda step: messages.write_board(board, next(beats), step))
+        try:
+            answer(_guarded(worker.open))
+            for text in orders:
+                work = msgspec.json.decode(text, type=Work)
+                answer(_guarded(lambda: worker.do(work)))  # noqa: B023 (called at once)
+        except ContextLost as lost:
+            answer(Lost(lost.step, lost.reason))
+            _leave()
+        worker.close()
+
+
+def _set_apart(parent: int) -> None:
+    """Die with the parent, and leave Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: the end of the pipe is noticed after the group
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before this could be asked for
+        os._exit(1)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
+
+
+def _leave() -> NoReturn:
+    """End without clean-up, which libraries cannot do after the context is lost: PyCUDA aborts."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.CDLL(None).fflush(None)  # what kernels have printed
+    os._exit(1)
+
+
+def _guarded(work: Callable[[], Report]) -> Report:
+    try:
+        return work()
+    except CudalabError as error:
+        return Failed(type(error).__name__, str(error))
+    except Exception as error:  # a fault of the lab, or of a library that opens the device
+        traceback.print_exc()
+        return Failed("CudalabError", f"{type(error).__name__}: {error}")
+
+
+class _Worker:
+    """The device and the job that all groups are part of."""
+
+    def __init__(self, setup: Setup, progress: Callable[[Step], None]) -> None:
+        self.setup, self.progress = setup, progress
+        self.job: Job | None = None
+        self.known: set[str] = set()  # specs whose files have been looked at
+
+    def open(self) -> Ready:
+        setup = self.setup
+        self.progress(Step("worker", "opening the device"))
+        device, note = open_device(setup.device)
+        selection = Selection.parse(setup.only, setup.skip)
+        self.job = Job(device, selection, setup.modes, setup.seed, setup.budget, self.progress, order=setup.order)
+        self.progress(Step("worker", "calibrating"))
+        with self.job.phase("calibration"):
+            calibration = device.calibrate(setup.modes) if setup.modes and setup.calibrate else {}
+        return Ready(machine.describe(device), note, calibration, self._wall())
+
+    def do(self, work: Work) -> Finished:
+        assert self.job is not None
+        group = work.group()
+        self._unchanged(group)
+        job = self.job if work.timed else dataclasses.replace(self.job, modes=())  # `wall` is shared
+        return Finished(job.cases(group, work.omit), self._wall())
+
+    def close(self) -> None:
+        if self.job is not None:
+            self.job.device.close()
+
+    def _wall(self) -> dict[str, float]:
+        assert self.job is not None
+        taken = dict(self.job.wall)
+        self.job.wall.clear()
+        return taken
+
+    def _unchanged(self, group: Group) -> None:
+        """Raise InputError if the kernel's files are not those that the run began with.
+
+        Asked when a kernel is first used. From then on it is the text that was read, whatever happens to the file.
+        """
+        if group.kernel.file in self.known:
+            return
+        for name, path in group.files.items():
+            if source.digest(path) != self.setup.sources[name]:
+                raise InputError(f"{path} has changed since this run began")
+        self.known.add(group.kernel.file)

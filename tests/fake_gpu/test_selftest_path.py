@@ -1,0 +1,86 @@
+"""The GPU's checks of `cudalab selftest` on the CPU stand-in: that they run, and fail when what they look at is wrong.
+
+Never that they pass by a margin: the stand-in's times are those of a busy CPU.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from cudalab import selftest
+from cudalab.devices import cuda
+from cudalab.selftest import FAILED, PASSED, SKIPPED
+from cudalab.selftest import gpu as on_gpu
+from cudalab.selftest.comparison import Comparison
+
+
+@pytest.fixture(scope="module")
+def fake():
+    device = cuda.open_gpu(0, cuda.missing())
+    yield device
+    device.close()
+
+
+def asked(device, name):
+    (check,) = (c for c in on_gpu.checks(device, Comparison(device, 0.1)) if c.name == name)
+    return selftest._asked(check)
+
+
+def test_every_check_measures_something(fake):
+    shown = []
+    report = selftest.examine(fake, 0.1, shown.append)
+    said = {f.name: f.measured for f in report.findings}
+    assert shown == report.findings
+    assert re.search(r"500000 cycles at 1\.000 GHz are 500\.\d us; off by cold", said["known cycles"])
+    assert re.search(r"ms by events, .* ms by the host", said["host's clock"])
+    assert re.search(r"64 MiB at \d+ GB/s, .* % of a bus of 16$", said["known bytes"])
+    assert "on another stream as" in said["wrong stream"]
+    assert "wrong by a factor of" in said["naive timing"]
+    assert "intervals lie within" in said["A/A small"]
+    assert "intervals lie within" in said["A/A large"]
+    assert report.smallest > 0
+    states = {f.name: f.state for f in report.findings}
+    assert states["empty capture"] == states["throttling"] == SKIPPED  # no cuda-bindings, no NVML
+
+
+def test_a_lying_clock_fails_the_known_cycles(fake, monkeypatch):
+    real = fake.clocks
+
+    def lies(bound, modes, notes):
+        return {
+            kind: replace(clock, sample=lambda clock=clock: [2 * t for t in clock.sample()])
+            for kind, clock in real(bound, modes, notes).items()
+        }
+
+    monkeypatch.setattr(fake, "clocks", lies)
+    assert asked(fake, "known cycles").state == FAILED
+    assert asked(fake, "wrong stream").state == FAILED
+
+
+def test_a_copy_that_does_not_copy_fails_the_known_bytes(fake, monkeypatch):
+    real = fake.copy
+    monkeypatch.setattr(fake, "copy", lambda nbytes: replace(real(nbytes), run=lambda: None))
+    finding = asked(fake, "known bytes")
+    assert finding.state == FAILED
+    assert "words were not copied" in finding.measured
+
+
+def test_work_that_is_not_seen_elsewhere_fails_the_wrong_stream(fake, monkeypatch):
+    monkeypatch.setattr(on_gpu, "outstanding", lambda device, run, times: 1e-6)
+    assert asked(fake, "wrong stream").state == FAILED
+
+
+def test_launches_that_wait_fail_naive_timing(fake, monkeypatch):
+    """As under CUDA_LAUNCH_BLOCKING=1."""
+    assert asked(fake, "naive timing").state == PASSED
+    real = on_gpu.Spin.run
+
+    def run(self):
+        real(self)
+        fake.stream.synchronize()
+
+    monkeypatch.setattr(on_gpu.Spin, "run", run)
+    assert asked(fake, "naive timing").state == FAILED
