@@ -86,6 +86,8 @@ choosing = _options(
               help="Of the variants within a round; blocked: one after the other, as a cross-check.")
 @click.option("--costs", is_flag=True, help="Also show what is spent once: compilation, first run, graph.")
 @click.option("--fresh-caches", is_flag=True, help="Compile everything anew: what --costs shows is then cold.")
+@click.option("--cross-check", default="", metavar="nvbench",
+              help="Also have NVBench time the same launches: up to half a minute each.")  # fmt: skip
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Of sampling for each variant.")
 def bench(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check, then time each KERNEL on every backend (default: all kernels of the lab).

@@ -25,7 +25,7 @@ from cudalab.backends import Bound, Operands
 from cudalab.devices import Device, cuda
 from cudalab.devices.gpu import NOT_HELD, Gpu
 from cudalab.dtypes import DType, dtype
-from cudalab.errors import LaunchError, Unavailable
+from cudalab.errors import LaunchError, Unavailable, unknown
 from cudalab.plan import Group
 from cudalab.results import Case
 from cudalab.spec import Kernel, Shape
@@ -71,10 +71,10 @@ def nvbench(
     """Seconds by label: "nvbench cold" (median), "nvbench batch" (mean) and "nvbench wall", what taking both took.
 
     A label is that of a case: `backend`, `backend:variant`, or "copy". One that NVBench could not time is left out.
-    Raises Unavailable without NVBench or a GPU, LaunchError if it failed as a whole.
+    Raises Unavailable without NVBench, LaunchError if its process failed.
     """
-    if reason := missing() or cuda.missing():
-        raise Unavailable(f"no cross-check: {reason}")
+    if reason := missing():
+        raise Unavailable(reason)
     request = Request(kernel.file, size, shape, dtype.name, list(labels), seed, device_index, timeout)
     with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
         Path(folder, "request.json").write_bytes(msgspec.json.encode(request))
@@ -113,14 +113,26 @@ def _value(summary: Mapping[str, Any]) -> float:
     return next(float(d["value"]) for d in summary["data"] if d["name"] == "value")  # numbers are written as text
 
 
-def add(cases: Collection[Case], group: Group, seed: int, device_index: int) -> None:
-    """Fill in `cross` of each of a group's cases that has times; what could not be timed gets a note."""
+def chosen(name: str) -> None:
+    """Raise NotFound for another tool than NVBench, Unavailable where it is not installed."""
+    if name not in NAMES:
+        raise unknown("cross-check", name, NAMES)
+    if reason := missing():
+        raise Unavailable(reason)
+
+
+def add(cases: Collection[Case], group: Group, seed: int, device: str) -> None:
+    """Fill in `cross` of each of a group's cases that has times; what could not be timed gets a note.
+
+    `device` is what the run was asked for: cuda:N, or another word for the first GPU.
+    """
     rows = [case for case in cases if case.times]
     if not rows:
         return
     try:
         labels = [case.label for case in rows]
-        found = nvbench(group.kernel, group.size, group.shape, group.dtype, labels, seed, device_index)
+        index = int(device.partition(":")[2] or 0)
+        found = nvbench(group.kernel, group.size, group.shape, group.dtype, labels, seed, index)
     except LaunchError as error:
         rows[0].notes.append(f"no cross-check: {error}")
         return

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from time import perf_counter
 from typing import Any
 
-from cudalab import cache, measure, plan, results, resume, source
+from cudalab import cache, crosscheck, measure, plan, results, resume, source
 from cudalab.errors import InputError, Unavailable, unknown
 from cudalab.job import skipped
 from cudalab.messages import Ready, Setup
@@ -44,6 +44,7 @@ def bench(
     budget: float = BUDGET,
     order: str = "shuffled",
     fresh_caches: bool = False,
+    cross_check: str = "",
     timeout: float = TIMEOUT,
     progress: Progress = lambda text: None,
     output: File = "",
@@ -55,7 +56,7 @@ def bench(
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
     globs on `backend` or `backend:variant`; `modes` of launch and graph; `device` is auto, cpu, cuda or cuda:N;
     `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked;
-    `fresh_caches` lets every library compile anew.
+    `fresh_caches` lets every library compile anew; `cross_check` "nvbench" has NVBench time the same launches too.
 
     A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`
     is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
@@ -71,6 +72,8 @@ def bench(
         raise InputError(f"budget is {budget} s; give a positive number of seconds")
     if order not in measure.ORDERS:
         raise unknown("order", order, measure.ORDERS)
+    if cross_check:
+        crosscheck.chosen(cross_check)
     setup = Setup(device, only, skip, wanted, seed, budget, order, _sources(groups))
     with cache.fresh() if fresh_caches else nullcontext():
         return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()
@@ -152,9 +155,16 @@ class _Run:
             if not any(workers.labels(group) for group in self.groups):
                 elsewhere = {case.reason for group in self.groups for case in self._elsewhere(group, workers.ready)}
                 raise Unavailable(f"nothing that was chosen can run here: {'; '.join(elsewhere)}")
+            if self.options.get("cross_check") and workers.ready.machine.device != "cuda":
+                raise Unavailable(f"a cross-check needs a GPU, and {workers.ready.no_gpu}")
             run = begun or self._new(workers.ready)
             self._fill(run, left, workers, start)
         return run
+
+    def _cross_check(self, group: Group, cases: list[Case]) -> None:
+        if self.options.get("cross_check"):
+            self.progress(f"{group}: timing with NVBench")
+            crosscheck.add(cases, group, self.setup.seed, self.setup.device)
 
     def _elsewhere(self, group: Group, ready: Ready) -> list[Case]:
         """Rows of the chosen variants that are for another kind of device."""
@@ -181,7 +191,9 @@ class _Run:
         run.complete = False
         try:
             for group in left:
-                run.cases += [*workers.cases(group), *self._elsewhere(group, workers.ready)]
+                cases = workers.cases(group)
+                self._cross_check(group, cases)
+                run.cases += [*cases, *self._elsewhere(group, workers.ready)]
                 run.complete = group is left[-1]
                 spent = {**workers.wall, "total": perf_counter() - start}
                 run.wall = {name: before.get(name, 0.0) + spent.get(name, 0.0) for name in before | spent}

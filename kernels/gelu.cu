@@ -1,7 +1,8 @@
 // GELU, exact (erf) form: y = x * Phi(x) = x/2 * (1 + erf(x / sqrt(2))), over any number of elements.
 //
-// Bound by memory: each element is read once and written once, and the arithmetic (about 30 instructions) hides
-// behind that. What decides the speed is how many bytes a thread has in flight, so the entries differ only there.
+// Each element is read once and written once. In float32 the arithmetic hides behind that, and what decides the speed
+// is how many bytes a thread has in flight, so the entries differ only there. In 16 bit there are half the bytes and as
+// many instructions: erff, not memory, is then the limit (bench/NOTES.md).
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); the arithmetic is float32 in all three.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

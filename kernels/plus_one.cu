@@ -9,7 +9,7 @@ extern "C" __global__ void plus_one_scalar(const scalar_t* __restrict__ x, scala
     if (i < n) y[i] = x[i] + 1;
 }
 
-// 16 bytes a thread: on an H200 a thread with 4 bytes in flight reaches 63 % of a copy, one with 16 all of it.
+// 16 bytes a thread: a quarter of the threads and of the memory instructions for the same bytes.
 struct __align__(16) Pack {
     static const int width = 16 / sizeof(scalar_t);
     scalar_t v[width];

@@ -69,7 +69,7 @@ def test_only_rows_with_times_are_asked_for(monkeypatch):
         return {"copy": {COLD: 2e-6, WALL: 1.0}, "pycuda:plus_one_vec": {COLD: 3e-6, WALL: 1.0}}
 
     monkeypatch.setattr(crosscheck, "nvbench", found)
-    crosscheck.add(cases, group(), 7, 1)
+    crosscheck.add(cases, group(), 7, "cuda:1")
     assert [case.cross.get(COLD) for case in cases] == [2e-6, 3e-6, None, None]
     assert [bool(case.notes) for case in cases] == [False, False, True, False]
 
@@ -81,14 +81,14 @@ def test_a_failure_is_a_note_and_costs_no_time(monkeypatch):
     cases = [row(group(), "copy"), row(group(), "torch_eager")]
     cases[1].times = {"cold": [[1e-6]]}
     monkeypatch.setattr(crosscheck, "nvbench", fails)
-    crosscheck.add(cases, group(), 0, 0)
+    crosscheck.add(cases, group(), 0, "auto")
     assert cases[1].notes == ["no cross-check: NVBench ended with exit code 1: oh"]
     assert cases[1].times
 
 
 def test_nothing_is_started_for_a_group_without_times(monkeypatch):
     monkeypatch.setattr(crosscheck, "nvbench", lambda *args: pytest.fail("asked"))
-    crosscheck.add([row(group(), "copy")], group(), 0, 0)
+    crosscheck.add([row(group(), "copy")], group(), 0, "auto")
 
 
 @pytest.mark.gpu
@@ -99,7 +99,7 @@ def test_nvbench_and_the_lab_agree_on_the_gpu(gpu):
     (small,) = plan.groups(["plus_one"], "2^20", "")
     labels = ("pycuda:plus_one_vec", "copy")
     cases = Job(gpu, Selection(only=labels[:1]), ("launch",), 0, 0.3, lambda step: None).cases(small)
-    crosscheck.add(cases, small, 0, gpu.index)
+    crosscheck.add(cases, small, 0, f"cuda:{gpu.index}")
     assert {case.label for case in cases} == set(labels)
     for case in cases:
         assert set(case.cross) == {COLD, BATCH, WALL}, case.notes

@@ -184,12 +184,12 @@ def rows(cases: list[Case]) -> list[Case]:
 
 def remarks(cases: list[Case]) -> list[tuple[str, str, str]]:
     """(status, labels, text) of what the rows cannot hold: reasons of wrong and failed ones, and notes."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], dict[str, None]] = {}
     for case in cases:
         if case.status in (results.WRONG, results.ERROR):
-            found.setdefault((case.status, case.reason), []).append(case.label)
+            found.setdefault((case.status, case.reason), {})[case.label] = None
         for note in case.notes:
-            found.setdefault(("note", note), []).append(case.label)
+            found.setdefault(("note", note), {})[case.label] = None
     return [(status, ", ".join(labels), text) for (status, text), labels in found.items()]
 
 

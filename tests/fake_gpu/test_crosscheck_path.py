@@ -42,7 +42,7 @@ def test_the_rows_of_a_group_are_filled_in():
     (group,) = plan.groups(["plus_one"], "1000", "")
     cases = [row(group, "pycuda:plus_one_vec"), row(group, "numpy")]
     cases[0].times = {"cold": [[1e-6]]}
-    crosscheck.add(cases, group, 0, 0)
+    crosscheck.add(cases, group, 0, "cuda")
     assert cases[0].cross[crosscheck.COLD] > 0
     assert not cases[0].notes
     assert cases[1].cross == {}
