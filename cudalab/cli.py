@@ -72,8 +72,7 @@ choosing = _options(
     click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS)),
     click.option("-o", "--output", metavar="FILE", help="Also write the results, with every sample, as JSON."),
     click.option("--resume", default="", metavar="FILE", help="Finish the interrupted run in FILE, with its options."),
-    click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS",
-                 help="Without a sign of life, after which a variant is given up."),
+    click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="Of silence, for a variant."),
 )
 
 

@@ -31,12 +31,13 @@ from cudalab.results import Case
 from cudalab.spec import Kernel, Shape
 
 NAMES = ("nvbench",)
-INSTALL = "pip install 'cudalab[nvbench]'"
+INSTALL = "pip install -e '.[nvbench]' in the checkout"
 COLD, BATCH, WALL = "nvbench cold", "nvbench batch", "nvbench wall"  # median, mean, and what both took; seconds
 TAGS = {COLD: "nv/cold/time/gpu/median", BATCH: "nv/batch/time/gpu/mean"}
 TIMEOUT = 15.0  # seconds of one measurement, NVBench's own default
 START = 300.0  # seconds that importing, compiling and placing may take
 COPY = "copy"
+DONE = "walls.json"  # written last
 
 # The parent's own sys.path, as for the worker: `-m` would put the current folder first.
 BOOT = "import sys; sys.path[:] = sys.argv[2:]; from cudalab.crosscheck import main; main(sys.argv[1])"
@@ -79,7 +80,7 @@ def nvbench(
     with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
         Path(folder, "request.json").write_bytes(msgspec.json.encode(request))
         _run(folder, START + len(request.labels) * (2 * timeout + 10))
-        walls = msgspec.json.decode(Path(folder, "walls.json").read_bytes(), type=dict[str, float])
+        walls = msgspec.json.decode(Path(folder, DONE).read_bytes(), type=dict[str, float])
         found = parsed(Path(folder, "nvbench.json").read_bytes())
     return {label: {**found[label], WALL: walls[label]} for label in request.labels if label in found}
 
@@ -90,11 +91,10 @@ def _run(folder: str, limit: float) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise LaunchError(f"NVBench had not finished after {limit:g} s") from None
-    if done.returncode:
+    if not Path(folder, DONE).exists():  # if it is there, what failed was only the clean-up
         lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise LaunchError(
-            f"NVBench ended with exit code {done.returncode}: {lines[-1] if lines else 'it said nothing'}"
-        )
+        last = lines[-1] if lines else "it said nothing"
+        raise LaunchError(f"NVBench ended with exit code {done.returncode}: {last}")
 
 
 def parsed(text: bytes) -> dict[str, dict[str, float]]:
@@ -164,7 +164,7 @@ def main(folder: str) -> None:
         operands = device.place(group.kernel, group.dtype, group.arrays(request.seed))
         bounds = {label: bound(device, group, operands, label) for label in request.labels}
         walls = timed(device, bounds, request, os.path.join(folder, "nvbench.json"))
-        Path(folder, "walls.json").write_bytes(msgspec.json.encode(walls))
+        Path(folder, DONE).write_bytes(msgspec.json.encode(walls))
     finally:
         device.close()
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from cudalab import interop, measure, results
 from cudalab.backends import Bound, Operands
-from cudalab.parity import compare, expected
 from cudalab.devices import Clock, Device
 from cudalab.errors import CudalabError, Unavailable
 from cudalab.messages import Step
+from cudalab.parity import compare, expected
 from cudalab.plan import Group, Selection, Variant
 from cudalab.results import Case, Parity
 from cudalab.spec import Arrays, Kernel

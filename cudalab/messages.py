@@ -63,7 +63,7 @@ class Work(msgspec.Struct, tag=True):
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.patterns, group.awkward, group.name,
             omit, timed,
-        )
+        )  # fmt: skip
 
     def group(self) -> Group:
         return Group(

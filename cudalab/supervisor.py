@@ -53,7 +53,6 @@ class Supervisor:
     def __init__(self, setup: Setup, selection: Selection, timeout: float, progress: Callable[[Step], None]) -> None:
         self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
-        self.restarts = 0
         self._process: Process | None = None
 
     def __enter__(self) -> Supervisor:
@@ -148,7 +147,6 @@ class Supervisor:
 
     def _restart(self) -> Process:
         """Another worker in the place of one that has died."""
-        self.restarts += 1
         self.setup.calibrate = False
         for attempt in range(TRIES):
             sleep(attempt)

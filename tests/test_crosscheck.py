@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from cudalab import crosscheck, plan, stats
+from cudalab.cli import main
 from cudalab.crosscheck import BATCH, COLD, WALL
 from cudalab.dtypes import dtype
 from cudalab.errors import LaunchError, Unavailable
@@ -46,7 +48,7 @@ def test_times_are_found_by_their_tags():
 def test_without_nvbench_it_says_what_to_type(monkeypatch):
     for broken in (lambda name: None, lambda name: (_ for _ in ()).throw(ModuleNotFoundError(name))):
         monkeypatch.setattr(crosscheck.importlib.util, "find_spec", broken)
-        assert crosscheck.missing() == "NVBench is not installed; pip install 'cudalab[nvbench]'"
+        assert crosscheck.missing() == f"NVBench is not installed; {crosscheck.INSTALL}"
         with pytest.raises(Unavailable, match="pip install"):
             crosscheck.nvbench(group().kernel, "1000", (1000,), dtype("float32"), ["copy"], 0, 0)
 
@@ -89,6 +91,19 @@ def test_a_failure_is_a_note_and_costs_no_time(monkeypatch):
 def test_nothing_is_started_for_a_group_without_times(monkeypatch):
     monkeypatch.setattr(crosscheck, "nvbench", lambda *args: pytest.fail("asked"))
     crosscheck.add([row(group(), "copy")], group(), 0, "auto")
+
+
+def test_the_option_is_refused_before_anything_is_measured(monkeypatch):
+    def said(name):
+        run = CliRunner().invoke(main, ["bench", "plus_one", "--sizes", "8", "--device", "cpu", "--cross-check", name])
+        assert run.exit_code == 2
+        return run.output
+
+    assert "did you mean 'nvbench'" in said("nvbnch")
+    monkeypatch.setattr(crosscheck, "missing", lambda: "NVBench is not installed")
+    assert "NVBench is not installed" in said("nvbench")
+    monkeypatch.setattr(crosscheck, "missing", lambda: None)
+    assert "a cross-check needs a GPU" in said("nvbench")
 
 
 @pytest.mark.gpu

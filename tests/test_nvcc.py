@@ -12,7 +12,8 @@ from cudalab.devices import cuda
 from cudalab.dtypes import dtype
 
 ARCHITECTURES = ("80", "90", "100")
-FILES = [(k.cu, name) for k in registry.kernels().values() for name in k.dtypes] + [(p, "float32") for p in sorted(cuda.LAB.parent.glob("*.cu"))]
+FILES = [(k.cu, name) for k in registry.kernels().values() for name in k.dtypes]
+FILES += [(path, "float32") for path in sorted(cuda.LAB.parent.glob("*.cu"))]
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")

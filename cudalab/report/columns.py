@@ -56,7 +56,8 @@ def table(run: Results, cases: list[Case], wide: bool = False) -> tuple[list[str
     """Headers and rows of one group; a wide one has the cold graph, the speed-up's interval and its verdict."""
     shown = [k for k in kinds(run) if wide or k != "graph_cold"]
     gpu = run.machine.device == "cuda"
-    headers = ["variant", "max ULP", *(f"{k.replace('_', ' ')} \u00b5s" for k in shown), "GB/s"]
+    headers = ["variant", "max ULP", *(f"{k.replace('_', ' ')} \u00b5s" for k in shown)]
+    headers += [*(f"{name} \u00b5s" for name in others(cases)), "GB/s"]
     headers += [*(["% copy"] if gpu else []), "x eager", *(["95 % interval", "verdict"] if wide else [])]
     return headers, [_cells(run, case, cases, shown, gpu, wide) for case in rows(cases)]
 
@@ -72,11 +73,17 @@ def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: b
         "copy (ceiling)" if case.status == results.CEILING else case.label,
         verdict(case),
         *(microseconds(case, k) + (marks(run, case, cases) if k == kind else "") for k in shown),
+        *(significant(1e6 * case.cross[k], 4) if case.cross.get(k) else NOT_MEASURED for k in others(cases)),
         three(rate / 1e9) if rate else NOT_MEASURED,
         *([share] if gpu else []),
         times(ratio.value) if ratio else NOT_MEASURED,
         *(interval if wide else []),
     ]
+
+
+def others(cases: list[Case]) -> list[str]:
+    """What other tools measured of this group, if any was asked; see cudalab.crosscheck."""
+    return list(dict.fromkeys(name for case in cases for name in case.cross if not name.endswith("wall")))
 
 
 def ceiling(cases: list[Case]) -> Case | None:

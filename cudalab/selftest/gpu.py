@@ -275,7 +275,11 @@ def throttling(device: Gpu) -> Outcome:
 
     if missing := Nvml(driver.Device(device.index).pci_bus_id()).missing:
         raise Unavailable(missing)
-    return unhindered(device.condition())
+    try:
+        condition = device.condition()
+    except Exception as error:  # NVML's own: not every card and not every user may ask for all
+        raise Unavailable(f"NVML does not tell: {error}") from None
+    return unhindered(condition)
 
 
 def unhindered(condition: Mapping[str, float | str]) -> Outcome:

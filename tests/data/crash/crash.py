@@ -33,13 +33,13 @@ def greedy(x, y):
 
 
 def slow(x, y):
-    time.sleep(0.4)
+    time.sleep(0.5)
     return launch(x, y)
 
 
 def time_bomb(x, y):
     """Right, and fatal to whatever this process does a little later: as a kernel that spoils the heap is."""
-    signal.setitimer(signal.ITIMER_REAL, 0.25)
+    signal.setitimer(signal.ITIMER_REAL, 0.4)
     return launch(x, y)
 
 
