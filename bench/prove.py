@@ -2,7 +2,9 @@
 
 - A/A: 100 comparisons of a kernel with itself on small and on large: how often SAME, how far off at worst.
 - cost: seconds and host memory that a case takes, for sizes 2^16 to 2^28.
-- order: speed-ups in shuffled and in blocked order.
+- order: cold medians in shuffled and in blocked order.
+- flush: cold medians by how L2 is flushed. NVBench writes once as many bytes as L2 has; the lab writes twice as many
+  and then reads them. What is left in the cache, and whether it is dirty, is in the time of what comes next.
 """
 
 from __future__ import annotations
@@ -71,6 +73,26 @@ def orders(device: Any) -> dict[str, dict[str, float]]:
     return found
 
 
+def flushes(device: Any) -> dict[str, dict[str, float]]:
+    """Cold medians of the copy and of gelu_vec at three sizes, under three ways to flush."""
+    timer, driver = device._timer, device._driver
+    l2 = device.details()["l2_bytes"]
+    found: dict[str, dict[str, float]] = {}
+
+    def write(nbytes: int) -> None:
+        driver.memset_d32_async(int(timer._scratch), 0, nbytes // 4, timer.stream)
+
+    ours = timer._flush
+    for name, flush in {"write L2": lambda: write(l2), "write 2 x L2": lambda: write(2 * l2), "ours": ours}.items():
+        timer._flush = flush
+        for group in plan.groups(["gelu"], "small,large,xlarge", "float32"):
+            job = Job(device, plan.Selection(only=("pycuda:gelu_vec",)), ("launch",), 0, 0.5, lambda text: None)
+            for case in job.cases(group):
+                found.setdefault(f"{case.label} {case.size}", {})[name] = case.median("cold") or 0.0
+    timer._flush = ours
+    return found
+
+
 def main() -> None:
     device, note = open_device("cuda")
     assert not note
@@ -80,6 +102,7 @@ def main() -> None:
             "A/A large": same_with_itself(device, "large"),
             "cost": cost_by_size(device),
             "order": orders(device),
+            "flush": flushes(device),
         }
     finally:
         device.close()
@@ -87,7 +110,7 @@ def main() -> None:
         json.dump(found, out, indent=1)
     for name in ("A/A small", "A/A large"):
         print(name, {k: v for k, v in found[name].items() if k != "ratios"})
-    print(*found["cost"], *found["order"].items(), sep="\n")
+    print(*found["cost"], *found["order"].items(), *found["flush"].items(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -81,8 +81,13 @@ choosing = _options(
 @click.option("--sizes", default="small,large", show_default=True, metavar="LIST",
               help="Names, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
 @click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph.")
-@click.option("--order", default="shuffled", show_default=True, type=click.Choice(["shuffled", "blocked"]),
-              help="Of the variants within a round; blocked: one after the other, as a cross-check.")
+@click.option(
+    "--order",
+    default="shuffled",
+    show_default=True,
+    type=click.Choice(["shuffled", "blocked"]),
+    help="Of the variants within a round; blocked: one after the other, as a cross-check.",
+)
 @click.option("--costs", is_flag=True, help="Also show what is spent once: compilation, first run, graph.")
 @click.option("--fresh-caches", is_flag=True, help="Compile everything anew: what --costs shows is then cold.")
 @click.option("--cross-check", default="", metavar="nvbench",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from cudalab import registry, sizes
 from cudalab.backends import Backend
-from cudalab.parity import every_pattern
 from cudalab.dtypes import DType, dtype
 from cudalab.errors import InputError, unknown
+from cudalab.parity import every_pattern
 from cudalab.spec import Arrays, Kernel, Shape
 
 MODES = ("launch", "graph")

@@ -184,9 +184,7 @@ class Kernel:
     def _check_geometry(self, entry: str, launch: Launch) -> None:
         for what, dims in (("grid", launch.grid), ("block", launch.block)):
             whole = all(isinstance(d, (int, np.integer)) and d >= 0 for d in dims)
-            self._require(
-                1 <= len(dims) <= 3 and whole, f"{entry}: {what} is {dims}; give one to three whole numbers"
-            )
+            self._require(1 <= len(dims) <= 3 and whole, f"{entry}: {what} is {dims}; give one to three whole numbers")
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run the fastest entry on arrays of one library; see `cudalab.call.call`."""

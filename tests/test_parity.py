@@ -75,8 +75,8 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     import numpy as np
 
     from cudalab.backends import Operands
-    from cudalab.parity import compare
     from cudalab.interop import DeviceArray
+    from cudalab.parity import compare
 
     torch = pytest.importorskip("torch")
     kernel = registry.kernel(name)

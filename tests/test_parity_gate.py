@@ -7,8 +7,8 @@ import pytest
 from cudalab.kernels.gelu import gelu
 
 from cudalab import parallel
-from cudalab.parity import compare, every_pattern, expected
 from cudalab.dtypes import DTYPES, dtype
+from cudalab.parity import compare, every_pattern, expected
 from cudalab.spec import Budget
 
 F32, F16, BF16, I32 = (dtype(n) for n in ("float32", "float16", "bfloat16", "int32"))

@@ -200,6 +200,20 @@ def test_marks_are_borne_and_explained(run):
     assert max(map(len, report.render(run, "table", 80).splitlines())) <= 80
 
 
+def test_an_interrupted_run_says_so(run):
+    assert "INTERRUPTED" not in report.render(run, "table", 80)
+    run.complete = False
+    for format in ("table", "markdown"):
+        assert "INTERRUPTED: some of what was asked for is missing" in report.render(run, format, 140)
+
+
+def test_what_nvbench_measured_has_columns(run):
+    assert "nvbench" not in report.render(run, "table", 140)
+    run.cases[1].cross = {"nvbench cold": 2.125e-6, "nvbench batch": 1.5e-6, "nvbench wall": 3.0}
+    lines = report.render(run, "table", 140).splitlines()
+    assert "2.125" in next(line for line in lines if line.startswith("pycuda:gelu_vec"))
+
+
 def test_costs_on_request(run):
     run.cases[1].costs = {"bind": 0.5, "first run": 0.001, "graph build": 0.0002}
     run.cases[1].times["hot"] = [[4e-6] * 5] * 10

@@ -27,18 +27,18 @@ class Graph:
         except ImportError:
             raise Unavailable("capturing needs cuda-bindings; pip install cuda-bindings") from None
         self._driver, self._stream = driver, driver.CUstream(stream.handle)
-        start = perf_counter()
         self._results: dict[int, Any] = {}  # of each bound its last result: no bound reuses another's memory
         self._handle = self._capture(bounds, stream)
         try:
             self.runs, self.kernels = len(bounds), self._count_kernels()
             if self.kernels < self.runs or self.kernels % self.runs:
                 raise LaunchError(f"{self.runs} runs were captured as {self.kernels} kernels; is it on another stream?")
+            start = perf_counter()
             self._replayable = self._ask(driver.cuGraphInstantiate(self._handle, 0))
+            self.build_seconds += perf_counter() - start
         except BaseException:
             self.close()
             raise
-        self.build_seconds = perf_counter() - start
         self.works = [Bound(self.replay, lambda r=r: r) for r in self._results.values()]  # type: ignore[misc]
 
     def replay(self) -> None:
@@ -55,6 +55,7 @@ class Graph:
             gc.collect()
             gc.disable()  # a collection could free device memory, which ends a capture
             failed: Exception | None = None
+            start = perf_counter()  # warm-ups and the collection are the lab's caution, no cost of the graph
             try:
                 self._ask(driver.cuStreamBeginCapture(self._stream, mode))
                 try:
@@ -62,6 +63,7 @@ class Graph:
                 except Exception as error:
                     failed = error
                 answer = driver.cuStreamEndCapture(self._stream)
+                self.build_seconds = perf_counter() - start
             finally:
                 gc.enable()
         if failed is not None:

@@ -33,6 +33,11 @@ def heading(run: Results) -> str:
     return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}"
 
 
+def missing(run: Results) -> str:
+    """What a reader of an interrupted run must know, or nothing."""
+    return "" if run.complete else "INTERRUPTED: some of what was asked for is missing; go on with --resume FILE"
+
+
 def title(cases: list[Case]) -> str:
     """The line above one group's table."""
     case = cases[0]

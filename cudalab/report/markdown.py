@@ -10,7 +10,7 @@ def render(run: Results) -> str:
     """All groups of `run`, each a heading and a table."""
     if not run.timed:
         return "\n".join([columns.heading(run), "", *_checks(run)])
-    lines = [columns.heading(run)]
+    lines = [columns.heading(run), *([columns.missing(run)] if columns.missing(run) else [])]
     for cases in run.groups().values():
         lines += ["", f"**{columns.title(cases)}**", "", *group(run, cases)]
         lines += ["", *(f"- {status}: {labels}: {_one_line(text)}" for status, labels, text in columns.remarks(cases))]

@@ -26,6 +26,8 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False) ->
         legacy_windows=False,
     )  # fmt: skip
     console.print(Text(columns.heading(run), style="bold"))
+    if text := columns.missing(run):
+        console.print(Text(text, style="bold yellow"))
     if run.timed:
         _times(console, run, costs)
     else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 
 import numpy as np
@@ -15,6 +15,7 @@ from cudalab.errors import LaunchError
 from cudalab.selftest import Check, Outcome
 
 KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; the host's own cost of a call is not
+JUDGED = ("cold", "wall")  # of those, what a table's speed-ups and verdicts are taken from
 BUDGET = 0.2  # seconds of sampling for each variant of one comparison
 LEAST, MOST = 3, 50  # repetitions of an A/A run
 UNCLEAR_SHARE = 0.1  # of the comparisons, or one: they claim nothing
@@ -50,6 +51,11 @@ def deviation(ratio: stats.Ratio) -> float:
     return max(ratio.high, 1 / ratio.low) - 1
 
 
+def strayed(ratios: Sequence[stats.Ratio]) -> float:
+    """How far from 1 most of the intervals reach: all but the worst 5 %."""
+    return float(np.percentile([deviation(r) for r in ratios], COVERAGE, method="higher"))
+
+
 class Comparison:
     """Compares equal work with itself, and remembers in `smallest` how far that strayed, at the worst footprint."""
 
@@ -77,21 +83,28 @@ class Comparison:
 
     def _equal(self, bound: Bound, seconds: float) -> Outcome:
         variants = {label: clocks(self.device, bound) for label in ("A", "A again")}
-        end, ratios = perf_counter() + seconds, list[stats.Ratio]()
+        end, ratios = perf_counter() + seconds, defaultdict[str, list[stats.Ratio]](list)
         for seed in range(MOST):
             if seed >= LEAST and perf_counter() > end:
                 break
             first, second = sampled(variants, seed).values()
-            ratios += [stats.speedup(first[kind], second[kind], seed) for kind in first]
-        if not ratios:
+            for kind in first:
+                ratios[kind].append(stats.speedup(first[kind], second[kind], seed))
+        judged = [ratio for kind in JUDGED for ratio in ratios.get(kind, [])]
+        if not judged:
             raise LaunchError("no clock of this device can be compared")
-        strayed = float(np.percentile([deviation(r) for r in ratios], COVERAGE, method="higher"))
-        self.smallest = max(strayed, self.smallest or 0.0)
-        counts = Counter(r.verdict() for r in ratios)
+        within = strayed(judged)
+        self.smallest = max(within, self.smallest or 0.0)
+        counts = Counter(r.verdict() for r in judged)
         said = ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
+        others = (f"{kind} {100 * strayed(found):.2f} %" for kind, found in ratios.items() if kind not in JUDGED)
+        more = ", ".join(others)
         claims = counts[stats.FASTER] + counts[stats.SLOWER]
-        ok = not claims and counts[stats.UNCLEAR] <= max(1, UNCLEAR_SHARE * len(ratios))
-        return Outcome(ok, f"{said}; {COVERAGE} % of {len(ratios)} intervals lie within {100 * strayed:.2f} % of 1")
+        return Outcome(
+            not claims and counts[stats.UNCLEAR] <= max(1, UNCLEAR_SHARE * len(judged)),
+            f"{said}; {COVERAGE} % of {len(judged)} intervals lie within {100 * within:.2f} % of 1"
+            + (f" (not judged: {more})" if more else ""),
+        )
 
     def _judge(self) -> Outcome:
         if self.smallest is None:
