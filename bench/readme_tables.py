@@ -1,23 +1,25 @@
-"""Writes README's tables of H200 results from bench/results/h200/*.json; with --check, only says if they differ.
+"""Writes the tables of H200 results in README.md and bench/METHOD.md from bench/results/h200; --check only compares.
 
     python bench/readme_tables.py [--check]
 
-Each table stands between `<!-- NAME -->` and `<!-- /NAME -->` in README.md; NAME is a key of TABLES.
+Each table stands between `<!-- NAME -->` and `<!-- /NAME -->` in its document; NAME is a key of TABLES.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from cudalab import results
+from cudalab import results, stats
 from cudalab.report import columns
 from cudalab.results import Case, Results
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
+ENGINE = FOLDER / "engine"
 
 
 def gelu() -> str:
@@ -97,27 +99,103 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"gelu on the H200": gelu, "all kernels on the H200": all_kernels}
+def same_with_itself() -> str:
+    """The 100 comparisons of a kernel with itself."""
+    engine = json.loads((ENGINE / "engine.json").read_text())
+    rows = []
+    for size in ("small", "large"):
+        found = engine[f"A/A {size}"]
+        counts = [str(found["verdicts"].get(v, 0)) for v in (stats.SAME, stats.UNCLEAR, stats.FASTER, stats.SLOWER)]
+        rows.append([size, *counts, percent(found["largest deviation"]), percent(found["widest interval"])])
+    return table(
+        ["`gelu_vec` against itself, cold", "SAME", "UNCLEAR", "FASTER", "SLOWER", "largest", "widest interval"], rows
+    )
 
 
-def filled(text: str) -> str:
-    """`text` with every table of TABLES made anew."""
-    for name, make in TABLES.items():
+def against_nvbench() -> str:
+    """Cold medians of the lab and of NVBench, and what they took."""
+    run = results.load(ENGINE / "nvbench.json")
+    rows = []
+    for case in run.cases:
+        if nvbench := case.cross.get("nvbench cold"):
+            ours = cold(case)
+            rows.append([
+                f"`{case.label}` {case.size}", f"{1e6 * ours:.2f}", f"{1e6 * nvbench:.2f}", percent(ours / nvbench - 1, "+"),
+                f"{case.cross['nvbench wall']:.1f} s",
+            ])  # fmt: skip
+    seconds = run.wall["timing"] / len(rows)
+    head = ["cold, µs", "cudalab", "NVBench", "difference", "NVBench's wall time"]
+    return table(head, rows) + f"\n\nThe lab's own timing (cold, hot and call) took {seconds:.2f} s a case in this run."
+
+
+def by_flush() -> str:
+    """Cold medians by the way in which L2 is flushed."""
+    found = json.loads((ENGINE / "engine.json").read_text())["flush"]
+    ways = list(next(iter(found.values())))
+    rows = [[f"`{name}`", *(f"{1e6 * times[way]:.2f}" for way in ways)] for name, times in found.items()]
+    return table(["cold, µs", *ways], rows)
+
+
+def by_size() -> str:
+    """What a case costs, by its size."""
+    found = json.loads((ENGINE / "engine.json").read_text())["cost"]
+    rows = [
+        [r["size"], f"{r['array MB']:.0f}", f"{r['seconds a case']:.2f}", f"{r['peak host memory MB']:,.0f}"]
+        for r in found
+    ]
+    return table(["elements", "array MB", "seconds a case", "peak host memory, MB"], rows)
+
+
+def two_runs() -> str:
+    """Speed-ups over eager of two whole runs, the second later by at least ten minutes."""
+    one, two = results.load(ENGINE / "gelu_earlier.json"), results.load(FOLDER / "gelu.json")
+    rows = []
+    for case in one.cases:
+        other = next((c for c in two.cases if (c.group, c.label) == (case.group, case.label)), None)
+        if case.dtype == "float32" and case.size in ("large", "xlarge") and other and case.backend != "torch_eager":
+            before, after = one.speedup(case, "cold"), two.speedup(other, "cold")
+            if before and after:
+                change = percent(after.value / before.value - 1, "+")
+                rows.append([f"`{case.label}` {case.size}", f"{before.value:.3f}", f"{after.value:.3f}", change])
+    head = ["x eager, cold, float32", f"run of {one.created[11:16]}", f"run of {two.created[11:16]} UTC", "change"]
+    return table(head, rows)
+
+
+def percent(value: float, sign: str = "") -> str:
+    return f"{100 * value:{sign}.2f} %"
+
+
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"gelu on the H200": gelu, "all kernels on the H200": all_kernels},
+    "bench/METHOD.md": {
+        "A/A on the H200": same_with_itself,
+        "NVBench on the H200": against_nvbench,
+        "flush on the H200": by_flush,
+        "cost on the H200": by_size,
+        "two runs on the H200": two_runs,
+    },
+}
+
+
+def filled(document: str, text: str) -> str:
+    """`text` of a document with every one of its tables made anew."""
+    for name, make in TABLES[document].items():
         block = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
         if not block.search(text):
-            raise SystemExit(f"README.md has no <!-- {name} --> ... <!-- /{name} -->")
+            raise SystemExit(f"{document} has no <!-- {name} --> ... <!-- /{name} -->")
         text = block.sub(lambda m, make=make: f"{m[1]}{make()}\n{m[2]}", text)  # type: ignore[misc]
     return text
 
 
 def main() -> None:
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    if filled(text) == text:
-        return
-    if "--check" in sys.argv[1:]:
-        raise SystemExit("README.md's tables are not those of bench/results/h200; run: make tables")
-    readme.write_text(filled(text))
+    for document in TABLES:
+        path = ROOT / document
+        text = path.read_text()
+        if filled(document, text) == text:
+            continue
+        if "--check" in sys.argv[1:]:
+            raise SystemExit(f"{document}'s tables are not those of bench/results/h200; run: make tables")
+        path.write_text(filled(document, text))
 
 
 if __name__ == "__main__":

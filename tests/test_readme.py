@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -24,8 +25,10 @@ def tables():
     return module
 
 
-def test_the_tables_are_those_of_the_results():
-    assert tables().filled(README) == README, "run: make tables"
+@pytest.mark.parametrize("document", ["README.md", "bench/METHOD.md"])
+def test_the_tables_are_those_of_the_results(document):
+    text = (ROOT / document).read_text()
+    assert tables().filled(document, text) == text, "run: make tables"
 
 
 def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
@@ -38,7 +41,7 @@ def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
             case.times[kind] = [[2 * s for s in samples] for samples in rounds]
     run.save(tmp_path / "gelu.json")
     monkeypatch.setattr(module, "FOLDER", tmp_path)
-    assert module.filled(README) != README
+    assert module.filled("README.md", README) != README
 
 
 @pytest.mark.parametrize("path", H200, ids=lambda p: p.stem)
@@ -48,8 +51,23 @@ def test_the_results_are_of_this_source_and_complete(path):
     assert run.machine.name == "NVIDIA H200"
     assert run.sources[kernel.cu.name] == source.digest(kernel.cu), f"{kernel.cu.name} changed since it was measured"
     assert {(c.size, c.dtype) for c in run.cases} == {(s, d) for s in kernel.sizes for d in kernel.dtypes}
+    assert {c.variant for c in run.cases if c.backend == "pycuda"} == set(kernel.entries)
+    assert run.complete
     bad = [f"{c.label} {c.group} {c.reason}" for c in run.cases if c.status in (results.WRONG, results.ERROR)]
     assert not bad
+
+
+def test_the_engine_does_what_its_proof_says():
+    """The claims of METHOD.md that have a number to meet."""
+    engine = json.loads((ROOT / "bench/results/h200/engine/engine.json").read_text())
+    for size in ("small", "large"):
+        found = engine[f"A/A {size}"]
+        assert found["verdicts"].get("SAME", 0) >= 95
+        assert not {"FASTER", "SLOWER"} & set(found["verdicts"])
+    module = tables()
+    changes = [float(line.split("|")[-2].split()[0]) for line in module.two_runs().splitlines()[2:]]
+    assert len(changes) > 20
+    assert max(map(abs, changes)) < 2
 
 
 def test_every_kernel_has_h200_results():

@@ -16,7 +16,7 @@ from cudalab.selftest import Check, Outcome
 
 KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; the host's own cost of a call is not
 JUDGED = ("cold", "wall")  # of those, what a table's speed-ups and verdicts are taken from
-BUDGET = 0.2  # seconds of sampling for each variant of one comparison
+BUDGET = 0.5  # seconds of sampling for each variant of one comparison
 LEAST, MOST = 3, 50  # repetitions of an A/A run
 UNCLEAR_SHARE = 0.1  # of the comparisons, or one: they claim nothing
 COVERAGE = 95  # per cent of the comparisons within the smallest difference, as in the lab's intervals
