@@ -119,10 +119,9 @@ def against_nvbench() -> str:
     for case in run.cases:
         if nvbench := case.cross.get("nvbench cold"):
             ours = cold(case)
-            rows.append([
-                f"`{case.label}` {case.size}", f"{1e6 * ours:.2f}", f"{1e6 * nvbench:.2f}", percent(ours / nvbench - 1, "+"),
-                f"{case.cross['nvbench wall']:.1f} s",
-            ])  # fmt: skip
+            both = [f"{1e6 * seconds:.2f}" for seconds in (ours, nvbench)]
+            wall = f"{case.cross['nvbench wall']:.1f} s"
+            rows.append([f"`{case.label}` {case.size}", *both, percent(ours / nvbench - 1, "+"), wall])
     seconds = run.wall["timing"] / len(rows)
     head = ["cold, µs", "cudalab", "NVBench", "difference", "NVBench's wall time"]
     return table(head, rows) + f"\n\nThe lab's own timing (cold, hot and call) took {seconds:.2f} s a case in this run."
