@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -62,17 +64,31 @@ HARMLESS = {("gelu", "no look at the alignment"): "the lab's own buffers are ali
 MISALIGNED = {("gelu", "packs that overlap"), ("plus_one", "packs that overlap")}
 
 
-@pytest.mark.parametrize(("kernel", "mutant"), [(k, m) for k, ms in MUTANTS.items() for m in ms])
-def test_a_mutant_is_rejected(kernel, mutant, tmp_path):
+CASES = [(kernel, mutant) for kernel, mutants in MUTANTS.items() for mutant in mutants]
+
+
+@pytest.fixture(scope="module")
+def checks(tmp_path_factory):
+    """`cudalab check` of every mutant, as many at once as there are cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield {case: pool.submit(check, *case, tmp_path_factory.mktemp("mutant")) for case in CASES}
+
+
+def check(kernel, mutant, folder):
     spec = registry.kernel(kernel)
     old, new = MUTANTS[kernel][mutant]
     text = spec.cu.read_text()
-    assert text.count(old) >= 1
-    (tmp_path / f"{kernel}.cu").write_text(text.replace(old, new))
-    (tmp_path / f"{kernel}.py").write_text(Path(spec.file).read_text())
-    command = [sys.executable, "-m", "cudalab.cli", "check", str(tmp_path / f"{kernel}.py"), "--device", "cpu",
+    assert old in text
+    (folder / f"{kernel}.cu").write_text(text.replace(old, new))
+    (folder / f"{kernel}.py").write_text(Path(spec.file).read_text())
+    command = [sys.executable, "-m", "cudalab.cli", "check", str(folder / f"{kernel}.py"), "--device", "cpu",
                "--only", "host", "--dtypes", spec.dtypes[0]]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("kernel", "mutant"), CASES)
+def test_a_mutant_is_rejected(checks, kernel, mutant):
+    done = checks[kernel, mutant].result()
     if (kernel, mutant) in HARMLESS:
         assert done.returncode == 0, done.stdout
         return
