@@ -190,10 +190,7 @@ class Results(msgspec.Struct):
     def _flat(self, case: Case) -> dict[str, Any]:
         parity, kind = case.parity, self.main_kind
         return {
-            **{
-                name: getattr(case, name)
-                for name in ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
-            },
+            **{name: getattr(case, name) for name in IDENTITY},
             "shape": "x".join(map(str, case.shape)),
             "max_ulp": parity.max_ulp if parity else None,
             "rel_l2": parity.rel_l2 if parity else None,

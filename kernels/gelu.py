@@ -4,7 +4,7 @@ import numpy as np
 
 from cudalab.spec import Budget, Kernel, Launch, blocks
 
-SCALAR_THREADS, VEC_THREADS = 256, 128  # the fastest of 64 to 512 for each: bench/NOTES.md
+SCALAR_THREADS, VEC_THREADS = 256, 128  # as measured: bench/NOTES.md
 
 
 def reference(x):
