@@ -260,6 +260,7 @@ class _Round:
                 case.status, case.reason = results.ERROR, taken.error
             else:
                 case.times = taken.rounds
+                case.costs["timing"] = taken.seconds
 
 
 def row(group: Group, label: str) -> Case:

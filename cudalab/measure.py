@@ -15,7 +15,6 @@ ORDERS = ("shuffled", "blocked")
 LEAST_ROUNDS = 10
 MOST_ROUNDS = 200
 DIGITS = 11  # of seconds that are kept: the finest timer here ticks a thousand times as slowly
-WIDTH = 0.01  # a median is known when its 95 % interval is at most this wide
 
 Clocks = Mapping[str, Mapping[str, Clock]]  # by variant, then by what is measured
 
@@ -26,15 +25,17 @@ class Taken:
 
     rounds: dict[str, list[list[float]]] = field(default_factory=dict)
     error: str = ""
+    seconds: float = 0.0  # that taking them took, with what surrounds them
+    widths: dict[str, float] = field(default_factory=dict)  # of the medians' intervals, at which each is known
 
     @property
     def settled(self) -> bool:
         """Nothing is gained by more rounds: every median is known well enough, or the variant has failed."""
-        return bool(self.error) or all(stats.relative_width(r) <= WIDTH for r in self.rounds.values())
+        return bool(self.error) or all(stats.relative_width(r) <= self.widths[kind] for kind, r in self.rounds.items())
 
 
 def take(variants: Clocks, seed: int, budget: float, order: str = "shuffled") -> dict[str, Taken]:
-    """Sample every clock of every variant until all medians are known to 1 %, or the budget is spent.
+    """Sample every clock of every variant until all medians are known to its width, or the budget is spent.
 
     `budget` is seconds for each variant; at least LEAST_ROUNDS rounds are taken whatever they cost, at most
     MOST_ROUNDS. A variant whose clock raises is left out from then on; its `error` says why. In "shuffled" order
@@ -52,14 +53,20 @@ def take(variants: Clocks, seed: int, budget: float, order: str = "shuffled") ->
 
 def _rounds(variants: Clocks, seed: int, budget: float) -> dict[str, Taken]:
     rng = np.random.default_rng(seed)
-    taken = {label: Taken({kind: [] for kind in clocks}) for label, clocks in variants.items()}
+    taken = {label: _nothing(clocks) for label, clocks in variants.items()}
     deadline = perf_counter() + budget
     for done in range(MOST_ROUNDS):
         if done >= LEAST_ROUNDS and (perf_counter() > deadline or all(t.settled for t in taken.values())):
             break
         for label, clocks in _shuffled(variants, rng):
+            began = perf_counter()
             _one_round(clocks, taken[label])
+            taken[label].seconds += perf_counter() - began
     return taken
+
+
+def _nothing(clocks: Mapping[str, Clock]) -> Taken:
+    return Taken({kind: [] for kind in clocks}, widths={kind: clock.width for kind, clock in clocks.items()})
 
 
 def _shuffled(variants: Clocks, rng: np.random.Generator) -> Iterator[tuple[str, Mapping[str, Clock]]]:

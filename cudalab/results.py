@@ -75,7 +75,7 @@ class Case(msgspec.Struct):
     composed: bool = False  # judged by the spec's budget for forms that round at each step
     nbytes: int = 0  # each input read once, the output written once
     times: dict[str, Rounds] = {}  # seconds by kind: rounds of samples; see bench/METHOD.md
-    costs: dict[str, float] = {}  # seconds spent once: "bind" (compilation), "first run", "graph build"
+    costs: dict[str, float] = {}  # seconds spent once: "bind" (compilation), "first run", "graph build", "timing"
     cross: dict[str, float] = {}  # seconds by another tool's clocks; see cudalab.crosscheck
     condition: dict[str, float | str] = {}  # of the ceiling's row: clocks, power and what slowed the GPU down
     notes: list[str] = []  # what a reader of the times must know

@@ -34,6 +34,14 @@ def test_noise_gets_more_rounds_than_silence():
     assert len(noisy.rounds["t"]) == measure.MOST_ROUNDS
 
 
+def test_a_clock_says_how_well_its_median_is_to_be_known():
+    rng = np.random.default_rng(0)
+    rough = Clock(lambda: [rng.uniform(1, 1.1)], NOTHING, width=0.05)
+    taken = measure.take({"r": {"call": rough}, "f": {"t": clock(lambda: 1.0)}}, 0, 10)
+    assert measure.LEAST_ROUNDS < len(taken["r"].rounds["call"]) < measure.MOST_ROUNDS
+    assert all(t.settled and t.seconds > 0 for t in taken.values())
+
+
 def test_the_budget_ends_it_after_the_least_number_of_rounds():
     rng = np.random.default_rng(0)
     taken = measure.take({"n": {"t": clock(lambda: rng.uniform(1, 2))}}, 0, 1e-9)["n"]

@@ -28,6 +28,7 @@ class Clock:
     sample: Callable[[], list[float]]  # a few samples: seconds for one run of the variant, each
     work: Bound
     build_seconds: float = 0.0  # what it took to make: a graph's capture and instantiation
+    width: float = 0.01  # the median is known when its 95 % interval is at most this wide, relative to it
 
 
 class Device(Protocol):

@@ -19,7 +19,8 @@ from cudalab.spec import blocks
 COLD = 8  # samples a round
 HOT_SPAN = 200e-6  # seconds that a batch lasts at least
 HOT_LEAST, HOT_MOST = 4, 64  # runs in a batch: with a few launches each, below the driver's queue of about 1,000
-CALLS = 50  # host calls a sample, below that queue as well
+CALL_SPAN = 2e-3  # seconds of GPU work that a sample of host calls may leave behind
+CALLS_LEAST, CALLS_MOST = 8, 50  # host calls a sample, below that queue as well
 HOLD_SECONDS = 0.2  # a held queue lets go after this
 
 Run = Callable[[], object]
@@ -62,9 +63,12 @@ class Timer:
         """How many holds have let go by themselves."""
         return int(self._flags[1])
 
-    def batch(self, run: Run, held: bool) -> int:
-        """How many runs make a batch of HOT_SPAN, and still fit into the driver's queue."""
-        once = float(np.median(self._sample(run, 3, held)))
+    def once(self, run: Run, held: bool) -> float:
+        """Seconds of one run, roughly."""
+        return float(np.median(self._sample(run, 3, held)))
+
+    def batch(self, run: Run, once: float, held: bool) -> int:
+        """How many runs of `once` seconds make a batch of HOT_SPAN, and still fit into the driver's queue."""
         runs = int(np.clip(np.ceil(HOT_SPAN / once), HOT_LEAST, HOT_MOST))
         while held and runs > HOT_LEAST and not self.can_hold(lambda: [run() for _ in range(runs)]):  # noqa: B023
             runs //= 2
@@ -87,15 +91,16 @@ class Timer:
         """Seconds a run, of a graph that holds so many."""
         return [t / runs for t in self._sample(replay, 1, self.blocking, flush)]
 
-    def host(self, run: Run) -> list[float]:
-        """Seconds that the host spends on a call while the queue is never full."""
+    def host(self, run: Run, once: float) -> list[float]:
+        """Seconds that the host spends on a call of `once` seconds of GPU time, while the queue is never full."""
+        calls = int(np.clip(np.ceil(CALL_SPAN / once), CALLS_LEAST, CALLS_MOST))
         self.stream.synchronize()
         start = perf_counter()
-        for _ in range(CALLS):
+        for _ in range(calls):
             run()
         taken = perf_counter() - start
         self.stream.synchronize()
-        return [taken / CALLS]
+        return [taken / calls]
 
     def empty(self) -> None:
         """Enqueue a kernel that does nothing."""

@@ -24,6 +24,7 @@ ROTATION = 5  # times the L2's size that the buffers of a cold graph hold togeth
 MOST_SETS = 1024  # of operands for one
 NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are counted"
 LET_GO = "in some samples the held queue let go by itself: they hold launch gaps, or a wait for the GPU"
+HOST_WIDTH = 0.05  # of host times' medians: noisier than the GPU's, and read for their size
 BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
 
 
@@ -168,11 +169,12 @@ class Gpu:
         held = timer.blocking and timer.can_hold(bound.run)
         if timer.blocking and not held:
             notes.append(NOT_HELD)
-        runs = timer.batch(bound.run, held)
+        once = timer.once(bound.run, held)
+        runs = timer.batch(bound.run, once, held)
         if "launch" in modes:
             found["cold"] = Clock(self._noting(lambda: timer.cold(bound.run, held), notes), bound)
             found["hot"] = Clock(self._noting(lambda: timer.hot(bound.run, runs, held), notes), bound)
-            found["call"] = Clock(lambda: timer.host(bound.run), bound)
+            found["call"] = Clock(lambda: timer.host(bound.run, once), bound, width=HOST_WIDTH)
         if "graph" in modes:
             try:
                 found["graph"] = self._graph_clock([bound] * runs, flush=False)
