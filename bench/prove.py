@@ -5,8 +5,7 @@
 - order: cold medians in shuffled and in blocked order.
 - flush: cold medians by how L2 is flushed. NVBench writes once as many bytes as L2 has and waits for that; the lab
   writes twice as many, reads them, and waits for nothing. What is left in the cache, and whether it is dirty, is in
-  the time of what comes next; so is what the GPU fetches from its queue meanwhile ("alone": nothing is queued
-  between the last piece of work and the flush, nor between the flush and the next).
+  the time of what comes next; so may be what the GPU fetches from its queue meanwhile.
 """
 
 from __future__ import annotations
@@ -85,11 +84,8 @@ def flushes(device: Any) -> dict[str, dict[str, float]]:
     def write(nbytes: int) -> None:
         driver.memset_d32_async(int(timer._scratch), 0, nbytes // 4, timer.stream)
 
-    def alone(flush: Callable[[], None]) -> Callable[[], None]:
-        """The same, with nothing queued while the last piece of work or the flush is under way."""
-
+    def waiting(flush: Callable[[], None]) -> Callable[[], None]:
         def work() -> None:
-            timer.stream.synchronize()
             flush()
             timer.stream.synchronize()
 
@@ -97,10 +93,10 @@ def flushes(device: Any) -> dict[str, dict[str, float]]:
 
     ours = timer._flush
     ways: dict[str, Callable[[], None]] = {
-        "write L2, alone": alone(lambda: write(l2)),
+        "write L2, wait": waiting(lambda: write(l2)),
         "write L2": lambda: write(l2),
         "write 2 x L2": lambda: write(2 * l2),
-        "ours, alone": alone(ours),
+        "ours, wait": waiting(ours),
         "ours": ours,
     }
     for name, flush in ways.items():

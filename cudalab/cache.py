@@ -23,7 +23,10 @@ def fresh() -> Iterator[None]:
     """Processes started inside find every compiler's cache empty; what was there before is not touched."""
     before = {name: os.environ.get(name) for name in VARIABLES}
     with tempfile.TemporaryDirectory(prefix="cudalab-fresh-", ignore_cleanup_errors=True) as scratch:
-        os.environ.update({name: str(Path(scratch) / name.lower()) for name in VARIABLES})
+        for name in VARIABLES:
+            empty = Path(scratch, name.lower())
+            empty.mkdir()  # PyCUDA does not make the folder that it is given
+            os.environ[name] = str(empty)
         try:
             yield
         finally:

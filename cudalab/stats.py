@@ -43,6 +43,15 @@ def relative_width(rounds: Rounds) -> float:
     return (high - low) / median(rounds)
 
 
+def spread(rounds: Rounds) -> float:
+    """Relative width of the interval for the median of the rounds' own medians.
+
+    Wider than `relative_width` where rounds differ by more than the samples in them do, so that a comparison of
+    rounds would say less than the samples' number promises.
+    """
+    return relative_width([[float(np.median(r))] for r in rounds])
+
+
 @dataclass(frozen=True)
 class Ratio:
     """How many times faster one variant is than another: a value with its 95 % interval."""

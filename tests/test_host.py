@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cudalab import cache as caches
 from cudalab import host
 from cudalab.errors import CompileError, LaunchError, NotFound, Unavailable
 
@@ -581,6 +582,17 @@ def test_two_processes_may_build_at_once(tmp_path):
     both = [subprocess.Popen([sys.executable, "-c", script], env=env) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
     assert len(list((tmp_path / "host").iterdir())) == 1  # no scratch left behind
+
+
+def test_fresh_caches_are_empty_folders_that_are_there_and_go_again(monkeypatch):
+    monkeypatch.setenv("CUDALAB_CACHE", "mine")
+    monkeypatch.delenv("PYCUDA_CACHE_DIR", raising=False)
+    with caches.fresh():
+        folders = [Path(os.environ[name]) for name in caches.VARIABLES]
+        assert all(list(folder.iterdir()) == [] for folder in folders)
+    assert os.environ["CUDALAB_CACHE"] == "mine"
+    assert "PYCUDA_CACHE_DIR" not in os.environ
+    assert not any(folder.exists() for folder in folders)
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path, monkeypatch):

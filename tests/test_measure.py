@@ -34,6 +34,14 @@ def test_noise_gets_more_rounds_than_silence():
     assert len(noisy.rounds["t"]) == measure.MOST_ROUNDS
 
 
+def test_rounds_that_differ_need_more_of_them_than_samples_that_do():
+    rng = np.random.default_rng(0)
+    within = Clock(lambda: list(rng.uniform(1, 1.03, 99)), NOTHING)
+    between = Clock(lambda: [rng.uniform(1, 1.03)] * 99, NOTHING)
+    rounds = {n: len(measure.take({n: {"t": c}}, 0, 10)[n].rounds["t"]) for n, c in (("w", within), ("b", between))}
+    assert rounds["w"] == measure.LEAST_ROUNDS < rounds["b"]
+
+
 def test_a_clock_says_how_well_its_median_is_to_be_known():
     rng = np.random.default_rng(0)
     rough = Clock(lambda: [rng.uniform(1, 1.1)], NOTHING, width=0.05)
