@@ -31,7 +31,7 @@ class Taken:
     @property
     def settled(self) -> bool:
         """Nothing is gained by more rounds: every median is known well enough, or the variant has failed."""
-        return bool(self.error) or all(stats.relative_width(r) <= self.widths[kind] for kind, r in self.rounds.items())
+        return bool(self.error) or all(stats.spread(r) <= self.widths[kind] for kind, r in self.rounds.items())
 
 
 def take(variants: Clocks, seed: int, budget: float, order: str = "shuffled") -> dict[str, Taken]:
