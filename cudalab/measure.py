@@ -28,16 +28,15 @@ class Taken:
     seconds: float = 0.0  # that taking them took, with what surrounds them
     widths: dict[str, float] = field(default_factory=dict)  # of the medians' intervals, at which each is known
 
-    @property
-    def settled(self) -> bool:
-        """Nothing is gained by more rounds: every median is known well enough, or the variant has failed."""
-        return bool(self.error) or all(stats.spread(r) <= self.widths[kind] for kind, r in self.rounds.items())
+    def settled(self, kind: str) -> bool:
+        """Nothing is gained by more rounds: the median is known well enough, or the variant has failed."""
+        return bool(self.error) or stats.spread(self.rounds[kind]) <= self.widths[kind]
 
 
 def take(variants: Clocks, seed: int, budget: float, order: str = "shuffled") -> dict[str, Taken]:
-    """Sample every clock of every variant until all medians are known to its width, or the budget is spent.
+    """Sample every clock of every variant until its median is known to its width, or the budget is spent.
 
-    `budget` is seconds for each variant; at least LEAST_ROUNDS rounds are taken whatever they cost, at most
+    A kind of time is taken in each round until it is known for all variants. `budget` is seconds for each variant; at least LEAST_ROUNDS rounds are taken whatever they cost, at most
     MOST_ROUNDS. A variant whose clock raises is left out from then on; its `error` says why. In "shuffled" order
     the variants take turns within each round, so that a drift hits all of them alike and round i of one is
     comparable with round i of another. In "blocked" order one variant takes all its rounds before the next begins:
@@ -55,12 +54,15 @@ def _rounds(variants: Clocks, seed: int, budget: float) -> dict[str, Taken]:
     rng = np.random.default_rng(seed)
     taken = {label: _nothing(clocks) for label, clocks in variants.items()}
     deadline = perf_counter() + budget
+    kinds = {kind for clocks in variants.values() for kind in clocks}
     for done in range(MOST_ROUNDS):
-        if done >= LEAST_ROUNDS and (perf_counter() > deadline or all(t.settled for t in taken.values())):
-            break
+        if done >= LEAST_ROUNDS:
+            kinds = {kind for kind in kinds if not all(t.settled(kind) for t in taken.values() if kind in t.rounds)}
+            if not kinds or perf_counter() > deadline:
+                break
         for label, clocks in _shuffled(variants, rng):
             began = perf_counter()
-            _one_round(clocks, taken[label])
+            _one_round({kind: clock for kind, clock in clocks.items() if kind in kinds}, taken[label])
             taken[label].seconds += perf_counter() - began
     return taken
 

@@ -47,7 +47,17 @@ def test_a_clock_says_how_well_its_median_is_to_be_known():
     rough = Clock(lambda: [rng.uniform(1, 1.1)], NOTHING, width=0.05)
     taken = measure.take({"r": {"call": rough}, "f": {"t": clock(lambda: 1.0)}}, 0, 10)
     assert measure.LEAST_ROUNDS < len(taken["r"].rounds["call"]) < measure.MOST_ROUNDS
-    assert all(t.settled and t.seconds > 0 for t in taken.values())
+    assert taken["r"].settled("call")
+    assert all(t.seconds > 0 for t in taken.values())
+
+
+def test_what_is_known_for_all_variants_is_not_taken_again():
+    rng = np.random.default_rng(0)
+    noisy, quiet = clock(lambda: rng.uniform(1, 2)), clock(lambda: 1.0)
+    taken = measure.take({"a": {"cold": quiet, "hot": noisy}, "b": {"cold": quiet, "hot": quiet}}, 0, 10)
+    rounds = {(label, kind): len(r) for label, t in taken.items() for kind, r in t.rounds.items()}
+    assert rounds["a", "cold"] == rounds["b", "cold"] == measure.LEAST_ROUNDS
+    assert rounds["a", "hot"] == rounds["b", "hot"] == measure.MOST_ROUNDS
 
 
 def test_the_budget_ends_it_after_the_least_number_of_rounds():
