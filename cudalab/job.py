@@ -19,7 +19,7 @@ from cudalab.backends import Bound, Operands
 from cudalab.devices import Clock, Device
 from cudalab.errors import CudalabError, Unavailable
 from cudalab.messages import Step
-from cudalab.parity import compare, expected
+from cudalab.parity import compare, expected, joined
 from cudalab.plan import Group, Selection, Variant
 from cudalab.results import Case, Parity
 from cudalab.spec import Arrays, Kernel
@@ -72,23 +72,31 @@ class Job:
         """
         found = self.selection.variants(group, self.device.kind)
         variants = [v for v in found if v.label not in omit]
+        rows = self._released(group, variants, omit)
+        for part in range(1, group.parts):
+            ran = {row.label for row in rows if row.status in (results.OK, results.WRONG)}
+            more = self._released(group, [v for v in variants if v.label in ran], omit, part)
+            rows = [_both(row, next((m for m in more if m.label == row.label), None)) for row in rows]
+        return rows
+
+    def _released(self, group: Group, variants: list[Variant], omit: Collection[str], part: int = 0) -> list[Case]:
         try:
-            return self._cases(group, variants, omit)
+            return self._cases(group, variants, omit, part)
         finally:
             if self.device.alive():
                 self.at(Step(str(group), RELEASE))
                 self.device.release()
                 gc.collect()  # results that libraries returned, graphs with memory of their own
 
-    def _cases(self, group: Group, variants: list[Variant], omit: Collection[str]) -> list[Case]:
+    def _cases(self, group: Group, variants: list[Variant], omit: Collection[str], part: int) -> list[Case]:
         try:
             with self.phase("inputs and reference"):
                 self.at(Step(str(group), "inputs"))
-                arrays = group.arrays(self.seed)
+                arrays = group.arrays(self.seed, part)
                 self.at(Step(str(group), "reference"))
                 want = expected(group.kernel, arrays)
                 self.at(Step(str(group), "placing the arrays"))
-                operands = self.device.place(group.kernel, group.dtype, arrays)
+                operands = self.device.place(group.kernel, group.dtype, arrays, group.offsets)
         except Exception as error:  # the spec's own, or out of memory: nothing of this group can be run
             self.survived(group.kernel, error)
             reason = f"no inputs and reference: {said(error, group.kernel)}"
@@ -261,6 +269,15 @@ class _Round:
             else:
                 case.times = taken.rounds
                 case.costs["timing"] = taken.seconds
+
+
+def _both(before: Case, part: Case | None) -> Case:
+    """The row of a variant whose inputs came in parts; None: it failed before this one."""
+    if part is None or part.parity is None or before.parity is None:
+        return part or before
+    part.parity = joined([before.parity, part.parity])
+    part.status, part.reason = (results.OK, "") if part.parity.ok else (results.WRONG, part.parity.message)
+    return part
 
 
 def row(group: Group, label: str) -> Case:

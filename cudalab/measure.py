@@ -36,11 +36,11 @@ class Taken:
 def take(variants: Clocks, seed: int, budget: float, order: str = "shuffled") -> dict[str, Taken]:
     """Sample every clock of every variant until its median is known to its width, or the budget is spent.
 
-    A kind of time is taken in each round until it is known for all variants. `budget` is seconds for each variant; at least LEAST_ROUNDS rounds are taken whatever they cost, at most
-    MOST_ROUNDS. A variant whose clock raises is left out from then on; its `error` says why. In "shuffled" order
-    the variants take turns within each round, so that a drift hits all of them alike and round i of one is
-    comparable with round i of another. In "blocked" order one variant takes all its rounds before the next begins:
-    a cross-check that the variants do not disturb each other.
+    A kind of time is taken in each round until it is known for all variants. `budget` is seconds for each variant;
+    at least LEAST_ROUNDS rounds are taken whatever they cost, at most MOST_ROUNDS. A variant whose clock raises is
+    left out from then on; its `error` says why. In "shuffled" order the variants take turns within each round, so
+    that a drift hits all of them alike and round i of one is comparable with round i of another. In "blocked" order
+    one variant takes all its rounds before the next begins: a cross-check that the variants do not disturb each other.
     """
     if order == "shuffled":
         return _rounds(variants, seed, budget * len(variants))

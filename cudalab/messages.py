@@ -52,8 +52,9 @@ class Work(msgspec.Struct, tag=True):
     size: str
     shape: tuple[int, ...]
     dtype: str
-    patterns: bool
+    values: str
     awkward: bool
+    offsets: tuple[int, ...]
     alias: str = ""
     omit: tuple[str, ...] = ()
     timed: bool = True
@@ -61,14 +62,14 @@ class Work(msgspec.Struct, tag=True):
     @classmethod
     def on(cls, group: Group, omit: tuple[str, ...], timed: bool) -> Work:
         return cls(
-            group.kernel.file, group.size, group.shape, group.dtype.name, group.patterns, group.awkward, group.name,
-            omit, timed,
+            group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
+            group.name, omit, timed,
         )  # fmt: skip
 
     def group(self) -> Group:
         return Group(
-            registry.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.patterns, self.awkward,
-            self.alias,
+            registry.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
+            self.offsets, self.alias,
         )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cudalab import parallel
@@ -25,11 +27,6 @@ def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
     n = int(np.prod(shape, dtype=np.int64))
     parts = parallel.each(lambda s: _quiet(kernel, {k: _wide(a[s]) for k, a in flat.items()}), n)
     return np.concatenate(parts).reshape(shape) if parts else _wide(np.empty(shape, next(iter(arrays.values())).dtype))
-
-
-def every_pattern(dtype: DType) -> np.ndarray:
-    """All 65,536 values of a 16-bit type: every bit pattern once, NaN and infinities included."""
-    return np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
 
 
 def compare(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget) -> Parity:
@@ -86,6 +83,7 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
         worst_at=worst.worst[0] if worst and worst.worst else -1,
         rounded=sum(p.rounded for p in parts) / n if n else 1.0,
         rel_l2=float(np.sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
+        norm=float(np.sqrt(want2)),
     )
     if wrong:
         first = [f for p in parts for f in p.first][:SHOWN]
@@ -98,6 +96,26 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
             + (" (NaN: was every element written?)" if unwritten else "")
         )
     return parity
+
+
+def joined(parities: Sequence[Parity]) -> Parity:
+    """The verdict on an output that was compared in parts; it quotes the first part that is wrong."""
+    n, norm = sum(p.n for p in parities), float(np.sqrt(sum(p.norm**2 for p in parities)))
+    worst = max(parities, key=lambda p: np.inf if p.max_ulp is None else p.max_ulp)
+    message = next((p.message for p in parities if not p.ok), "")
+    if counted := message.partition(" values differ")[2]:
+        message = f"{sum(p.wrong for p in parities):,} of {n:,} values differ{counted}"
+    return Parity(
+        ok=all(p.ok for p in parities),
+        n=n,
+        wrong=sum(p.wrong for p in parities),
+        max_ulp=worst.max_ulp,
+        worst=worst.worst,
+        rounded=sum(p.rounded * p.n for p in parities) / n if n else 1.0,
+        rel_l2=float(np.sqrt(sum((p.rel_l2 * p.norm) ** 2 for p in parities))) / norm if norm else 0.0,
+        norm=norm,
+        message=message,
+    )
 
 
 def _quote(entry: tuple[int, float, float], shape: Shape) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cudalab import registry, sizes
+from cudalab import registry, sizes, values
 from cudalab.backends import Backend
 from cudalab.dtypes import DType, dtype
 from cudalab.errors import InputError, unknown
-from cudalab.parity import every_pattern
 from cudalab.spec import Arrays, Kernel, Shape
 
 MODES = ("launch", "graph")
@@ -26,8 +26,9 @@ class Group:
     size: str
     shape: Shape
     dtype: DType
-    patterns: bool = False  # the input is every value of a 16-bit dtype
+    values: str = ""  # which of cudalab.values the inputs are; "": what the spec makes
     awkward: bool = False  # of interest to variants that compute their own indices
+    offsets: tuple[int, ...] = ()  # bytes by which each input, then the output, misses the usual alignment
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
 
     @property
@@ -39,11 +40,25 @@ class Group:
         """The `.cu` and the spec, by the names under which the results keep their digests."""
         return {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
 
-    def arrays(self, seed: int) -> Arrays:
+    @property
+    def parts(self) -> int:
+        """Into how many pieces the inputs are cut, since all of them would not fit into memory."""
+        return values.parts(self.dtype) if self.values == values.EVERY else 1
+
+    def arrays(self, seed: int, part: int = 0) -> Arrays:
         """The inputs, by name; the same for the same seed."""
-        if self.patterns:
-            return {self.kernel.input_names[0]: every_pattern(self.dtype)}
+        names = self.kernel.input_names
+        if self.values == values.EVERY:
+            return {names[0]: values.every(self.dtype, part).reshape(self._cut(self.parts))}
+        if self.values == values.SAMPLE:
+            return {names[0]: values.sample(self.dtype, math.prod(self.shape), seed).reshape(self.shape)}
+        if self.values == values.PAIRS:
+            found = (values.pairs(self.dtype, len(names), i, seed) for i in range(len(names)))
+            return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
         return self.kernel.make(self.shape, self.dtype, seed)
+
+    def _cut(self, parts: int) -> Shape:
+        return (*self.shape[:-1], self.shape[-1] // parts)
 
     def __str__(self) -> str:
         return f"{self.name} {self.size} {self.dtype.name}"
@@ -129,18 +144,58 @@ def groups(names: Collection[str], size_text: str, dtype_text: str) -> list[Grou
     return found
 
 
-def checks(names: Collection[str], dtype_text: str) -> list[Group]:
-    """What a check without sizes looks at: every value of 16-bit types, the first size, the awkward shapes."""
+def checks(
+    names: Collection[str], dtype_text: str, exhaustive: bool = False, sample: int = values.SAMPLE_SIZE
+) -> list[Group]:
+    """What a check without sizes looks at: hard values, the first size, awkward shapes, arrays off their alignment.
+
+    Of functions of one array every value is tried, which for 32 bits is a matter of minutes on a GPU and only done
+    if `exhaustive`; else a `sample` of so many. Of functions of several arrays special values are combined.
+    """
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text):
         for kind in dtypes:
-            if kernel.pointwise and len(kernel.input_names) == 1 and kind.floating and kind.itemsize == 2:
-                found.append(Group(kernel, "all values", (1 << 16,), kind, patterns=True, alias=name))
+            if kernel.pointwise and kind.floating:
+                found += _hard_values(name, kernel, kind, exhaustive, sample)
             label, shape = next(iter(kernel.sizes.items()))
             found.append(Group(kernel, label, shape, kind, alias=name))
             edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
+            found += _misaligned(name, kernel, kind)
     return found
+
+
+def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:
+    def group(label: str, n: int, which: str) -> Group:
+        rows = 1 << max(n.bit_length() // 2, 0)
+        shape = {None: (n,), 1: (n,)}.get(kernel.rank, (*(1,) * ((kernel.rank or 0) - 2), n // rows, rows))
+        return Group(kernel, label, shape, kind, values=which, alias=name)
+
+    bits = 8 * kind.itemsize
+    if len(kernel.input_names) == 2:
+        return [group("special pairs", values.PAIRED**2, values.PAIRS)]
+    if len(kernel.input_names) > 2:
+        return []
+    if bits == 16 or (exhaustive and bits == 32):
+        return [group("all values", 1 << bits, values.EVERY)]
+    return [group("every exponent", sample, values.SAMPLE)]
+
+
+OFFSETS = (1, 2, 4, 8)  # bytes: as slices and packed records have them, below the 16 of the widest access
+
+
+def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """The largest awkward shape, with all arrays off their alignment, and with each of them alone."""
+    shape = max(kernel.edges, key=math.prod, default=())
+    if not math.prod(shape):
+        return []
+    arrays = (*kernel.input_names, kernel.output)
+    cases = {f"all +{off} B": (off,) * len(arrays) for off in OFFSETS if off % kind.itemsize == 0}
+    cases |= {f"{a} +{kind.itemsize} B": tuple(kind.itemsize * (b == a) for b in arrays) for a in arrays}
+    return [
+        Group(kernel, f"{'x'.join(map(str, shape))}, {what}", shape, kind, awkward=True, offsets=offsets, alias=name)
+        for what, offsets in cases.items()
+    ]
 
 
 def _with_dtypes(names: Collection[str], text: str) -> Iterator[tuple[str, Kernel, list[DType]]]:

@@ -17,6 +17,7 @@ import msgspec
 
 from cudalab import stats
 from cudalab.errors import InputError
+from cudalab.text import visible
 
 if TYPE_CHECKING:
     import pandas
@@ -57,6 +58,7 @@ class Parity(msgspec.Struct):
     worst_at: int = -1  # its place in the flattened output
     rounded: float = 1.0  # share of elements within half a ULP, that is, correctly rounded
     rel_l2: float = 0.0
+    norm: float = 0.0  # |want|, over the same elements
     message: str = ""
 
 
@@ -211,8 +213,8 @@ def load(path: str | os.PathLike[str]) -> Results:
     """Read a results file. Raises InputError that names the file and says what is wrong with it."""
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {_named(path)}: {_why(error)}") from None
     try:
         head = msgspec.json.decode(data)
         if not isinstance(head, dict) or head.get("format") != FORMAT:
@@ -228,7 +230,12 @@ def load(path: str | os.PathLike[str]) -> Results:
 
 def writable(path: str | os.PathLike[str]) -> None:
     """Raise InputError now if `save(path)` would fail later, or would replace a file that is not a run's."""
-    target = Path(path).resolve()
+    try:
+        target = Path(path).resolve()
+        target.exists()  # raises for a name that is too long
+        str(target).encode()
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a ring of links
+        raise InputError(f"cannot write {_named(path)}: {_why(error)}; choose another place with -o") from None
     folder = target.parent
     if target.exists() and not target.is_file() and not target.is_dir():
         raise InputError(f"{target} is no regular file; give another, such as -o results.json")
@@ -246,6 +253,16 @@ def writable(path: str | os.PathLike[str]) -> None:
             load(target)
         except InputError as error:
             raise InputError(f"will not replace {target}, which is not a run's: {error}") from None
+
+
+def _named(path: str | os.PathLike[str]) -> str:
+    """A path as messages give it: as it is, if it can be shown."""
+    return visible(os.fspath(path))
+
+
+def _why(error: Exception) -> str:
+    """What an OSError says without its number, or why a text cannot be a path (ValueError)."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _beside(target: Path) -> IO[bytes]:

@@ -87,20 +87,25 @@ def check(
     skip: str = "",
     device: str = "auto",
     seed: int = 0,
+    exhaustive: bool = False,
     timeout: float = TIMEOUT,
     progress: Progress = lambda text: None,
     output: File = "",
     resume: File = "",
 ) -> Results:
-    """Check kernels without timing: at awkward shapes, at the smallest size, on every value of 16-bit types.
+    """Check kernels without timing: on hard values, at the smallest size, at awkward shapes and off the alignment.
 
-    Awkward shapes are for the variants that compute their own indices. With `sizes`, those alone are checked.
-    The other arguments are those of `bench`; the cases of the results have a parity and no times.
+    Of functions of one array in 16 bits every value is tried, in float32 a sample of 2**24 that misses no exponent, or
+    with `exhaustive` all 2**32. Awkward shapes and alignments are for the variants that compute their own indices.
+    With `sizes`, those alone are checked. The other arguments are those of `bench`; the cases of the results have a
+    parity and no times.
     """
     names, options = _asked(locals())
     only, skip, device, sizes, dtypes = (options[k] for k in ("only", "skip", "device", "sizes", "dtypes"))
     chosen = Selection.parse(only, skip)
-    groups = plan.groups(names, sizes, dtypes) if sizes else plan.checks(names, dtypes)
+    if sizes and exhaustive:
+        raise InputError("exhaustive is about values; leave out the sizes")
+    groups = plan.groups(names, sizes, dtypes) if sizes else plan.checks(names, dtypes, exhaustive)
     chosen.check(groups)
     setup = Setup(device, only, skip, (), seed, BUDGET, "shuffled", _sources(groups))
     return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()

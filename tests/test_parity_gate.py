@@ -8,8 +8,9 @@ from cudalab.kernels.gelu import gelu
 
 from cudalab import parallel
 from cudalab.dtypes import DTYPES, dtype
-from cudalab.parity import compare, every_pattern, expected
+from cudalab.parity import compare, expected
 from cudalab.spec import Budget
+from cudalab.values import every
 
 F32, F16, BF16, I32 = (dtype(n) for n in ("float32", "float16", "bfloat16", "int32"))
 EXACT = Budget(0.5)
@@ -27,7 +28,7 @@ def test_ulp_is_numpys_spacing(kind):
 
 def test_ulp_of_bfloat16_by_neighbours():
     with np.errstate(invalid="ignore"):
-        values = every_pattern(BF16).astype(np.float64)
+        values = every(BF16).astype(np.float64)
     positive = np.sort(values[np.isfinite(values) & (values >= 0)])[:-1]
     positive = np.unique(positive)
     gaps = np.diff(np.append(positive, 2 * positive[-1] - positive[-2]))
@@ -115,7 +116,7 @@ def test_big_arrays_are_checked_to_the_last_element():
 def test_an_absolute_tolerance_cannot_hide_the_tanh_form(name):
     """The two GELUs differ by 4.7e-4 at most: the gate of the .cu entries must tell them apart in every dtype."""
     kind = dtype(name)
-    x = every_pattern(kind) if kind.itemsize == 2 else gelu.make((100_000,), kind)["x"]
+    x = every(kind) if kind.itemsize == 2 else gelu.make((100_000,), kind)["x"]
     want = expected(gelu, {"x": x})
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
@@ -124,9 +125,9 @@ def test_an_absolute_tolerance_cannot_hide_the_tanh_form(name):
     assert not compare(got, want, kind, gelu.budget(kind)).ok
 
 
-def test_every_pattern_is_every_pattern():
+def test_every_pattern_is_there():
     for kind in (F16, BF16):
-        assert len(np.unique(every_pattern(kind).view(np.uint16))) == 65536
+        assert len(np.unique(every(kind).view(np.uint16))) == 65536
 
 
 def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,8 +35,11 @@ class Device(Protocol):
     kind: str  # "cpu" or "cuda"
     name: str
 
-    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
-        """Copies of the inputs and an output, each between guard bands; the output is poisoned."""
+    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays, offsets: Sequence[int] = ()) -> Operands:
+        """Copies of the inputs and an output, each between guard bands; the output is poisoned.
+
+        `offsets` (bytes, inputs then output; none: 0) put an array off the alignment that it would have.
+        """
 
     def poison(self, array: Any) -> None:
         """Fill an array of any library with a pattern that no result has (NaN for floats)."""
@@ -79,6 +82,12 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Give back what the device holds."""
+
+
+def by_name(kernel: Kernel, offsets: Sequence[int]) -> Mapping[str, int]:
+    """Offsets as `place` takes them, by array; 0 where there are none."""
+    names = (*kernel.input_names, kernel.output)
+    return dict(zip(names, offsets or (0,) * len(names), strict=True))
 
 
 def open_device(choice: str) -> tuple[Device, str]:

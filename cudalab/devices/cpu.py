@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from cudalab import interop
 from cudalab.backends import Bound, Operands
-from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock
+from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock, by_name
 from cudalab.dtypes import DType
 from cudalab.spec import Arrays, Kernel
 
@@ -24,10 +24,10 @@ SPAN = 100e-6  # seconds a sample lasts at least, so that reading the clock does
 class Guarded:
     """A NumPy array in the middle of a larger buffer whose ends hold a known pattern."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, offset: int = 0) -> None:
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        raw = np.empty(size + 2 * GUARD + ALIGN, np.uint8)
-        start = -raw.ctypes.data % ALIGN
+        raw = np.empty(size + 2 * GUARD + ALIGN + offset, np.uint8)
+        start = -raw.ctypes.data % ALIGN + offset
         self.whole = raw[start : start + size + 2 * GUARD]
         self.mend()
         self.array = self.whole[GUARD : GUARD + size].view(dtype).reshape(shape)
@@ -51,13 +51,14 @@ class Cpu:
         self._guarded: dict[str, Guarded] = {}
         self._pristine: dict[str, np.ndarray] = {}
 
-    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays) -> Operands:
+    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays, offsets: Sequence[int] = ()) -> Operands:
         shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
-        self._guarded = {k: Guarded(a.shape, a.dtype) for k, a in arrays.items()}
+        off = by_name(kernel, offsets)
+        self._guarded = {k: Guarded(a.shape, a.dtype, off[k]) for k, a in arrays.items()}
         for name, array in arrays.items():
             self._guarded[name].array[...] = array
         self._pristine = dict(arrays)
-        result = self._guarded[kernel.output] = Guarded(shape, dtype.numpy)
+        result = self._guarded[kernel.output] = Guarded(shape, dtype.numpy, off[kernel.output])
         self.poison(result.array)
         return Operands({k: self._guarded[k].array for k in arrays}, result.array)
 
