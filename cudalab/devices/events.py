@@ -91,9 +91,12 @@ class Timer:
         """Seconds a run, of a graph that holds so many."""
         return [t / runs for t in self._sample(replay, 1, self.blocking, flush)]
 
-    def host(self, run: Run, once: float) -> list[float]:
-        """Seconds that the host spends on a call of `once` seconds of GPU time, while the queue is never full."""
-        calls = int(np.clip(np.ceil(CALL_SPAN / once), CALLS_LEAST, CALLS_MOST))
+    def calls(self, once: float) -> int:
+        """How many calls of `once` seconds of GPU time make a sample of host time."""
+        return int(np.clip(np.ceil(CALL_SPAN / once), CALLS_LEAST, CALLS_MOST))
+
+    def host(self, run: Run, calls: int) -> list[float]:
+        """Seconds that the host spends on a call, of so many that nothing waits for."""
         self.stream.synchronize()
         start = perf_counter()
         for _ in range(calls):

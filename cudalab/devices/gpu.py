@@ -12,7 +12,7 @@ import numpy as np
 from cudalab import interop
 from cudalab.backends import Bound, Operands
 from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock, by_name, cuda
-from cudalab.devices.events import HOT_LEAST, HOT_MOST, Timer
+from cudalab.devices.events import CALLS_MOST, HOT_LEAST, HOT_MOST, Timer
 from cudalab.devices.graph import Graph
 from cudalab.devices.nvml import Condition, Nvml
 from cudalab.dtypes import DType
@@ -25,7 +25,7 @@ ROTATION = 5  # times the L2's size that the buffers of a cold graph hold togeth
 MOST_SETS = 1024  # of operands for one
 NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are counted"
 LET_GO = "in some samples the held queue let go by itself: they hold launch gaps, or a wait for the GPU"
-HOST_WIDTH = 0.05  # of host times' medians: noisier than the GPU's, and read for their size
+HOST_WIDTH = 0.05  # of host times' medians: noisier than the GPU's, the more so the fewer calls a sample has
 BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
 
 
@@ -180,7 +180,9 @@ class Gpu:
         if "launch" in modes:
             found["cold"] = Clock(self._noting(lambda: timer.cold(bound.run, held), notes), bound)
             found["hot"] = Clock(self._noting(lambda: timer.hot(bound.run, runs, held), notes), bound)
-            found["call"] = Clock(lambda: timer.host(bound.run, once), bound, width=HOST_WIDTH)
+            calls = timer.calls(once)
+            width = HOST_WIDTH * (CALLS_MOST / calls) ** 0.5
+            found["call"] = Clock(lambda: timer.host(bound.run, calls), bound, width=width)
         if "graph" in modes:
             try:
                 found["graph"] = self._graph_clock([bound] * runs, flush=False)
