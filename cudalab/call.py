@@ -165,9 +165,10 @@ class TorchTensors(_GpuArrays):
     def plain(array: Any) -> Plain:
         import torch
 
+        plain = interop.as_plain(array)  # refuses what is no tensor
         if array.requires_grad and torch.is_grad_enabled():
             raise InputError("this kernel does not differentiate; pass x.detach(), or call it in torch.no_grad()")
-        return interop.as_plain(array)
+        return plain
 
     @staticmethod
     def empty(shape: tuple[int, ...], dtype: DType, like: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from cudalab.errors import CudalabError
+from cudalab.text import visible
 
 if TYPE_CHECKING:
     from cudalab.results import Results
@@ -31,7 +32,7 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except CudalabError as error:
-            raise Failure(str(error)) from None
+            raise Failure(visible(str(error), keep="\n")) from None
         except BrokenPipeError:
             raise  # click's affair: the reader has gone
         except OSError as error:
@@ -113,6 +114,7 @@ def bench(format: str, output: str | None, kernels: tuple[str, ...], **options: 
 @main.command()
 @choosing
 @click.option("--sizes", default="", metavar="LIST", help="Check these sizes alone; see `bench --help`.")
+@click.option("--sanitize", is_flag=True, help="Also watch each entry: compute-sanitizer; on the CPU the compiler's.")
 @click.option("--exhaustive", is_flag=True, help="All 2^32 values of float32 functions of one array: minutes on a GPU.")
 def check(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Compare each KERNEL with float64, on every backend, without timing it.

@@ -34,9 +34,20 @@ class Unavailable(CudalabError, RuntimeError):
     """This machine, or this backend, cannot do what was asked; the message says what to install."""
 
 
+def short(text: object, longest: int = 100) -> str:
+    """`text` in quotes, as Python writes it, and cut in the middle if it is too long for a message."""
+    quoted = repr(text)
+    return quoted if len(quoted) <= longest else f"{quoted[: longest - 23]} ... {quoted[-18:]}"
+
+
+def why(error: Exception) -> str:
+    """What an OSError says without its number; what any other error says."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
     """The error for a name that is not in `known`, with the nearest known name and the full list."""
     names = list(known)
     close = get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return NotFound(f"no {what} named {name!r}; {hint}known: {', '.join(names) or 'none'}")
+    return NotFound(f"no {what} named {short(name)}; {hint}known: {', '.join(names) or 'none'}")

@@ -89,21 +89,42 @@ def as_plain(array: Any) -> np.ndarray | DeviceArray:
     if isinstance(array, DeviceArray):
         return array
     if isinstance(array, np.ndarray):
+        if isinstance(array, np.ma.MaskedArray):
+            raise InputError("a masked array's mask would be lost; pass x.filled(...) or x.data")
         return _contiguous(array, array.flags.c_contiguous, "np.ascontiguousarray(x)")
     kind = dtype_of(array).numpy
     if type(array).__module__.partition(".")[0] == "torch":
+        _dense(array)
         _contiguous(array, array.is_contiguous(), "x.contiguous()")
         if array.device.type not in ("cpu", "cuda"):
             raise InputError(f"cannot use a tensor on {array.device}; move it to a GPU or the CPU")
         if array.device.type == "cuda":
             return DeviceArray(tuple(array.shape), kind, array.data_ptr(), array)
         bits = array.detach().view(_bits_dtype(array)) if kind.kind == "V" else array.detach()
-        return bits.numpy().view(kind)
+        try:
+            return bits.numpy().view(kind)
+        except (RuntimeError, TypeError, ValueError) as error:  # such as more dimensions than NumPy has
+            raise InputError(f"cannot use this tensor as a NumPy array: {error}") from None
     if hasattr(array, "__cuda_array_interface__"):
         face = array.__cuda_array_interface__
         _contiguous(array, array.flags.c_contiguous, "cupy.ascontiguousarray(x)")
         return DeviceArray(tuple(face["shape"]), kind, face["data"][0] or 0, array)
     raise InputError(f"cannot use a {type(array).__name__}; pass a torch tensor or a CuPy, PyCUDA or NumPy array")
+
+
+def _dense(array: Any) -> None:
+    """Raise InputError for a torch object whose elements are not simply in its memory."""
+    import torch
+
+    if not isinstance(array, torch.Tensor):
+        raise InputError(f"cannot use a {type(array).__name__}; pass a torch tensor")
+    if array.is_nested or array.layout is not torch.strided:
+        kind = "nested" if array.is_nested else str(array.layout).removeprefix("torch.").removeprefix("_")
+        raise InputError(f"cannot use a {kind} tensor; pass a dense one, such as x.to_dense()")
+    if array.is_neg() or array._is_zerotensor():  # memory that holds the opposite, or none
+        raise InputError(
+            "this tensor is a negative view, or zeros without memory; pass x.resolve_neg() or zeros_like(x)"
+        )
 
 
 def _contiguous(array: Any, is_so: bool, remedy: str) -> Any:

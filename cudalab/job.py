@@ -23,6 +23,7 @@ from cudalab.parity import compare, expected, joined
 from cudalab.plan import Group, Selection, Variant
 from cudalab.results import Case, Parity
 from cudalab.spec import Arrays, Kernel
+from cudalab.text import encodable
 
 BEGIN, RELEASE = Step("", "start"), "releasing the arrays"
 
@@ -96,7 +97,8 @@ class Job:
                 self.at(Step(str(group), "reference"))
                 want = expected(group.kernel, arrays)
                 self.at(Step(str(group), "placing the arrays"))
-                operands = self.device.place(group.kernel, group.dtype, arrays, group.offsets)
+                placed = self.device.place(group.kernel, group.dtype, arrays, group.offsets)
+                operands = replace(placed, seed=self.seed)
         except Exception as error:  # the spec's own, or out of memory: nothing of this group can be run
             self.survived(group.kernel, error)
             reason = f"no inputs and reference: {said(error, group.kernel)}"
@@ -165,11 +167,13 @@ class _Round:
             case.composed = variant.backend.composed
             self._at("check", variant.label)
             self._verify(case, bound)
+            for how, other in bound.also.items() if not self.group.values else ():  # those are about values, and many
+                self._verify(case, other, how)
             if case.status == results.OK and variant.backend.timed:
                 self.bounds[variant.label] = bound
         return case
 
-    def _verify(self, case: Case, work: Bound) -> None:
+    def _verify(self, case: Case, work: Bound, how: str = "") -> None:
         """Poison the output, run once, compare. What is wrong keeps no time."""
         if case.status != results.OK:
             return
@@ -180,6 +184,7 @@ class _Round:
             return
         if not parity.ok:
             case.status, case.reason, case.times = results.WRONG, parity.message, {}
+            case.reason += f" ({how})" if how else ""
         case.parity = parity
 
     def _compare(self, case: Case, work: Bound) -> Parity:
@@ -303,8 +308,8 @@ def failed(group: Group, label: str, reason: str) -> Case:
 def said(error: Exception, kernel: Kernel) -> str:
     """An error as a row shows it: our own as they are, others with their type and the line of the spec, if any."""
     if isinstance(error, CudalabError):
-        return str(error)
+        return encodable(str(error))
     name = type(error).__name__
     what = f"out of memory: {error}" if "MemoryError" in name or "OutOfMemory" in name else f"{name}: {error}"
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == kernel.file]
-    return f"{what} ({Path(kernel.file).name}, line {lines[-1]})" if lines else what
+    return encodable(f"{what} ({Path(kernel.file).name}, line {lines[-1]})" if lines else what)

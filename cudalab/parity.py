@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
+from sys import float_info
 
 import numpy as np
 
@@ -55,12 +57,14 @@ class _Chunk:
         self.rounded = int((ulps <= 0.5).sum())
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
-        self.worst = (start + at, float(value[at]), float(want[at])) if self.n else None
+        kind = float if dtype.floating else np.generic.item
+        self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
         first = np.flatnonzero(~good)[:SHOWN]
-        self.first = [(start + int(i), float(value[i]), float(want[i])) for i in first]
+        self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in first]
         finite = np.isfinite(error) & np.isfinite(want)
-        self.error2 = float(np.square(error[finite]).sum())
-        self.want2 = float(np.square(want[finite]).sum())
+        with np.errstate(over="ignore"):  # of float64: see _bounded
+            self.error2 = float(np.square(error[finite]).sum())
+            self.want2 = float(np.square(want[finite]).sum())
 
 
 def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
@@ -82,8 +86,8 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
         worst=_quote(worst.worst, shape) if worst and worst.worst and max_ulp else "",
         worst_at=worst.worst[0] if worst and worst.worst else -1,
         rounded=sum(p.rounded for p in parts) / n if n else 1.0,
-        rel_l2=float(np.sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
-        norm=float(np.sqrt(want2)),
+        rel_l2=_bounded(sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
+        norm=_bounded(sqrt(want2)),
     )
     if wrong:
         first = [f for p in parts for f in p.first][:SHOWN]
@@ -96,6 +100,11 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
             + (" (NaN: was every element written?)" if unwritten else "")
         )
     return parity
+
+
+def _bounded(value: float) -> float:
+    """The largest float for what is not finite: a results file is JSON, which has no infinity."""
+    return value if value < float_info.max else float_info.max
 
 
 def joined(parities: Sequence[Parity]) -> Parity:
@@ -121,7 +130,11 @@ def joined(parities: Sequence[Parity]) -> Parity:
 def _quote(entry: tuple[int, float, float], shape: Shape) -> str:
     index, got, want = entry
     at = ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
-    return f"[{at}] got {got:.9g}, want {want:.9g}"
+    return f"[{at}] got {_shown(got)}, want {_shown(want)}"
+
+
+def _shown(value: float) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

@@ -8,13 +8,15 @@ import pkgutil
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from cudalab import source
 from cudalab.backends import Backend
-from cudalab.errors import CudalabError, SpecError, unknown
+from cudalab.errors import CudalabError, SpecError, short, unknown, why
 from cudalab.spec import Kernel
+from cudalab.text import visible
 
 
 @cache
@@ -33,7 +35,7 @@ def backends() -> dict[str, Backend]:
 def kernel(name: str) -> Kernel:
     """A kernel by its name in the lab, or by the path of its spec (`./mine/softmax.py`) or `.cu`."""
     if "/" in name or name.endswith((".py", ".cu")):
-        return _load(Path(name).with_suffix(".py"))
+        return _load(_path(name))
     if name not in kernels():
         hint = unknown("kernel", name, kernels())
         hint.args = (f"{hint}; a kernel of your own is named by its path, such as ./{name}.py",)
@@ -41,24 +43,49 @@ def kernel(name: str) -> Kernel:
     return kernels()[name]
 
 
+def _path(name: str) -> Path:
+    """The spec's place. Its name will stand in the results, which are UTF-8."""
+    try:
+        path = Path(name).with_suffix(".py").resolve()
+        str(path).encode()
+        path.is_file()  # raises for a name that is too long
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte, no name, undecodable bytes; a ring of links
+        message = f"{short(name)} cannot be the path of a spec: {why(error)}; give one such as ./softmax.py"
+        raise SpecError(message) from None
+    return path
+
+
 def _load(path: Path) -> Kernel:
-    path = path.resolve()
     if not path.is_file():
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
     # A file that has changed since it was loaded is another module: no stale kernel is ever measured.
     module_name = f"cudalab_user_{path.stem}_{source.digest(path)[:16]}_{abs(hash(path)):x}"
     if module_name not in sys.modules:
-        found = importlib.util.spec_from_file_location(module_name, path)
+        found = importlib.util.spec_from_file_location(module_name, path, loader=_Fresh(module_name, str(path)))
         assert found is not None and found.loader is not None
         module = sys.modules[module_name] = importlib.util.module_from_spec(found)
         try:
             found.loader.exec_module(module)
-        except Exception as error:
+        except BaseException as error:  # SystemExit as well: a file that ends Python is no spec
             del sys.modules[module_name]
-            if isinstance(error, CudalabError):
+            if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
                 raise
-            raise SpecError(f"{path}: {type(error).__name__}: {error}") from error
+            raise SpecError(f"{path}: {_said(error)}") from error
     return _spec_of(sys.modules[module_name])
+
+
+class _Fresh(SourceFileLoader):
+    """Compiles the file as it is now. Python's cache knows it by length and whole seconds, which an edit may keep."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return visible(f"{type(error).__name__}: {error}".rstrip(": "), keep="\n")
+    except Exception:  # an exception of the spec's own, whose text cannot be made
+        return type(error).__name__
 
 
 def _spec_of(module: ModuleType) -> Kernel:

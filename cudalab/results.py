@@ -10,14 +10,15 @@ import contextlib
 import os
 import shlex
 import tempfile
+from math import inf
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
 from cudalab import stats
-from cudalab.errors import InputError
-from cudalab.text import visible
+from cudalab.errors import InputError, why
+from cudalab.text import encodable, visible
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +37,13 @@ SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
 CEILING: Final = "ceiling"  # not a variant: a plain copy of the case's bytes
 
 
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+# Bounds far beyond what can be measured, so that nothing derived from what was read overflows.
+Seconds = Annotated[float, msgspec.Meta(ge=1e-15, le=1e12)]
+Quantity = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
+Integer = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Magnitude = Annotated[float, msgspec.Meta(ge=0)]
 Samples = Annotated[list[Seconds], msgspec.Meta(min_length=1)]
 Rounds = Annotated[list[Samples], msgspec.Meta(min_length=1)]
 Status = Literal["ok", "WRONG", "error", "skipped", "ceiling"]
@@ -51,14 +58,14 @@ class Parity(msgspec.Struct):
     """
 
     ok: bool
-    n: int = 0  # elements compared
-    wrong: int = 0  # elements out of the budget
-    max_ulp: float | None = 0.0
+    n: Count = 0  # elements compared
+    wrong: Count = 0  # elements out of the budget
+    max_ulp: Magnitude | None = 0.0
     worst: str = ""  # the element of the largest error in ULP
-    worst_at: int = -1  # its place in the flattened output
-    rounded: float = 1.0  # share of elements within half a ULP, that is, correctly rounded
-    rel_l2: float = 0.0
-    norm: float = 0.0  # |want|, over the same elements
+    worst_at: Integer = -1  # its place in the flattened output
+    rounded: Share = 1.0  # share of elements within half a ULP, that is, correctly rounded
+    rel_l2: Magnitude = 0.0
+    norm: Magnitude = 0.0  # |want|, over the same elements
     message: str = ""
 
 
@@ -67,7 +74,7 @@ class Case(msgspec.Struct):
 
     kernel: str
     size: str
-    shape: tuple[int, ...]
+    shape: tuple[Count, ...]
     dtype: str
     backend: str
     variant: str = ""  # an entry's name, where the backend has several
@@ -75,11 +82,11 @@ class Case(msgspec.Struct):
     reason: str = ""
     parity: Parity | None = None
     composed: bool = False  # judged by the spec's budget for forms that round at each step
-    nbytes: int = 0  # each input read once, the output written once
+    nbytes: Count = 0  # each input read once, the output written once
     times: dict[str, Rounds] = {}  # seconds by kind: rounds of samples; see bench/METHOD.md
-    costs: dict[str, float] = {}  # seconds spent once: "bind" (compilation), "first run", "graph build", "timing"
-    cross: dict[str, float] = {}  # seconds by another tool's clocks; see cudalab.crosscheck
-    condition: dict[str, float | str] = {}  # of the ceiling's row: clocks, power and what slowed the GPU down
+    costs: dict[str, Quantity] = {}  # seconds spent once: "bind" (compilation), "first run", "graph build", "timing"
+    cross: dict[str, Quantity] = {}  # seconds by another tool's clocks; see cudalab.crosscheck
+    condition: dict[str, Quantity | str] = {}  # of the ceiling's row: clocks, power and what slowed the GPU down
     notes: list[str] = []  # what a reader of the times must know
 
     @property
@@ -106,7 +113,7 @@ class Machine(msgspec.Struct):
 
     device: str  # "cuda" or "cpu"
     name: str  # of the GPU or CPU that ran the cases
-    details: dict[str, str | int | float] = {}
+    details: dict[str, str | Integer | float] = {}
     versions: dict[str, str] = {}
 
 
@@ -122,7 +129,7 @@ class Results(msgspec.Struct):
     sources: dict[str, str] = {}  # file name -> SHA-256, of every .cu and spec
     calibration: dict[str, Samples] = {}  # seconds: what an empty event pair, kernel and graph node cost
     cases: list[Case] = []
-    wall: dict[str, float] = {}  # seconds of the whole run by phase
+    wall: dict[str, Quantity] = {}  # seconds of the whole run by phase
     complete: bool = True  # False while groups are missing: the run is on, or was interrupted
 
     @property
@@ -155,7 +162,12 @@ class Results(msgspec.Struct):
 
     def to_json(self) -> bytes:
         """The whole run with every sample, a case a line."""
-        return msgspec.json.encode(self).replace(b'{"kernel":', b'\n{"kernel":')
+        stored = msgspec.structs.replace(self, options=_endless(self.options, inf, "inf"))
+        try:
+            data = msgspec.json.encode(stored)
+        except UnicodeEncodeError:  # in a reason, as a library gave it: no ground to lose the run
+            data = msgspec.json.encode(encodable(msgspec.to_builtins(stored)))
+        return data.replace(b'{"kernel":', b'\n{"kernel":')
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all."""
@@ -164,6 +176,8 @@ class Results(msgspec.Struct):
         try:
             with scratch:
                 scratch.write(data)
+                scratch.flush()
+                os.fsync(scratch.fileno())  # else a machine that stops may keep the new name and not what is in it
             os.chmod(scratch.name, 0o644)
             os.replace(scratch.name, target)
         except BaseException:  # a full disk, or Ctrl-C
@@ -214,18 +228,26 @@ def load(path: str | os.PathLike[str]) -> Results:
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {_named(path)}: {_why(error)}") from None
+        raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None
     try:
         head = msgspec.json.decode(data)
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise InputError(f'{path} is JSON, but not a cudalab results file (no "format": "{FORMAT}")')
         if head.get("version") != VERSION:
             raise InputError(f"{path} has results version {head.get('version')}; this cudalab reads {VERSION}")
-        return msgspec.json.decode(data, type=Results)
+        run = msgspec.json.decode(data, type=Results)
+        run.options = _endless(run.options, "inf", inf)
+        return run
     except msgspec.ValidationError as error:
         raise InputError(f"{path} is not a valid results file: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a results file: {error}; write one with `cudalab bench -o {path}`") from None
+
+
+def _endless(options: dict[str, Any], was: object, becomes: object) -> dict[str, Any]:
+    """`options` with an infinite timeout or budget as a text, or back: JSON has no infinity."""
+    patient = ("timeout", "budget")
+    return {name: becomes if name in patient and value == was else value for name, value in options.items()}
 
 
 def writable(path: str | os.PathLike[str]) -> None:
@@ -235,7 +257,9 @@ def writable(path: str | os.PathLike[str]) -> None:
         target.exists()  # raises for a name that is too long
         str(target).encode()
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a ring of links
-        raise InputError(f"cannot write {_named(path)}: {_why(error)}; choose another place with -o") from None
+        raise InputError(
+            f"cannot write {visible(os.fspath(path))}: {why(error)}; choose another place with -o"
+        ) from None
     folder = target.parent
     if target.exists() and not target.is_file() and not target.is_dir():
         raise InputError(f"{target} is no regular file; give another, such as -o results.json")
@@ -253,16 +277,6 @@ def writable(path: str | os.PathLike[str]) -> None:
             load(target)
         except InputError as error:
             raise InputError(f"will not replace {target}, which is not a run's: {error}") from None
-
-
-def _named(path: str | os.PathLike[str]) -> str:
-    """A path as messages give it: as it is, if it can be shown."""
-    return visible(os.fspath(path))
-
-
-def _why(error: Exception) -> str:
-    """What an OSError says without its number, or why a text cannot be a path (ValueError)."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _beside(target: Path) -> IO[bytes]:

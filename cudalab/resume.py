@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from cudalab import results
-from cudalab.errors import InputError
+from cudalab.errors import InputError, short
 from cudalab.plan import Group
 from cudalab.results import Machine, Results
 
@@ -20,7 +20,20 @@ def adopted(
     """(kernels, options) for going on with the run in `path`: what is not `given` is as it was there."""
     stored = results.load(path).options
     kept = {name: stored[name] for name in options if name in stored and name not in given}
-    return kernels or tuple(stored.get("kernels", ())), {**options, **kept}
+    wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
+    names = stored.get("kernels", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        wrong.append("kernels")
+    if wrong:
+        raise InputError(f"cannot resume {path}: its {wrong[0]} is {short(stored[wrong[0]])}; begin a new run with -o")
+    return kernels or tuple(names), {**options, **kept}
+
+
+def _alike(value: Any, default: Any) -> bool:
+    """Whether a value from a file can stand where the command line has `default`."""
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    return isinstance(value, (int, float) if isinstance(default, float) else type(default))
 
 
 def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Mapping[str, str]) -> Results:
@@ -54,5 +67,5 @@ def left(run: Results, groups: Collection[Group]) -> list[Group]:
 
 def _option(name: str, value: Any) -> str:
     if name == "kernels":
-        return f"kernels {', '.join(value) or 'all'}" if value is not None else "no kernels"
-    return f"--{name} {value!r}" if value is not None else f"no --{name}"
+        return f"kernels {', '.join(map(str, value)) or 'all'}" if isinstance(value, list) else "no kernels"
+    return f"--{name} {short(value)}" if value is not None else f"no --{name}"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from time import perf_counter
 from typing import Any
 
-from cudalab import cache, crosscheck, measure, plan, results, resume, source
+from cudalab import cache, crosscheck, measure, plan, results, resume, sanitize, source
 from cudalab.errors import InputError, Unavailable, unknown
 from cudalab.job import skipped
 from cudalab.messages import Ready, Setup
@@ -74,7 +74,7 @@ def bench(
         raise unknown("order", order, measure.ORDERS)
     if cross_check:
         crosscheck.chosen(cross_check)
-    setup = Setup(device, only, skip, wanted, seed, budget, order, _sources(groups))
+    setup = Setup(device, only, skip, wanted, seed, budget, order, sources(groups))
     with cache.fresh() if fresh_caches else nullcontext():
         return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()
 
@@ -88,6 +88,7 @@ def check(
     device: str = "auto",
     seed: int = 0,
     exhaustive: bool = False,
+    sanitize: bool = False,
     timeout: float = TIMEOUT,
     progress: Progress = lambda text: None,
     output: File = "",
@@ -97,8 +98,8 @@ def check(
 
     Of functions of one array in 16 bits every value is tried, in float32 a sample of 2**24 that misses no exponent, or
     with `exhaustive` all 2**32. Awkward shapes and alignments are for the variants that compute their own indices.
-    With `sizes`, those alone are checked. The other arguments are those of `bench`; the cases of the results have a
-    parity and no times.
+    With `sizes`, those alone are checked. With `sanitize` every entry is also launched under the sanitizers of
+    `cudalab.sanitize`. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
     names, options = _asked(locals())
     only, skip, device, sizes, dtypes = (options[k] for k in ("only", "skip", "device", "sizes", "dtypes"))
@@ -107,7 +108,7 @@ def check(
         raise InputError("exhaustive is about values; leave out the sizes")
     groups = plan.groups(names, sizes, dtypes) if sizes else plan.checks(names, dtypes, exhaustive)
     chosen.check(groups)
-    setup = Setup(device, only, skip, (), seed, BUDGET, "shuffled", _sources(groups))
+    setup = Setup(device, only, skip, (), seed, BUDGET, "shuffled", sources(groups))
     return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()
 
 
@@ -126,7 +127,7 @@ def _asked(arguments: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     return names, {"kernels": list(names), **options}
 
 
-def _sources(groups: list[Group]) -> dict[str, str]:
+def sources(groups: list[Group]) -> dict[str, str]:
     return {name: source.digest(path) for group in groups for name, path in group.files.items()}
 
 
@@ -162,9 +163,15 @@ class _Run:
                 raise Unavailable(f"nothing that was chosen can run here: {'; '.join(elsewhere)}")
             if self.options.get("cross_check") and workers.ready.machine.device != "cuda":
                 raise Unavailable(f"a cross-check needs a GPU, and {workers.ready.no_gpu}")
-            run = begun or self._new(workers.ready)
-            self._fill(run, left, workers, start)
+            with self._sanitizer(workers.ready) as sanitizer:
+                run = begun or self._new(workers.ready)
+                self._fill(run, left, workers, start, sanitizer)
         return run
+
+    def _sanitizer(self, ready: Ready) -> AbstractContextManager[sanitize.Sanitizer | None]:
+        if not self.options.get("sanitize"):
+            return nullcontext()
+        return sanitize.Sanitizer(ready.machine.device, self.setup.device, self.setup.seed, self.timeout)
 
     def _cross_check(self, group: Group, cases: list[Case]) -> None:
         if self.options.get("cross_check"):
@@ -190,7 +197,8 @@ class _Run:
             calibration=ready.calibration,
         )
 
-    def _fill(self, run: Results, left: list[Group], workers: Supervisor, start: float) -> None:
+    def _fill(self, run: Results, left: list[Group], workers: Supervisor, start: float,
+              sanitizer: sanitize.Sanitizer | None) -> None:  # fmt: skip
         """Add the rows of the groups that are left, and write the file after each."""
         before = dict(run.wall)
         run.complete = False
@@ -198,6 +206,9 @@ class _Run:
             for group in left:
                 cases = workers.cases(group)
                 self._cross_check(group, cases)
+                if sanitizer:
+                    self.progress(f"{group}: under the sanitizers")
+                    sanitizer.add(cases, group)
                 run.cases += [*cases, *self._elsewhere(group, workers.ready)]
                 run.complete = group is left[-1]
                 spent = {**workers.wall, "total": perf_counter() - start}

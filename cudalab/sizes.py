@@ -13,27 +13,32 @@ import itertools
 import re
 from collections.abc import Mapping
 
-from cudalab.errors import InputError, unknown
+from cudalab.errors import InputError, short, unknown
 from cudalab.spec import Shape
 
 MAX_ELEMENTS = 2**40  # no card holds more; a slip such as 2^240 must not reach an allocator
 MAX_SIZES = 256
+MAX_DIMENSIONS = 32  # of an array of NumPy 1
+MAX_LENGTH = 10_000  # characters: the time to take a text apart grows with its square
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
-_NUMBER = re.compile(r"(\d{1,18})([kmg]i?)?", re.IGNORECASE)
-_POWER = re.compile(r"(\d{1,6})\^(\d{1,3})")
-_RANGE = re.compile(r"(?:(\d{1,6})\^)?\[(\d{1,18}):(\d{1,18})(?::(\d{1,18}))?\]")
+# Only ASCII digits: \d alone also fits those of every other script.
+_NUMBER = re.compile(r"(\d{1,18})([kmg]i?)?", re.IGNORECASE | re.ASCII)
+_POWER = re.compile(r"(\d{1,6})\^(\d{1,3})", re.ASCII)
+_RANGE = re.compile(r"(?:(\d{1,6})\^)?\[(\d{1,18}):(\d{1,18})(?::(\d{1,18}))?\]", re.ASCII)
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside a range's brackets
 HELP = "use a name, a number (1000, 64K, 1Mi), a power (2^20), a shape (4096x4096) or a range (2^[10:24:2])"
 
 
 def parse(text: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
     """Shapes by label, in the order written, without repeats. Raises InputError or NotFound."""
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"--sizes has {len(text):,} characters, {MAX_LENGTH:,} at most; {HELP}")
     found: dict[str, Shape] = {}
     for term in (t.strip() for t in _COMMA.split(text)):
         found.update({term: named[term]} if term in named else _shapes(term, named))
         if len(found) > MAX_SIZES:
-            raise InputError(f"--sizes {text!r} asks for more than {MAX_SIZES} sizes; use a larger step")
+            raise InputError(f"--sizes {short(text)} asks for more than {MAX_SIZES} sizes; use a larger step")
     return found
 
 
@@ -42,7 +47,9 @@ def _shapes(term: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
     if not all(factors):
         if re.fullmatch(r"[a-z_]\w*", term, re.IGNORECASE):
             raise unknown("size", term, named)
-        raise InputError(f"cannot read size {term!r}; {HELP}")
+        raise InputError(f"cannot read size {short(term)}; {HELP}")
+    if len(factors) > MAX_DIMENSIONS:
+        raise InputError(f"size {short(term)} has {len(factors)} dimensions; an array has {MAX_DIMENSIONS} at most")
     shapes = {}
     for combination in itertools.islice(itertools.product(*factors), MAX_SIZES + 1):
         shape = tuple(n for _, n in combination)
@@ -50,7 +57,8 @@ def _shapes(term: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
         for n in shape:
             elements *= n
         if not 1 <= elements <= MAX_ELEMENTS:
-            raise InputError(f"size {term!r} has {elements:.3g} elements; between 1 and 2^40 can be measured")
+            count = f"{elements:.3g}" if elements < 2**1000 else "far too many"  # beyond the largest float
+            raise InputError(f"size {short(term)} has {count} elements; between 1 and 2^40 can be measured")
         shapes["x".join(label for label, _ in combination)] = shape
     return shapes
 
@@ -64,7 +72,7 @@ def _factor(text: str) -> list[tuple[str, int]]:
     if match := _RANGE.fullmatch(text):
         first, last, step = int(match[2]), int(match[3]), int(match[4] or 1)
         if step == 0 or first > last or (match[1] and last > 999):
-            raise InputError(f"cannot read range {text!r}: write [first:last:step] with first <= last, step >= 1")
+            raise InputError(f"cannot read range {short(text)}: write [first:last:step] with first <= last, step >= 1")
         steps = itertools.islice(range(first, last + 1, step), MAX_SIZES + 1)
         return [(f"{match[1]}^{e}", int(match[1]) ** e) if match[1] else (str(e), e) for e in steps]
     return []

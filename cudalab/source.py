@@ -9,27 +9,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cudalab.dtypes import DType
-from cudalab.errors import SpecError
+from cudalab.errors import SpecError, unknown
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# Comments, strings and characters. What is not closed goes on to the end: a search for the end that fails is done once.
+_UNREAD = re.compile(
+    r"//(?:[^\n\\]|\\.)*"
+    r"|/\*.*?(?:\*/|\Z)"
+    r'|"(?:[^"\\\n]|\\.)*"?'
+    r"|'(?:[^'\\\n]|\\[^\n]{1,9}?)'",  # short: in 1'000'000 there is no character
+    re.DOTALL,
+)
 _ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
-_ENTRY = re.compile(r"\b__global__\b[\w\s]*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
+_ENTRY = re.compile(r"\b__global__\b(?:(?!\b__global__\b)[\w\s])*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
 
 
 def blank_comments(text: str) -> str:
-    """The same text with every comment made of spaces: places and line numbers stay as they were."""
-    return _blank(_COMMENT, text)
+    """The same text with every comment and string (not "C") made of spaces: places and lines stay as they were."""
+    return _blank(_UNREAD, text)
 
 
 def _blank(what: re.Pattern[str], text: str) -> str:
-    return what.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    return what.sub(lambda m: m[0] if m[0] == '"C"' else re.sub(r"[^\n]", " ", m[0]), text)
 
 
 def _entry_matches(code: str) -> Iterator[re.Match[str]]:
     """Matches of the `__global__` functions in comment-free code that are not templates; group 1 is the name."""
     code = _blank(_ATTRIBUTE, code)
+    last = 0
     for found in _ENTRY.finditer(code):
-        start = max(code.rfind(end, 0, found.start()) for end in ";{}") + 1
+        start = max(code.rfind(end, last, found.start()) for end in ";{}") + 1 or last
+        last = found.end()
         if not re.search(r"\btemplate\b", code[start : found.start()]):
             yield found
 
@@ -71,9 +80,12 @@ class Parameter:
 
 
 def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
-    """The declared parameters of a `__global__` function, in order."""
+    """The declared parameters of a `__global__` function, in order. Raises NotFound if there is no such function."""
     bare = blank_comments(text)
-    start = next(m.end() for m in _entry_matches(bare) if m[1] == entry)
+    places = {m[1]: m.end() for m in reversed(list(_entry_matches(bare)))}  # of several the first
+    if entry not in places:
+        raise unknown("__global__ function", entry, entries_of(bare))
+    start = places[entry]
     depth, parts = 0, [""]
     for char in bare[start:]:
         if char == ")" and depth == 0:
@@ -95,7 +107,7 @@ def with_c_names(text: str, name: str) -> str:
     bare = blank_comments(text)
     parts, last = [f'#line 1 "{name}"\n'], 0
     for found in _entry_matches(bare):
-        start = max(bare.rfind(end, 0, found.start()) for end in ";{}\n") + 1  # before attributes such as static
+        start = max(bare.rfind(end, last, found.start()) for end in ";{}\n") + 1 or last  # before such as static
         if 'extern "C"' not in bare[start : found.start()]:
             parts += [text[last : found.start()], 'extern "C" ']
             last = found.start()
@@ -105,7 +117,7 @@ def with_c_names(text: str, name: str) -> str:
 def read(path: Path) -> str:
     """The text of a `.cu` as it is now."""
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise SpecError(f"cannot read {path}: {error.strerror}; the .cu stands beside its spec") from None
     except UnicodeDecodeError:
@@ -119,4 +131,7 @@ def defines(dtype: DType) -> dict[str, str]:
 
 def digest(path: Path) -> str:
     """SHA-256 of a file's bytes: says whether a stored result is of this source."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}") from None

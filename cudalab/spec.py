@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import source
+from cudalab import fields, source
 from cudalab.dtypes import DTYPES, DType, dtype_of
 from cudalab.errors import InputError, SpecError
 from cudalab.parallel import normal
@@ -104,6 +104,7 @@ class Kernel:
     triton: str | None = None  # the same for Triton, in `tl`; float16 and bfloat16 arrive as float32
 
     def __post_init__(self) -> None:
+        self._require(not (wrong := fields.wrong(self)), wrong)
         self._require(bool(self.dtypes), "dtypes is empty; give at least ('float32',)")
         for name in self.dtypes:
             self._require(name in DTYPES, f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
@@ -112,9 +113,12 @@ class Kernel:
         self._require(bool(self.entries), "entries is empty; name at least one __global__ function")
         self._require(bool(self.input_names), "reference takes no arrays; its parameters name the inputs")
         self._require(self.output not in self.input_names, f"output {self.output!r} is also an input's name")
-        for name, shape in self.sizes.items():
+        for what, shape in (
+            *((f"size {n!r}", s) for n, s in self.sizes.items()),
+            *(("an edge", s) for s in self.edges),
+        ):
             fits = self.rank is None or len(shape) == self.rank
-            self._require(fits, f"size {name!r} is {shape}, but rank is {self.rank}")
+            self._require(fits, f"{what} is {shape}, but rank is {self.rank}")
 
     def _require(self, condition: bool, message: str) -> None:
         if not condition:
@@ -148,7 +152,11 @@ class Kernel:
         self.accepts(shape)
         rng = np.random.default_rng(seed)
         if self.inputs is not None:
-            return self.inputs(shape, dtype.numpy, rng)
+            given = self.inputs(shape, dtype.numpy, rng)
+            names = ", ".join(given) if isinstance(given, dict) else f"of type {type(given).__name__}"
+            right = isinstance(given, dict) and set(given) == set(self.input_names)
+            self._require(right, f"inputs gives {names}; give a dict of {', '.join(self.input_names)}")
+            return {name: given[name] for name in self.input_names}
         return {name: draw(shape, dtype.numpy, rng) for name in self.input_names}
 
     def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
@@ -162,6 +170,9 @@ class Kernel:
         array for a value, or the output for a `const` pointer, as happens when two are swapped.
         """
         launch = self.entries[entry](**arrays)
+        self._require(
+            isinstance(launch, Launch), f"{entry}: its launch gives {launch!r}; give a Launch(grid, block, args)"
+        )
         self._check_geometry(entry, launch)
         declared = source.parameters(source.read(self.cu), entry)
         where = f"{self.file}: {entry}"
@@ -173,18 +184,24 @@ class Kernel:
                 got = f"the array {name!r}" if name else f"{type(given).__name__} {given}"
                 raise SpecError(f"{where} wants {parameter.text!r}, its launch gives {got}")
             declared_dtype = C_DTYPES.get(parameter.ctype)
+            if parameter.ctype == "scalar_t" and self.output in arrays:
+                declared_dtype = dtype_of(arrays[self.output])
             if name and declared_dtype and dtype_of(given) != declared_dtype:
                 raise SpecError(f"{where} wants {parameter.text!r}, but {name!r} has {dtype_of(given).name} elements")
+            fitting = declared_dtype.numpy.name if declared_dtype else "int64"
             if not name and not isinstance(given, np.generic):
-                raise SpecError(f"{where}: give {parameter.text!r} as a NumPy scalar, such as np.int64({given!r})")
+                raise SpecError(f"{where}: give {parameter.text!r} as a NumPy scalar, such as np.{fitting}({given!r})")
             if name == self.output and parameter.constant:
                 raise SpecError(f"{where}: the output {name!r} is given for the read-only {parameter.text!r}; swapped?")
         return launch
 
     def _check_geometry(self, entry: str, launch: Launch) -> None:
         for what, dims in (("grid", launch.grid), ("block", launch.block)):
+            self._require(isinstance(dims, (tuple, list)), f"{entry}: {what} is {dims!r}; write ({dims!r},)")
             whole = all(isinstance(d, (int, np.integer)) and d >= 0 for d in dims)
             self._require(1 <= len(dims) <= 3 and whole, f"{entry}: {what} is {dims}; give one to three whole numbers")
+        whole = isinstance(launch.shared, (int, np.integer)) and launch.shared >= 0
+        self._require(bool(whole), f"{entry}: shared is {launch.shared!r}; give a whole number of bytes")
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run the fastest entry on arrays of one library; see `cudalab.call.call`."""

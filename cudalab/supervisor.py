@@ -139,7 +139,7 @@ class Supervisor:
         step = ended.step
         if ended.hung:
             doing = f"{step.label} ({step.phase})" if step.label else step.phase
-            reason = f"{ended.how}: {doing} was stopped; --timeout allows more"
+            reason = f"{ended.how}: {doing} was stopped; a longer timeout allows more"
         else:
             doing = f"ran {step.label} ({step.phase})" if step.label else f"was at: {step.phase}"
             reason = f"{ended.how} while it {doing}" + (f"; its last words: {ended.said}" if ended.said else "")

@@ -7,8 +7,7 @@ import os
 import pytest
 
 from cudalab.devices import cuda
-
-REQUIRED = os.environ.get("CUDALAB_REQUIRE", "").split(",")
+from cudalab.testing import need_gpu
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,10 +20,8 @@ def _own_cache(tmp_path_factory):
 def pytest_runtest_setup(item):
     if "fake_gpu" in item.path.parts and not os.environ.get("CUDALAB_FAKE_GPU"):
         pytest.skip("needs the CPU stand-in for libcuda: make test-fake-gpu")
-    if item.get_closest_marker("gpu") and (reason := cuda.missing()):
-        if "cuda" in REQUIRED:
-            pytest.fail(f"CUDALAB_REQUIRE=cuda, but {reason}", pytrace=False)
-        pytest.skip(reason)
+    if item.get_closest_marker("gpu"):
+        need_gpu()
 
 
 def pytest_report_header():

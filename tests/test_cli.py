@@ -165,6 +165,7 @@ def test_a_kernel_of_ones_own(mine):
         (SPEC.replace('sizes={"small": (1000,)}', "sizes={}"), SOURCE, "sizes is empty"),
         (SPEC.replace('entries={"twice"', 'entries={"twise"'), SOURCE, "did you mean 'twice'?"),
         (SPEC.replace("twice = Kernel", "twice = dict"), SOURCE, "must define one `twice = Kernel("),
+        (SPEC.replace("edges=(", "rank=2, edges=("), SOURCE, "but rank is 2"),
         (SPEC + "\n)", SOURCE, "SyntaxError"),
         (SPEC + "\nimport no_such_module", SOURCE, "No module named 'no_such_module'"),
     ],
@@ -182,8 +183,13 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
         ("(x, y, np.int32(x.size))", "(y, x, np.int32(x.size))", "the output 'y' is given for the read-only"),
         ("(x, y, np.int32(x.size))", "(x, y)", "takes 3 arguments, its launch gives 2"),
         ("(x, y, np.int32(x.size))", "(x, np.int32(x.size), y)", "wants 'float* y', its launch gives int32"),
-        ("np.int32(x.size)", "x.size", "as a NumPy scalar, such as np.int64(1000)"),
+        ("np.int32(x.size)", "x.size", "as a NumPy scalar, such as np.int32(1000)"),
         ("np.int32(x.size)", "np.int64(x.size)", "4 bytes"),
+        ("Launch((", "(lambda *a: a[0])((", "twice: its launch gives (8,); give a Launch(grid, block, args)"),
+        ("Launch((blocks(x.size, 128),)", "Launch(blocks(x.size, 128)", "twice: grid is 8; write (8,)"),
+        ("np.int32(x.size))", "np.int32(x.size)), 0.5", "twice: shared is 0.5; give a whole number of bytes"),
+        ("    reference", "    inputs=lambda *a: {'z': 1}, reference", "inputs gives z; give a dict of x"),
+        ("    reference", "    inputs=lambda *a: a[2], reference", "inputs gives of type Generator; give a dict of x"),
     ],
 )
 def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):

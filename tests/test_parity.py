@@ -6,50 +6,30 @@ import math
 
 import pytest
 
-from cudalab import plan, registry, results
-from cudalab.devices.cpu import Cpu
+from cudalab import registry
 from cudalab.dtypes import dtype
-from cudalab.job import Job
-
-
-def cases(device):
-    """What `cudalab check` looks at: awkward shapes for the variants that index, two sizes for the others."""
-    return [
-        pytest.param(group, variant, id=f"{group.kernel.name}-{variant.label}-{group.dtype.name}-{group.size}")
-        for group in plan.checks([], "all")
-        for variant in plan.Selection().variants(group, device)
-    ]
-
-
-def check(device, group, variant):
-    job = Job(device, plan.Selection(only=(variant.label,)), (), seed=1, budget=1, progress=lambda text: None)
-    (case,) = job.cases(group)
-    if case.status == results.SKIPPED:
-        pytest.skip(case.reason)
-    assert case.status == results.OK, case.reason
-    assert case.parity.n == math.prod(group.shape)
-
+from cudalab.testing import cases
 
 # What PyTorch itself has wrong, found by this very check: `cudalab check gelu` says it to users.
 KNOWN = {
-    ("gelu", "torch_native", "bfloat16", "all values", "cpu"): "F.gelu on the CPU overflows from 1.7e38 on",
+    ("gelu", "torch_native", "bfloat16", "all values"): "F.gelu on the CPU overflows from 1.7e38 on",
+    ("gelu", "torch_native", "float32", "every exponent"): "the same",
 }
 
 
-@pytest.mark.parametrize(("group", "variant"), cases("cpu"))
-def test_on_the_cpu(group, variant):
-    known = KNOWN.get((group.kernel.name, variant.label, group.dtype.name, group.size, "cpu"))
-    if known:
-        with pytest.raises(AssertionError, match="values differ"):
-            check(Cpu(), group, variant)
-        return
-    check(Cpu(), group, variant)
+@cases(device="cpu", sample=2**18)
+def test_on_the_cpu(case):
+    group = case.group
+    if (group.name, case.variant.label, group.dtype.name, group.size) in KNOWN:
+        with pytest.raises(pytest.fail.Exception, match="values differ"):
+            case.check()
+    else:
+        assert case.check().parity.n == math.prod(group.shape)
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize(("group", "variant"), cases("cuda"))
-def test_on_the_gpu(gpu, group, variant):
-    check(gpu, group, variant)
+@cases(device="cuda")
+def test_on_the_gpu(case):
+    assert case.check().parity.n == math.prod(case.group.shape)
 
 
 @pytest.mark.parametrize("kernel", registry.kernels().values(), ids=registry.kernels())

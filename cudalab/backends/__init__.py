@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cudalab.dtypes import DType
@@ -23,6 +23,7 @@ class Operands:
     output: Any
     stream: Any = None  # the PyCUDA stream that all GPU work goes to
     device: int = 0  # the GPU's number
+    seed: int = 0  # of the run, for whatever a backend shuffles
 
     def named(self, kernel: Kernel) -> dict[str, Any]:
         return {**self.inputs, kernel.output: self.output}
@@ -37,6 +38,7 @@ class Bound:
     # Entered around the runs that are captured into a CUDA Graph: gives the graph memory of its own.
     pool: Callable[[], AbstractContextManager[object]] = nullcontext
     again: Callable[[Operands], Bound] | None = None  # the same, compiled once, on other operands of that shape
+    also: Mapping[str, Bound] = field(default_factory=dict)  # other ways to run it, all of which must be right as well
 
 
 def writing(prepare: Callable[[Operands], Callable[[], object]], operands: Operands) -> Bound:

@@ -1,11 +1,16 @@
-"""The `.cu` through CuPy's RawModule (NVRTC): every entry, launched on CuPy arrays."""
+"""The `.cu` through CuPy's RawModule: every entry, launched on CuPy arrays.
+
+CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, ...); what fails there is left to nvcc.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from cudalab import interop, source
 from cudalab.backends import Bound, Operands, writing
+from cudalab.devices.cuda import nvcc
 from cudalab.dtypes import DType
 from cudalab.errors import CompileError
 from cudalab.interop import DeviceArray
@@ -26,15 +31,9 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    import cupy
-
     interop.use_cupy_stream(operands)
     text = source.with_c_names(source.read(kernel.cu), kernel.cu.name)
-    options = (*interop.cupy_options(dtype), f"-I{kernel.cu.parent}")
-    try:
-        function = cupy.RawModule(code=text, options=options).get_function(variant)
-    except cupy.cuda.compiler.CompileException as error:
-        raise CompileError(f"{kernel.cu.name} does not compile with NVRTC:\n{error}") from None
+    function = _function(text, variant, (*interop.cupy_options(dtype), f"-I{kernel.cu.parent}"), kernel.cu.name)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -43,3 +42,15 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         return (lambda: None) if launch.empty else lambda: function(grid, block, args, shared_mem=launch.shared)
 
     return writing(prepare, operands)
+
+
+def _function(text: str, entry: str, options: tuple[str, ...], name: str) -> Any:
+    import cupy
+
+    failed = ""
+    for compiler in ("nvrtc", "nvcc") if nvcc() else ("nvrtc",):
+        try:
+            return cupy.RawModule(code=text, options=options, backend=compiler).get_function(entry)
+        except cupy.cuda.compiler.CompileException as error:
+            failed = failed or str(error)
+    raise CompileError(f"{name} does not compile with NVRTC:\n{failed}")

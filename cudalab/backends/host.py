@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -28,12 +29,17 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     module = _module(source.read(kernel.cu), kernel.cu, dtype)
 
-    def prepare(on: Operands) -> Callable[[], object]:
+    def prepare(on: Operands, order: host.Order) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
         grid, block = launch.dims
-        return lambda: module.launch(variant, grid, block, launch.args, launch.shared)
+        return lambda: module.launch(variant, grid, block, launch.args, launch.shared, order)
 
-    return writing(prepare, operands)
+    def bound(order: host.Order) -> Bound:
+        return writing(lambda on: prepare(on, order), operands)
+
+    # A race may be forgiven by one order of the threads; CUDA promises none.
+    others = {"forward": bound("forward"), "reverse": bound("reverse"), "shuffled": bound(operands.seed)}
+    return replace(bound("alternating"), also={f"with blocks and threads in {o} order": b for o, b in others.items()})
 
 
 @cache

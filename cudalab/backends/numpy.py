@@ -28,6 +28,6 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     def work(*arrays: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # NaN and overflow are judged by the check
             wide = [a.astype(np.float32) for a in arrays] if narrow else arrays
-            return np.asarray(kernel.reference(*wide)).astype(dtype.numpy, copy=False)
+            return np.asarray(kernel.reference(*wide), order="C").astype(dtype.numpy, copy=False)
 
     return returning(work, lambda on: list(on.inputs.values()), operands)

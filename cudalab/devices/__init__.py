@@ -99,7 +99,8 @@ def open_device(choice: str) -> tuple[Device, str]:
     from cudalab.devices import cpu, cuda
 
     name, _, index = choice.partition(":")
-    if name not in ("auto", "cpu", "cuda") or (index and (name != "cuda" or not (index.isascii() and index.isdigit()))):
+    number = not index or (name == "cuda" and index.isascii() and index.isdigit() and len(index) < 10)
+    if name not in ("auto", "cpu", "cuda") or not number:
         raise InputError(f"no device {choice!r}; use auto, cpu, cuda or cuda:N")
     if name == "cpu":
         return cpu.Cpu(), "the CPU was asked for (--device cpu)"

@@ -7,13 +7,13 @@ the CPU (`cuda_host.h` lists them and what they leave out). The result is called
     module.launch("plus_one", (1, 1, 1), (256, 1, 1), [y, x, np.int32(256)])
 
 A kernel that passes here can still fail on a GPU: the memory model, registers, the 48 KiB limit of static
-shared memory and out-of-bounds accesses that hit valid memory are not noticed. Barriers that can never
-complete, misaligned accesses and failed asserts are, and end the launch with a `LaunchError`.
+shared memory and (without `sanitize`) out-of-bounds accesses that hit valid memory are not noticed. Barriers that
+can never complete, misaligned accesses and failed asserts are, and end the launch with a `LaunchError`.
 """
 
 from __future__ import annotations
 
-from cudalab.host.compiler import build, compiler_missing
-from cudalab.host.module import Module, load
+from cudalab.host.compiler import address_sanitizer, build, compiler_missing
+from cudalab.host.module import Module, Order, load
 
-__all__ = ["Module", "build", "compiler_missing", "load"]
+__all__ = ["Module", "Order", "address_sanitizer", "build", "compiler_missing", "load"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cudalab import cache
-from cudalab.errors import CompileError
-from cudalab.host.source import Scan, rewrite_dynamic_shared
+from cudalab.errors import CompileError, Unavailable
+from cudalab.host.source import Scan, rewrite_shared, without_header
 
 _HERE = Path(__file__).parent
 
@@ -36,7 +37,7 @@ _FLAGS = (
     # judged with a tolerance. fmaf() and __fmaf_rn() are fused, as written.
     "-ffp-contract=off",
     "-fno-strict-aliasing",  # kernels reinterpret_cast float* to float4*
-    "-fsanitize=alignment",  # alignment.h stands in for libubsan, which is not linked; see below
+    "-fsanitize=alignment",  # undefined.h stands in for libubsan, which is not linked; see below
     "-U_FORTIFY_SOURCE",  # its longjmp check knows nothing of our stacks
     "-Wl,-z,defs",  # an undefined name is an error now and not in dlopen
     "-Wl,-Bsymbolic",  # two modules may use one name for different __constant__ variables
@@ -45,6 +46,17 @@ _FLAGS = (
 
 # The usual libraries by hand: with -fsanitize the compiler would add libubsan to its own list.
 _LIBRARIES = ("-nodefaultlibs", "-Wl,--as-needed", "-lstdc++", "-lm", "-lpthread", "-lgcc_s", "-lgcc", "-lc")
+
+
+# Checks that g++ and clang++ both have; the messages are in undefined.h.
+_SANITIZE = (
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-O0",  # an optimiser may drop the very access that is wrong
+    "-fsanitize=address,bounds,bool,enum,integer-divide-by-zero,null,return,shift,signed-integer-overflow",
+    "-fsanitize=unreachable,vla-bound",
+)
+_SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would stop the process without a word
 
 
 class Built(NamedTuple):
@@ -72,11 +84,13 @@ def compile_source(
     name: str = "kernel.cu",
     defines: Mapping[str, str] | None = None,
     include: Path | None = None,
+    sanitize: bool = False,
 ) -> Built:
     """Find or make the shared object for the CUDA source `text`.
 
     `name` appears in error messages, `defines` become `-Dkey=value`, `include` is the folder that
-    the source's own `#include "..."` lines are relative to. Raises `CompileError`.
+    the source's own `#include "..."` lines are relative to. With `sanitize` it checks addresses and for undefined
+    behaviour, and can only be loaded into a process that has preloaded `address_sanitizer()`. Raises `CompileError`.
     """
     missing = compiler_missing()
     if missing:
@@ -87,21 +101,28 @@ def compile_source(
     given = {**_PREDEFINED, **(defines or {})}
     options = [*search, *(f"-D{key}={value}" for key, value in given.items())]
 
-    preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name)
+    try:
+        preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name)
+    except CompileError as error:
+        if lacking := without_header(str(error)):
+            raise CompileError(lacking) from None
+        raise
     scan = Scan(preprocessed)
     if not scan.entries:
         raise CompileError(f"{name}: no __global__ function (a template alone cannot be launched)")
     exports = "".join(f"CUDALAB_EXPORT({entry})\n" for entry in scan.entries)
-    program = _numbered(name, rewrite_dynamic_shared(text)) + '\n#line 1 "(exports)"\n' + exports
+    program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
 
-    flags = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", "-include", str(_HERE / "cuda_host.h")]
+    modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
+    checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else ()
+    flags = [*_FLAGS, *checks, *modes]
+    libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text stands for everything that the source includes. Folders are left out:
     # the same kernel in two checkouts is one entry of the cache.
     parts = (
         _version(),
         _headers(),
-        repr((_FLAGS, _LIBRARIES)),
-        repr(scan.fibers),
+        repr((flags, libraries)),
         repr(given),
         preprocessed,
         program,
@@ -109,7 +130,8 @@ def compile_source(
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     library = cache.folder("host") / f"{digest}.so"
     if not library.exists():
-        command = [*_FLAGS, *options, *flags, "-x", "c++", "-", *_LIBRARIES]
+        lab = ["-include", str(_HERE / "cuda_host.h")]
+        command = [*flags, *options, *lab, "-x", "c++", "-", *libraries]
         _compile_into(library, command, program, name)
     return Built(library, scan.entries)
 
@@ -123,6 +145,26 @@ def build(
 ) -> Path:
     """Return the path of the shared object alone; see `load` for the arguments."""
     return compile_source(text, name=name, defines=defines, include=include).library
+
+
+def address_sanitizer() -> Path:
+    """The compiler's address sanitizer: what a process must preload (LD_PRELOAD) that loads a sanitized module.
+
+    Raises Unavailable where it is not installed.
+    """
+    if missing := compiler_missing():
+        raise Unavailable(missing)
+    names = [f"libclang_rt.asan-{os.uname().machine}.so", "libclang_rt.asan.so"] if _clang() else ["libasan.so"]
+    for name in names:
+        command = [*_compiler(), f"-print-file-name={name}"]
+        found = Path(subprocess.run(command, text=True, capture_output=True, check=False).stdout.strip())
+        if found.is_absolute() and found.is_file():
+            script = re.search(
+                rb"INPUT\s*\(\s*([^\s)]+)", found.read_bytes()[:1000]
+            )  # some systems have a linker script
+            return Path(os.fsdecode(script[1])) if script else found.resolve()
+    package = "libclang-rt-dev" if _clang() else "libasan (it comes with Debian's g++)"
+    raise Unavailable(f"{_compiler()[0]} has no address sanitizer ({names[0]}); install {package}")
 
 
 def _compiler() -> list[str]:
@@ -151,6 +193,10 @@ def _compile_into(library: Path, arguments: list[str], program: str, name: str) 
         fresh.replace(library)
 
 
+def _clang() -> bool:
+    return "clang" in _version()
+
+
 def _version() -> str:
     return _version_of(tuple(_compiler()))
 
@@ -164,5 +210,5 @@ def _version_of(compiler: tuple[str, ...]) -> str:
 
 @lru_cache
 def _headers() -> str:
-    files = sorted([*_HERE.glob("*.h"), *(_HERE / "include").glob("*.h")])
+    files = sorted([*_HERE.glob("*.h"), *(_HERE / "include").rglob("*.h")])
     return "".join(f"{file.name}\n{file.read_text()}" for file in files)

@@ -4,25 +4,35 @@
 //   CUDALAB_FIBERS=0  flat: a block is a plain loop over its threads. Barriers and warp operations do not
 //                     exist here, so a wrong choice of mode is a compile error and not a wrong answer.
 //   CUDALAB_FIBERS=1  every CUDA thread has a stack of its own and can wait for the others.
+//   CUDALAB_SANITIZE=1  compiled with the address sanitizer and checks for undefined behaviour.
 //
-// Not modelled: textures, surfaces, inline PTX, tensor cores, cooperative groups, clusters, asynchronous
-// copies, dynamic parallelism, spin-waiting for another thread (it would never be scheduled).
+// Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, tensor cores, clusters, asynchronous
+// copies, grid-wide barriers, dynamic parallelism, libraries such as CUB and cuda::std. Not noticed: a thread that spins
+// until another one acts, which will never have its turn.
 #pragma once
 
 #ifndef CUDALAB_FIBERS
 #define CUDALAB_FIBERS 1
+#endif
+#ifndef CUDALAB_SANITIZE
+#define CUDALAB_SANITIZE 0
 #endif
 
 #include "qualifiers.h"
 #include "vector_types.h"
 #include "failure.h"
 #include "intrinsics.h"
-#include "alignment.h"
+#include "integers.h"
+#include <assert.h>
+#include "undefined.h"
 #include "narrow_float.h"
 #include "half.h"
 #include "atomics.h"
+#include "order.h"
+#include "sanitize.h"
 #if CUDALAB_FIBERS
 #include "stack_switch.h"
+#include "shared_memory.h"
 #include "fibers.h"
 #include "warp.h"
 #else

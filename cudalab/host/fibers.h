@@ -2,8 +2,8 @@
 //
 // The order is the harshest one that CUDA allows: each warp runs as far as it can before the next one starts, and
 // inside a warp each lane before the next one. A missing __syncthreads() or __syncwarp() then shows up as a wrong
-// answer instead of hiding. Neighbouring blocks go in opposite directions through their warps and lanes, so that a race
-// which one direction happens to forgive is caught by the other.
+// answer instead of hiding. What comes first is up to the launch's order (order.h); in a shuffled one a warp may also
+// have to stop between two warp operations.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,33 +34,29 @@ template <class... A, void (*kernel)(A...)> struct one_thread<kernel> {
 };
 template <auto kernel> constexpr auto body_of = &one_thread<kernel>::run;  // runs one thread
 
-class block_runner;
-static thread_local block_runner* running;      // the block on this operating system thread
-static thread_local char* dynamic_shared_base;  // `extern __shared__` arrays start here
-inline void* dynamic_shared() { return dynamic_shared_base; }
-
-// `extern __shared__ T s[];` at file level becomes one of these: an array whose place is only known inside a kernel.
-template <class T> struct dynamic_array {
-    operator T*() const { return static_cast<T*>(dynamic_shared()); }
-};
-
 constexpr unsigned activemask_operation = 0;
 
 class block_runner {
 public:
-    block_runner(void (*body)(void**), void** arguments, size_t shared)
-        : body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z), shared_bytes(shared) {
+    using block_body = void (*)(void**);
+    block_runner(block_body body, void** arguments, size_t shared, uint64_t order)
+        : body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z), shared_bytes(shared),
+          order(order) {
         // Untouched pages cost nothing. One page between stacks is closed, so that a kernel whose local arrays
         // overflow stops there instead of corrupting its neighbour.
         page = size_t(sysconf(_SC_PAGESIZE));
         stacks = static_cast<char*>(mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
         fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
-        shared_memory = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128));
-        if (stacks == MAP_FAILED || !fibers || !shared_memory) {
+        room = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128 + 2 * shared_guard));
+        if (stacks == MAP_FAILED || !fibers || !room) {
             current_failure->record("no memory for %u threads of a block", count);
             return;
         }
+        allow(stacks, count * stack_bytes);  // of an earlier launch, with other frames
+        shared_memory = room + shared_guard;
+        forbid(room, shared_guard);
+        forbid(shared_memory + shared, shared_guard);
         for (unsigned t = 0; t < count; ++t) {
             char* const stack = stacks + t * stack_bytes;
             mprotect(stack, page, PROT_NONE);
@@ -70,23 +66,32 @@ public:
         }
         running = this;
         dynamic_shared_base = shared_memory;
+#if CUDALAB_SANITIZE
+        shared_start = shared_memory;
+        shared_size = shared;
+#endif
     }
     ~block_runner() {
         if (stacks != MAP_FAILED) munmap(stacks, count * stack_bytes);
         free(fibers);
-        free(shared_memory);
+        free(room);
     }
 
     // Returns false, with the reason recorded, if the block cannot end. The runner is of no use then.
-    bool run_block() {
+    bool run_block(uint64_t block) {
         // Shared memory starts with arbitrary contents: all ones is NaN in every floating point format.
         memset(shared_memory, 0xff, shared_bytes);
-        upwards = (blockIdx.x + blockIdx.y + blockIdx.z) % 2 == 0;
+        static_shared.spoil();
+        turns turn(order, block);
         for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
         const unsigned warps = (count + 31) / 32;
-        do
-            for (unsigned i = 0; i < warps; ++i) run_warp(32 * (upwards ? i : warps - 1 - i));
-        while (release_block());
+        bool stopped;
+        do {
+            uint8_t places[32];
+            turn.fill(places, warps);
+            stopped = false;
+            for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
+        } while (stopped || release_block());
         return all_done();
     }
 
@@ -95,22 +100,33 @@ public:
     unsigned lane() const { return current % 32; }
     const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
     void wait(state reason) {
+        void* fake = nullptr;
         me().now = reason;
+        leaving(&fake, scheduler_stack, scheduler_bytes);
         switch_to(me().where, scheduler);
+        arrived(fake, nullptr, nullptr);
     }
     unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
 
 private:
-    void run_warp(unsigned first) {
+    // Returns whether it was stopped where it could have gone on.
+    bool run_warp(unsigned first, turns& turn) {
         const unsigned lanes = count - first < 32 ? count - first : 32;
-        do
+        do {
+            uint8_t places[32];
+            turn.fill(places, lanes);
             for (unsigned i = 0; i < lanes; ++i) {
-                current = first + (upwards ? i : lanes - 1 - i);
+                current = first + places[i];
                 if (me().now != state::ready) continue;
                 threadIdx = me().index;
+                void* fake = nullptr;
+                leaving(&fake, stacks + current * stack_bytes, stack_bytes);
                 switch_to(scheduler, me().where);
+                arrived(fake, nullptr, nullptr);
             }
-        while (release_warp(first, lanes));
+            if (!release_warp(first, lanes)) return false;
+        } while (!turn.shuffled() || turn.coin());
+        return true;
     }
 
     // Every lane has run as far as it can. Complete the warp operations for which all lanes have come.
@@ -177,6 +193,7 @@ private:
 
     // The first thing on every stack. It stays there from block to block.
     static void thread_main() {
+        arrived(nullptr, &running->scheduler_stack, &running->scheduler_bytes);
         for (;;) {
             running->body(running->arguments);
             running->wait(state::done);
@@ -184,15 +201,18 @@ private:
     }
 
     static constexpr size_t stack_bytes = 256 << 10;
-    void (*body)(void**);
+    block_body body;
     void** arguments;
     unsigned count, current = 0;
     size_t shared_bytes, page;
-    bool upwards = true;
+    uint64_t order;
     context scheduler;
+    const void* scheduler_stack = nullptr;
+    size_t scheduler_bytes = 0;
     char* stacks;
     fiber* fibers;
-    char* shared_memory;
+    char *room, *shared_memory;
+    static_shared_memory static_shared;
 };
 
 [[noreturn]] inline void leave_thread() {

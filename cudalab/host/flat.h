@@ -22,25 +22,43 @@ template <class... A, void (*kernel)(A...)> struct flat_block<kernel> {
                     kernel(arguments...);
                 }
     }
-    template <size_t... i> static void unpack(void** arguments, std::index_sequence<i...>) {
-        all_threads(*static_cast<std::remove_const_t<A>*>(arguments[i])...);
+    // The same in another order, thread by thread.
+    static void one_by_one(const uint16_t* places, A... arguments) {
+        const unsigned count = blockDim.x * blockDim.y * blockDim.z;
+        for (unsigned i = 0; i < count; ++i) {
+            const unsigned t = places[i];
+            threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+            kernel(arguments...);
+        }
     }
-    static void run(void** arguments) { unpack(arguments, std::index_sequence_for<A...>{}); }
+    template <size_t... i> static void unpack(void** arguments, const uint16_t* places, std::index_sequence<i...>) {
+        if (places) one_by_one(places, *static_cast<std::remove_const_t<A>*>(arguments[i])...);
+        else all_threads(*static_cast<std::remove_const_t<A>*>(arguments[i])...);
+    }
+    static void run(void** arguments, const uint16_t* places) {
+        unpack(arguments, places, std::index_sequence_for<A...>{});
+    }
 };
 template <auto kernel> constexpr auto body_of = &flat_block<kernel>::run;  // runs one block
 
 class block_runner {
 public:
-    block_runner(void (*body)(void**), void** arguments, size_t) : body(body), arguments(arguments) {}
-    bool run_block() {
+    using block_body = void (*)(void**, const uint16_t*);
+    block_runner(block_body body, void** arguments, size_t, uint64_t order)
+        : body(body), arguments(arguments), order(order) {}
+    bool run_block(uint64_t block) {
         if (_setjmp(leave)) return false;
-        body(arguments);
+        const bool as_written = order == alternating || order == forwards;
+        if (!as_written) turns(order, block).fill(places, blockDim.x * blockDim.y * blockDim.z);
+        body(arguments, as_written ? nullptr : places);
         return true;
     }
 
 private:
-    void (*body)(void**);
+    block_body body;
     void** arguments;
+    uint64_t order;
+    uint16_t places[1024];
 };
 
 }  // namespace cudalab

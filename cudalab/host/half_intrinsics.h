@@ -25,6 +25,8 @@ template <class T> struct half_intrinsics {
     friend T __hsub_rn(T a, T b) { return a - b; }
     friend T __hmul_rn(T a, T b) { return a * b; }
     friend T __hadd_sat(T a, T b) { return __saturatef(float(a + b)); }
+    friend T __hsub_sat(T a, T b) { return __saturatef(float(a - b)); }
+    friend T __hfma_sat(T a, T b, T c) { return __saturatef(float(__hfma(a, b, c))); }
     friend T __hmul_sat(T a, T b) { return __saturatef(float(a * b)); }
     // The product of two narrow numbers is exact in double.
     friend T __hfma(T a, T b, T c) { return add_round_to_odd(double(float(a)) * double(float(b)), double(float(c))); }
@@ -76,6 +78,19 @@ template <class T, class P> struct half2_intrinsics {
     friend P __habs2(P a) { return {__habs(a.x), __habs(a.y)}; }
     friend P __hmax2(P a, P b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
     friend P __hmin2(P a, P b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }
+    friend P __hadd2_sat(P a, P b) { return {__hadd_sat(a.x, b.x), __hadd_sat(a.y, b.y)}; }
+    friend P __hsub2_sat(P a, P b) { return {__hsub_sat(a.x, b.x), __hsub_sat(a.y, b.y)}; }
+    friend P __hmul2_sat(P a, P b) { return {__hmul_sat(a.x, b.x), __hmul_sat(a.y, b.y)}; }
+    friend P __hfma2_sat(P a, P b, P c) { return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)}; }
+    friend P __hmax2_nan(P a, P b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; }
+    friend P __hmin2_nan(P a, P b) { return {__hmin_nan(a.x, b.x), __hmin_nan(a.y, b.y)}; }
+    friend bool __hbeq2(P a, P b) { return __heq(a.x, b.x) && __heq(a.y, b.y); }
+    friend bool __hbne2(P a, P b) { return __hne(a.x, b.x) && __hne(a.y, b.y); }
+    friend bool __hblt2(P a, P b) { return __hlt(a.x, b.x) && __hlt(a.y, b.y); }
+    friend bool __hble2(P a, P b) { return __hle(a.x, b.x) && __hle(a.y, b.y); }
+    friend bool __hbgt2(P a, P b) { return __hgt(a.x, b.x) && __hgt(a.y, b.y); }
+    friend bool __hbge2(P a, P b) { return __hge(a.x, b.x) && __hge(a.y, b.y); }
+    friend P __hne2(P a, P b) { return {T(__hne(a.x, b.x)), T(__hne(a.y, b.y))}; }
     friend P __heq2(P a, P b) { return {T(a.x == b.x), T(a.y == b.y)}; }
     friend P __hlt2(P a, P b) { return {T(a.x < b.x), T(a.y < b.y)}; }
     friend P __hle2(P a, P b) { return {T(a.x <= b.x), T(a.y <= b.y)}; }
@@ -83,6 +98,14 @@ template <class T, class P> struct half2_intrinsics {
     friend P __hge2(P a, P b) { return {T(a.x >= b.x), T(a.y >= b.y)}; }
 
     friend P h2exp(P a) { return {hexp(a.x), hexp(a.y)}; }
+    friend P h2exp2(P a) { return {hexp2(a.x), hexp2(a.y)}; }
+    friend P h2log2(P a) { return {hlog2(a.x), hlog2(a.y)}; }
+    friend P h2sin(P a) { return {hsin(a.x), hsin(a.y)}; }
+    friend P h2cos(P a) { return {hcos(a.x), hcos(a.y)}; }
+    friend P h2floor(P a) { return {hfloor(a.x), hfloor(a.y)}; }
+    friend P h2ceil(P a) { return {hceil(a.x), hceil(a.y)}; }
+    friend P h2trunc(P a) { return {htrunc(a.x), htrunc(a.y)}; }
+    friend P h2rint(P a) { return {hrint(a.x), hrint(a.y)}; }
     friend P h2log(P a) { return {hlog(a.x), hlog(a.y)}; }
     friend P h2sqrt(P a) { return {hsqrt(a.x), hsqrt(a.y)}; }
     friend P h2rsqrt(P a) { return {hrsqrt(a.x), hrsqrt(a.y)}; }

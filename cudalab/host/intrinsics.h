@@ -49,6 +49,31 @@ CUDALAB_INLINE float rcbrtf(float x) { return float(1.0 / cbrt(double(x))); }
 CUDALAB_INLINE double rcbrt(double x) { return 1.0 / cbrt(x); }
 CUDALAB_INLINE float normcdff(float x) { return float(0.5 * erfc(-0.70710678118654752440 * double(x))); }
 CUDALAB_INLINE double normcdf(double x) { return 0.5 * erfc(-0.70710678118654752440 * x); }
+CUDALAB_INLINE float rhypotf(float x, float y) { return float(1.0 / hypot(double(x), double(y))); }
+CUDALAB_INLINE float norm3df(float x, float y, float z) {
+    return float(sqrt(double(x) * x + double(y) * y + double(z) * z));
+}
+CUDALAB_INLINE float rnorm3df(float x, float y, float z) {
+    return float(1.0 / sqrt(double(x) * x + double(y) * y + double(z) * z));
+}
+inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
+// The inverse of the normal distribution: Newton's steps on erfc, from a start that is right to three digits
+// (Abramowitz and Stegun 26.2.23).
+inline double normcdfinv(double p) noexcept {
+    if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
+    const double t = sqrt(-2 * log(p < 0.5 ? p : 1 - p));
+    double x = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+    x = -x;  // in the lower tail, where no digits are lost
+    const double tail = p < 0.5 ? p : 1 - p;
+    for (int step = 0; step < 4; ++step)
+        x -= (0.5 * erfc(-x * 0.70710678118654752440) - tail) / (0.39894228040143267794 * exp(-0.5 * x * x));
+    return p < 0.5 ? x : -x;
+}
+inline float normcdfinvf(float p) { return float(normcdfinv(p)); }
+inline double erfinv(double x) { return normcdfinv(0.5 + 0.5 * x) * 0.70710678118654752440; }
+inline float erfinvf(float x) { return float(erfinv(x)); }
+inline double erfcinv(double x) { return -normcdfinv(0.5 * x) * 0.70710678118654752440; }
+inline float erfcinvf(float x) { return float(erfcinv(x)); }
 CUDALAB_INLINE float fdividef(float a, float b) { return a / b; }
 CUDALAB_INLINE float __fdividef(float a, float b) { return a / b; }
 CUDALAB_INLINE float __fdiv_rn(float a, float b) { return a / b; }
@@ -80,36 +105,32 @@ template <class I> CUDALAB_INLINE I saturate(double x) {
 CUDALAB_CONVERT(float, int, float, int)
 CUDALAB_CONVERT(float, uint, float, unsigned)
 CUDALAB_CONVERT(float, ll, float, long long)
+CUDALAB_CONVERT(float, ull, float, unsigned long long)
 CUDALAB_CONVERT(double, int, double, int)
+CUDALAB_CONVERT(double, uint, double, unsigned)
 CUDALAB_CONVERT(double, ll, double, long long)
+CUDALAB_CONVERT(double, ull, double, unsigned long long)
 #undef CUDALAB_CONVERT
 CUDALAB_INLINE float __int2float_rn(int x) { return float(x); }
 CUDALAB_INLINE float __uint2float_rn(unsigned x) { return float(x); }
 CUDALAB_INLINE float __ll2float_rn(long long x) { return float(x); }
+CUDALAB_INLINE float __ull2float_rn(unsigned long long x) { return float(x); }
 CUDALAB_INLINE double __int2double_rn(int x) { return double(x); }
+CUDALAB_INLINE double __uint2double_rn(unsigned x) { return double(x); }
+CUDALAB_INLINE double __ll2double_rn(long long x) { return double(x); }
+CUDALAB_INLINE double __ull2double_rn(unsigned long long x) { return double(x); }
 CUDALAB_INLINE float __double2float_rn(double x) { return float(x); }
 CUDALAB_INLINE int __float_as_int(float x) { return cudalab::bits_as<int>(x); }
 CUDALAB_INLINE float __int_as_float(int x) { return cudalab::bits_as<float>(x); }
 CUDALAB_INLINE unsigned __float_as_uint(float x) { return cudalab::bits_as<unsigned>(x); }
 CUDALAB_INLINE float __uint_as_float(unsigned x) { return cudalab::bits_as<float>(x); }
 CUDALAB_INLINE long long __double_as_longlong(double x) { return cudalab::bits_as<long long>(x); }
-CUDALAB_INLINE double __longlong_as_double(long long x) { return cudalab::bits_as<double>(x); }
-
-// ---- integers -------------------------------------------------------------------------------------------------------
-CUDALAB_INLINE int __popc(unsigned x) { return __builtin_popcount(x); }
-CUDALAB_INLINE int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-CUDALAB_INLINE int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
-CUDALAB_INLINE int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
-CUDALAB_INLINE int __ffs(int x) { return __builtin_ffs(x); }
-CUDALAB_INLINE int __ffsll(long long x) { return __builtin_ffsll(x); }
-CUDALAB_INLINE int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
-CUDALAB_INLINE int __mulhi(int a, int b) { return int((long long)a * b >> 32); }
-CUDALAB_INLINE unsigned __umulhi(unsigned a, unsigned b) { return unsigned((unsigned long long)a * b >> 32); }
-CUDALAB_INLINE unsigned __brev(unsigned x) {
-    unsigned reversed = 0;
-    for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1u) << (31 - bit);
-    return reversed;
+CUDALAB_INLINE int __double2hiint(double x) { return int(cudalab::bits_as<uint64_t>(x) >> 32); }
+CUDALAB_INLINE int __double2loint(double x) { return int(cudalab::bits_as<uint64_t>(x)); }
+CUDALAB_INLINE double __hiloint2double(int high, int low) {
+    return cudalab::bits_as<double>(uint64_t(unsigned(high)) << 32 | unsigned(low));
 }
+CUDALAB_INLINE double __longlong_as_double(long long x) { return cudalab::bits_as<double>(x); }
 
 // ---- min and max: CUDA has them for every pair of number types; for floating point NaN loses, as in fmax ------------
 #define CUDALAB_MIN_MAX(T)                                     \
@@ -131,6 +152,12 @@ template <class A, class B> using mixed = typename std::enable_if<
     std::is_arithmetic<A>::value && std::is_arithmetic<B>::value && !std::is_same<A, B>::value,
     typename std::common_type<A, B>::type>::type;
 }
+CUDALAB_INLINE unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+CUDALAB_INLINE unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+CUDALAB_INLINE long long llmin(long long a, long long b) { return min(a, b); }
+CUDALAB_INLINE long long llmax(long long a, long long b) { return max(a, b); }
+CUDALAB_INLINE unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+CUDALAB_INLINE unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
 template <class A, class B, class T = cudalab::mixed<A, B>> CUDALAB_INLINE T min(A a, B b) { return min(T(a), T(b)); }
 template <class A, class B, class T = cudalab::mixed<A, B>> CUDALAB_INLINE T max(A a, B b) { return max(T(a), T(b)); }
 
@@ -153,6 +180,9 @@ CUDALAB_STORE(__stwt)
 
 // ---- time: it passes, in nanoseconds and not in the GPU's clock cycles ----------------------------------------------
 inline void __nanosleep(unsigned) {}
+#ifndef __clang__
+#define __builtin_assume(condition) ((void)0)
+#endif
 inline long long clock64() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -8,7 +8,8 @@ struct launch {
     uint3 grid, block;
     size_t shared;
     void** arguments;
-    void (*body)(void**);
+    block_runner::block_body body;
+    uint64_t order;
     failure failed;
     unsigned long long next_block = 0;
 
@@ -20,12 +21,16 @@ struct launch {
         gridDim = job.grid;
         blockDim = job.block;
         const unsigned long long plane = (unsigned long long)job.grid.x * job.grid.y, blocks = plane * job.grid.z;
-        block_runner runner(job.body, job.arguments, job.shared);
+        turns turn(job.order);
+        unsigned __int128 first = job.order == backwards ? blocks - 1 : 0, step = job.order == backwards ? blocks - 1 : 1;
+        if (turn.shuffled()) first = turn.next() % blocks, step = turn.step(blocks);
+        block_runner runner(job.body, job.arguments, job.shared, job.order);
         while (!job.failed.happened()) {
-            const unsigned long long i = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
-            if (i >= blocks) break;
+            const unsigned long long turn_of = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
+            if (turn_of >= blocks) break;
+            const unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
             blockIdx = {unsigned(i % job.grid.x), unsigned(i / job.grid.x % job.grid.y), unsigned(i / plane)};
-            if (!runner.run_block()) break;
+            if (!runner.run_block(i)) break;
         }
         current_failure = outer;
         return nullptr;
@@ -71,7 +76,8 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             arguments = unpacked;
             workers = -workers;
         }
-        launch job{grid, block, shared, arguments, body_of<kernel>, {}, 0};
+        watch();
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, 0};
         job.run(unsigned(workers));
         memcpy(last_error, job.failed.message, sizeof last_error);
         return job.failed.happened();
@@ -89,6 +95,9 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
 }  // namespace cudalab
 
 #define CUDALAB_EXTERN extern "C" __attribute__((visibility("default"), used))
+
+// The order of blocks and threads in the next launches from the calling thread: see order.h.
+CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = order; }
 
 // Why the last launch from the calling thread failed.
 CUDALAB_EXTERN const char* cudalab_error() { return cudalab::last_error; }

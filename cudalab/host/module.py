@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cudalab.errors import LaunchError, unknown
+from cudalab.errors import InputError, LaunchError, unknown
 from cudalab.host.compiler import compile_source
 
 Triple = tuple[int, int, int]
@@ -20,6 +20,10 @@ _GRID_LIMIT = (2**31 - 1, 65535, 65535)
 _BLOCK_LIMIT = (1024, 1024, 64)
 _THREADS_LIMIT = 1024
 _SHARED_LIMIT = 227 * 1024
+
+# What comes first: order.h. A number is the seed of a shuffle.
+ORDERS = {"alternating": 0, "forward": 1, "reverse": 2}
+Order = str | int
 
 _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
@@ -32,24 +36,30 @@ class Module:
         entries: names of the `__global__` functions; templates are not among them.
     """
 
-    def __init__(self, library: Path, entries: tuple[str, ...]) -> None:
-        """Open the shared object `library`, which exports `entries`."""
-        self.entries = entries
+    def __init__(self, library: Path, entries: tuple[str, ...], workers: int = 0) -> None:
+        """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores)."""
+        self.entries, self._workers = entries, workers or _cores()
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = ctypes.c_char_p
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
 
-    def launch(self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int = 0) -> None:
+    def launch(
+        self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int = 0,
+        order: Order = "alternating",
+    ) -> None:  # fmt: skip
         """Run one entry to its end.
 
         `args` are NumPy arrays, of which the kernel gets the address, and NumPy scalars, as in
         PyCUDA. `shared` is the dynamic shared memory in bytes. A grid with a zero launches nothing.
+        `order` is that of blocks, warps and threads: forward, reverse, alternating from block to block, or the seed
+        (0 or more) of a shuffle. A right kernel gives the same in all of them, but for the rounding of atomic sums.
         Raises `LaunchError` for arguments that do not fit the kernel's parameters, for what CUDA
         refuses, and for a failure inside the kernel.
         """
         if entry not in self._parameters:
             raise unknown("entry", entry, self.entries)
         _check_shape(entry, grid, block, shared)
+        turns = _turns(order)
         boxes = self._boxes(entry, args)
         if 0 in grid:
             return
@@ -57,7 +67,8 @@ class Module:
         run = self._library[f"cudalab_run_{entry}"]
         run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
         run.restype = ctypes.c_int
-        if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), _workers()):
+        self._library.cudalab_set_order(ctypes.c_uint64(turns))
+        if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
             raise LaunchError(f"{entry}: {self._library.cudalab_error().decode()}")
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
@@ -84,6 +95,7 @@ def load(
     name: str = "kernel.cu",
     defines: Mapping[str, str] | None = None,
     include: Path | None = None,
+    sanitize: bool = False,
 ) -> Module:
     """Compile the CUDA source `text` for the CPU (once per content, see compiler.py) and open it.
 
@@ -92,11 +104,13 @@ def load(
         name: what error messages call it.
         defines: preprocessor macros, for example `{"scalar_t": "__half"}`.
         include: folder for the source's own `#include "..."` lines.
+        sanitize: check addresses and for undefined behaviour; see `compiler.compile_source`.
 
     Raises:
         CompileError: with the compiler's lines, or with what cannot run on the CPU.
     """
-    return Module(*compile_source(text, name=name, defines=defines, include=include))
+    built = compile_source(text, name=name, defines=defines, include=include, sanitize=sanitize)
+    return Module(*built, workers=1 if sanitize else 0)  # one: static __shared__ arrays are static variables there
 
 
 def _box(where: str, value: object, size: int, kind: int) -> np.ndarray:
@@ -136,7 +150,17 @@ def _check_shape(entry: str, grid: Triple, block: Triple, shared: int) -> None:
         raise LaunchError(f"{entry}: {shared} bytes of shared memory, a GPU has at most {_SHARED_LIMIT}")
 
 
-def _workers() -> int:
+def _turns(order: Order) -> int:
+    if isinstance(order, str):
+        if order not in ORDERS:
+            raise unknown("order", order, ORDERS)
+        return ORDERS[order]
+    if order < 0:
+        raise InputError(f"the seed of an order is {order}; give a whole number that is not negative")
+    return len(ORDERS) + int(order) % 2**63
+
+
+def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -14,7 +14,14 @@
 //
 // Leave the TLS model to the compiler: with "initial-exec" the shared arrays of every loaded module must fit in a
 // small static reserve, and dlopen fails after a few modules ("cannot allocate memory in static TLS block").
+//
+// The address sanitizer watches static variables but not thread-local ones, so a sanitized module has static ones and
+// runs on one thread.
+#if CUDALAB_SANITIZE
+#define __shared__ static
+#else
 #define __shared__ thread_local
+#endif
 
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))

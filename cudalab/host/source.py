@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from cudalab.errors import CompileError
 from cudalab.source import entries_of
@@ -12,6 +14,34 @@ from cudalab.source import entries_of
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
     r"|__match_\w+|__reduce_\w+)\b"
+)
+# What would fail with a riddle, or compile and be wrong, by the name that it has in the source.
+_NOT_HERE = {
+    "textures": r"cudaTextureObject_t|texture\s*<|tex[123]D(?:Lod|Grad|fetch|Layered)?\s*<|tex1Dfetch|__ldg_tex",
+    "surfaces": r"cudaSurfaceObject_t|surf[123]D(?:read|write)",
+    "kernel launches from a .cu (dynamic parallelism, host code)": r"<<<",
+    "tensor cores": r"\bwmma::|__mma_\w+|\bnvcuda\b",
+    "asynchronous copies": r"__pipeline_\w+|\bmemcpy_async\b|cp_async\w*",
+    "grid-wide barriers": r"this_grid\s*\(\s*\)\s*\.\s*(?:sync|barrier_\w+)|\bthis_multi_grid\b",
+    "clusters": r"this_cluster\b|\bcluster_group\b|__cluster_(?!dims)\w+",
+    "coalesced groups": r"\bcoalesced_threads\b|\bcoalesced_group\b|\blabeled_partition\b|\bbinary_partition\b",
+    "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
+    "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
+    "the CUDA runtime's API": r"\bcuda(?:Malloc|Mem|Free|DeviceSynchronize|LaunchKernel|Stream|Event)\w*\s*\(",
+    "addresses as shared or global ones": r"\b__cvta_\w+|\b__is(?:Shared|Global|Local|Constant)\b",
+}
+_REMEDY = {
+    "shuffles and votes without a mask": "no GPU since Volta has them; use those that end in _sync",
+    "the CUDA runtime's API": "the lab allocates, copies and launches; leave device code alone in the file",
+    "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched",
+}
+# CUDA's and its libraries' headers that are not in include/.
+_HEADERS = re.compile(
+    r"^(?:cub|cuda|thrust|cutlass|cute|nv)/|^(?:mma|cuda_pipeline\w*|cuda_fp[468]|cuComplex)\.h|^curand"
+)
+_LACKING = re.compile(
+    r"^(?P<file>.*?):(?P<line>\d+):\d+: fatal error: '?(?P<header>[^:'\n]+)'?(?:: No such| file not found)",
+    re.MULTILINE,
 )
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
@@ -23,6 +53,9 @@ _DYNAMIC_SHARED = re.compile(
     r"(?P<align>(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\))?[^()]*\)\s*)?"
     r"(?P<type>[\w:<>,\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
 )
+_NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
+_OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
+_STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
 class Scan:
@@ -60,9 +93,26 @@ def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
             yield file, number, _STRING.sub('""', text)
 
 
+def without_header(message: str) -> str | None:
+    """What to say in place of the preprocessor's complaint that one of CUDA's headers is not there, or None."""
+    lacking = _LACKING.search(message)
+    if not lacking or not _HEADERS.match(lacking["header"]):
+        return None
+    return (
+        f"{lacking['file']}:{lacking['line']}: <{lacking['header']}> cannot run on the CPU\n"
+        "write out what the kernel takes from it, or check this kernel on a GPU"
+    )
+
+
 def _refuse(lines: list[tuple[str, int, str]], *, shared: bool) -> None:
     """Stop at what would compile and then be wrong, or would fail with a riddle."""
     for file, number, text in lines:
+        if file.startswith(_OURS):
+            continue
+        for what, names in _NOT_HERE_PATTERNS:
+            if found := names.search(text):
+                remedy = _REMEDY.get(what, "check this kernel on a GPU")
+                raise CompileError(f"{file}:{number}: {what} cannot run on the CPU: {found[0].strip()}\n{remedy}")
         if _ASM.search(text):
             raise CompileError(
                 f"{file}:{number}: inline asm cannot run on the CPU: {text.strip()}\n"
@@ -76,10 +126,11 @@ def _refuse(lines: list[tuple[str, int, str]], *, shared: bool) -> None:
             )
 
 
-def rewrite_dynamic_shared(text: str) -> str:
+def rewrite_shared(text: str) -> str:
     """Turn `extern __shared__ T s[];` into a pointer to the block's dynamic shared memory.
 
-    C++ has no array whose place is chosen at launch. Lines keep their numbers.
+    C++ has no array whose place is chosen at launch. `static` beside `__shared__` is dropped, which may itself mean
+    it (qualifiers.h). Lines keep their numbers.
     """
     skip = [found.span() for found in _COMMENT_OR_STRING.finditer(text)]
 
@@ -93,7 +144,7 @@ def rewrite_dynamic_shared(text: str) -> str:
             made = f"static cudalab::dynamic_array<{kind}> {name};"
         return made + "\n" * found[0].count("\n")
 
-    return _DYNAMIC_SHARED.sub(pointer, text)
+    return _STATIC_SHARED.sub("__shared__", _DYNAMIC_SHARED.sub(pointer, text))
 
 
 def _inside_function(before: str) -> bool:

@@ -6,12 +6,30 @@ typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
 
+// clang++ does not check the alignment of what a built-in copy of a struct reads and writes (undefined.h), but that of
+// what a reference is bound to. So the types whose alignment matters copy themselves there.
+#ifdef __clang__
+#define CUDALAB_COPIES_2(name, T)                                       \
+    name() = default;                                                   \
+    constexpr name(T x, T y = {}) : x(x), y(y) {}                       \
+    constexpr name(const name& from) : x(from.x), y(from.y) {}          \
+    name& operator=(const name& from) { x = from.x, y = from.y; return *this; }
+#define CUDALAB_COPIES_4(name, T)                                                             \
+    name() = default;                                                                         \
+    constexpr name(T x, T y = {}, T z = {}, T w = {}) : x(x), y(y), z(z), w(w) {}             \
+    constexpr name(const name& from) : x(from.x), y(from.y), z(from.z), w(from.w) {}          \
+    name& operator=(const name& from) { x = from.x, y = from.y, z = from.z, w = from.w; return *this; }
+#else
+#define CUDALAB_COPIES_2(name, T)
+#define CUDALAB_COPIES_4(name, T)
+#endif
+
 // T2 is aligned as a whole, T4 to at most 16 bytes, T3 like its element (so a float3 has 12 bytes).
 #define CUDALAB_VECTOR(T, name, align2, align4)                                            \
     struct name##1 { T x; };                                                               \
-    struct alignas(align2) name##2 { T x, y; };                                            \
+    struct alignas(align2) name##2 { T x, y; CUDALAB_COPIES_2(name##2, T) };               \
     struct name##3 { T x, y, z; };                                                         \
-    struct alignas(align4) name##4 { T x, y, z, w; };                                      \
+    struct alignas(align4) name##4 { T x, y, z, w; CUDALAB_COPIES_4(name##4, T) };         \
     inline name##1 make_##name##1(T x) { return {x}; }                                     \
     inline name##2 make_##name##2(T x, T y) { return {x, y}; }                             \
     inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                     \
@@ -30,6 +48,8 @@ CUDALAB_VECTOR(unsigned long long, ulonglong, 16, 16)
 CUDALAB_VECTOR(float, float, 8, 16)
 CUDALAB_VECTOR(double, double, 16, 16)
 #undef CUDALAB_VECTOR
+#undef CUDALAB_COPIES_2
+#undef CUDALAB_COPIES_4
 
 struct dim3 {
     unsigned x, y, z;

@@ -100,6 +100,15 @@ template <class T> inline unsigned __match_any_sync(unsigned mask, T value) {
     return same;
 }
 
+// The whole mask, and *same = 1, where all lanes bring the same value; else 0.
+template <class T> inline unsigned __match_all_sync(unsigned mask, T value, int* same) {
+    const unsigned present = cudalab::meet(cudalab::match, mask, cudalab::packed(value));
+    *same = 1;
+    for (unsigned lane = 0; lane < 32; ++lane)
+        if ((present >> lane & 1) && cudalab::brought_by(lane) != cudalab::packed(value)) *same = 0;
+    return *same ? present : 0;
+}
+
 // ---- reductions (compute capability 8.0 and up) ---------------------------------------------------------------------
 #define CUDALAB_REDUCE(name, T, expression)                                                                      \
     inline T name(unsigned mask, T value) {                                                                      \

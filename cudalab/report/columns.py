@@ -194,15 +194,27 @@ def rows(cases: list[Case]) -> list[Case]:
     return sorted((c for c in cases if c.status != results.SKIPPED), key=order)
 
 
-def remarks(cases: list[Case]) -> list[tuple[str, str, str]]:
-    """(status, labels, text) of what the rows cannot hold: reasons of wrong and failed ones, and notes."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
+    """(status, labels, text) of what the rows cannot hold: reasons of wrong and failed ones, and notes.
+
+    `placed`: the labels are preceded by kernel, dtype and size, where the rows are of several.
+    """
+    found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         if case.status in (results.WRONG, results.ERROR):
-            found.setdefault((case.status, case.reason), {})[case.label] = None
+            found.setdefault((case.status, case.reason), []).append(case)
         for note in case.notes:
-            found.setdefault(("note", note), {})[case.label] = None
-    return [(status, ", ".join(labels), text) for (status, text), labels in found.items()]
+            found.setdefault(("note", note), []).append(case)
+    return [(s, (_place(about) if placed else "") + _labels(about), text) for (s, text), about in found.items()]
+
+
+def _labels(cases: list[Case]) -> str:
+    return ", ".join(dict.fromkeys(case.label for case in cases))
+
+
+def _place(cases: list[Case]) -> str:
+    first, *others = dict.fromkeys(f"{c.kernel} {c.dtype} at {c.size}" for c in cases)
+    return f"{first}{f' and {len(others)} more' if others else ''}, "
 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
@@ -244,7 +256,7 @@ def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
 
 
 def _sum_up(cases: list[Case]) -> list[str]:
-    parities = [c.parity for c in cases if c.parity]
+    parities = [c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]  # not of an overrun
     bad = next((c.status for c in cases if c.status != results.OK), "right")
     if not parities:
         return [bad, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, str(len(cases))]

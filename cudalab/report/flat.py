@@ -6,6 +6,7 @@ import csv
 import io
 
 from cudalab.results import Results
+from cudalab.text import visible
 
 
 def as_csv(results: Results) -> str:
@@ -14,7 +15,8 @@ def as_csv(results: Results) -> str:
     rows = results.to_dicts()
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["kernel"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+        writer.writerow({k: visible(v, keep="\n") if isinstance(v, str) else v for k, v in row.items()})
     return out.getvalue().rstrip("\n")
 
 

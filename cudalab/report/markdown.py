@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from cudalab.report import columns
 from cudalab.results import Case, Results
+from cudalab.text import visible
 
 
 def render(run: Results) -> str:
     """All groups of `run`, each a heading and a table."""
+    return "\n".join(map(visible, _lines(run))).replace("\n\n\n", "\n\n")
+
+
+def _lines(run: Results) -> list[str]:
     if not run.timed:
-        return "\n".join([columns.heading(run), "", *_checks(run)])
+        return [columns.heading(run), "", *_checks(run)]
     lines = [columns.heading(run), *([columns.missing(run)] if columns.missing(run) else [])]
     for cases in run.groups().values():
         lines += ["", f"**{columns.title(cases)}**", "", *group(run, cases)]
         lines += ["", *(f"- {status}: {labels}: {_one_line(text)}" for status, labels, text in columns.remarks(cases))]
     lines += ["", *(f"- skipped: {labels}: {_one_line(reason)}" for labels, reason in columns.skipped(run))]
-    return "\n".join([*lines, "", *columns.footer(run)]).replace("\n\n\n", "\n\n")
+    return [*lines, "", *columns.footer(run)]
 
 
 def group(run: Results, cases: list[Case]) -> list[str]:

@@ -13,6 +13,7 @@ from rich.text import Text
 from cudalab import results
 from cudalab.report import columns
 from cudalab.results import Results
+from cudalab.text import visible
 
 PIPED_WIDTH = 140  # where there is no terminal to ask
 STYLES = {results.WRONG: "bold red", results.ERROR: "red", results.CEILING: "dim", "note": "yellow"}
@@ -25,9 +26,9 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False) ->
         file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
         legacy_windows=False,
     )  # fmt: skip
-    console.print(Text(columns.heading(run), style="bold"))
+    console.print(_plain(columns.heading(run), "bold"))
     if text := columns.missing(run):
-        console.print(Text(text, style="bold yellow"))
+        console.print(_plain(text, "bold yellow"))
     if run.timed:
         _times(console, run, costs)
     else:
@@ -35,25 +36,25 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False) ->
     for labels, reason in columns.skipped(run):
         console.print(_remark("skipped", labels, reason))
     for line in columns.footer(run):
-        console.print(Text(line, style="dim"))
+        console.print(_plain(line, "dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
 def _times(console: Console, run: Results, costs: bool) -> None:
     for cases in run.groups().values():
         console.print()
-        console.print(Text(columns.title(cases)))
+        console.print(_plain(columns.title(cases)))
         headers, rows = columns.table(run, cases, wide=console.width >= columns.WIDE)
         table = _columns(headers, left=1)
         for cells, case in zip(rows, columns.rows(cases), strict=True):
-            table.add_row(*cells, style=STYLES.get(case.status))
+            table.add_row(*map(_plain, cells), style=STYLES.get(case.status))
         console.print(table)
         for remark in columns.remarks(cases):
             console.print(_remark(*remark))
         if costs and (once := columns.costs(cases)):
             table = _columns(columns.COST_HEADERS, left=1)
             for cells in once:
-                table.add_row(*cells)
+                table.add_row(*map(_plain, cells))
             console.print(Padding(table, (1, 0, 0, 2)))
     console.print()
 
@@ -61,13 +62,16 @@ def _times(console: Console, run: Results, costs: bool) -> None:
 def _checks(console: Console, run: Results) -> None:
     table = _columns(columns.CHECK_HEADERS, left=4)
     for cells, _ in columns.check_rows(run):
-        table.add_row(*cells, style=STYLES.get(cells[3]))
+        table.add_row(*map(_plain, cells), style=STYLES.get(cells[3]))
+    for name, column in zip(columns.CHECK_HEADERS, table.columns, strict=True):
+        if name not in ("kernel", "variant"):  # only names are ever cut
+            column.min_width = max(len(str(cell)) for cell in column.cells)
     console.print()
     console.print(table)
     console.print()
     for labels, element in columns.largest_errors(run):
         console.print(_remark("largest error", labels, element))
-    for remark in columns.remarks(run.cases):
+    for remark in columns.remarks(run.cases, placed=True):
         console.print(_remark(*remark))
     console.print()
 
@@ -76,10 +80,16 @@ def _columns(names: list[str], left: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
     for i, name in enumerate(names):
         justify: Literal["left", "right"] = "left" if i < left else "right"
-        table.add_column(name.replace(" ", "\n", 1), justify=justify, no_wrap=True)
+        table.add_column(Text(visible(name).replace(" ", "\n", 1)), justify=justify, no_wrap=True)
     return table
 
 
 def _remark(status: str, labels: str, text: str) -> Padding:
-    line = Text.assemble((status, STYLES.get(status, "dim")), f" {labels}: {text}")
+    said = visible(text, keep="\n")  # a compiler's lines
+    line = Text.assemble((status, STYLES.get(status, "dim")), f" {visible(labels)}: {said}")
     return Padding(line, (0, 0, 0, 2))
+
+
+def _plain(text: str, style: str = "") -> Text:
+    """One line shown as it is: Rich would read [red] as a style, and a terminal obeys escape sequences."""
+    return Text(visible(text), style=style)

@@ -1,0 +1,49 @@
+// What the address sanitizer has to know of the lab, where a module is compiled with it: stacks that are switched, and
+// memory around shared arrays that nobody may touch. Elsewhere all of it is nothing.
+#pragma once
+
+#if CUDALAB_SANITIZE
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+
+namespace cudalab {
+
+static thread_local const char* shared_start;  // dynamic shared memory of the block that runs
+static thread_local size_t shared_size;
+
+constexpr size_t shared_guard = 4096;  // bytes before and after it
+
+inline void forbid(const void* memory, size_t bytes) { __asan_poison_memory_region(memory, bytes); }
+inline void allow(const void* memory, size_t bytes) { __asan_unpoison_memory_region(memory, bytes); }
+inline void leaving(void** fake, const void* bottom, size_t bytes) {
+    __sanitizer_start_switch_fiber(fake, bottom, bytes);
+}
+inline void arrived(void* fake, const void** bottom, size_t* bytes) {
+    __sanitizer_finish_switch_fiber(fake, bottom, bytes);
+}
+
+// Called after the sanitizer has printed its report, which knows nothing of CUDA threads; then the process ends.
+// What is printed here is read by cudalab/sanitize/asan.py.
+inline void complete_report(const char*) {
+    if (!current_failure) return;  // not in a kernel
+    fprintf(stderr, "cudalab: in " CUDALAB_WHERE "\n", CUDALAB_HERE);
+    fprintf(stderr, "cudalab: shared memory at %p, %zu bytes\n", static_cast<const void*>(shared_start), shared_size);
+}
+inline void watch() { __asan_set_error_report_callback(complete_report); }
+
+}  // namespace cudalab
+
+#else
+
+namespace cudalab {
+
+constexpr size_t shared_guard = 0;
+inline void forbid(const void*, size_t) {}
+inline void allow(const void*, size_t) {}
+inline void leaving(void**, const void*, size_t) {}
+inline void arrived(void*, const void**, size_t*) {}
+inline void watch() {}
+
+}  // namespace cudalab
+
+#endif

@@ -1,0 +1,66 @@
+// Where shared memory is, in fiber mode. The dynamic part is allocated. Static arrays are the thread-local variables of
+// this module, all of them in one piece of memory, together with a few of the lab's own.
+#pragma once
+#include <link.h>
+
+namespace cudalab {
+
+class block_runner;
+static thread_local block_runner* running;      // the block on this operating system thread
+static thread_local char* dynamic_shared_base;  // `extern __shared__` arrays start here
+inline void* dynamic_shared() { return dynamic_shared_base; }
+
+// `extern __shared__ T s[];` at file level becomes one of these: an array whose place is only known inside a kernel.
+template <class T> struct dynamic_array {
+    operator T*() const { return static_cast<T*>(dynamic_shared()); }
+};
+
+#if CUDALAB_SANITIZE || !defined(__linux__)
+struct static_shared_memory { void spoil() {} };  // sanitized: they are plain static variables
+#else
+class static_shared_memory {
+public:
+    static_shared_memory() { dl_iterate_phdr(find, this); }
+
+    // Overwrite them with all ones, which is NaN in every floating point format, and nothing of the lab's own.
+    void spoil() {
+        __asm__ volatile("" ::: "memory");
+        const auto index = threadIdx, block = blockIdx;
+        const auto block_size = blockDim, grid_size = gridDim;
+        const auto runner = running;
+        const auto base = dynamic_shared_base;
+        const auto failing = current_failure;
+        const auto order = wanted_order;
+        memset(start, 0xff, bytes);
+        // Nothing else in sight takes the addresses of these: the compiler would think that they still have their values.
+        __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
+        __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(wanted_order));
+        threadIdx = index, blockIdx = block, blockDim = block_size, gridDim = grid_size;
+        running = runner, dynamic_shared_base = base, current_failure = failing, wanted_order = order;
+    }
+
+private:
+    // The module that holds this function, and of its thread-local variables those that have no initial value.
+    static int find(dl_phdr_info* module, size_t, void* result) {
+        const uintptr_t here = reinterpret_cast<uintptr_t>(&find) - module->dlpi_addr;
+        bool ours = false;
+        const ElfW(Phdr)* variables = nullptr;
+        for (unsigned i = 0; i < module->dlpi_phnum; ++i) {
+            const ElfW(Phdr)& part = module->dlpi_phdr[i];
+            ours |= part.p_type == PT_LOAD && here - part.p_vaddr < part.p_memsz;
+            if (part.p_type == PT_TLS) variables = &part;
+        }
+        if (!ours) return 0;
+        if (variables && module->dlpi_tls_data) {
+            auto& found = *static_cast<static_shared_memory*>(result);
+            found.start = static_cast<char*>(module->dlpi_tls_data) + variables->p_filesz;
+            found.bytes = variables->p_memsz - variables->p_filesz;
+        }
+        return 1;
+    }
+    char* start = nullptr;
+    size_t bytes = 0;
+};
+#endif
+
+}  // namespace cudalab

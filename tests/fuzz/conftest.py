@@ -1,0 +1,19 @@
+"""How many examples: a few by default, thousands with `pytest tests/fuzz --hypothesis-profile=thorough`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# deadline: an example that meets a compiler or an import is slow once; what may not be slow has a limit of its own.
+COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": False}
+settings.register_profile("quick", max_examples=25, derandomize=True, database=None, **COMMON)
+settings.register_profile("thorough", max_examples=1000, **COMMON)
+if settings.get_current_profile_name() != "thorough":
+    settings.load_profile("quick")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--hypothesis-profile") == "thorough":
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0))

@@ -1,0 +1,255 @@
+"""Spec and `.cu` files with anything in them: a kernel that can be planned, or an error that names the file."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from fuzzing import ODD, at_most, damaged, more, said_clearly, texts
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cudalab import plan, registry, source
+from cudalab.devices.cpu import Cpu
+from cudalab.errors import CudalabError
+from cudalab.job import Job
+from cudalab.results import Case
+
+SPEC = """
+import numpy as np
+from cudalab.spec import Budget, Kernel, Launch, blocks
+
+def reference(x):
+    return x + 1
+
+def launch(x, y):
+    return Launch((blocks(x.size, 64),), (64,), (x, y, np.int64(x.size)))
+
+def inputs(shape, dtype, rng):
+    return {"x": rng.integers(0, 9, shape).astype(dtype)}
+
+def output_shape(x):
+    return x
+
+more = Kernel(
+    file=__file__,
+    summary="y = x + 1",
+    dtypes=("float32", "int32"),
+    sizes={"small": (3, 5)},
+    edges=((1,), (0,), (7, 2)),
+    reference=reference,
+    entries={"more": launch},
+    budgets={"float32": Budget(0.5), "int32": Budget(0, 0.0, "exact")},
+    composed={"float32": Budget(1)},
+    inputs=inputs,
+    output="y",
+    output_shape=output_shape,
+    pointwise=True,
+    rank=None,
+    torch=reference,
+    torch_native=None,
+    cupy=None,
+    elementwise="x + 1",
+    triton="x + 1",
+)
+"""
+CU = """// one more
+template <typename T> __device__ T plus(T x) { return x + T(1); }
+extern "C" __global__ void __launch_bounds__(64) more(const scalar_t* __restrict__ x, scalar_t* y, long long n) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;  /* "quoted" */
+    if (i < n) y[i] = plus(x[i]);
+}
+"""
+FIELDS = re.findall(r"^    (\w+)=", SPEC, re.MULTILINE)
+VALUES = [
+    "None", "5", "-1", "0.5", "''", "'float32'", "'x'", "b'x'", "()", "[]", "{}", "(1,)", "((1,),)", "((),)", "(None,)",
+    "{'small': 5}", "{'small': (-1,)}", "{'small': ('a',)}", "{5: (1,)}", "{'small': ()}", "{'small': (1.5,)}",
+    "{'small': [3]}", "{'more': 5}", "{'more': reference}", "{5: launch}", "{'float32': 5, 'int32': 5}", "print",
+    "{'float32': Budget('a'), 'int32': Budget(None)}", "{'float32': Budget(-1), 'int32': Budget(0, np.nan)}",
+    "lambda *a, **k: None", "lambda: 0", "lambda x: 0", "lambda x: x[None]", "lambda x: x.astype('O')", "int", "Kernel",
+    "lambda x: 1 / 0", "lambda x: '\\ud800' / 0", "lambda s, d, r: {}", "lambda s, d, r: {'x': 5}",
+    "lambda s, d, r: {'z': np.ones(s, d)}", "lambda s, d, r: {'x': np.ones(3, object)}", "lambda x: (3,)",
+    "lambda x: ('a',)", "lambda x: (-1,)", "object()", "'\\ud800'", "'\\x1b[31m'", "__name__", "__file__ + 'x'", "True",
+    "float('nan')", "float('inf')", "10 ** 400", "Budget(1)", "NotImplemented",
+]  # fmt: skip
+ENDINGS = [
+    "raise ValueError('no')", "raise SystemExit", "import sys; sys.exit(3)", "exit()",
+    "raise BaseException", "raise GeneratorExit", "def f(): f()\nf()", "import nothing_of_this_name", "1 / 0",
+    "more = 5", "again = more", "del more", "raise ValueError('\\ud800')", "raise ValueError('\\x1b[31m')",
+    "assert False", "raise type('E', (Exception,), {'__str__': lambda self: 1 / 0})()",
+    "class M(type(more)): pass", "(", "\0", "#" * 100_000, "x = " + "(" * 300, "import this_is_not\nmore",
+    "raise ExceptionGroup('g', [ValueError('a')])", "from cudalab.errors import InputError; raise InputError('mine')",
+    "more.file", "print(end='')", "raise StopIteration", "raise MemoryError",
+]  # fmt: skip
+spec_texts = st.one_of(
+    damaged(SPEC, re.findall(r"\w+|\s+|[^\w\s]", SPEC)),
+    st.builds(lambda name, value: re.sub(rf"(?m)^    {name}=.*", lambda _: f"    {name}={value},", SPEC),
+              st.sampled_from(FIELDS), st.sampled_from(VALUES)),
+    st.sampled_from([SPEC + end for end in ENDINGS]),
+    texts,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """The path of a spec whose name is `more`, with a good `.cu` beside it."""
+    folder = tmp_path_factory.mktemp("spec")
+    (folder / "more.cu").write_text(CU)
+    return folder / "more.py"
+
+
+def written(path: Path, text: str | bytes) -> None:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+
+
+def looked_at(path: Path) -> None:
+    """Everything that is done with a spec before its kernel runs on a device; then NumPy's rows of small sizes."""
+    kernel = registry.kernel(str(path))
+    groups = [*plan.groups([str(path)], "small", "all"), *plan.checks([str(path)], "all")]
+    chosen = plan.Selection(only=("numpy", "host"))
+    chosen.check(groups)
+    kernel.accepts((2, 3))
+    for group in [g for g in groups if math.prod(g.shape) < 1000][:3]:
+        job = Job(device=Cpu(), selection=plan.Selection(only=("numpy",)), modes=(), seed=0, budget=0.01,
+                  progress=lambda step: None)  # fmt: skip
+        rows = job.cases(group)
+        assert [row.backend for row in rows] == ["numpy"]
+        assert msgspec.json.decode(msgspec.json.encode(rows), type=list[Case]) == rows
+
+
+def test_the_spec_that_is_damaged_here_is_good(pair):
+    written(pair, SPEC)
+    looked_at(pair)
+    assert registry.kernel(str(pair)).name == "more"
+
+
+@more(2)
+@given(text=spec_texts)
+@example(text=SPEC + "raise SystemExit")
+@example(text=SPEC + "raise BaseException")
+@example(text=SPEC + "raise ValueError('\\ud800')")
+@example(text=SPEC + "raise type('E', (Exception,), {'__str__': lambda self: 1 / 0})()")
+@example(text=SPEC.replace("{'small': (3, 5)}", "{'small': 5}"))
+def test_specs(pair, text):
+    written(pair, text)
+    with at_most(10):
+        try:
+            looked_at(pair)
+        except CudalabError as error:
+            said = said_clearly(error, text)
+            assert "more" in said, said
+            said.encode()
+
+
+@more(1)
+@given(st.dictionaries(st.sampled_from(FIELDS), st.sampled_from(VALUES), min_size=1, max_size=2))
+@example({"entries": "{5: launch}"})
+@example({"edges": "5"})
+@example({"sizes": "{'small': (1.5,)}"})
+@example({"sizes": "{'small': [3]}"})
+@example({"rank": "object()"})
+@example({"torch": "NotImplemented"})
+def test_fields_with_values_of_wrong_types(pair, values):
+    text = SPEC
+    for name, value in values.items():
+        text = re.sub(rf"(?m)^    {name}=.*", lambda _: f"    {name}={value},", text)  # noqa: B023
+    written(pair, text)
+    try:
+        looked_at(pair)
+    except CudalabError as error:
+        assert "more" in said_clearly(error)
+
+
+@more(1)
+@given(st.binary(max_size=60))
+@example(b"\xff\xfe")
+@example(b"# -*- coding: nothing -*-\n")
+@example(b"\0")
+@example(b"")
+def test_specs_that_are_no_text(pair, data):
+    written(pair, data)
+    with pytest.raises(CudalabError, match="more"):
+        registry.kernel(str(pair))
+
+
+def test_a_spec_that_has_just_changed_is_read_anew(pair):
+    """Same length, same second: Python's own cache of compiled files takes it for the file that it knows."""
+    for value in ("1", "2", "3"):
+        written(pair, SPEC.replace("x + 1", f"x + {value}"))
+        assert registry.kernel(str(pair)).elementwise == f"x + {value}"
+
+
+NASTY = [
+    "__global__ " * 8_000, "__global__ void a( " * 8_000, "/*" * 10_000, "/* " * 10_000,
+    "__launch_bounds__(" * 8_000, "__global__ void " + "__a__ " * 8_000, "__global__ void " + "_" * 20_000,
+    "__global__ void" + " " * 20_000, "void " * 20_000, "__launch_bounds__" + " " * 20_000, '"' * 20_000, "'" * 20_000,
+    '"\\' * 20_000, "\\" * 20_000, "__global__ void more(" + "(" * 20_000, "__global__ void more(" + "a," * 20_000,
+    "template " * 8_000, "__global__ " + "void more " * 8_000, "__launch_bounds__((" * 8_000,
+    "__launch_bounds__(()" * 8_000, "__global__ void more(int a) {} " * 5_000,
+    "template <int> __global__ void more(int a) {} " * 5_000, "//" * 20_000,
+    "__global__ void __launch_bounds__(" + "a" * 20_000,
+]  # fmt: skip
+cu_texts = st.one_of(damaged(CU, re.findall(r"\w+|\s+|[^\w\s]", CU)), texts, st.sampled_from(ODD),
+                     st.text("_global_ vid()*/\"'\\{};<>,[]\n", max_size=60))  # fmt: skip
+
+
+def read_all(text: str) -> None:
+    """Everything that is read out of a `.cu`."""
+    blank = source.blank_comments(text)
+    assert len(blank) == len(text)
+    assert blank.count("\n") == text.count("\n")
+    named = source.with_c_names(text, "more.cu")
+    names = source.entries(text)
+    assert source.entries(named) == names
+    assert source.with_c_names(named.partition("\n")[2], "more.cu") == named  # declared once
+    for name in names[:3]:
+        for parameter in source.parameters(text, name):
+            assert isinstance(parameter.pointer and parameter.constant, bool)
+            assert isinstance(parameter.ctype, str)
+    with pytest.raises(CudalabError, match="no_such_entry"):
+        source.parameters(text, "no_such_entry")
+
+
+@more(20)
+@given(cu_texts)
+@example('const char* s = "/*"; __global__ void a(int x) {}')
+@example("char q = '\"'; __global__ void a(int x) {} // \"")
+@example("__global__ void a(int x) {} /* not closed")
+@example("__global__ void __global__ void a(")
+@example('__global__ void a(const char* s = ")", int n)')
+def test_cu_files(text):
+    with at_most(3):
+        read_all(text)
+
+
+@pytest.mark.parametrize("text", NASTY, ids=lambda text: f"{text[:24]!r}")
+def test_long_cu_files_take_no_longer_than_their_length(text):
+    with at_most(3):
+        read_all(text)
+
+
+@more(1)
+@given(cu_texts)
+def test_a_damaged_cu_beside_a_good_spec(pair, text):
+    written(pair, SPEC)
+    cu = pair.with_suffix(".cu")
+    written(cu, text)
+    try:
+        registry.kernel(str(pair))
+    except CudalabError as error:
+        assert "more" in said_clearly(error, text)
+    finally:
+        written(cu, CU)
+
+
+def test_quotes_hide_no_entry_and_comments_do():
+    assert source.entries('const char* s = "/*"; __global__ void a(int x) {}') == ("a",)
+    assert source.entries('const char* s = "http://"; __global__ void a(int x) {}') == ("a",)
+    assert source.entries("char q = '\"'; __global__ void a() {} char r = '\"';") == ("a",)
+    assert source.entries("int n = 1'000'000; // it's __global__ void a() {}") == ()
+    assert source.entries('// "\n__global__ void a() {} // "') == ("a",)
+    assert source.entries('const char* s = "__global__ void a(";') == ()
+    assert source.with_c_names('extern "C" __global__ void a() {}', "x").count('extern "C"') == 1
