@@ -1,6 +1,7 @@
 # make bench         the main job: check and time the kernels here (on the GPU if there is one)
 # make test          the tests; make lint: style and types
 # make gpu-test      the tests, where a test that finds no GPU fails
+# make mutants       which small faults in the kernels would the check miss? (on the CPU; minutes)
 # make test-fake-gpu PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # Each sets up its environment in $(VENV) first, once.
 PYTHON ?= python3
@@ -28,6 +29,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+mutants: $(READY)
+	$(BIN)/python bench/mutants.py
+
 tables: $(READY)
 	$(BIN)/python bench/readme_tables.py
 
@@ -39,7 +43,7 @@ $(READY): setup.cfg pyproject.toml constraints.txt
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 
-.PHONY: bench test gpu-test lint tables test-fake-gpu clean
+.PHONY: bench test gpu-test lint mutants tables test-fake-gpu clean
 
 # Status 3 says that this machine cannot build the stand-in; that is a skip with a reason, not a failure.
 test-fake-gpu: $(READY)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cudalab import fields, source
 from cudalab.dtypes import DTYPES, DType, dtype_of
-from cudalab.errors import InputError, SpecError
+from cudalab.errors import InputError, SpecError, short
 from cudalab.parallel import normal
 
 Shape = tuple[int, ...]
@@ -170,9 +170,8 @@ class Kernel:
         array for a value, or the output for a `const` pointer, as happens when two are swapped.
         """
         launch = self.entries[entry](**arrays)
-        self._require(
-            isinstance(launch, Launch), f"{entry}: its launch gives {launch!r}; give a Launch(grid, block, args)"
-        )
+        if not isinstance(launch, Launch):
+            raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
         self._check_geometry(entry, launch)
         declared = source.parameters(source.read(self.cu), entry)
         where = f"{self.file}: {entry}"

@@ -6,6 +6,7 @@ from cudalab.spec import Budget, Kernel, Launch, blocks
 
 THREADS = 256
 MAX_GRID_Y = 65535  # CUDA's limit, the same on every architecture
+TALL = (16 * MAX_GRID_Y + 17, 1)  # taller than the tallest grid: threads must step down the rows
 
 
 def reference(a, b):
@@ -45,7 +46,7 @@ add2d = Kernel(
         "large": (4096, 4096),
         "xlarge": (16384, 16384),
     },
-    edges=((1, 1), (5, 2), (1, 129), (129, 1), (15, 17), (16, 16), (33, 31), (127, 257), (0, 7), (7, 0)),
+    edges=((1, 1), (5, 2), (1, 129), (129, 1), (15, 17), (16, 16), (33, 31), (127, 257), (0, 7), (7, 0), TALL),
     reference=reference,
     entries={"add2d_plain": plain, "add2d_vec": vec},
     budgets={"float32": Budget(0.5, why="one IEEE addition, correctly rounded")},

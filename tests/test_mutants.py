@@ -1,104 +1,196 @@
-"""The gate must bite: known-wrong versions of every kernel are rejected by `cudalab check`, each in its own process."""
+"""The gate must bite: mutants of a kernel's own source are rejected; `make mutants` does it for all of them.
+
+Here: how mutants are made, what becomes of a few chosen by hand and of a seeded sample of the others.
+"""
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
+import importlib
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from cudalab import registry
+from cudalab import registry, source
+from cudalab.errors import SpecError
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))  # as for a script in that folder
+script = importlib.import_module("mutants")
+equivalent, gate, rules = (importlib.import_module(f"mutation.{name}") for name in ("equivalent", "gate", "rules"))
+
+SECONDS = 20.0  # of processor time: many times what any of these takes
+SAMPLE = 4  # automatic mutants of each kernel
+
+TINY = """\
+// if (a < b) return a + 1;
+#include <x<1>.h>
+__global__ void __launch_bounds__(128) f(const float* x, float* y, int n) { /* n - 1 */
+    int i = threadIdx.x;
+    printf("%d + 1 < 2", i);
+    if (i < n) y[i] = 2.0f * x[i];
+    __syncthreads();
+}
+"""
+OF_TINY = [
+    (4, 13, "index", "threadIdx", "blockIdx"),
+    (4, 23, "index", "x", "y"),
+    (5, 5, "statement", 'printf("%d + 1 < 2", i);', ";"),
+    (5, 26, "name", "i", "n"),
+    (6, 9, "name", "i", "n"),
+    (6, 9, "guard", "i < n", "false"),
+    (6, 9, "guard", "i < n", "true"),
+    (6, 11, "relation", "<", "<="),
+    (6, 13, "name", "n", "i"),
+    (6, 14, "bound", "", " - 1"),
+    (6, 16, "statement", "y[i] = 2.0f * x[i];", ";"),
+    (6, 18, "name", "i", "n"),
+    (6, 23, "constant", "2.0f", "(-2.0f)"),
+    (6, 23, "constant", "2.0f", "2.002f"),
+    (6, 28, "arithmetic", "*", "/"),
+    (6, 32, "name", "i", "n"),
+    (7, 5, "statement", "__syncthreads();", ";"),
+]
 
 PASS_TAIL = ("i < n && i < first + Pack::width", "i < n - 1 && i < first + Pack::width")
-MUTANTS = {
-    "gelu": {
-        "zeros": ("return 0.5f * x *", "return 0.0f * x *"),
-        "copy of the input": ("return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));", "return x;"),
-        "tanh for erf": (
-            "erff(x * 0.70710678118654752f)",
-            "tanhf(0.7978845608f * (x + 0.044715f * x * x * x))",
-        ),
-        "a digit of sqrt(1/2)": ("0.70710678118654752f", "0.70730678f"),
-        "a late bound": ("if (i < n) y[i]", "if (i <= n) y[i]"),
-        "no bound": ("if (i < n) y[i]", "y[i]"),
-        "an early bound": ("if (i < n) y[i]", "if (i < n - 1) y[i]"),
-        "a short tail": PASS_TAIL,
-        "no tail": ("for (long long i = first; i < n &&", "for (long long i = first; false && i < n &&"),
-        "no look at the alignment": ("const bool aligned = ", "const bool aligned = true || "),
-        "packs that overlap": ("threadIdx.x) * Pack::width", "threadIdx.x) * (Pack::width - 1)"),
-        "one element of a pack": ("k < Pack::width; ++k", "k < Pack::width - 1; ++k"),
-        "in place": ("*reinterpret_cast<Pack*>(y + first) = pack", "*(Pack*)(x + first) = pack"),
-    },
-    "add2d": {
-        "difference": ("a[row * cols + col] + b", "a[row * cols + col] - b"),
-        "one operand twice": ("+ b[row * cols + col]", "+ a[row * cols + col]"),
-        "transposed": ("y[row * cols + col] =", "y[col * rows + row] ="),
-        "square": ("y[row * cols + col] =", "y[row * rows + col] ="),
-        "one column too many": ("if (col >= cols)", "if (col > cols)"),
-        "one row too many": ("row < rows;", "row <= rows;"),
-        "one row too few": ("row < rows;", "row < rows - 1;"),
-        "a short tail": PASS_TAIL,
-        "half a pack": ("k < Pack::width; ++k", "k < Pack::width / 2; ++k"),
-    },
-    "plus_one": {
-        "plus two": ("x[i] + 1;", "x[i] + 2;"),
-        "plus two in packs": ("+= 1;", "+= 2;"),
-        "a short tail": PASS_TAIL,
-        "packs that overlap": ("threadIdx.x) * Pack::width", "threadIdx.x) * (Pack::width - 1)"),
-        "nothing added": ("x[i] + 1;", "x[i];"),
-        "a late bound": ("if (i < n)", "if (i <= n)"),
-        "an early bound": ("if (i < n)", "if (i < n - 1)"),
-        "one block": (
-            "(long long)blockIdx.x * blockDim.x + threadIdx.x",
-            "(long long)threadIdx.x",
-        ),  # every other block's elements stay unwritten
-    },
+BY_HAND = {
+    ("gelu", "zeros"): ("return 0.5f * x *", "return 0.0f * x *", "wrong"),
+    ("gelu", "a copy"): ("return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));", "return x;", "wrong"),
+    ("gelu", "tanh for erf"): (
+        "erff(x * 0.70710678118654752f)",
+        "tanhf(0.7978845608f * (x + 0.044715f * x * x * x))",
+        "wrong",
+    ),
+    ("gelu", "a skipped tail"): (*PASS_TAIL, "wrong"),
+    ("gelu", "in place"): ("*reinterpret_cast<Pack*>(y + first) = pack", "*(Pack*)(x + first) = pack", "overrun"),
+    ("gelu", "no look at the alignment"): ("const bool aligned = ", "const bool aligned = true || ", "failed"),
+    ("plus_one", "packs that overlap"): ("threadIdx.x) * Pack::width", "threadIdx.x) * (Pack::width - 1)", "failed"),
+    ("plus_one", "no bound"): ("if (i < n) y[i]", "y[i]", "overrun"),
+    ("plus_one", "beyond a pack"): ("k < Pack::width; ++k", "k <= Pack::width; ++k", "sanitizer"),
+    ("plus_one", "no end"): ("if (i < n)", "while (i < n)", "timed out"),
+    ("plus_one", "a null pointer"): ("if (i < n) y[i]", "if (i < n) *(volatile int*)0 = 0, y[i]", "crashed"),
+    ("plus_one", "no C++"): ("if (i < n)", "if (i < m)", "invalid"),
+    ("add2d", "transposed"): ("y[row * cols + col] =", "y[col * rows + row] =", "wrong"),
 }
-# A mutant that changes no answer on the CPU, and why; it must pass, so that this list stays true.
-HARMLESS = {("gelu", "no look at the alignment"): "the lab's own buffers are aligned; test_call.py passes slices"}
-# These would fault on a GPU; the host says where.
-MISALIGNED = {("gelu", "packs that overlap"), ("plus_one", "packs that overlap")}
 
 
-CASES = [(kernel, mutant) for kernel, mutants in MUTANTS.items() for mutant in mutants]
+def mutated(kernel, old, new):
+    text = source.read(registry.kernel(kernel).cu)
+    assert old in text
+    return text.replace(old, new)
+
+
+def sample(kernel):
+    found = rules.mutants(source.read(registry.kernel(kernel).cu))
+    return random.Random(kernel).sample(found, SAMPLE)
 
 
 @pytest.fixture(scope="module")
-def checks(tmp_path_factory):
-    """`cudalab check` of every mutant, as many at once as there are cores."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield {case: pool.submit(check, *case, tmp_path_factory.mktemp("mutant")) for case in CASES}
+def verdicts():
+    """Verdicts of all mutants of this file, a few of them at work at once.
+
+    A documented survivor goes without the sanitizer, which takes longer than all the rest: `make mutants` has it.
+    """
+    with ThreadPoolExecutor(script.CORES) as pool:
+        found = {}
+        for (kernel, what), change in BY_HAND.items():
+            seconds = 1.0 if what == "no end" else SECONDS
+            text = mutated(kernel, *change[:2])
+            found[kernel, what] = pool.submit(gate.judge, registry.kernel(kernel), text, seconds)
+        for kernel in registry.kernels():
+            for m in sample(kernel):
+                sanitize = script.why(kernel, m) is None
+                found[kernel, m] = pool.submit(gate.judge, registry.kernel(kernel), m.text, SECONDS, sanitize)
+        yield found
 
 
-def check(kernel, mutant, folder):
-    spec = registry.kernel(kernel)
-    old, new = MUTANTS[kernel][mutant]
-    text = spec.cu.read_text()
-    assert old in text
-    (folder / f"{kernel}.cu").write_text(text.replace(old, new))
-    (folder / f"{kernel}.py").write_text(Path(spec.file).read_text())
-    command = [sys.executable, "-m", "cudalab.cli", "check", str(folder / f"{kernel}.py"), "--device", "cpu",
-               "--only", "host", "--dtypes", spec.dtypes[0]]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def test_the_mutants_of_a_tiny_source():
+    assert [(m.line, m.column, m.rule, m.old, m.new) for m in rules.mutants(TINY)] == OF_TINY
 
 
-@pytest.mark.parametrize(("kernel", "mutant"), CASES)
-def test_a_mutant_is_rejected(checks, kernel, mutant):
-    done = checks[kernel, mutant].result()
-    if (kernel, mutant) in HARMLESS:
-        assert done.returncode == 0, done.stdout
-        return
-    if (kernel, mutant) in MISALIGNED:
-        assert done.returncode == 2, done.stdout
-        assert "misaligned" in done.stdout
-        return
-    assert done.returncode == 1, done.stdout
-    assert re.search(rf"host:{kernel}.*WRONG", done.stdout), done.stdout
+def test_comments_strings_and_attributes_are_left_alone():
+    text = '// a + 1\n#include "b+1.h"\n/* c < 2 */ const char* s = "d * 2";\n__launch_bounds__(2 * 64) void f() {}\n'
+    assert rules.mutants(text) == []
 
 
-def test_every_kernel_has_mutants():
-    assert set(MUTANTS) == set(registry.kernels())
+def test_a_mutant_says_where_and_what():
+    mutant = next(m for m in rules.mutants(TINY) if m.rule == "bound")
+    assert str(mutant) == ("6:14 bound: if (i < n) y[i] = 2.0f * x[i];  ->  if (i < n - 1) y[i] = 2.0f * x[i];")
+    assert mutant.text == TINY.replace("i < n)", "i < n - 1)")
+
+
+@pytest.mark.parametrize("name", list(registry.kernels()))
+def test_a_kernel_has_at_least_40_mutants_no_two_the_same(name):
+    text = source.read(registry.kernel(name).cu)
+    found = rules.mutants(text)
+    assert len(found) >= 40
+    assert len({m.text for m in found} | {text}) == len(found) + 1
+    assert found == rules.mutants(text)
+
+
+@pytest.mark.parametrize("name", list(registry.kernels()))
+def test_every_documented_equivalent_is_a_mutant_and_has_a_reason(name):
+    made = {(m.before, m.after) for m in rules.mutants(source.read(registry.kernel(name).cu))}
+    documented = equivalent.EQUIVALENT[name]
+    assert set(documented) <= made
+    assert all(len(reason) > 20 for reason in documented.values())
+
+
+@pytest.mark.parametrize(("kernel", "what"), list(BY_HAND))
+def test_a_mutant_made_by_hand_is_found_out(verdicts, kernel, what):
+    verdict = verdicts[kernel, what].result()
+    assert verdict.outcome == BY_HAND[kernel, what][2], verdict
+
+
+@pytest.mark.parametrize(("kernel", "index"), [(k, i) for k in registry.kernels() for i in range(SAMPLE)])
+def test_a_mutant_made_by_rule_is_killed_or_documented(verdicts, kernel, index):
+    mutant = sample(kernel)[index]
+    verdict = verdicts[kernel, mutant].result()
+    documented = script.why(kernel, mutant)
+    assert verdict.outcome == "survived" if documented else verdict.outcome in gate.KILLS, f"{mutant}: {verdict}"
+
+
+def score(monkeypatch, outcomes, documented=()):
+    """What `make mutants` prints and its exit code, if the first mutants of plus_one end so."""
+    made = rules.mutants(source.read(registry.kernel("plus_one").cu))[: len(outcomes)]
+    lines = {(made[i].before, made[i].after): "the same answers, for some reason" for i in documented}
+    monkeypatch.setattr(script, "EQUIVALENT", {"plus_one": lines})
+    monkeypatch.setattr(script, "judged", lambda name, kernel, jobs: zip(made, map(gate.Verdict, outcomes)))
+    return CliRunner().invoke(script.main, ["plus_one"])
+
+
+def test_a_documented_survivor_is_no_fault(monkeypatch):
+    done = score(monkeypatch, ["wrong", "survived", "invalid", "crashed"], documented=[1])
+    assert done.exit_code == 0, done.output
+    numbers = dict(zip(script.HEAD[1:], map(int, done.output.split("\n")[1].split()[1:])))
+    assert {k: n for k, n in numbers.items() if n} == {
+        "mutants": 4, "killed": 2, "wrong": 1, "crashed": 1, "invalid": 1, "equivalent": 1,
+    }  # fmt: skip
+
+
+def test_an_unexplained_survivor_is_shown(monkeypatch):
+    done = score(monkeypatch, ["wrong", "survived"])
+    assert done.exit_code == 1
+    assert "UNEXPLAINED" in done.output
+
+
+def test_a_reason_for_what_is_killed_is_out_of_date(monkeypatch):
+    done = score(monkeypatch, ["wrong", "overrun"], documented=[1])
+    assert done.exit_code == 1
+    assert "is killed (overrun)" in done.output
+
+
+def test_a_kernel_that_is_wrong_itself_has_no_score(tmp_path):
+    spec = tmp_path / "plus_one.py"
+    spec.write_text(Path(registry.kernel("plus_one").file).read_text())
+    spec.with_suffix(".cu").write_text(mutated("plus_one", "x[i] + 1", "x[i] + 2"))
+    with pytest.raises(SpecError, match=r"does not pass itself \(wrong"):
+        next(gate.judge_all(registry.kernel(str(spec)), [], 1))
+
+
+def test_an_unknown_kernel_is_bad_input():
+    done = CliRunner().invoke(script.main, ["plus_on"])
+    assert done.exit_code == 2
+    assert "did you mean 'plus_one'" in done.output

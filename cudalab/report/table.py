@@ -65,7 +65,7 @@ def _checks(console: Console, run: Results) -> None:
         table.add_row(*map(_plain, cells), style=STYLES.get(cells[3]))
     for name, column in zip(columns.CHECK_HEADERS, table.columns, strict=True):
         if name not in ("kernel", "variant"):  # only names are ever cut
-            column.min_width = max(len(str(cell)) for cell in column.cells)
+            column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
     console.print()
     console.print(table)
     console.print()
