@@ -29,7 +29,12 @@ def test_on_the_cpu(case):
 
 @cases(device="cuda")
 def test_on_the_gpu(case):
-    assert case.check().parity.n == math.prod(case.group.shape)
+    subnormal = (case.group.name, case.group.size) == ("add2d", "special pairs")
+    if subnormal and case.variant.backend_name.startswith("cupy"):
+        with pytest.raises(pytest.fail.Exception, match=r"WRONG cupy.* got 0, want 1.40129846e-45"):
+            case.check()  # CuPy compiles with -ftz=true, whatever it is told: a subnormal number becomes 0
+    else:
+        assert case.check().parity.n == math.prod(case.group.shape)
 
 
 @pytest.mark.parametrize("kernel", registry.kernels().values(), ids=registry.kernels())
