@@ -16,7 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cudalab import report, results, resume, runner
-from cudalab.cli import FORMATS, main
+from cudalab.cli import main
+from cudalab.cli.options import FORMATS
 from cudalab.dtypes import dtype
 from cudalab.errors import InputError, Unavailable
 from cudalab.parity import compare

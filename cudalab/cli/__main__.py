@@ -1,0 +1,3 @@
+from cudalab.cli import main
+
+main()

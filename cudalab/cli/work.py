@@ -1,0 +1,106 @@
+"""What `bench` and `check` have in common: run, save, print, and say by the exit code how it went."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from cudalab.errors import CudalabError
+
+if TYPE_CHECKING:
+    from cudalab.results import Results
+
+
+def measured(
+    work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
+    costs: bool = False,
+) -> Results:  # fmt: skip
+    """Do the work, with what `--resume` names taken into account; the results are saved and printed."""
+    from cudalab import results, resume
+
+    if options["resume"]:
+        kernels, options = resume.adopted(options["resume"], kernels, options, given())
+        output = output or options["resume"]
+    if output:
+        results.writable(output)
+    try:
+        with _progress() as progress:
+            run = work(*kernels, **options, output=output or "", progress=progress)
+    except KeyboardInterrupt as stop:
+        _stopped(str(stop), output)
+    if output:
+        _save(run, output)
+    printed(run, format, costs)
+    if {case.status for case in run.cases} == {results.SKIPPED}:
+        raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
+    return run
+
+
+def exit_code(run: Results) -> int:
+    """0 all right, 1 a wrong answer, 2 a kernel that does not compile or run."""
+    from cudalab import results
+
+    status = {case.status for case in run.cases}
+    return 2 if results.ERROR in status else 1 if results.WRONG in status else 0
+
+
+def given() -> set[str]:
+    """Names of the options that the user wrote, here or in the environment."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+
+
+def _stopped(text: str, output: str | None) -> NoReturn:
+    """After Ctrl-C: say what is kept and how to go on."""
+    command = click.get_current_context().info_name
+    if not text:
+        advice = "nothing was finished"
+    elif output:
+        advice = f"go on with: cudalab {command} --resume {shlex.quote(output)}"
+    else:
+        advice = "nothing is kept without -o FILE"
+    click.echo(f"{text or 'stopped'}; {advice}", err=True)
+    sys.exit(130)
+
+
+def _save(run: Results, output: str) -> None:
+    """Write the results; if that fails after all, keep them elsewhere and say where."""
+    import tempfile
+
+    try:
+        run.save(output)
+    except OSError as error:
+        with tempfile.NamedTemporaryFile(prefix="cudalab-", suffix=".json", delete=False) as kept:
+            run.save(kept.name)
+        click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
+
+
+def printed(run: Results, format: str, costs: bool = False) -> None:
+    """The results on standard output: as wide as the terminal, in colour only there and if NO_COLOR is not set."""
+    import os
+    import shutil
+
+    from cudalab import report
+
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal or os.environ.get("COLUMNS") else None
+    click.echo(report.render(run, format, width, terminal and not os.environ.get("NO_COLOR"), costs))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says what is being done, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda text: status.update(text)
