@@ -132,11 +132,11 @@ def mine(tmp_path):
 
 def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
     """Neither the old text nor the old compiled module may stand for the new file."""
-    assert cudalab.check(mine(), only="host", device="cpu").rows[0].status == "ok"
-    run = cudalab.check(mine(source=SOURCE.replace("2 *", "3 *")), only="host", device="cpu")
+    assert cudalab.check(mine(), sizes="small", only="host", device="cpu").rows[0].status == "ok"
+    run = cudalab.check(mine(source=SOURCE.replace("2 *", "3 *")), sizes="small", only="host", device="cpu")
     assert {c.status for c in run.rows} == {"WRONG"}
     path = mine(SPEC.replace("2 * x", "3 * x"), SOURCE.replace("2 *", "3 *"))
-    assert {c.status for c in cudalab.check(path, only="host", device="cpu").rows} == {"ok"}
+    assert {c.status for c in cudalab.check(path, sizes="small", only="host", device="cpu").rows} == {"ok"}
 
 
 def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):

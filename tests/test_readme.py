@@ -82,7 +82,8 @@ def test_the_example_is_the_file_and_is_short():
 
 
 def test_the_example_is_right():
-    run = CliRunner().invoke(main, ["check", str(ROOT / "bench/examples/softmax.py"), "--device", "cpu"])
+    options = ("--device", "cpu", "--skip", "torch_compile")
+    run = CliRunner().invoke(main, ["check", str(ROOT / "bench/examples/softmax.py"), *options])
     assert run.exit_code == 0, run.output
     assert re.search(r"host:softmax +right", run.output)
 
