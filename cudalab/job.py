@@ -6,20 +6,21 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
+import msgspec
 import numpy as np
 
-from cudalab import interop, measure, results
+from cudalab import interop, measure, results, values
 from cudalab.backends import Bound, Operands
 from cudalab.devices import Clock, Device
 from cudalab.errors import CudalabError, Unavailable
-from cudalab.messages import Step
-from cudalab.parity import compare, expected, joined
+from cudalab.messages import Glimpse, Step
+from cudalab.parity import compare, error_curve, expected, joined
 from cudalab.plan import Group, Selection, Variant
 from cudalab.results import Case, Parity
 from cudalab.spec import Arrays, Kernel
@@ -52,6 +53,7 @@ class Job:
     wall: dict[str, float] = field(default_factory=dict)
     order: str = "shuffled"
     step: Step = BEGIN  # the last that was told
+    glimpse: Callable[[Mapping[str, Glimpse]], None] = lambda found: None  # told what is known so far of a group
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -119,12 +121,13 @@ class _Round:
         self.bounds: dict[str, Bound] = {}  # what is right, and worth a time
         self.cases: dict[str, Case] = {}
         self.judged: dict[Hashable, Parity] = {}  # by the output's fingerprint and the budget
+        self.glimpses: dict[str, Glimpse] = {}
 
     def rows(self, variants: list[Variant], with_copy: bool) -> list[Case]:
         """Rows of `variants`, and of a plain copy where that is timed."""
         with self.job.phase("compile and check"):
             for variant in variants:
-                self.cases[variant.label] = self._first_run(variant)
+                self._judged(self._first_run(variant))
                 self.job.survived(self.group.kernel)
         if not self.job.modes:
             return list(self.cases.values())
@@ -140,6 +143,19 @@ class _Round:
 
     def _at(self, phase: str, label: str) -> None:
         self.job.at(Step(str(self.group), phase, label))
+
+    def _judged(self, case: Case) -> None:
+        """Keep the row of a variant that has been checked, and let it be seen."""
+        self.cases[case.label] = case
+        self.glimpses[case.label] = Glimpse(case.status, case.parity.max_ulp if case.parity else 0.0)
+        self.job.glimpse(self.glimpses)
+
+    def _first_sample(self, label: str, seconds: float) -> None:
+        """Let the first sample be seen; no other, since telling takes some microseconds."""
+        seen = self.glimpses.get(label, Glimpse())
+        if not seen.seconds:
+            self.glimpses[label] = msgspec.structs.replace(seen, seconds=seconds)
+            self.job.glimpse(self.glimpses)
 
     def _failed(self, case: Case, error: Exception) -> None:
         """An error costs this row and no other, unless it took the device with it."""
@@ -204,6 +220,8 @@ class _Round:
         if self.group.kernel.pointwise and parity.worst:
             given = (f"{name} = {a.reshape(-1)[parity.worst_at]}" for name, a in self.arrays.items())
             parity.worst += f" for {', '.join(given)}"
+        if self.group.values == values.EVERY and dtype.itemsize == 2 and (parity.ok or parity.wrong):
+            parity.curve = error_curve(next(iter(self.arrays.values())), got, self.want, dtype)
         self.judged[seen] = parity
         return parity
 
@@ -224,7 +242,9 @@ class _Round:
             self.job.survived(self.group.kernel)
             if "graph" in found:
                 case.costs["graph build"] = found["graph"].build_seconds
-            clocks[label] = {kind: self._watched(clock, label, kind) for kind, clock in found.items()}
+            clocks[label] = {
+                kind: self._watched(clock, label, kind, main=i == 0) for i, (kind, clock) in enumerate(found.items())
+            }
         return clocks
 
     def _copy(self) -> Bound | None:
@@ -244,17 +264,20 @@ class _Round:
             self.cases["copy"] = case
         return copy
 
-    def _watched(self, clock: Clock, label: str, kind: str) -> Clock:
+    def _watched(self, clock: Clock, label: str, kind: str, main: bool) -> Clock:
         """The same clock, known to be at work while it takes samples."""
         step = Step(str(self.group), f"timing, {kind}", label)
 
         def sample() -> list[float]:
             self.job.at(step)
             try:
-                return clock.sample()
+                taken = clock.sample()
             except Exception as error:
                 self.job.survived(self.group.kernel, error)
                 raise
+            if main:
+                self._first_sample(label, taken[len(taken) // 2])
+            return taken
 
         return replace(clock, sample=sample)
 

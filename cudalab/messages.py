@@ -9,6 +9,7 @@ between two samples to be told.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import msgspec
 
@@ -17,7 +18,8 @@ from cudalab.dtypes import dtype
 from cudalab.plan import Group
 from cudalab.results import Case, Machine
 
-BOARD = 4096  # bytes
+BOARD = 4096  # bytes of the step; the glimpses come after it
+GLIMPSES = 1 << 18
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -29,6 +31,14 @@ class Step(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.group}: {self.label} ({self.phase})" if self.label else f"{self.group}: {self.phase}"
+
+
+class Glimpse(msgspec.Struct, frozen=True):
+    """What is known of a variant while its group is still at work; the rows have the real thing."""
+
+    status: str = ""  # as a case's
+    max_ulp: float | None = None  # None: NaN or infinity
+    seconds: float = 0.0  # the first sample of its main time; 0: not timed yet
 
 
 class Setup(msgspec.Struct, tag=True):
@@ -114,6 +124,19 @@ def line(message: Order | Report) -> bytes:
 def write_board(board: int, beat: int, step: Step) -> None:
     """`beat` differs from that of the last step, so that every step is a sign of life."""
     os.pwrite(board, b"%d %s\n" % (beat, msgspec.json.encode(step)), 0)
+
+
+def write_glimpses(board: int, found: Mapping[str, Glimpse]) -> None:
+    """What is known of the group's variants, by label. Written a few times a group, never between two samples."""
+    os.pwrite(board, (msgspec.json.encode(found) + b"\n")[:GLIMPSES], BOARD)
+
+
+def read_glimpses(board: int) -> dict[str, Glimpse]:
+    """As last written; nothing where another process is just writing."""
+    try:
+        return msgspec.json.decode(os.pread(board, GLIMPSES, BOARD).partition(b"\n")[0], type=dict[str, Glimpse])
+    except msgspec.DecodeError:
+        return {}
 
 
 def read_board(board: int) -> tuple[int, Step]:

@@ -11,10 +11,11 @@ import numpy as np
 from cudalab import parallel
 from cudalab.dtypes import DType
 from cudalab.errors import SpecError
-from cudalab.results import Parity
+from cudalab.results import ErrorCurve, Parity
 from cudalab.spec import Arrays, Budget, Kernel, Shape
 
 SHOWN = 3  # mismatches quoted in a message
+BIN = 128  # inputs of one point of an error curve; divides the count of finite float16 and of bfloat16 values
 
 
 def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
@@ -46,13 +47,9 @@ class _Chunk:
     """Errors of one chunk, in the units that the summary adds up."""
 
     def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, start: int) -> None:
+        want, exact, error, ulp, ulps = _errors(g, w, dtype)
         with np.errstate(all="ignore"):
-            exact = g == w if not dtype.floating else _same(g, w, dtype)
-            value, want = g.astype(np.float64), w.astype(np.float64)
-            error, ulp = np.abs(value - want), dtype.ulp(want)
             good = exact | (error <= budget.ulp * ulp + budget.atol)
-            ulps = np.where(exact, np.where(np.isfinite(error), error / ulp, 0.0), error / ulp)
-        ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
         self.n, self.wrong = len(w), int((~good).sum())
         self.rounded = int((ulps <= 0.5).sum())
         at = int(np.argmax(ulps)) if self.n else 0
@@ -65,6 +62,33 @@ class _Chunk:
         with np.errstate(over="ignore"):  # of float64: see _bounded
             self.error2 = float(np.square(error[finite]).sum())
             self.want2 = float(np.square(want[finite]).sum())
+
+
+def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
+    """(want in float64, whether it is met exactly, |error|, the size of a ULP, the error in ULP)."""
+    with np.errstate(all="ignore"):
+        exact = g == w if not dtype.floating else _same(g, w, dtype)
+        value, want = g.astype(np.float64), w.astype(np.float64)
+        error, ulp = np.abs(value - want), dtype.ulp(want)
+        ulps = np.where(exact, np.where(np.isfinite(error), error / ulp, 0.0), error / ulp)
+    ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
+    return want, exact, error, ulp, ulps
+
+
+def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) -> ErrorCurve:
+    """The largest error in ULP of every BIN neighbouring inputs; all arrays have a place for each 16-bit value.
+
+    x is given to five digits, which tell all 16-bit numbers apart, and the error to four.
+    """
+    inputs = _wide(x.reshape(-1))
+    ulps = _errors(got.reshape(-1), want.reshape(-1), dtype)[-1]
+    finite = np.flatnonzero(np.isfinite(inputs))
+    order = finite[np.argsort(inputs[finite], kind="stable")].reshape(-1, BIN)
+    worst = order[np.arange(len(order)), ulps[order].argmax(axis=1)]
+    return ErrorCurve(
+        x=[float(f"{v:.5g}") for v in inputs[worst].tolist()],
+        ulp=[float(f"{v:.4g}") if np.isfinite(v) else None for v in ulps[worst].tolist()],
+    )
 
 
 def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
@@ -124,7 +148,13 @@ def joined(parities: Sequence[Parity]) -> Parity:
         rel_l2=float(np.sqrt(sum((p.rel_l2 * p.norm) ** 2 for p in parities))) / norm if norm else 0.0,
         norm=norm,
         message=message,
+        curve=_joined_curve([p.curve for p in parities if p.curve]),
     )
+
+
+def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:
+    points = sorted(((x, ulp) for c in curves for x, ulp in zip(c.x, c.ulp)), key=lambda point: point[0])
+    return ErrorCurve([x for x, _ in points], [ulp for _, ulp in points]) if points else None
 
 
 def _quote(entry: tuple[int, float, float], shape: Shape) -> str:

@@ -87,7 +87,7 @@ class Selection:
     @classmethod
     def parse(cls, only: str, skip: str) -> Selection:
         """From comma-separated globs; raises NotFound for one that fits no backend."""
-        for pattern in (*split(only), *split(skip)):
+        for pattern in (*_named("only", only), *_named("skip", skip)):
             if not fnmatch.filter(registry.backends(), pattern.partition(":")[0]):
                 raise unknown("backend", pattern, registry.backends())
         return cls(split(only), split(skip))
@@ -201,7 +201,7 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
 def _with_dtypes(names: Collection[str], text: str) -> Iterator[tuple[str, Kernel, list[DType]]]:
     """Name, kernel and the dtypes of it that are asked for; kernels that have none of them are left out."""
     kernels = named(names)
-    wanted = dict.fromkeys(dtype(n).name for n in split(text)) if text != "all" else {}
+    wanted = dict.fromkeys(dtype(n).name for n in _named("dtypes", text)) if text != "all" else {}
     some = False
     for name, kernel in kernels.items():
         have = kernel.dtypes if text == "all" else list(wanted) or kernel.dtypes[:1]
@@ -232,6 +232,14 @@ def joined(value: object) -> str:
     if isinstance(value, Iterable):
         return ",".join(joined(v) for v in value)
     raise InputError(f"cannot read {value!r}; give a comma-separated text or a list")
+
+
+def _named(option: str, text: str) -> tuple[str, ...]:
+    """The words of an option; raises InputError if there is text and no word, such as a lone comma."""
+    words = split(text)
+    if text and not words:
+        raise InputError(f"{option} is {text!r}, which names nothing; leave it out, or see `cudalab list`")
+    return words
 
 
 def split(text: str) -> tuple[str, ...]:

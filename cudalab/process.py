@@ -20,7 +20,7 @@ import msgspec
 
 from cudalab import messages
 from cudalab.errors import Unavailable
-from cudalab.messages import Order, Report, Step
+from cudalab.messages import Glimpse, Order, Report, Step
 
 SLICE, SOON = 0.2, 0.01  # seconds between two looks at the board, and at a worker that is ending
 GRACE = 30.0  # seconds that a worker has to end by itself, and the system to end it
@@ -73,6 +73,7 @@ class Process:
     def send(self, order: Order, step: Step) -> None:
         """Give an order. Until the worker says something else, it is at `step`."""
         messages.write_board(self._board, 0, step)
+        messages.write_glimpses(self._board, {})
         self._tail = b""
         with contextlib.suppress(BrokenPipeError):  # it has died: `receive` will find out how
             os.write(self._orders, messages.line(order))
@@ -80,7 +81,7 @@ class Process:
     def receive(self, limit: float, progress: Callable[[Step], None]) -> Report:
         """The next report. Raises Ended if the worker dies, or gives no sign of life for `limit` seconds.
 
-        Any new step or message is a sign of life. `progress` is told the step every now and then.
+        Any new step or message is a sign of life. `progress` is told the step about every SLICE.
         """
         beat, since = -1, monotonic()
         while True:
@@ -94,10 +95,15 @@ class Process:
             now, step = messages.read_board(self._board)
             if now != beat:
                 beat, since = now, monotonic()
+            if now >= 0:
                 progress(step)
             if monotonic() - since > limit:
                 self.kill()
                 raise Ended(f"no end within {limit:g} s", step, hung=True)
+
+    def glimpses(self) -> dict[str, Glimpse]:
+        """What is known so far of the variants of the group that is at work."""
+        return messages.read_glimpses(self._board)
 
     def end(self) -> None:
         """Let the worker finish in its own time, and wait for it. For one that has answered everything."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import shlex
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -34,7 +35,7 @@ def backends() -> dict[str, Backend]:
 
 def kernel(name: str) -> Kernel:
     """A kernel by its name in the lab, or by the path of its spec (`./mine/softmax.py`) or `.cu`."""
-    if "/" in name or name.endswith((".py", ".cu")):
+    if "/" in name or name.endswith((".py", ".cu")) or name in (".", ".."):
         return _load(_path(name))
     if name not in kernels():
         hint = unknown("kernel", name, kernels())
@@ -46,7 +47,9 @@ def kernel(name: str) -> Kernel:
 def _path(name: str) -> Path:
     """The spec's place. Its name will stand in the results, which are UTF-8."""
     try:
-        path = Path(name).with_suffix(".py").resolve()
+        path = Path(name).resolve()
+        if not path.is_dir() or path.with_suffix(".py").is_file():
+            path = Path(name).with_suffix(".py").resolve()
         str(path).encode()
         path.is_file()  # raises for a name that is too long
     except (OSError, ValueError, RuntimeError) as error:  # a zero byte, no name, undecodable bytes; a ring of links
@@ -56,6 +59,8 @@ def _path(name: str) -> Path:
 
 
 def _load(path: Path) -> Kernel:
+    if path.is_dir():
+        raise SpecError(_of_folder(path))
     if not path.is_file():
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
     # A file that has changed since it was loaded is another module: no stale kernel is ever measured.
@@ -72,6 +77,14 @@ def _load(path: Path) -> Kernel:
                 raise
             raise SpecError(f"{path}: {_said(error)}") from error
     return _spec_of(sys.modules[module_name])
+
+
+def _of_folder(folder: Path) -> str:
+    """What to type instead of a folder's name."""
+    specs = sorted(f.with_suffix(".py") for f in folder.glob("*.cu") if f.with_suffix(".py").is_file())
+    if not specs:
+        return f"{folder} is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py"
+    return f"{folder} is a folder; give its specs: {' '.join(shlex.quote(str(s)) for s in specs)}"
 
 
 class _Fresh(SourceFileLoader):

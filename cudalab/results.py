@@ -1,7 +1,8 @@
 """What a run leaves behind: typed records with every raw sample; statistics are derived when asked for.
 
-Times are seconds, sizes bytes. The file is JSON; `Results.save` writes it in one step, `load` refuses what it
-cannot read and says why.
+Times are seconds, sizes bytes. The file is JSON (docs/results-file.md describes it, made from the records here);
+`Results.save` writes it in one step, `load` refuses what it cannot read and says why. Other forms of it are in
+`cudalab.exchange`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import os
 import shlex
 import tempfile
+from collections.abc import Mapping
 from math import inf
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     import pandas
 
 FORMAT = "cudalab-results"
-VERSION = 1
+VERSION = 2  # of what is written; older ones are read, see `cudalab.exchange.versions`
 
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
@@ -49,45 +51,87 @@ Rounds = Annotated[list[Samples], msgspec.Meta(min_length=1)]
 Status = Literal["ok", "WRONG", "error", "skipped", "ceiling"]
 
 
-class Parity(msgspec.Struct):
-    """How an output compares with the float64 reference.
+def _says(description: str) -> msgspec.Meta:
+    """What a field holds: for docs/results-file.md and the JSON Schema, which are made from here."""
+    return msgspec.Meta(description=description)
 
-    ULP is a unit in the last place of the output dtype at the reference's value. `max_ulp` is None where a
-    number was due and NaN or infinity came, or the other way round. `rel_l2` is |got - want| / |want| over the
-    finite elements, in the Euclidean norm.
+
+class ErrorCurve(msgspec.Struct, forbid_unknown_fields=True):
+    """The error against the input, where every 16-bit value was tried.
+
+    The sorted finite inputs are cut into bins of equally many, and the largest error of each is a point.
     """
 
-    ok: bool
-    n: Count = 0  # elements compared
-    wrong: Count = 0  # elements out of the budget
-    max_ulp: Magnitude | None = 0.0
-    worst: str = ""  # the element of the largest error in ULP
-    worst_at: Integer = -1  # its place in the flattened output
-    rounded: Share = 1.0  # share of elements within half a ULP, that is, correctly rounded
-    rel_l2: Magnitude = 0.0
-    norm: Magnitude = 0.0  # |want|, over the same elements
-    message: str = ""
+    x: Annotated[list[float], _says("the input of the bin's largest error, to five digits")]
+    ulp: Annotated[list[Magnitude | None], _says("that error, in ULP; null where NaN or infinity was wrong")]
 
 
-class Case(msgspec.Struct):
+class Parity(msgspec.Struct, forbid_unknown_fields=True):
+    """How an output compares with the float64 reference.
+
+    ULP is a unit in the last place of the output dtype at the reference's value.
+    """
+
+    ok: Annotated[bool, _says("whether every element is within the budget of the kernel's spec")]
+    n: Annotated[Count, _says("elements compared")] = 0
+    wrong: Annotated[Count, _says("elements out of the budget")] = 0
+    max_ulp: Annotated[
+        Magnitude | None,
+        _says("largest error, in ULP; null where a number was due and NaN or infinity came, or the other way round"),
+    ] = 0.0
+    worst: Annotated[str, _says("the element of the largest error in ULP: index, got, wanted, input")] = ""
+    worst_at: Annotated[Integer, _says("its place in the flattened output; -1: none")] = -1
+    rounded: Annotated[Share, _says("share of elements within half a ULP, that is, correctly rounded; 0 to 1")] = 1.0
+    rel_l2: Annotated[Magnitude, _says("Euclidean norm of got - want over that of want, over the finite elements")] = (
+        0.0
+    )
+    norm: Annotated[Magnitude, _says("Euclidean norm of want, over the same elements")] = 0.0
+    message: Annotated[str, _says("what is wrong, with the first elements; empty where nothing is")] = ""
+    curve: Annotated[ErrorCurve | None, _says("the error against the input; of a check of all 16-bit values only")] = (
+        None
+    )
+
+
+class Case(msgspec.Struct, forbid_unknown_fields=True):
     """One variant of one kernel at one size and dtype, with a verdict and times, or with a reason why not."""
 
-    kernel: str
-    size: str
-    shape: tuple[Count, ...]
-    dtype: str
-    backend: str
-    variant: str = ""  # an entry's name, where the backend has several
-    status: Status = OK
-    reason: str = ""
-    parity: Parity | None = None
-    composed: bool = False  # judged by the spec's budget for forms that round at each step
-    nbytes: Count = 0  # each input read once, the output written once
-    times: dict[str, Rounds] = {}  # seconds by kind: rounds of samples; see bench/METHOD.md
-    costs: dict[str, Quantity] = {}  # seconds spent once: "bind" (compilation), "first run", "graph build", "timing"
-    cross: dict[str, Quantity] = {}  # seconds by another tool's clocks; see cudalab.crosscheck
-    condition: dict[str, Quantity | str] = {}  # of the ceiling's row: clocks, power and what slowed the GPU down
-    notes: list[str] = []  # what a reader of the times must know
+    kernel: Annotated[str, _says("the kernel's name")]
+    size: Annotated[str, _says("the size's name in the spec, or the shape as text; in a check what was looked at")]
+    shape: Annotated[tuple[Count, ...], _says("of the first input")]
+    dtype: Annotated[str, _says("of inputs and output")]
+    backend: Annotated[str, _says("which backend ran it; `copy`: no backend, the ceiling")]
+    variant: Annotated[str, _says("an entry's name, where the backend has several")] = ""
+    status: Annotated[
+        Status,
+        _says(
+            "`ok`: right, and timed if its device and backend can be; `WRONG`: differs from the reference, or wrote "
+            "where it may not, and has no time; `error`: did not compile, or failed while it ran; `skipped`: cannot "
+            "run here; `ceiling`: not a variant, but a plain copy of the case's bytes"
+        ),
+    ] = OK
+    reason: Annotated[str, _says("why it is WRONG, failed or was skipped")] = ""
+    parity: Annotated[Parity | None, _says("how its output compares; null: it has not been compared")] = None
+    composed: Annotated[bool, _says("judged by the spec's budget for forms that round at each step")] = False
+    nbytes: Annotated[Count, _says("bytes: each input read once, the output written once")] = 0
+    times: Annotated[
+        dict[str, Rounds],
+        _says(
+            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `wall`; see bench/METHOD.md): a list of "
+            "rounds, each a list of raw samples; round i of one case was taken beside round i of the others of its "
+            "kernel, size and dtype"
+        ),
+    ] = {}
+    costs: Annotated[
+        dict[str, Quantity], _says("seconds spent once: `bind` (compilation), `first run`, `graph build`, `timing`")
+    ] = {}
+    cross: Annotated[
+        dict[str, Quantity], _says("seconds by NVBench's clocks: `nvbench cold`, `nvbench batch`, `nvbench wall`")
+    ] = {}
+    condition: Annotated[
+        dict[str, Quantity | str],
+        _says("of the ceiling's row: `sm_hz`, `memory_hz`, `power_w`, and `throttled`, what slowed the GPU down"),
+    ] = {}
+    notes: Annotated[list[str], _says("what a reader of the times must know")] = []
 
     @property
     def label(self) -> str:
@@ -108,29 +152,34 @@ class Case(msgspec.Struct):
         return self.nbytes / time if time else None
 
 
-class Machine(msgspec.Struct):
+class Machine(msgspec.Struct, forbid_unknown_fields=True):
     """What the numbers depend on."""
 
-    device: str  # "cuda" or "cpu"
-    name: str  # of the GPU or CPU that ran the cases
-    details: dict[str, str | Integer | float] = {}
-    versions: dict[str, str] = {}
+    device: Annotated[str, _says("`cuda` or `cpu`")]
+    name: Annotated[str, _says("of the GPU or CPU that ran the cases")]
+    details: Annotated[
+        dict[str, str | Integer | float],
+        _says("of a GPU its `l2_bytes`, `memory_bytes`, `driver` and more; `system`, `cpu`; sizes are bytes, rates Hz"),
+    ] = {}
+    versions: Annotated[dict[str, str], _says("of Python and of each library that is installed and takes part")] = {}
 
 
-class Results(msgspec.Struct):
+class Results(msgspec.Struct, forbid_unknown_fields=True):
     """A run: its cases, and everything needed to judge them."""
 
-    format: str
-    version: int
-    created: str  # ISO 8601, UTC
-    options: dict[str, Any]  # as the run was asked for
-    machine: Machine
-    no_gpu: str = ""  # why the CPU was used
-    sources: dict[str, str] = {}  # file name -> SHA-256, of every .cu and spec
-    calibration: dict[str, Samples] = {}  # seconds: what an empty event pair, kernel and graph node cost
-    cases: list[Case] = []
-    wall: dict[str, Quantity] = {}  # seconds of the whole run by phase
-    complete: bool = True  # False while groups are missing: the run is on, or was interrupted
+    format: Annotated[str, _says("always `cudalab-results`")]
+    version: Annotated[int, _says("of this format")]
+    created: Annotated[str, _says("when the run began: ISO 8601, UTC")]
+    options: Annotated[dict[str, Any], _says("as the run was asked for; an endless timeout or budget is `inf`")]
+    machine: Annotated[Machine, _says("what the numbers depend on")]
+    no_gpu: Annotated[str, _says("why the CPU was used")] = ""
+    sources: Annotated[dict[str, str], _says("SHA-256, in hex, by file name: of every .cu and spec")] = {}
+    calibration: Annotated[
+        dict[str, Samples], _says("seconds: samples of an `empty event pair`, `empty kernel` and `empty graph node`")
+    ] = {}
+    cases: Annotated[list[Case], _says("one a variant, kernel, size and dtype, in the order of the run")] = []
+    wall: Annotated[dict[str, Quantity], _says("seconds of the whole run, `total` and by phase")] = {}
+    complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
 
     @property
     def rows(self) -> list[Case]:
@@ -162,40 +211,42 @@ class Results(msgspec.Struct):
 
     def to_json(self) -> bytes:
         """The whole run with every sample, a case a line."""
-        stored = msgspec.structs.replace(self, options=_endless(self.options, inf, "inf"))
-        try:
-            data = msgspec.json.encode(stored)
-        except UnicodeEncodeError:  # in a reason, as a library gave it: no ground to lose the run
-            data = msgspec.json.encode(encodable(msgspec.to_builtins(stored)))
-        return data.replace(b'{"kernel":', b'\n{"kernel":')
+        stored = msgspec.structs.replace(self, options=endless(self.options, inf, "inf"))
+        return as_json(stored).replace(b'{"kernel":', b'\n{"kernel":')
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file whole or not at all."""
-        data, target = self.to_json(), Path(path).resolve()  # a link stays a link
-        scratch = _beside(target)
-        try:
-            with scratch:
-                scratch.write(data)
-                scratch.flush()
-                os.fsync(scratch.fileno())  # else a machine that stops may keep the new name and not what is in it
-            os.chmod(scratch.name, 0o644)
-            os.replace(scratch.name, target)
-        except BaseException:  # a full disk, or Ctrl-C
-            with contextlib.suppress(OSError):
-                os.unlink(scratch.name)
-            raise
+        """Write the file whole or not at all: JSON Lines where its name ends in .jsonl, else JSON.
+
+        Raises InputError for a name that ends in .csv: a CSV does not hold the whole run.
+        """
+        from cudalab import exchange
+
+        write(path, exchange.encoded(self, exchange.whole_format(path)))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat dict a case: medians in seconds, bytes a second, no raw samples."""
-        return [self._flat(case) for case in self.cases]
+        from cudalab.exchange import flat
 
-    def to_frame(self) -> pandas.DataFrame:
-        """`to_dicts` as a pandas DataFrame; pandas must be installed."""
-        try:
-            import pandas
-        except ImportError:
-            raise InputError("to_frame needs pandas; pip install pandas, or use to_dicts()") from None
-        return pandas.DataFrame(self.to_dicts())
+        return flat.medians(self)
+
+    def to_frame(self, samples: bool = False) -> pandas.DataFrame:
+        """One line a case, as a pandas DataFrame: `to_dicts`, where it ran, and with `samples` all that CSV has.
+
+        Raises Unavailable where pandas is not installed.
+        """
+        from cudalab.exchange import frame
+
+        return frame.to_frame(self, samples)
+
+    @classmethod
+    def from_frame(cls, frame: pandas.DataFrame) -> Results:
+        """The run of a frame that `to_frame(samples=True)` gave, or that pandas read from a CSV of `cudalab convert`.
+
+        Rows may be missing or in another order; columns may have been added. Raises InputError where it cannot be.
+        """
+        from cudalab.exchange import frame as frames
+
+        return frames.from_frame(frame)
 
     @property
     def main_kind(self) -> str:
@@ -203,55 +254,67 @@ class Results(msgspec.Struct):
         present = {kind for case in self.cases for kind in case.times}
         return next((k for k in ("cold", "wall", *KINDS) if k in present), "")
 
-    def _flat(self, case: Case) -> dict[str, Any]:
-        parity, kind = case.parity, self.main_kind
-        return {
-            **{name: getattr(case, name) for name in IDENTITY},
-            "shape": "x".join(map(str, case.shape)),
-            "max_ulp": parity.max_ulp if parity else None,
-            "rel_l2": parity.rel_l2 if parity else None,
-            "nbytes": case.nbytes,
-            **{kind: case.median(kind) for kind in KINDS},
-            "bytes_per_second": case.bandwidth(kind),
-            **self._flat_speedup(case, kind),
-        }
 
-    def _flat_speedup(self, case: Case, kind: str) -> dict[str, Any]:
-        ratio = self.speedup(case, kind)
-        names = ("speedup_over_eager", "speedup_low", "speedup_high", "verdict")
-        values = (ratio.value, ratio.low, ratio.high, ratio.verdict()) if ratio else (None,) * 4
-        return dict(zip(names, values, strict=True))
+def as_json(tree: Any) -> bytes:
+    """Records, dicts and lists as JSON; halves of characters, which no file can hold, become escapes."""
+    try:
+        return msgspec.json.encode(tree)
+    except UnicodeEncodeError:  # in a reason, as a library gave it: no ground to lose the run
+        return msgspec.json.encode(encodable(msgspec.to_builtins(tree)))
 
 
 def load(path: str | os.PathLike[str]) -> Results:
-    """Read a results file. Raises InputError that names the file and says what is wrong with it."""
+    """Read a results file: JSON, JSON Lines or CSV, of this version or an older one.
+
+    Raises InputError that names the file and says what is wrong with it.
+    """
+    from cudalab import exchange
+
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None
-    try:
-        head = msgspec.json.decode(data)
-        if not isinstance(head, dict) or head.get("format") != FORMAT:
-            raise InputError(f'{path} is JSON, but not a cudalab results file (no "format": "{FORMAT}")')
-        if head.get("version") != VERSION:
-            raise InputError(f"{path} has results version {head.get('version')}; this cudalab reads {VERSION}")
-        run = msgspec.json.decode(data, type=Results)
-        run.options = _endless(run.options, "inf", inf)
-        return run
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path} is not a valid results file: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a results file: {error}; write one with `cudalab bench -o {path}`") from None
+    return exchange.decoded(data, os.fspath(path))
 
 
-def _endless(options: dict[str, Any], was: object, becomes: object) -> dict[str, Any]:
+def endless(options: Mapping[str, Any], was: object, becomes: object) -> dict[str, Any]:
     """`options` with an infinite timeout or budget as a text, or back: JSON has no infinity."""
     patient = ("timeout", "budget")
     return {name: becomes if name in patient and value == was else value for name, value in options.items()}
 
 
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write the file whole or not at all; raises OSError, and leaves what was there."""
+    target = Path(path).resolve()  # a link stays a link
+    scratch = _beside(target)
+    try:
+        with scratch:
+            scratch.write(data)
+            scratch.flush()
+            os.fsync(scratch.fileno())  # else a machine that stops may keep the new name and not what is in it
+        os.chmod(scratch.name, 0o644)
+        os.replace(scratch.name, target)
+    except BaseException:  # a full disk, or Ctrl-C
+        with contextlib.suppress(OSError):
+            os.unlink(scratch.name)
+        raise
+
+
 def writable(path: str | os.PathLike[str]) -> None:
     """Raise InputError now if `save(path)` would fail later, or would replace a file that is not a run's."""
+    from cudalab import exchange
+
+    target = place(path)
+    exchange.whole_format(path)
+    if target.exists() and target.stat().st_size:
+        try:
+            load(target)
+        except InputError as error:
+            raise InputError(f"will not replace {target}, which is not a run's: {error}") from None
+
+
+def place(path: str | os.PathLike[str]) -> Path:
+    """The file that `path` names, links followed. Raises InputError now if `write` would fail there later."""
     try:
         target = Path(path).resolve()
         target.exists()  # raises for a name that is too long
@@ -272,11 +335,7 @@ def writable(path: str | os.PathLike[str]) -> None:
             os.unlink(scratch.name)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}; choose another place with -o") from None
-    if target.exists() and target.stat().st_size:
-        try:
-            load(target)
-        except InputError as error:
-            raise InputError(f"will not replace {target}, which is not a run's: {error}") from None
+    return target
 
 
 def _beside(target: Path) -> IO[bytes]:

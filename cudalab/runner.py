@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from time import perf_counter
 from typing import Any
 
+import msgspec
+
 from cudalab import cache, crosscheck, measure, plan, results, resume, sanitize, source
 from cudalab.errors import InputError, Unavailable, unknown
 from cudalab.job import skipped
-from cudalab.messages import Ready, Setup
+from cudalab.messages import Ready, Setup, Step
 from cudalab.plan import Group, Selection
-from cudalab.results import Case, Results
+from cudalab.progress import FINISHED, Pace, Progress, Report, guess, ignore
+from cudalab.results import Case, Machine, Results
 from cudalab.supervisor import TIMEOUT, Supervisor
 
 BUDGET = 1.0  # seconds of sampling for each variant
-Progress = Callable[[str], None]
 File = str | os.PathLike[str]
 
 
@@ -46,9 +48,10 @@ def bench(
     fresh_caches: bool = False,
     cross_check: str = "",
     timeout: float = TIMEOUT,
-    progress: Progress = lambda text: None,
+    progress: Report = ignore,
     output: File = "",
     resume: File = "",
+    ready: Callable[[Machine], object] = lambda machine: None,
 ) -> Results:
     """Check and time kernels on every backend that runs here.
 
@@ -60,7 +63,8 @@ def bench(
 
     A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`
     is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
-    all of it is written back to it (or to `output`).
+    all of it is written back to it (or to `output`). `progress` is told how far the run is, see `cudalab.progress`;
+    `ready` is told on what it runs before anything is measured, and what it raises ends the run.
     Raises CudalabError for bad input, before measuring.
     """
     names, options = _asked(locals())
@@ -76,7 +80,7 @@ def bench(
         crosscheck.chosen(cross_check)
     setup = Setup(device, only, skip, wanted, seed, budget, order, sources(groups))
     with cache.fresh() if fresh_caches else nullcontext():
-        return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()
+        return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume, ready).results()
 
 
 def check(
@@ -90,7 +94,7 @@ def check(
     exhaustive: bool = False,
     sanitize: bool = False,
     timeout: float = TIMEOUT,
-    progress: Progress = lambda text: None,
+    progress: Report = ignore,
     output: File = "",
     resume: File = "",
 ) -> Results:
@@ -117,7 +121,7 @@ LISTS = ("sizes", "dtypes", "only", "skip", "modes")
 
 def _asked(arguments: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Kernels and options as text, whether they came as text or as Python's lists and numbers."""
-    options = {k: v for k, v in arguments.items() if k not in ("names", "progress", "output", "resume")}
+    options = {k: v for k, v in arguments.items() if k not in ("names", "progress", "output", "resume", "ready")}
     options |= {k: plan.joined(options[k]) for k in LISTS if k in options}
     if isinstance(options["device"], int):
         options["device"] = f"cuda:{options['device']}"
@@ -131,6 +135,31 @@ def sources(groups: list[Group]) -> dict[str, str]:
     return {name: source.digest(path) for group in groups for name, path in group.files.items()}
 
 
+def new_results(options: dict[str, Any], setup: Setup, ready: Ready) -> Results:
+    """A run without cases yet."""
+    return Results(
+        format=results.FORMAT,
+        version=results.VERSION,
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        options=options,
+        machine=ready.machine,
+        no_gpu=ready.no_gpu,
+        sources=setup.sources,
+        calibration=ready.calibration,
+    )
+
+
+def keep(run: Results, output: File) -> None:
+    """Write what a run has so far, if it is to be kept. A run that is not complete will be written again."""
+    if not output or not run.cases:
+        return
+    try:
+        run.save(output)
+    except OSError as error:
+        if run.complete:
+            warnings.warn(f"cannot write {output}: {error.strerror}", stacklevel=2)
+
+
 @dataclass
 class _Run:
     """One call of `bench` or `check`."""
@@ -140,9 +169,15 @@ class _Run:
     selection: Selection
     groups: list[Group]
     timeout: float
-    progress: Progress
+    progress: Report
     output: File
     resumed: File
+    ready: Callable[[Machine], object] = lambda machine: None
+    workers: Supervisor | None = None
+    pace: Pace | None = None
+    labels: Sequence[str] = ()  # of the variants of the group that is at work
+    done: int = 0  # groups
+    start: float = 0.0
 
     def results(self) -> Results:
         if not isinstance(self.timeout, (int, float)) or not self.timeout > 0:
@@ -151,11 +186,13 @@ class _Run:
         left = resume.left(begun, self.groups) if begun else self.groups
         if begun and not left:
             begun.complete = True
-            self._save(begun)
+            keep(begun, self.output)
             return begun
         self.setup.calibrate = not begun  # one calibration a file
-        start = perf_counter()
-        with Supervisor(self.setup, self.selection, self.timeout, lambda step: self.progress(str(step))) as workers:
+        self.start = start = perf_counter()
+        with Supervisor(self.setup, self.selection, self.timeout, self._at) as workers:
+            self.workers = workers
+            self.ready(workers.ready.machine)
             if begun:
                 resume.same_machine(self.resumed, begun.machine, workers.ready.machine)
             if not any(workers.labels(group) for group in self.groups):
@@ -164,7 +201,7 @@ class _Run:
             if self.options.get("cross_check") and workers.ready.machine.device != "cuda":
                 raise Unavailable(f"a cross-check needs a GPU, and {workers.ready.no_gpu}")
             with self._sanitizer(workers.ready) as sanitizer:
-                run = begun or self._new(workers.ready)
+                run = begun or new_results(self.options, self.setup, workers.ready)
                 self._fill(run, left, workers, start, sanitizer)
         return run
 
@@ -173,9 +210,16 @@ class _Run:
             return nullcontext()
         return sanitize.Sanitizer(ready.machine.device, self.setup.device, self.setup.seed, self.timeout)
 
+    def _at(self, step: Step, finished: Results | None = None) -> None:
+        """Tell how far the run is."""
+        self.progress(Progress(
+            step, self.done, len(self.groups), perf_counter() - self.start, self.pace.left() if self.pace else None,
+            tuple(self.labels), self.workers.glimpses() if self.workers else {}, finished,
+        ))  # fmt: skip
+
     def _cross_check(self, group: Group, cases: list[Case]) -> None:
         if self.options.get("cross_check"):
-            self.progress(f"{group}: timing with NVBench")
+            self._at(Step(str(group), "timing with NVBench"))
             crosscheck.add(cases, group, self.setup.seed, self.setup.device)
 
     def _elsewhere(self, group: Group, ready: Ready) -> list[Case]:
@@ -185,48 +229,38 @@ class _Run:
         others = (v for v in self.selection.variants(group) if here not in v.backend.devices)
         return [skipped(group, v.label, reason) for v in others]
 
-    def _new(self, ready: Ready) -> Results:
-        return Results(
-            format=results.FORMAT,
-            version=results.VERSION,
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            options=self.options,
-            machine=ready.machine,
-            no_gpu=ready.no_gpu,
-            sources=self.setup.sources,
-            calibration=ready.calibration,
-        )
-
     def _fill(self, run: Results, left: list[Group], workers: Supervisor, start: float,
               sanitizer: sanitize.Sanitizer | None) -> None:  # fmt: skip
         """Add the rows of the groups that are left, and write the file after each."""
         before = dict(run.wall)
         run.complete = False
+        budget = self.setup.budget if run.timed else 0.0
+        self.pace = Pace([guess(group, len(workers.labels(group)), budget) for group in left])
         try:
+            self.done = len(self.groups) - len(left)
             for group in left:
+                self.labels = workers.labels(group)
                 cases = workers.cases(group)
                 self._cross_check(group, cases)
                 if sanitizer:
-                    self.progress(f"{group}: under the sanitizers")
+                    self._at(Step(str(group), "under the sanitizers"))
                     sanitizer.add(cases, group)
                 run.cases += [*cases, *self._elsewhere(group, workers.ready)]
                 run.complete = group is left[-1]
                 spent = {**workers.wall, "total": perf_counter() - start}
                 run.wall = {name: before.get(name, 0.0) + spent.get(name, 0.0) for name in before | spent}
-                self._save(run)
+                keep(run, self.output)
+                self._finished(group, msgspec.structs.replace(run, cases=cases))
         except KeyboardInterrupt:
-            self._save(run)  # it may have come in the middle of that
+            keep(run, self.output)  # it may have come in the middle of that
             done = len(self.groups) - len(resume.left(run, self.groups))
             raise Stopped(f"stopped after {done} of {len(self.groups)} groups") from None
         except Unavailable as error:
             kept = f"; {self.output} has what was finished, go on with --resume" if self.output and run.cases else ""
             raise Unavailable(f"{error}{kept}") from None
 
-    def _save(self, run: Results) -> None:
-        if not self.output or not run.cases:
-            return
-        try:
-            run.save(self.output)
-        except OSError as error:
-            if run.complete:  # before that, it is tried again after the next group
-                warnings.warn(f"cannot write {self.output}: {error.strerror}", stacklevel=2)
+    def _finished(self, group: Group, rows: Results) -> None:
+        assert self.pace is not None
+        self.done += 1
+        self.pace.next()
+        self._at(Step(str(group), FINISHED), finished=rows)

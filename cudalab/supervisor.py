@@ -24,7 +24,7 @@ import msgspec
 from cudalab import errors
 from cudalab.errors import Unavailable
 from cudalab.job import RELEASE, failed
-from cudalab.messages import Failed, Finished, Lost, Ready, Report, Setup, Step, Work
+from cudalab.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, Work
 from cudalab.plan import Group, Selection
 from cudalab.process import Ended, Process
 from cudalab.results import Case
@@ -67,6 +67,10 @@ class Supervisor:
     def labels(self, group: Group) -> list[str]:
         """Of the selected variants, in the order of the rows."""
         return [v.label for v in self.selection.variants(group, self.ready.machine.device)]
+
+    def glimpses(self) -> dict[str, Glimpse]:
+        """What is known so far of the variants of the group that is at work."""
+        return self._process.glimpses() if self._process else {}
 
     def cases(self, group: Group) -> list[Case]:
         """Rows of one group, of every selected variant, whatever happens."""

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import NoReturn
@@ -24,7 +24,7 @@ from cudalab import machine, messages, source
 from cudalab.devices import open_device
 from cudalab.errors import CudalabError, InputError
 from cudalab.job import ContextLost, Job
-from cudalab.messages import Failed, Finished, Lost, Ready, Report, Setup, Step, Work
+from cudalab.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, Work
 from cudalab.plan import Group, Selection
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -44,7 +44,11 @@ def main() -> None:
 
         setup = msgspec.json.decode(orders.readline(), type=Setup)
         beats = count(1)
-        worker = _Worker(setup, lambda step: messages.write_board(board, next(beats), step))
+        worker = _Worker(
+            setup,
+            lambda step: messages.write_board(board, next(beats), step),
+            lambda found: messages.write_glimpses(board, found),
+        )
         try:
             answer(_guarded(worker.open))
             for text in orders:
@@ -88,8 +92,10 @@ def _guarded(work: Callable[[], Report]) -> Report:
 class _Worker:
     """The device and the job that all groups are part of."""
 
-    def __init__(self, setup: Setup, progress: Callable[[Step], None]) -> None:
-        self.setup, self.progress = setup, progress
+    def __init__(
+        self, setup: Setup, progress: Callable[[Step], None], glimpse: Callable[[Mapping[str, Glimpse]], None]
+    ) -> None:
+        self.setup, self.progress, self.glimpse = setup, progress, glimpse
         self.job: Job | None = None
         self.known: set[str] = set()  # specs whose files have been looked at
 
@@ -98,7 +104,10 @@ class _Worker:
         self.progress(Step("worker", "opening the device"))
         device, note = open_device(setup.device)
         selection = Selection.parse(setup.only, setup.skip)
-        self.job = Job(device, selection, setup.modes, setup.seed, setup.budget, self.progress, order=setup.order)
+        self.job = Job(
+            device, selection, setup.modes, setup.seed, setup.budget, self.progress, order=setup.order,
+            glimpse=self.glimpse,
+        )  # fmt: skip
         self.progress(Step("worker", "calibrating"))
         with self.job.phase("calibration"):
             calibration = device.calibrate(setup.modes) if setup.modes and setup.calibrate else {}

@@ -6,15 +6,21 @@ import csv
 import io
 import json
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cudalab
-from cudalab import report, results
-from cudalab.errors import InputError
+from cudalab import report, results, values
+from cudalab.dtypes import dtype
+from cudalab.errors import InputError, Unavailable
+from cudalab.parity import error_curve, joined
 from cudalab.report.columns import GPU_KINDS
-from cudalab.results import Case, Machine, Parity, Results
+from cudalab.results import Case, ErrorCurve, Machine, Parity, Results
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -58,6 +64,73 @@ def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_field_that_is_not_known_is_refused_lest_it_be_lost(run, tmp_path):
+    path = tmp_path / "r.json"
+    for place, where in (("", "git pull"), ("machine", "machine"), ("cases", "cases"), ("parity", "parity")):
+        tree = json.loads(run.to_json())
+        at = {"": tree, "cases": tree["cases"][0], "parity": tree["cases"][0]["parity"]}.get(place) or tree[place]
+        at["newer"] = 1
+        path.write_text(json.dumps(tree))
+        with pytest.raises(InputError, match=f"unknown field `newer`.*{where}"):
+            cudalab.load(path)
+
+
+def test_version_1_is_read_and_saved_as_2(tmp_path):
+    # Cut by a script from bench/results/h200/gelu.json: seven cases, ten rounds of at most two samples each.
+    old = ROOT / "tests" / "data" / "results_v1.json"
+    run = cudalab.load(old)
+    assert json.loads(old.read_text())["version"] == 1
+    assert run.version == results.VERSION == 2
+    assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
+                                                       "copy"]  # fmt: skip
+    assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
+    run.save(tmp_path / "new.json")
+    assert cudalab.load(tmp_path / "new.json") == run
+    tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
+    assert tree.pop("version") == 2
+    assert all(c["parity"] is None or c["parity"].pop("curve") is None for c in tree["cases"])
+    before.pop("version")
+    assert tree == before
+
+
+def test_every_committed_result_is_read():
+    paths = [p for p in (ROOT / "bench" / "results").rglob("*.json") if b'"cudalab-results"' in p.read_bytes()[:200]]
+    assert paths
+    assert all(cudalab.load(path).cases for path in paths)
+
+
+def test_an_error_curve_is_the_worst_of_each_bin():
+    kind = dtype("bfloat16")
+    x = values.every(kind)
+    with np.errstate(invalid="ignore", over="ignore"):  # signalling NaN, and what becomes infinite
+        wide = x.astype(np.float64)
+        want = wide * 3
+        got = want.astype(np.float32).astype(kind.numpy)
+    at = int(np.flatnonzero(wide == 1.5)[0])
+    got[at] = 5.0  # 0.5 away from 4.5, in units of 2**-5
+    got[np.flatnonzero(wide == -2.0)[0]] = np.nan
+    curve = error_curve(x.reshape(256, 256), got, want, kind)
+    assert len(curve.x) == len(curve.ulp) == 65280 / 128
+    assert curve.x == sorted(curve.x)
+    assert curve.ulp[curve.x.index(1.5)] == 16
+    assert curve.ulp[curve.x.index(-2.0)] is None
+    others = [ulp for point, ulp in zip(curve.x, curve.ulp) if point not in (1.5, -2.0)]
+    assert max(others) <= 0.5
+    assert joined([Parity(True, curve=ErrorCurve([2.0], [1.0])), Parity(True, curve=ErrorCurve([-1.0], [None])),
+                   Parity(True)]).curve == ErrorCurve([-1.0, 2.0], [None, 1.0])  # fmt: skip
+    assert joined([Parity(True), Parity(True)]).curve is None
+
+
+def test_a_check_of_all_values_keeps_the_curve(tmp_path):
+    path = tmp_path / "r.json"
+    run = cudalab.check("gelu", dtypes="bfloat16", only="numpy", device="cpu", output=path)
+    (every,) = (c for c in run.cases if c.size == "all values")
+    assert len(every.parity.curve.x) == 510
+    assert max(every.parity.curve.ulp) == pytest.approx(every.parity.max_ulp, rel=1e-3)
+    assert all(c.parity.curve is None for c in run.cases if c is not every)
+    assert cudalab.load(path) == run
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -65,10 +138,21 @@ def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
         ("{", "is not a results file"),
         ("[1, 2]", "not a cudalab results file"),
         ('{"benchmarks": []}', "not a cudalab results file"),
-        ('{"format": "cudalab-results", "version": 99}', "has results version 99; this cudalab reads 1"),
+        (
+            '{"format": "cudalab-results", "version": 99}',
+            "results version 99; this cudalab reads 1 to 2; upgrade it",
+        ),
+        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 2$"),
+        ('{"format": "cudalab-results", "version": true}', "results version True"),
+        ('{"format": "cudalab-results", "version": [2]}', r"results version \[2\]"),
         ('{"format": "cudalab-results", "version": 1}', "missing required field"),
         ('{"format": "cudalab-results", "version": 1, "created": 5}', "Expected `str`, got `int`"),
+        ('{"format": "cudalab-results", "version": 2, "created": 5}', "Expected `str`, got `int`"),
+        ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool, and is not read back"),
+        ("  ", "is empty; write one with"),
+        ('""" a text """', "is not a results file: JSON is malformed"),
         ("[" * 100_000, "is not a results file"),
+        ('{"format": ' + "[" * 100_000, "is not a results file"),
     ],
 )
 def test_what_cannot_be_read_says_why(text, message, tmp_path):
@@ -133,13 +217,17 @@ def test_to_dicts_and_frame(run):
     assert [r["status"] for r in rows] == [c.status for c in run.rows]
     assert rows[1]["cold"] == pytest.approx(2e-6, rel=0.01)
     assert rows[1]["speedup_over_eager"] == pytest.approx(5)
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        with pytest.raises(InputError, match="pip install pandas"):
-            run.to_frame()
-    else:
-        assert list(run.to_frame()["backend"]) == [c.backend for c in run.rows]
+    pytest.importorskip("pandas")
+    frame = run.to_frame()
+    assert list(frame["backend"]) == [c.backend for c in run.rows]
+    assert list(frame["cold"].dropna()) == pytest.approx([r["cold"] for r in rows if r["cold"]])
+    assert set(frame["machine"]) == {"NVIDIA Test"}
+
+
+def test_without_pandas_it_says_what_to_type(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(Unavailable, match="pip install pandas, or use to_dicts"):
+        run.to_frame()
 
 
 @pytest.mark.parametrize("width", [80, 140])

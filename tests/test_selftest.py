@@ -79,7 +79,7 @@ def test_the_command_prints_the_findings_and_its_code_is_the_verdict(monkeypatch
     for state, code in ((PASSED, 0), (FAILED, 1)):
         finding = Finding("known length", state, "1 us for 2 us", "2 us", "it must")
 
-        def found(device, seconds, show, finding=finding):
+        def found(device, seconds, show, begin, finding=finding):
             assert (device, seconds) == ("cpu", 3.0)
             show(finding)
             return Report("a CPU", [finding], 0.004)

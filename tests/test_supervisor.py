@@ -155,8 +155,8 @@ def test_inputs_that_fail_are_named(tmp_path):
 
 
 def test_a_worker_that_is_killed_from_outside(workers):
-    def kill_once(text):
-        if "host:slow (compile)" in text and len(workers) == 1:
+    def kill_once(event):
+        if "host:slow (compile)" in str(event) and len(workers) == 1:
             os.kill(workers[0].pid, signal.SIGKILL)
 
     cases = rows(*GOOD, "host:slow", progress=kill_once)
@@ -192,8 +192,8 @@ def test_a_device_that_does_not_come_back(tmp_path, monkeypatch):
     out = tmp_path / "r.json"
     monkeypatch.setattr(supervisor, "TRIES", 1)
 
-    def break_it(text):
-        if text.startswith("crash medium"):
+    def break_it(event):
+        if str(event).startswith("crash medium"):
             monkeypatch.setattr(process, "BOOT", "import os; os._exit(7)")
 
     with pytest.raises(Unavailable, match=r"cannot be opened again: .* r.json has what was finished|exit code 7"):

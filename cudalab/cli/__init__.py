@@ -6,14 +6,18 @@ A command is one file of `cudalab.cli.commands`, which is found by its name and 
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import sys
 from typing import Any, cast
 
 import click
 
-from cudalab.cli import commands
-from cudalab.errors import CudalabError
+from cudalab.cli import commands, terminal
+from cudalab.errors import CudalabError, unknown
 from cudalab.text import visible
+
+COMPLETE = "_CUDALAB_COMPLETE"  # set by a shell that asks what TAB can complete
 
 
 class Failure(click.ClickException):
@@ -34,7 +38,26 @@ class Commands(click.Group):
         module = importlib.import_module(f"{commands.__name__}.{cmd_name}")
         return cast("click.Command", module.command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with our own words for a name that is not known."""
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise Failure(visible(str(unknown("command", args[0], known))))
+        return super().resolve_command(ctx, args)
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        if COMPLETE in os.environ:
+            from click.shell_completion import add_completion_class
+
+            from cudalab.cli.complete import Bash
+
+            add_completion_class(Bash)
+        return super().main(*args, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
+        ctx.color = terminal.colored(sys.stdout)  # of everything that is printed from here on
         try:
             return super().invoke(ctx)
         except CudalabError as error:

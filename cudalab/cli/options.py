@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from cudalab.cli import complete
+
 FORMATS = ("table", "markdown", "csv", "json")
 
 
@@ -21,16 +23,29 @@ def together(*options: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+quiet = click.option(
+    "-q", "--quiet", is_flag=True, envvar="CUDALAB_QUIET", help="No progress on standard error; errors remain."
+)
+
+device = click.option("--device", default="auto", show_default=True, metavar="auto|cuda[:N]|cpu",
+                      shell_complete=complete.devices)  # fmt: skip
+
 # Which work: of the commands that measure.
 choosing = together(
-    click.argument("kernels", nargs=-1, metavar="[KERNEL]..."),
-    click.option("--dtypes", default="", metavar="LIST", help="Such as float32,bfloat16, or all."),
-    click.option("--only", default="", metavar="GLOBS", help="Backends or backend:entry, such as 'torch_*,pycuda'."),
-    click.option("--skip", default="", metavar="GLOBS", help="The same, to leave out."),
-    click.option("--device", default="auto", show_default=True, metavar="auto|cuda[:N]|cpu"),
+    click.argument("kernels", nargs=-1, metavar="[KERNEL]...", shell_complete=complete.kernels),
+    click.option("--dtypes", default="", metavar="LIST", help="Such as float32,bfloat16, or all.",
+                 shell_complete=complete.dtypes),
+    click.option("--only", default="", metavar="GLOBS", help="Backends or backend:entry, such as 'torch_*,pycuda'.",
+                 shell_complete=complete.variants),
+    click.option("--skip", default="", metavar="GLOBS", help="The same, to leave out.",
+                 shell_complete=complete.variants),
+    device,
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the random inputs."),
     click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS)),
-    click.option("-o", "--output", metavar="FILE", help="Also write the results, with every sample, as JSON."),
-    click.option("--resume", default="", metavar="FILE", help="Finish the interrupted run in FILE, with its options."),
+    click.option("-o", "--output", metavar="FILE", help="Also write the results, with every sample, as JSON.",
+                 shell_complete=complete.files),
+    click.option("--resume", default="", metavar="FILE", help="Finish the interrupted run in FILE, with its options.",
+                 shell_complete=complete.files),
     click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="Of silence, for a variant."),
-)
+    quiet,
+)  # fmt: skip

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cudalab.cli import terminal
+from cudalab.cli.live import shown
 from cudalab.errors import CudalabError
 
 if TYPE_CHECKING:
@@ -23,13 +24,14 @@ def measured(
     """Do the work, with what `--resume` names taken into account; the results are saved and printed."""
     from cudalab import results, resume
 
+    quiet = options.pop("quiet", False)
     if options["resume"]:
         kernels, options = resume.adopted(options["resume"], kernels, options, given())
         output = output or options["resume"]
     if output:
         results.writable(output)
     try:
-        with _progress() as progress:
+        with shown(quiet) as progress:
             run = work(*kernels, **options, output=output or "", progress=progress)
     except KeyboardInterrupt as stop:
         _stopped(str(stop), output)
@@ -82,25 +84,15 @@ def _save(run: Results, output: str) -> None:
         click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
 
 
-def printed(run: Results, format: str, costs: bool = False) -> None:
-    """The results on standard output: as wide as the terminal, in colour only there and if NO_COLOR is not set."""
+def printed(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:
+    """The results on standard output: as wide as the terminal, in colour where it is wanted."""
     import os
     import shutil
 
     from cudalab import report
 
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal or os.environ.get("COLUMNS") else None
-    click.echo(report.render(run, format, width, terminal and not os.environ.get("NO_COLOR"), costs))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says what is being done, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda text: status.update(text)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() or os.environ.get("COLUMNS") else None
+    color = terminal.colored(sys.stdout)
+    ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
+    text = report.render(run, format, width, color, costs, ink)
+    click.echo(terminal.encodable(text, sys.stdout), color=color)

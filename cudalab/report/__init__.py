@@ -8,15 +8,18 @@ from cudalab.errors import unknown
 from cudalab.results import Results
 
 
-def render(results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False) -> str:
+def render(
+    results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = ""
+) -> str:
     """The whole of `results` as table, markdown, csv or json.
 
-    `width` (columns), `color` and `costs` (what each variant costs once) are for the table alone.
+    `width` (columns), `color`, `costs` (what each variant costs once) and `plots` ("blocks" or "ascii": bars and
+    distributions drawn with such characters) are for the table alone.
     """
     from cudalab.report import flat, markdown, table
 
     formats: dict[str, Callable[[], str]] = {
-        "table": lambda: table.render(results, width, color, costs),
+        "table": lambda: table.render(results, width, color, costs, plots),
         "markdown": lambda: markdown.render(results),
         "csv": lambda: flat.as_csv(results),
         "json": lambda: flat.as_json(results),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil, floor, inf, log10
 
 from cudalab import results, stats
@@ -267,14 +268,37 @@ def _sum_up(cases: list[Case]) -> list[str]:
     return [bad, largest, f"{100 * rounded:.4g} %", f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
 
 
+NOTABLE = 4  # ULP; a smaller error is what a few roundings make
+WORST = re.compile(r"\[.*\] (?P<values>got .*, want .*) for (?P<inputs>.*)", re.DOTALL)  # as cudalab.parity writes it
+
+
 def largest_errors(run: Results) -> list[tuple[str, str]]:
-    """(variants, element) of each largest error of more than a rounding, by kernel and dtype."""
-    found: dict[str, list[str]] = {}
-    for cells, cases in check_rows(run):
+    """(variants, element) of each largest error that is NOTABLE in a right answer, by kernel and dtype."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    every: dict[tuple[str, str], list[str]] = {}
+    for (kernel, dtype, label, status, *_), cases in check_rows(run):
+        every.setdefault((kernel, dtype), []).append(label)
         worst = max((c for c in cases if c.parity), key=_max_ulp, default=None)
-        if worst and worst.parity and _max_ulp(worst) > 1:
-            found.setdefault(f"{worst.size} {worst.parity.worst}", []).append(" ".join(cells[:3]))
-    return [(_factored(labels), element) for element, labels in found.items()]
+        if worst and status == "right" and _max_ulp(worst) > NOTABLE:
+            found.setdefault((kernel, dtype, _element(worst)), []).append(label)
+    return [
+        (f"{kernel} {dtype} {_in_short(labels, every[kernel, dtype])}", element)
+        for (kernel, dtype, element), labels in found.items()
+    ]
+
+
+def _element(case: Case) -> str:
+    """The input, and what came of it; where the inputs are not told, the size and the place."""
+    assert case.parity is not None
+    known = WORST.fullmatch(case.parity.worst)
+    if known is None:
+        return f"{case.size} {case.parity.worst}"
+    return f"{_float32s(known['inputs']) if case.dtype == 'float32' else known['inputs']}: {known['values']}"
+
+
+def _float32s(inputs: str) -> str:
+    """Numbers with the nine digits that tell every float32 apart."""
+    return re.sub(r"-?\d+\.\d{8,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.9g}", inputs)
 
 
 def _max_ulp(case: Case) -> float:
@@ -282,8 +306,14 @@ def _max_ulp(case: Case) -> float:
     return inf if case.parity.max_ulp is None else case.parity.max_ulp
 
 
-def _factored(labels: list[str]) -> str:
-    """`gelu float32 a`, `gelu float32 b` as `gelu float32 a, b`."""
-    first, *others = labels
-    prefix = first.rpartition(" ")[0]
-    return ", ".join([first, *(o.removeprefix(prefix).strip() for o in others)])
+def _in_short(labels: list[str], every: list[str]) -> str:
+    """`labels`; a backend alone stands for all of its variants, "all" for all of `every`."""
+    if len(labels) == len(every) > 1:
+        return "all"
+
+    def backend(label: str) -> str:
+        name = label.partition(":")[0]
+        own = {other for other in every if other.partition(":")[0] == name}
+        return name if own <= set(labels) else label
+
+    return ", ".join(dict.fromkeys(map(backend, labels)))

@@ -11,36 +11,44 @@ from rich.table import Table
 from rich.text import Text
 
 from cudalab import results
+from cudalab.errors import unknown
 from cudalab.report import columns
+from cudalab.report import plots as plots_
 from cudalab.results import Results
 from cudalab.text import visible
 
+INKS = {"blocks": plots_.BLOCKS, "ascii": plots_.ASCII}
 PIPED_WIDTH = 140  # where there is no terminal to ask
 STYLES = {results.WRONG: "bold red", results.ERROR: "red", results.CEILING: "dim", "note": "yellow"}
 
 
-def render(run: Results, width: int | None, color: bool, costs: bool = False) -> str:
-    """All of `run`, at most `width` columns wide; with `costs`, also what each variant costs once."""
+def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
+    """All of `run`, at most `width` columns wide; with `costs`, also what each variant costs once.
+
+    `plots`: with which characters to draw bars and distributions, one of INKS; "": none.
+    """
+    if plots and plots not in INKS:
+        raise unknown("kind of plots", plots, INKS)
     out = io.StringIO()
     console = Console(
         file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
-        legacy_windows=False,
+        color_system="standard" if color else None, legacy_windows=False,
     )  # fmt: skip
     console.print(_plain(columns.heading(run), "bold"))
     if text := columns.missing(run):
         console.print(_plain(text, "bold yellow"))
     if run.timed:
-        _times(console, run, costs)
+        _times(console, run, costs, INKS.get(plots))
     else:
         _checks(console, run)
     for labels, reason in columns.skipped(run):
         console.print(_remark("skipped", labels, reason))
-    for line in columns.footer(run):
+    for line in columns.footer(run) + ([plots_.legend(run)] if plots and run.timed else []):
         console.print(_plain(line, "dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
-def _times(console: Console, run: Results, costs: bool) -> None:
+def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) -> None:
     for cases in run.groups().values():
         console.print()
         console.print(_plain(columns.title(cases)))
@@ -49,6 +57,8 @@ def _times(console: Console, run: Results, costs: bool) -> None:
         for cells, case in zip(rows, columns.rows(cases), strict=True):
             table.add_row(*map(_plain, cells), style=STYLES.get(case.status))
         console.print(table)
+        if ink and (drawn := plots_.lines(run, cases, console.width, ink)):
+            console.print(Padding(_plain("\n".join(drawn), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
         for remark in columns.remarks(cases):
             console.print(_remark(*remark))
         if costs and (once := columns.costs(cases)):
@@ -90,6 +100,6 @@ def _remark(status: str, labels: str, text: str) -> Padding:
     return Padding(line, (0, 0, 0, 2))
 
 
-def _plain(text: str, style: str = "") -> Text:
+def _plain(text: str, style: str = "", keep: str = "") -> Text:
     """One line shown as it is: Rich would read [red] as a style, and a terminal obeys escape sequences."""
-    return Text(visible(text), style=style)
+    return Text(visible(text, keep), style=style)

@@ -88,10 +88,14 @@ class Report:
 
 
 def selftest(
-    device: str = "auto", seconds: float = SECONDS, show: Callable[[Finding], object] = lambda finding: None
+    device: str = "auto",
+    seconds: float = SECONDS,
+    show: Callable[[Finding], object] = lambda finding: None,
+    begin: Callable[[str], object] = lambda name: None,
 ) -> Report:
     """Run every check on `device` (auto, cpu, cuda or cuda:N); `show` gets each finding as it is made.
 
+    `begin` is told the name of each check before it is made, and never while something is measured.
     `seconds` is about how long the A/A runs last. Raises CudalabError for a device that is not there.
     """
     from cudalab.devices import open_device
@@ -100,18 +104,22 @@ def selftest(
         raise InputError(f"seconds is {seconds:g}; give a positive number")
     opened, note = open_device(device)
     try:
-        return examine(opened, seconds, show, note)
+        return examine(opened, seconds, show, note, begin)
     finally:
         opened.close()
 
 
-def examine(device: Device, seconds: float, show: Callable[[Finding], object], no_gpu: str = "") -> Report:
+def examine(
+    device: Device, seconds: float, show: Callable[[Finding], object], no_gpu: str = "",
+    begin: Callable[[str], object] = lambda name: None,
+) -> Report:  # fmt: skip
     """`selftest` of a device that is open already; `no_gpu` says why the GPU's checks are skipped."""
     from cudalab.selftest.comparison import Comparison
 
     compared = Comparison(device, seconds)
     findings = []
     for check in _checks(device, compared, no_gpu):
+        begin(check.name)
         findings.append(_asked(check))
         show(findings[-1])
     return Report(device.name, findings, compared.smallest)

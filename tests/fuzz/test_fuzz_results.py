@@ -5,21 +5,24 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import unicodedata
 from math import inf, isfinite
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fuzzing import at_most, more, said_clearly, texts, whole
+from fuzzing import at_most, damaged, more, said_clearly, texts, whole
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab import report, results, resume, runner
+from cudalab import exchange, report, results, resume, runner
 from cudalab.cli import main
 from cudalab.cli.options import FORMATS
 from cudalab.dtypes import dtype
 from cudalab.errors import InputError, Unavailable
+from cudalab.exchange import salvage
 from cudalab.parity import compare
 from cudalab.results import Results
 from cudalab.spec import Budget
@@ -71,9 +74,9 @@ def altered(draw):
 
 
 @st.composite
-def bytes_of_it(draw):
+def bytes_of_it(draw, forms=("json",)):
     """The bytes of a run, cut anywhere, with a few changed."""
-    data = bytearray(draw(st.sampled_from(WHOLE)).to_json())
+    data = bytearray(exchange.encoded(draw(st.sampled_from(WHOLE)), draw(st.sampled_from(forms))))
     if draw(st.booleans()):
         del data[draw(st.integers(0, len(data))) :]
     for at, byte in draw(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=3)):
@@ -89,8 +92,22 @@ ODD_FILES = [
     b'{"format": "cudalab-results", "version": [[]]}', b'{"format": "cudalab-results", "version": "1"}',
     b'{"format": "cudalab-results", "version": 1, "x": ' + b"[" * 5000 + b"]" * 5000 + b"}",
     b'{"format": "cudalab-results", "version": ' + b"9" * 5000 + b"}", b'\xef\xbb\xbf{"format": "cudalab-results"}',
+    b'{}\n{}', b'{"format": "cudalab-results", "version": 2}\n5', b"[]\n[]", b"kernel,size", b"kernel,size\n,",
+    b"kernel,\0",
+    b'kernel,"' + b"x" * 200_000, b"kernel,\xff", b"\xef\xbb\xbfkernel,size\r\n1,2", b"kernel,kernel\n1,2",
 ]  # fmt: skip
 files = st.one_of(altered(), altered(), bytes_of_it(), st.sampled_from(ODD_FILES), st.binary(max_size=60))
+
+
+@st.composite
+def lines_of_it(draw):
+    """A run as JSON Lines or CSV, with a few lines, or a few cells, that are others, missing, double or swapped."""
+    text = exchange.encoded(draw(st.sampled_from(WHOLE)), draw(st.sampled_from(["jsonl", "csv"]))).decode()
+    pieces = re.split(draw(st.sampled_from(["(\n)", "(,)", '("+)'])), text)
+    return draw(damaged(text, pieces)).encode("utf-8", "surrogatepass")
+
+
+others = st.one_of(lines_of_it(), bytes_of_it(("jsonl", "csv")), st.sampled_from(ODD_FILES))
 
 
 def one(**changes):
@@ -162,14 +179,51 @@ def test_results_files(path, data):
 
 
 @more(4)
+@given(data=others, name=st.sampled_from(["r.json", "r.jsonl", "r.csv"]))
+@example(data=b"", name="r.csv")
+@example(data=b"", name="r.jsonl")
+def test_files_in_other_forms(path, data, name):
+    path = path.with_name(name)
+    path.write_bytes(data)
+    with at_most(10):
+        try:
+            run = results.load(path)
+        except InputError as error:
+            assert str(path) in said_clearly(error, data)
+        else:
+            shown(run)
+            for form in exchange.READ:
+                again = exchange.decoded(exchange.encoded(run, form), str(path)) if run.cases else run
+                if form == "csv":
+                    again = msgspec.structs.replace(again, calibration=run.calibration, wall=run.wall)
+                assert again == run
+            for form in exchange.EXPORTS:
+                exchange.encoded(run, form)
+    assert path.read_bytes() == data
+    path.unlink()
+
+
+@more(2)
+@given(data=bytes_of_it(("json", "jsonl")))
+def test_what_is_salvaged_is_a_part_of_the_run(path, data):
+    try:
+        run = salvage.salvaged(data, str(path))
+    except InputError as error:
+        said_clearly(error, data)
+    else:
+        assert not run.complete
+        exchange.encoded(run, "json")
+
+
+@more(4)
 @given(data=bytes_of_it())
 def test_a_file_that_is_cut_short_says_where(path, data):
     path.write_bytes(data)
     try:
         results.load(path)
     except InputError as error:
-        assert any(word in str(error) for word in ("byte", "position", "$", "field", "truncated", "cudalab results",
-                                                   "results version")), error  # fmt: skip
+        assert any(word in str(error) for word in ("byte", "position", "$", "field", "empty", "line", "truncated",
+                                                   "cudalab results", "results version")), error  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,18 @@ from typing import Any
 
 import click
 
+from cudalab.cli import complete
+from cudalab.cli.compared import against, gate
 from cudalab.cli.options import choosing
 from cudalab.cli.work import exit_code, measured
 
 
 @click.command("bench")
 @choosing
-@click.option("--sizes", default="small,large", show_default=True, metavar="LIST",
+@click.option("--sizes", default="small,large", show_default=True, metavar="LIST", shell_complete=complete.sizes,
               help="Names, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
-@click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph.")
+@click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph.",
+              shell_complete=complete.modes)  # fmt: skip
 @click.option(
     "--order",
     default="shuffled",
@@ -26,18 +29,28 @@ from cudalab.cli.work import exit_code, measured
 @click.option("--cross-check", default="", metavar="nvbench",
               help="Also have NVBench time the same launches: up to half a minute each.")  # fmt: skip
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Of sampling for each variant.")
+@gate
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
-    """Check, then time each KERNEL on every backend (default: all kernels of the lab).
+    """Check, then time kernels on every backend.
 
-    A KERNEL is a name from `cudalab list` or the path of your own spec, such as ./mine/softmax.py.
+    A KERNEL is a name from `cudalab list` or the path of your own spec, such as ./mine/softmax.py; with none given,
+    all kernels of the lab are measured.
 
     \b
     cudalab bench gelu --sizes small,large --dtypes all -o results.json
-    cudalab bench ./mine/softmax.py --sizes '2^[8:12]x1024' --only 'pycuda,torch_*'
+    cudalab bench ./softmax.py --sizes '2^[8:12]x1024' --only 'pycuda,torch_*'
+    cudalab bench --baseline main.json -o branch.json
 
-    Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run.
+    With --baseline, kernels, sizes, dtypes, only, skip, modes, seed and order that you do not give are those of the
+    baseline, and after the table comes what `cudalab compare` says about it.
+
+    Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run; with --baseline
+    that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
     from cudalab import runner
 
     costs = options.pop("costs")
+    baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
+    if baseline["baseline"]:
+        sys.exit(against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs))
     sys.exit(exit_code(measured(runner.bench, kernels, options, format, output, costs)))

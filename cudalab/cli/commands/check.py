@@ -5,17 +5,22 @@ from typing import Any
 
 import click
 
+from cudalab.cli import complete
 from cudalab.cli.options import choosing
 from cudalab.cli.work import exit_code, measured
 
 
 @click.command("check")
 @choosing
-@click.option("--sizes", default="", metavar="LIST", help="Check these sizes alone; see `bench --help`.")
+@click.option("--sizes", default="", metavar="LIST", shell_complete=complete.sizes,
+              help="Check these sizes alone; see `bench --help`.")  # fmt: skip
 @click.option("--sanitize", is_flag=True, help="Also watch each entry: compute-sanitizer; on the CPU the compiler's.")
 @click.option("--exhaustive", is_flag=True, help="All 2^32 values of float32 functions of one array: minutes on a GPU.")
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
-    """Compare each KERNEL with float64, on every backend, without timing it.
+    """Compare kernels with float64, without timing them.
+
+    A KERNEL is a name from `cudalab list` or the path of your own spec; with none given, all kernels of the lab are
+    checked, on every backend.
 
     Looks at all 65,536 values of float16 and bfloat16 functions of one array, at 2^24 values of float32 that miss no
     exponent, at the smallest size, at awkward shapes, and at arrays 1, 2, 4 and 8 bytes off their alignment. Shows the

@@ -5,7 +5,15 @@ import click
 
 @click.command("doctor")
 def command() -> None:
-    """What this machine can do: GPU, driver, nvcc, and for each backend ready, or why not and what to type."""
+    """What runs here, and what to type for the rest.
+
+    GPU, driver, nvcc, the host's compiler, and each backend: ready, or missing, with the reason.
+
+    \b
+    cudalab doctor
+
+    Exit code: 0, whatever is missing.
+    """
     from cudalab import diagnosis
 
     for label, state, text in diagnosis.findings():

@@ -5,7 +5,15 @@ import click
 
 @click.command("list")
 def command() -> None:
-    """Kernels of the lab with their entries, dtypes and sizes; then the backends."""
+    """The lab's kernels, sizes and backends.
+
+    Of each kernel its entries (the __global__ functions), dtypes and named sizes, as `bench` and `check` take them.
+
+    \b
+    cudalab list
+
+    Exit code: 0.
+    """
     from cudalab import registry
 
     for kernel in registry.kernels().values():

@@ -4,16 +4,20 @@ import sys
 
 import click
 
+from cudalab.cli import options as shared
+
 
 @click.command("selftest")
-@click.option("--device", default="auto", show_default=True, metavar="auto|cuda[:N]|cpu")
+@shared.device
 @click.option("--seconds", default=10.0, show_default=True, metavar="SECONDS",
               help="Of comparing equal work with itself; the other checks take a few more.")  # fmt: skip
-def command(device: str, seconds: float) -> None:
-    """Whether this machine's times can be believed: the lab times what it knows already.
+@shared.quiet
+def command(device: str, seconds: float, quiet: bool) -> None:
+    """Can this machine's times be believed?
 
-    Work of known length and bytes, a launch on the wrong stream, a capture of nothing, naive timing, and equal work
-    compared with itself. Ends in a verdict, and in the smallest difference that this machine can claim.
+    The lab times what it knows already: work of known length and bytes, a launch on the wrong stream, a capture of
+    nothing, naive timing, and equal work compared with itself. Ends in a verdict, and in the smallest difference that
+    this machine can claim.
 
     \b
     cudalab selftest
@@ -22,7 +26,14 @@ def command(device: str, seconds: float) -> None:
     Exit code: 0 fit to measure, 1 not fit, 2 no such device.
     """
     from cudalab import selftest as lab
+    from cudalab.cli.live import line
 
-    report = lab.selftest(device, seconds, show=click.echo)
+    with line(quiet) as now:
+
+        def show(finding: lab.Finding) -> None:
+            now("")
+            click.echo(finding)
+
+        report = lab.selftest(device, seconds, show, lambda name: now(f"now: {name}"))
     click.echo(report.sentence())
     sys.exit(0 if report.fit else 1)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cudalab import exchange
+from cudalab.cli import complete
+from cudalab.text import visible
+
+
+def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from cudalab.exchange import schema
+
+        click.echo(schema.as_text())
+        context.exit()
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN", shell_complete=complete.files)
+@click.argument("target", metavar="OUT", shell_complete=complete.files)
+@click.option("--to", type=click.Choice(exchange.FORMATS), help="If not given, as OUT ends.")
+@click.option("--salvage", is_flag=True, help="IN was cut off: keep the groups of cases that are whole.")
+@click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema,
+              help="Print the JSON Schema of a results file, and do nothing else.")  # fmt: skip
+def command(source: str, target: str, to: str | None, salvage: bool) -> None:
+    """Write results in another format.
+
+    IN is a results file; OUT - is standard output. json and jsonl hold the whole run, csv nearly so; all three can be
+    given wherever a results file can. pytest-benchmark and nvbench are JSON for the viewers of those tools.
+    docs/results-file.md describes the formats.
+
+    \b
+    cudalab convert results.json results.csv
+    cudalab convert results.json theirs.json --to pytest-benchmark
+    cudalab convert --salvage cut_off.json mended.json
+
+    Exit code: 0, or 2 if IN cannot be read, or OUT is a file that would be lost.
+    """
+    from cudalab.exchange import files
+
+    format = exchange.format_for(target, to)
+    if target == "-":
+        text = files.converted(source, format, salvage).decode()
+        click.echo(visible(text, keep="\r\n") if sys.stdout.isatty() else text, nl=False)
+    else:
+        place = files.free(target, format)
+        files.write(place, files.converted(source, format, salvage))

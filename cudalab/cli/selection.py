@@ -1,0 +1,30 @@
+"""A part of a run that has been measured."""
+
+from __future__ import annotations
+
+import fnmatch
+
+import msgspec
+
+from cudalab.errors import unknown
+from cudalab.plan import split
+from cudalab.results import Results
+
+
+def chosen(run: Results, kernels: str, sizes: str, dtypes: str) -> Results:
+    """The groups whose kernel, size and dtype fit comma-separated globs ("": any). Raises NotFound for one in vain."""
+    groups = list(run.groups())
+    wanted = tuple(map(split, (kernels, sizes, dtypes)))
+    for i, what in enumerate(("kernel", "size", "dtype")):
+        have = list(dict.fromkeys(group[i] for group in groups))
+        for pattern in wanted[i]:
+            if not fnmatch.filter(have, pattern):
+                raise unknown(f"{what} in these results", pattern, have)
+    kept = {g for g in groups if all(_fits(name, globs) for name, globs in zip(g, wanted, strict=True))}
+    if groups and not kept:
+        raise unknown("group in these results", " ".join(filter(None, (kernels, sizes, dtypes))), map(" ".join, groups))
+    return msgspec.structs.replace(run, cases=[case for case in run.cases if case.group in kept])
+
+
+def _fits(name: str, globs: tuple[str, ...]) -> bool:
+    return not globs or any(name == glob or fnmatch.fnmatchcase(name, glob) for glob in globs)

@@ -1,0 +1,236 @@
+"""A comparison of two runs as a table, as Markdown for a pull request, or as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from cudalab import results, stats
+from cudalab.compare import MOVED, VERDICTS, Comparison, Pair, max_ulp
+from cudalab.errors import unknown
+from cudalab.report import columns
+from cudalab.results import Case
+from cudalab.stats import FASTER, SAME, SLOWER, UNCLEAR
+from cudalab.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = ("table", "markdown", "json")
+HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "threshold", "verdict"]
+ULP_HEADERS = ["kernel", "dtype", "variant", "old max ULP", "new max ULP"]
+STYLES = {SLOWER: "bold red", FASTER: "green", UNCLEAR: "yellow", MOVED: "bold yellow", SAME: ""}
+FOOTER = (
+    "speed-up: old time over new time, with its 95 % interval. threshold: smaller differences are found between runs "
+    "of the same code, or are below --min-effect; UNCLEAR: the interval has times on both sides of it."
+)
+COMPARISON = "cudalab-comparison"
+
+
+def render(found: Comparison, names: tuple[str, str], format: str, width: int | None = None,
+           color: bool = False) -> str:  # fmt: skip
+    """All of `found`; `names` are those of the old and the new run. `width` and `color` are for the table alone."""
+    if format == "table":
+        return _table(found, names, width, color)
+    if format == "markdown":
+        return "\n".join(_markdown(found, names))
+    if format == "json":
+        return json.dumps(_document(found, names), indent=1, allow_nan=False)
+    raise unknown("format", format, FORMATS)
+
+
+def sentence(found: Comparison) -> str:
+    """The whole in one sentence."""
+    if found.refusal:
+        return found.refusal[0].upper() + found.refusal[1:]
+    wrong = sum(len({(c.group, c.label) for c in cases}) for cases in found.wrong.values())
+    text = f"{wrong} {'answer is' if wrong == 1 else 'answers are'} wrong or missing; " if wrong else ""
+    if not found.pairs:
+        return f"{text}{len(found.checked)} cases were checked in both runs, none was timed in both"
+    counts = found.counts
+    total = sum(counts.values())
+    slower = f"{counts[SLOWER]} of {total} cases {'is' if counts[SLOWER] == 1 else 'are'} SLOWER"
+    text += slower if counts[SLOWER] else f"none of {total} {'case' if total == 1 else 'cases'} is slower"
+    others = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v != SLOWER and counts[v])
+    kinds = ", ".join(kind.replace("_", " ") for kind in found.kinds)
+    text += f"{': ' if others else ''}{others} ({kinds})"
+    return text[0].upper() + text[1:]
+
+
+def differing(found: Comparison) -> list[str]:
+    """What is not the same in both runs, a line each: first what forbids a comparison."""
+    return [*map(str, found.differences), *found.remarks]
+
+
+def notes(found: Comparison) -> list[tuple[str, str, str]]:
+    """(what, which cases, why) of everything that no row of a table shows."""
+    drift: dict[str, list[str]] = {}
+    for pair in found.drift:
+        drift.setdefault(_times(pair.ratio.value), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
+    why = "is the speed-up of the plain copy, which no change of a kernel explains"
+    moved = [("the machine moved", _several(where), f"{value} {why}") for value, where in drift.items()]
+    wrong = [("wrong", _about(cases), text) for text, cases in found.wrong.items()]
+    return wrong + moved + [("not compared", _about(cases), text) for text, cases in found.left_out.items()]
+
+
+def errors_in_ulp(found: Comparison) -> list[list[str]]:
+    """Rows, in the order of ULP_HEADERS, of the variants whose largest error is not what it was."""
+    worst: dict[tuple[str, str, str], list[float]] = {}
+    for pair in found.checked:
+        row = worst.setdefault((pair[0].kernel, pair[0].dtype, pair[0].label), [0.0, 0.0])
+        row[:] = (max(so_far, max_ulp(case) or 0.0) for so_far, case in zip(row, pair, strict=True))
+    return [[*key, *map(_ulp, row)] for key, row in worst.items() if _ulp(row[0]) != _ulp(row[1])]
+
+
+def groups(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """Pairs by title: of one kernel, size, dtype and kind of time. The slowest comes first, the copy last."""
+    found: dict[tuple[tuple[str, str, str], str], list[Pair]] = {}
+    for pair in pairs:
+        found.setdefault((pair.old.group, pair.kind), []).append(pair)
+    return {_title(rows[0]): sorted(rows, key=lambda p: (p.control, p.ratio.value)) for rows in found.values()}
+
+
+def _title(pair: Pair) -> str:
+    case = pair.old
+    shape = "x".join(map(str, case.shape))
+    size = shape if case.size == shape else f"{case.size} ({shape})"
+    return f"{case.kernel}  {size}  {case.dtype}  {pair.kind.replace('_', ' ')}"
+
+
+def cells(pair: Pair) -> list[str]:
+    """One row, in the order of HEADERS."""
+    r = pair.ratio
+    interval = f"{_times(r.low)} to {_times(r.high)}" if r.high < inf else columns.NOT_MEASURED
+    name = "copy (control)" if pair.control else pair.old.label
+    times = (columns.microseconds(case, pair.kind) for case in (pair.old, pair.new))
+    return [name, *times, _times(r.value), interval, f"{100 * pair.effect:.2g} %", pair.verdict]
+
+
+def _times(ratio: float) -> str:
+    """A ratio near 1 with the digits that two runs can differ in."""
+    return f"{ratio:.3f}" if ratio < 9.9995 else columns.times(ratio)
+
+
+def _ulp(value: float) -> str:
+    return columns.compact(value) if value < inf else "inf"
+
+
+def _about(cases: list[Case]) -> str:
+    """Which cases: the labels, then where."""
+    labels = dict.fromkeys("copy" if c.status == results.CEILING else c.label for c in cases)
+    return f"{', '.join(labels)} ({_several(list(dict.fromkeys(' '.join(c.group) for c in cases)))})"
+
+
+def _several(names: list[str]) -> str:
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+
+
+def _table(found: Comparison, names: tuple[str, str], width: int | None, color: bool) -> str:
+    from cudalab.report.table import _columns, _plain, _remark
+
+    out = io.StringIO()
+    console = screen(out, width, color)
+    console.print(_plain(f"{names[0]} -> {names[1]}", "bold"))
+    for line in differing(found):
+        console.print(_plain(f"differs: {line}", "yellow"))
+    for title, pairs in groups(found.pairs).items():
+        console.print()
+        console.print(_plain(title))
+        table = _columns(HEADERS, left=1)
+        for pair in pairs:
+            table.add_row(*map(_plain, cells(pair)), style="dim" if pair.control else STYLES[pair.verdict])
+        console.print(table)
+    if rows := errors_in_ulp(found):
+        console.print()
+        table = _columns(ULP_HEADERS, left=3)
+        for row in rows:
+            table.add_row(*map(_plain, row))
+        console.print(table)
+    console.print()
+    for what, which, why in notes(found):
+        console.print(_remark(what, which, why))
+    if found.pairs:
+        console.print(_plain(FOOTER, "dim"))
+    verdict = "bold red" if found.exit_code else "bold green"
+    console.print(_plain(sentence(found), verdict))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
+    """Where Rich prints, as wide as the terminal, plain if no colours are wanted."""
+    from rich.console import Console
+
+    from cudalab.report.table import PIPED_WIDTH
+
+    return Console(
+        file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
+        color_system="standard" if color else None, legacy_windows=False,
+    )  # fmt: skip
+
+
+def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:
+    changed = [p for p in found.pairs if p.verdict in (SLOWER, FASTER)]
+    rest = [p for p in found.pairs if p.verdict not in (SLOWER, FASTER)]
+    lines = [f"**{_inline(sentence(found))}**", "", f"{_inline(names[0])} \u2192 {_inline(names[1])}"]
+    points = [f"- differs: {_inline(line)}" for line in differing(found)]
+    points += [f"- {what}: {_inline(which)}: {_inline(why)}" for what, which, why in notes(found)]
+    lines += ["", *points] if points else []
+    lines += ["", *_rows(changed)] if changed else []
+    if rows := errors_in_ulp(found):
+        lines += ["", *_lines(ULP_HEADERS, rows, 3)]
+    if rest:
+        lines += ["", f"<details><summary>{len(rest)} more</summary>", "", *_rows(rest), "", FOOTER, "", "</details>"]
+    return lines
+
+
+def _rows(pairs: list[Pair]) -> list[str]:
+    """One table of pairs of several groups, those that changed most first."""
+    body = [
+        [f"{' '.join(p.old.group)}, {p.kind.replace('_', ' ')}", *cells(p)]
+        for p in sorted(pairs, key=lambda p: (p.control, p.ratio.value))
+    ]
+    return _lines(["case", *HEADERS], body, 2)
+
+
+def _lines(headers: list[str], body: list[list[str]], left: int) -> list[str]:
+    rule = ["---"] * left + ["--:"] * (len(headers) - left)
+    return [f"| {' | '.join(row)} |" for row in (headers, rule, *([_inline(c) for c in row] for row in body))]
+
+
+def _inline(text: str) -> str:
+    """Text from a file as one line of Markdown that is no markup."""
+    plain = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    return "".join(f"\\{c}" if c in "`*_[]" else c for c in plain)
+
+
+def _document(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "format": COMPARISON,
+        "version": 1,
+        "old": names[0],
+        "new": names[1],
+        "sentence": sentence(found),
+        "exit_code": found.exit_code,
+        "min_effect": found.min_effect,
+        "counts": found.counts,
+        "differences": [{"what": d.what, "old": d.old, "new": d.new} for d in found.differences],
+        "remarks": found.remarks,
+        "pairs": [_pair(pair) for pair in found.pairs],
+        "max_ulp": [dict(zip(("kernel", "dtype", "label", "old", "new"), row, strict=True))
+                    for row in errors_in_ulp(found)],
+        "notes": [{"what": what, "cases": which, "why": why} for what, which, why in notes(found)],
+    }  # fmt: skip
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    old, new = (stats.median(case.times[pair.kind]) for case in (pair.old, pair.new))
+    high = pair.ratio.high if pair.ratio.high < inf else None
+    return {
+        "kernel": pair.old.kernel, "size": pair.old.size, "shape": list(pair.old.shape), "dtype": pair.old.dtype,
+        "label": pair.old.label, "kind": pair.kind, "control": pair.control, "old_seconds": old, "new_seconds": new,
+        "speedup": pair.ratio.value, "low": pair.ratio.low, "high": high, "counts_from": pair.effect,
+        "verdict": pair.verdict,
+    }  # fmt: skip

@@ -1,0 +1,97 @@
+"""What a search for a crossover found, as a sentence and as a table."""
+
+from __future__ import annotations
+
+import io
+
+from cudalab.crossover import Crossover, Probe
+from cudalab.report import columns
+from cudalab.report.comparison import screen
+from cudalab.results import Case
+
+UNSURE = "neither surely"
+
+
+def render(found: Crossover, width: int | None = None, color: bool = False) -> str:
+    """The table of all sizes that were tried, and the answer below it."""
+    from cudalab.report.table import _columns, _plain
+
+    out = io.StringIO()
+    console = screen(out, width, color)
+    console.print(_plain(columns.heading(found.run), "bold"))
+    if found.probes:
+        table = _columns(headers(found), left=1)
+        for row in rows(found):
+            table.add_row(*map(_plain, row))
+        console.print()
+        console.print(table)
+    console.print()
+    for line in sentences(found):
+        console.print(_plain(line, "bold red" if found.wrong else "bold"))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def sentences(found: Crossover) -> list[str]:
+    """The answer, and what a reader must know beside it."""
+    if found.wrong:
+        case = found.wrong[0]
+        return [f"stopped at {case.size}: {case.label} is {_word(case)}: {case.reason}"]
+    if not found.changes:
+        return [_no_change(found)]
+    (low, high), *others = found.changes
+    said = f"{found.ahead(low)} is faster up to {low.size}, {found.ahead(high)} from {high.size} on ({_what(found)})"
+    if inside := [p for p in found.probes if low.elements < p.elements < high.elements]:
+        said += f"; neither surely at {_list([p.size for p in inside])}"
+    more = [f"and again: {found.ahead(a)} up to {a.size}, {found.ahead(b)} from {b.size} on" for a, b in others]
+    return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --sizes`"] if more else [])]
+
+
+def headers(found: Crossover) -> list[str]:
+    return ["size", f"{found.first} \u00b5s", f"{found.second} \u00b5s", "speed-up", "interval", "faster"]
+
+
+def rows(found: Crossover) -> list[list[str]]:
+    """One row a size; speed-up is of the second variant over the first."""
+    cases = {(case.size, case.label): case for case in found.run.cases}
+    return [_row(found, probe, cases) for probe in found.probes]
+
+
+def _row(found: Crossover, probe: Probe, cases: dict[tuple[str, str], Case]) -> list[str]:
+    times = (columns.microseconds(cases[probe.size, label], found.kind) for label in (found.first, found.second))
+    r = probe.ratio
+    interval = f"{columns.times(r.low)} to {columns.times(r.high)}"
+    return [probe.size, *times, columns.times(r.value), interval, found.ahead(probe) or UNSURE]
+
+
+def _no_change(found: Crossover) -> str:
+    low, high = found.probes[0], found.probes[-1]
+    if found.ahead(low) and found.ahead(low) == found.ahead(high):
+        by = " and ".join(f"{columns.times(_factor(p))}x at {p.size}" for p in (low, high))
+        return f"{found.ahead(low)} is faster at both ends, by {by} ({_what(found)})"
+    return f"no crossover: {_end(found, low)}, {_end(found, high)} ({_what(found)})"
+
+
+def _end(found: Crossover, probe: Probe) -> str:
+    ahead = found.ahead(probe)
+    r = probe.ratio
+    if not ahead:
+        return f"at {probe.size} neither is surely faster ({columns.times(r.low)} to {columns.times(r.high)}x)"
+    return f"at {probe.size} {ahead} is, by {columns.times(_factor(probe))}x"
+
+
+def _factor(probe: Probe) -> float:
+    """By which the faster one is faster."""
+    return max(probe.ratio.value, 1 / probe.ratio.value)
+
+
+def _what(found: Crossover) -> str:
+    case = found.run.cases[0]
+    return f"{case.kernel}, {case.dtype}, {found.kind.replace('_', ' ')}"
+
+
+def _word(case: Case) -> str:
+    return {"error": "an error"}.get(case.status, case.status)
+
+
+def _list(names: list[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

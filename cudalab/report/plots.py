@@ -1,0 +1,114 @@
+"""Bars and distributions in characters: what a group's table says, to be seen at a glance.
+
+A bar is as long as a variant is fast. Beside it stand the samples of its main time as a histogram, as far as they lie
+from that variant's own median: one scale for the whole group, so that what is noisy looks noisy, and fine enough
+everywhere for two groups of samples to show as two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cudalab import results, stats
+from cudalab.report import columns
+from cudalab.results import Case, Results
+from cudalab.text import visible
+
+LABEL, BAR, VALUE = 24, 40, 5  # columns at most, of which the middle one gives way first
+SHORTEST = 6  # bar; below that the histogram is left out
+BINS = 25  # odd: the median is in the middle one
+REACHES = (0.005, 0.01, 0.02, 0.05, 0.1)  # half of the scale, as a share of the median
+WIDER = (0.2, 0.5)  # where no samples fall into two groups, which these might hide
+WITHIN = 0.95  # of a group's samples, that the scale must hold; what lies beyond stands in the outermost bins
+# stats.bimodal asks for a gap of 2 % of the median: 2.5 bins of the last of REACHES, so that one at least is empty.
+
+
+@dataclass(frozen=True)
+class Ink:
+    """The characters to draw with."""
+
+    full: str
+    parts: str  # of a bar's last character, the emptiest first
+    levels: str  # of a histogram's bin, the lowest that is not empty first
+
+
+BLOCKS = Ink("\u2588", "\u258f\u258e\u258d\u258c\u258b\u258a\u2589", "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588")
+ASCII = Ink("#", "", ".:-=+*#@")
+
+
+def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> list[str]:
+    """Of one group: a heading, then a line for each timed row in the order of the table. Empty if nothing was timed."""
+    kind = run.main_kind
+    timed = [c for c in columns.rows(cases) if c.times.get(kind)]
+    if not timed:
+        return []
+    label = min(max(len(_name(c)) for c in timed), LABEL)
+    bar = min(width - label - VALUE - BINS - 6, BAR)
+    both = bar >= SHORTEST
+    if not both:
+        bar = max(min(width - label - VALUE - 2, BAR), 1)
+    what, speeds = _speeds(run, timed, kind)
+    reach = _reach(timed, kind)
+    found = [_heading(what, kind, reach, label + 1 + bar + 1 + VALUE, both)]
+    for case, speed in zip(timed, speeds, strict=True):
+        drawn = bars(speed / max(speeds), bar, ink)
+        line = f"{visible(_name(case))[:label]:{label}} {drawn:{bar}} {columns.times(speed):>{VALUE}}"
+        found.append(f"{line}  |{histogram(deviations(case, kind), reach, ink)}|" if both else line)
+    return found
+
+
+def legend(run: Results) -> str:
+    """What the drawings show."""
+    kind = run.main_kind.replace("_", " ")
+    return f"|...|: samples of the {kind} time around each row's own median; the ends hold what lies beyond."
+
+
+def bars(share: float, width: int, ink: Ink = BLOCKS) -> str:
+    """A bar of `share` of `width` characters, to the eighth of one where the ink has that."""
+    steps = len(ink.parts) + 1
+    whole, part = divmod(round(share * width * steps), steps)
+    return ink.full * whole + (ink.parts[part - 1] if part else "")
+
+
+def deviations(case: Case, kind: str) -> np.ndarray:
+    """How far each sample lies from the median of all, as a share of it."""
+    samples = stats.flat(case.times[kind])
+    return samples / np.median(samples) - 1
+
+
+def histogram(values: np.ndarray, reach: float, ink: Ink = BLOCKS) -> str:
+    """BINS characters from -`reach` to `reach`; the fullest bin is the highest, an empty one a blank."""
+    edges = np.linspace(-reach, reach, BINS + 1)
+    counts, _ = np.histogram(np.clip(values, -reach, reach), edges)
+    top = len(ink.levels)
+    heights = np.ceil(counts * top / counts.max()).astype(int)
+    return "".join(ink.levels[h - 1] if h else " " for h in heights)
+
+
+def _name(case: Case) -> str:
+    return "copy (ceiling)" if case.status == results.CEILING else case.label
+
+
+def _speeds(run: Results, timed: list[Case], kind: str) -> tuple[str, list[float]]:
+    """Speed-ups over eager; where there is no eager row, speeds relative to the fastest."""
+    ratios = [run.speedup(case, kind) for case in timed]
+    if all(ratios):
+        return "x eager", [ratio.value for ratio in ratios if ratio]
+    medians = [stats.median(case.times[kind]) for case in timed]
+    return "speed, fastest = 1", [min(medians) / m for m in medians]
+
+
+def _reach(timed: list[Case], kind: str) -> float:
+    """Half of the group's scale: the smallest that holds most samples, or the largest."""
+    reaches = REACHES if any(stats.bimodal(case.times[kind]) for case in timed) else REACHES + WIDER
+    away = np.quantile(np.abs(np.concatenate([deviations(case, kind) for case in timed])), WITHIN)
+    return next((reach for reach in reaches if away <= reach), reaches[-1])
+
+
+def _heading(what: str, kind: str, reach: float, place: int, both: bool) -> str:
+    if not both:
+        return what
+    scale = f"{kind.replace('_', ' ')}, -{100 * reach:g} % .. +{100 * reach:g} %"
+    return f"{what:{place}}  {scale:^{BINS + 2}}"

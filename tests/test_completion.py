@@ -1,0 +1,201 @@
+"""What TAB offers, asked as the shells ask; and every command's help."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import FishComplete, ZshComplete
+from click.testing import CliRunner
+
+from cudalab.cli import COMPLETE, main
+from cudalab.cli.complete import Bash
+
+SPEC = """
+raise SystemExit("a spec is never run by TAB")
+mine = Kernel(sizes={"tall": (9, 1), "wide": (1, 9), **more}, dtypes=("float64", *others), entries={"one": f, "two": f})
+"""
+
+
+@pytest.fixture
+def offered(monkeypatch, tmp_path):
+    """What is offered for a line, by the class of one shell."""
+    (tmp_path / "mine.py").write_text(SPEC)
+    (tmp_path / "broken.py").write_text("def (")
+    monkeypatch.chdir(tmp_path)
+
+    def ask(line, shell=ZshComplete):
+        words = line.split(" ")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", words[-1] if shell is FishComplete else str(len(words) - 1))
+        asked = shell(main, {}, "cudalab", COMPLETE)
+        return [
+            item.value if item.type == "plain" else item.type
+            for item in asked.get_completions(*asked.get_completion_args())
+        ]
+
+    return ask
+
+
+@pytest.mark.parametrize("shell", [ZshComplete, FishComplete, Bash])
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("cudalab be", ["bench"]),
+        ("cudalab bench ge", ["gelu"]),
+        ("cudalab bench gelu pl", ["plus_one"]),
+        ("cudalab bench ./mi", ["file"]),
+        ("cudalab show r", ["file"]),
+        ("cudalab bench gelu -o r", ["file"]),
+        ("cudalab check gelu --resume r", ["file"]),
+        ("cudalab compare old.json n", ["file"]),
+        ("cudalab convert i", ["file"]),
+        ("cudalab report a.json b", ["file"]),
+        ("cudalab bench --baseline m", ["file"]),
+        ("cudalab crossover numpy torch_e", ["torch_eager"]),
+        ("cudalab bench --bud", ["--budget"]),
+        ("cudalab bench --modes la", ["launch"]),
+        ("cudalab bench --modes launch,", ["launch,graph"]),
+        ("cudalab bench --device c", ["cpu", "cuda"]),
+        ("cudalab bench --format m", ["markdown"]),
+        ("cudalab bench gelu --dtypes bf", ["bfloat16"]),
+        ("cudalab bench plus_one --dtypes float32,i", ["float32,int32"]),
+        ("cudalab bench gelu --sizes x", ["xlarge"]),
+        ("cudalab bench gelu --sizes small,l", ["small,large"]),
+        ("cudalab bench mine.py --sizes t", ["tall"]),
+        ("cudalab bench ./mine.cu --dtypes f", ["float64"]),
+        ("cudalab bench no_such.py --sizes t", []),
+        ("cudalab bench broken.py --sizes t", []),
+        ("cudalab bench --only torch_e", ["torch_eager"]),
+        ("cudalab check --skip numpy,ho", ["numpy,host"]),
+        ("cudalab completion z", ["zsh"]),
+        ("cudalab selftest --device a", ["auto"]),
+    ],
+)
+def test_offers(offered, line, found, shell):
+    assert offered(line, shell) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("cudalab bench gelu --only numpy,pycuda:gelu_v", ["numpy,pycuda:gelu_vec"]),
+        ("cudalab bench mine.py --only host:", ["host:one", "host:two"]),
+        ("cudalab bench gelu --only torch_eager:", []),
+        ("cudalab bench gelu --only nothing:", []),
+    ],
+)
+def test_entries_after_a_colon(offered, line, found):
+    assert offered(line) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "cut", "last"),
+    [
+        (["--only", "pycuda", ":"], "pycuda:", "pycuda:"),
+        (["--only", "a,pycuda", ":", "gelu_v"], "a,pycuda:", "a,pycuda:gelu_v"),
+        (["--only", "pycuda", ":", "a,host", ":", "b"], "pycuda:a,host:", "pycuda:a,host:b"),
+        (["--only", "=", "pyc"], "", "pyc"),
+        (["--only", "="], "", ""),
+        (["--only", "pycuda:"], "", "pycuda:"),  # a user whose bash does not cut at colons
+    ],
+)
+def test_words_that_bash_has_cut(monkeypatch, words, cut, last):
+    monkeypatch.setenv("COMP_WORDS", "\n".join(["cudalab", "bench", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(1 + len(words)))
+    asked = Bash(main, {}, "cudalab", COMPLETE)
+    assert asked.get_completion_args() == (["bench", "--only"], last)
+    assert asked.cut == cut
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+def test_in_a_real_bash(tmp_path):
+    command = tmp_path / "cudalab"
+    boot = "from cudalab.cli import main; main(prog_name='cudalab')"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{boot}" "$@"\n')
+    command.chmod(0o755)
+    script = """
+    eval "$(cudalab completion bash)"
+    COMP_WORDS=(cudalab bench gelu --only numpy,host : gelu_) COMP_CWORD=6
+    _cudalab_completion cudalab
+    echo "${COMPREPLY[*]}"
+    complete -p cudalab
+    """
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, env=env, check=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["gelu_scalar gelu_vec", "complete -o nosort -F _cudalab_completion cudalab"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "text"), [("bash", "complete -o nosort"), ("zsh", "#compdef"), ("fish", "complete --no")]
+)
+def test_a_script_for_each_shell(shell, text):
+    done = CliRunner().invoke(main, ["completion", shell])
+    assert done.exit_code == 0
+    assert text in done.stdout
+    assert COMPLETE in done.stdout
+
+
+def test_a_shell_that_is_not_known():
+    done = CliRunner().invoke(main, ["completion", "csh"])
+    assert done.exit_code == 2
+    assert "'csh' is not one of 'bash', 'zsh', 'fish'" in done.output
+
+
+# ---- help, and words that are not known --------------------------------------------------------------------------
+
+
+def test_every_command_is_told_in_a_line_of_80_columns(monkeypatch):
+    text = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout
+    lines = text.partition("Commands:\n")[2].splitlines()
+    assert len(lines) == len(main.list_commands(None))
+    assert not [line for line in lines if line.endswith("...") or len(line.split()) < 3]
+
+
+@pytest.mark.parametrize("name", main.list_commands(None))
+def test_every_help_has_an_example_and_exit_codes(name):
+    text = CliRunner().invoke(main, [name, "--help"], terminal_width=80).stdout
+    assert f"\n  cudalab {name}" in text
+    assert "Exit code" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["bnech"], "no command named 'bnech'; did you mean 'bench'? known: bench, check"),
+        (["\x1b[2J"], r"no command named '\x1b[2J'; known: "),
+        (["check", "gelu", "--dtypes", ","], "dtypes is ',', which names nothing"),
+        (["check", "gelu", "--only", " , "], "only is ' , ', which names nothing"),
+        (["bench", "gelu", "--skip", ","], "skip is ',', which names nothing"),
+        (["check", "."], "is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py"),
+        (["bench", "nothing/"], "no spec at"),
+    ],
+)
+def test_words_that_are_not_known(args, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, args)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_folder_is_answered_with_the_specs_in_it(tmp_path):
+    for name in ("b.cu", "b.py", "a c.cu", "a c.py", "lonely.cu", "lonely2.py"):
+        (tmp_path / name).touch()
+    done = CliRunner().invoke(main, ["check", str(tmp_path)])
+    assert done.exit_code == 2
+    assert done.output.strip().endswith(f"is a folder; give its specs: '{tmp_path}/a c.py' {tmp_path}/b.py")
+
+
+def test_a_spec_beside_a_folder_of_its_name_is_meant(tmp_path):
+    example = Path("bench/examples")
+    (tmp_path / "softmax").mkdir()
+    for name in ("softmax.cu", "softmax.py"):
+        shutil.copy(example / name, tmp_path)
+    done = CliRunner().invoke(main, ["check", f"{tmp_path}/softmax", "--only", "none"])
+    assert "no backend named 'none'" in done.output

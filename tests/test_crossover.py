@@ -1,0 +1,242 @@
+"""The search for the size at which one variant overtakes another: on a worker whose answers are known."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cudalab import crossover as module
+from cudalab import results
+from cudalab.cli import main
+from cudalab.crossover import between, crossover
+from cudalab.errors import CudalabError
+from cudalab.job import row
+from cudalab.messages import Ready
+from cudalab.report.crossover import sentences
+from cudalab.results import Machine
+
+ONE, OTHER = "pycuda:gelu_vec", "torch_native"
+
+
+class Worker:
+    """Stands in for the supervisor: `times(label, elements)` seconds, or a status in place of a time."""
+
+    noise = 0.002
+    device = "cuda"
+
+    def __init__(self, setup, selection, timeout, progress):
+        self.setup, self.selection, self.wall = setup, selection, {}
+        self.ready = Ready(Machine(self.device, "an abacus"), "no GPU here", {}, {})
+        self.rng = np.random.default_rng(0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def labels(self, group):
+        return [v.label for v in self.selection.variants(group, self.device)]
+
+    def glimpses(self):
+        return {}
+
+    def cases(self, group):
+        found = [row(group, label) for label in self.labels(group)]
+        for case in found:
+            case.nbytes = 8 * prod(group.shape)
+            said = type(self).times(case.label, prod(group.shape))
+            if isinstance(said, str):
+                case.status, case.reason = said, "because"
+            else:
+                case.times = {"cold": [[float(s)] for s in said * self.rng.normal(1, self.noise, 20)]}
+        return found
+
+
+@pytest.fixture
+def lab(monkeypatch):
+    """Let the worker take the given times, and be told which sizes it was asked for."""
+
+    def install(times, **attributes):
+        seen = []
+
+        def noted(label, n):
+            seen.append(n)
+            return times(label, n)
+
+        attributes = {"times": staticmethod(noted), **attributes}
+        monkeypatch.setattr(module, "Supervisor", type("Worker", (Worker,), attributes))
+        return seen
+
+    return install
+
+
+def lines(label, n):
+    """1 us + n / 1e12 s against 3 us + n / 4e12 s: equal at n = 2.67e6."""
+    return 1e-6 + n / 1e12 if label == ONE else 3e-6 + n / 4e12
+
+
+EQUAL = 2e-6 / (1 / 1e12 - 1 / 4e12)
+
+
+def test_the_interval_holds_the_crossing_and_the_verdicts_at_its_ends_are_sure(lab, tmp_path):
+    lab(lines)
+    path = tmp_path / "probes.json"
+    found = crossover(ONE, OTHER, dtype="float16", output=path)
+    ((low, high),) = found.changes
+    assert low.elements < EQUAL < high.elements < 1.25 * low.elements
+    assert found.ahead(low) == ONE and found.ahead(high) == OTHER
+    saved = results.load(path)
+    assert saved.complete and {c.dtype for c in saved.cases} == {"float16"}
+    assert [c.size for c in saved.cases if c.label == ONE] == [p.size for p in found.probes]
+    said = f"{ONE} is faster up to {low.size}, {OTHER} from {high.size} on (gelu, float16, cold)"
+    assert sentences(found)[0].startswith(said)
+
+
+@pytest.mark.parametrize("resolution", [0.3, 0.02])
+def test_the_interval_is_as_narrow_as_asked_where_the_verdict_is_never_unsure(lab, resolution):
+    seen = lab(lambda label, n: 1e-6 if (label == ONE) == (n < 100_000) else 2e-6)
+    ((low, high),) = crossover(ONE, OTHER, resolution=resolution).changes
+    assert low.elements < 100_000 <= high.elements <= (1 + resolution) * low.elements + 1
+    assert len(seen) / 2 <= 2 + 1.5 * np.log2(14 / np.log2(1 + resolution))
+    assert all(n % 64 == 0 for n in seen)
+
+
+def test_the_first_may_be_the_one_that_is_faster_from_there_on(lab):
+    lab(lines)
+    ((low, high),) = crossover(OTHER, ONE).changes
+    assert low.elements < EQUAL < high.elements
+
+
+def test_sizes_at_which_neither_is_surely_faster_lie_inside(lab):
+    lab(lambda label, n: 2e-6 if label == ONE or 2**14 <= n <= 2**20 else (3e-6 if n < 2**14 else 1e-6))
+    found = crossover(ONE, OTHER)
+    ((low, high),) = found.changes
+    assert 2**14 / 1.06 < low.elements < 2**14 and 2**20 < high.elements < 2**20 * 1.06
+    assert "; neither surely at " in sentences(found)[0]
+
+
+def test_no_crossing_is_said_with_both_factors(lab):
+    seen = lab(lambda label, n: (2e-6 if n < 2**20 else 1e-3) if label == ONE else (3e-6 if n < 2**20 else 1.1e-3))
+    found = crossover(ONE, OTHER)
+    assert len(seen) == 4 and not found.changes
+    (said,) = sentences(found)
+    factors = r"by 1\.(49|50|51)x at 1024 and 1\.(09|10|11)x at 16777216"
+    assert re.fullmatch(rf"{ONE} is faster at both ends, {factors} \(gelu, float32, cold\)", said)
+
+
+def test_an_end_that_is_not_sure_is_no_crossing(lab):
+    lab(lambda label, n: 1e-6 if n < 2**20 or label == ONE else 2e-6)
+    (said,) = sentences(crossover(ONE, OTHER))
+    assert said.startswith("no crossover: at 1024 neither is surely faster (1.00 to 1.00x), at 16777216 pycuda")
+
+
+def test_more_than_one_change_is_said(lab):
+    def times(label, n):
+        ahead = ONE if n < 2**12 or 2**18 <= n < 2**22 else OTHER
+        return 1e-6 if label == ahead and not 2**16 <= n < 2**18 else 2e-6  # unsure where it looks first
+
+    lab(times)
+    found = crossover(ONE, OTHER)
+    assert len(found.changes) == 3
+    assert sentences(found)[-1].startswith("more than one change")
+
+
+def test_one_dimension_of_two_grows(lab):
+    seen = lab(lambda label, n: 1e-6 if (label == ONE) == (n < 2**20) else 2e-6)
+    found = crossover("pycuda:add2d_vec", "torch_eager", lowest="65536x1024", highest="16x1024")
+    assert {p.size.split("x")[1] for p in found.probes} == {"1024"} and min(seen) == 2**14
+
+
+@pytest.mark.parametrize(("status", "code"), [(results.WRONG, 1), (results.ERROR, 2), (results.SKIPPED, 2)])
+def test_a_wrong_answer_or_an_error_ends_the_search_and_what_was_measured_is_kept(lab, tmp_path, status, code):
+    lab(lambda label, n: status if label == OTHER and 2**18 < n < 2**28 else lines(label, n))
+    path = tmp_path / "probes.json"
+    done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "--to", "2^28", "-o", str(path), "-q"])
+    assert done.exit_code == code and "because" in done.output and "Traceback" not in done.output
+    assert len(results.load(path).cases) >= 4
+
+
+def test_ctrl_c_keeps_what_there_is(lab, tmp_path):
+    def times(label, n):
+        if 2**10 < n < 2**24:
+            raise KeyboardInterrupt
+        return lines(label, n)
+
+    lab(times)
+    path = tmp_path / "probes.json"
+    done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "-o", str(path), "-q"])
+    assert done.exit_code == 130 and f"stopped after 2 sizes; {path} has what was measured" in done.output
+    saved = results.load(path)
+    assert not saved.complete and {c.size for c in saved.cases} == {"1024", "16777216"}
+
+
+def test_the_table_fits_80_columns(lab):
+    lab(lines)
+    done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "-q"], env={"COLUMNS": "80"})
+    assert done.exit_code == 0 and max(map(len, done.output.splitlines())) <= 80 and "\x1b" not in done.output
+    rows = [line.split() for line in done.output.splitlines() if line[:1].isdigit()]
+    assert [int(cells[0]) for cells in rows] == sorted(int(cells[0]) for cells in rows)
+    assert rows[0][-1] == ONE and rows[-1][-1] == OTHER
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("numpy", "torch_eager"), "fit add2d, gelu, plus_one; choose one with --kernel"),
+        (("numpy", "pycuda", "--kernel", "gelu"), "pycuda is pycuda:gelu_scalar, pycuda:gelu_vec for gelu; name one"),
+        (("pycuda:gelu_vec", "pycuda:add2d_vec"), "no kernel has both 'pycuda:gelu_vec' and 'pycuda:add2d_vec'"),
+        (("nunpy", "triton", "--kernel", "gelu"), "did you mean 'numpy'?"),
+        (("numpy", "triton", "--kernel", "gelo"), "no kernel named 'gelo'"),
+        (("triton", "triton", "--kernel", "gelu"), "are the same variant; give two"),
+        ((ONE, OTHER, "--from", "2^[4:8]"), "--from '2^[4:8]' is 5 sizes; give one"),
+        ((ONE, OTHER, "--from", "2^20", "--to", "2^20"), "must differ in one dimension"),
+        ((ONE, OTHER, "--from", "1Mb"), "cannot read size '1Mb'"),
+        (("pycuda:add2d_vec", "triton", "--from", "16x16", "--to", "32x32"), "must differ in one dimension"),
+        (("pycuda:add2d_vec", "triton", "--from", "16"), "takes sizes of 2 dimensions"),
+        ((ONE, OTHER, "--dtype", "int32"), "no dtype of gelu named 'int32'"),
+        ((ONE, OTHER, "--kind", "warm"), "no kind of time named 'warm'"),
+        ((ONE, OTHER, "--kind", "graph"), "has no graph times here; it has: cold"),
+        ((ONE, OTHER, "--resolution", "0"), "resolution is 0.0; give a positive number below 1"),
+        ((ONE, OTHER, "--budget", "0"), "budget is 0.0"),
+        ((ONE, "host:gelu_vec"), "host:gelu_vec is checked, never timed"),
+        ((ONE, "numpy"), "numpy is for the CPU"),
+    ],
+)
+def test_bad_input_is_one_clear_message_and_exit_code_2(lab, args, message):
+    lab(lines)
+    done = CliRunner().invoke(main, ["crossover", *args, "-q"])
+    assert done.exit_code == 2 and message in done.output and "Traceback" not in done.output
+
+
+def test_on_the_cpu_a_gpus_variant_is_refused_with_the_reason(lab):
+    lab(lines, device="cpu")
+    with pytest.raises(CudalabError, match="needs a GPU, and no GPU here"):
+        crossover("numpy", ONE)
+
+
+def test_between():
+    assert between(5, 6) is None and between(5, 7) == 6
+    assert between(2**10, 2**20) == 2**15
+    for low, high in ((1, 2**28), (64, 2**20), (1000, 1060), (3, 9), (2**27, 2**28)):
+        assert low < between(low, high) < high and between(low, high) == pytest.approx((low * high) ** 0.5, rel=0.3)
+
+
+def test_the_guess_at_the_number_of_sizes_is_told(lab):
+    lab(lines)
+    events = []
+    crossover(ONE, OTHER, progress=events.append)
+    finished = [e for e in events if e.finished is not None]
+    assert [e.done for e in finished] == list(range(1, len(finished) + 1))
+    assert all(e.done < e.groups for e in finished)
+
+
+def test_the_worker_has_what_the_search_needs():
+    """The stand-in has no method that the real one lacks."""
+    from cudalab.supervisor import Supervisor
+
+    assert all(hasattr(Supervisor, name) for name in ("labels", "cases", "glimpses", "__enter__", "__exit__"))

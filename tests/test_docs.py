@@ -1,0 +1,118 @@
+"""The documents hold together: links lead somewhere, commands can be typed, what is listed is complete."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import shlex
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from documents import PAGES, ROOT, blocks, prose
+
+from cudalab.cli import main
+from cudalab.dtypes import DTYPES
+from cudalab.report import columns
+from cudalab.spec import Budget, Kernel, Launch
+
+
+def str_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)")
+LINKS = [(page, *found) for page in PAGES for found in LINK.findall(prose(page))]
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as GitHub names them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str_of)
+def test_links_lead_somewhere(page):
+    for source, target, anchor in LINKS:
+        if source == page:
+            there = (page.parent / target).resolve() if target else page
+            assert there.exists(), target
+            assert there.is_file(), f"{target}: the site can show files only, not folders"
+            assert ROOT in there.parents
+            assert not anchor or anchor in anchors(there), f"{target}#{anchor}: {sorted(anchors(there))}"
+
+
+def test_links_are_found():
+    assert len(LINKS) > 40
+    assert any(anchor for _, _, anchor in LINKS)
+
+
+def test_every_page_is_reached_from_the_readme():
+    linked = {(ROOT / target).resolve() for page, target, _ in LINKS if page == ROOT / "README.md"}
+    pages = {p for p in PAGES if p.parent.name == "docs"} | {ROOT / "bench" / "METHOD.md"}
+    assert pages - linked == set()
+
+
+def commands(page: Path) -> list[str]:
+    """The command lines of cudalab in a page: in its blocks and between backticks."""
+    text = "\n".join(b.text for b in blocks(page)).replace("\\\n", " ")
+    lines = re.findall(r"^(?:\$ |- run: |\s*run: )?(cudalab [^<\n]*)$", text, re.MULTILINE)
+    spans = re.findall(r"`(cudalab [^`]*)`", prose(page).replace("\n", " "))
+    return [line for line in dict.fromkeys(lines + spans) if not re.search(r"\.\.\.|[A-Z]{4}", line)]
+
+
+COMMANDS = [(page, line) for page in PAGES if page.name != "commands.md" for line in commands(page)]
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS, ids=[f"{p.stem}: {line}" for p, line in COMMANDS])
+def test_a_command_can_be_typed(page, line):
+    _, *words = shlex.split(line.split(" | ")[0], comments=True)
+    if words[0].startswith("-"):
+        assert words[0] in {name for option in main.get_params(click.Context(main)) for name in option.opts}
+        return
+    lab = click.Context(main, info_name="cudalab", **main.context_settings)
+    command = main.get_command(lab, words[0])
+    assert command, f"no command {words[0]}"
+    try:
+        command.make_context(words[0], words[1:], parent=lab)  # parses and runs nothing
+    except click.exceptions.Exit as stop:  # --help
+        assert stop.exit_code == 0
+    except click.MissingParameter:
+        assert len(words) == 1, "in a sentence the bare name will do"
+
+
+def test_commands_are_found():
+    assert len(COMMANDS) > 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str_of)
+def test_python_can_be_read(page):
+    for block in blocks(page):
+        if block.language == "python":
+            ast.parse(block.text)
+
+
+def test_the_page_about_python_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"x": np.ones((3, 5), np.float32)}
+    for block in blocks(ROOT / "docs" / "python.md"):
+        exec(block.text, names)
+    assert names["y"].shape == (3, 5)
+    assert "gelu small float32 numpy ok" in capsys.readouterr().out
+
+
+def test_the_page_of_specs_has_every_field():
+    text = (ROOT / "docs" / "kernel.md").read_text()
+    fields = {field.name for record in (Kernel, Launch, Budget) for field in dataclasses.fields(record)}
+    assert {name for name in fields if not re.search(rf"\b{name}\b", text)} == set()
+    assert {name for name in DTYPES if name not in text} == set()
+
+
+def test_the_page_of_the_table_has_every_column_and_mark():
+    text = (ROOT / "docs" / "table.md").read_text()
+    kinds = [kind.replace("_", " ") for kind in (*columns.GPU_KINDS, "wall")]
+    others = ["max ULP", "GB/s", "% copy", "x eager", "95 % interval", "verdict", *columns.CHECK_HEADERS[3:]]
+    assert {name for name in (*kinds, *others) if f"| **{name}** |" not in text} == set()
+    assert {mark for mark, said in columns.MARKS.items() if f"| `{mark}` |" not in text} == set()

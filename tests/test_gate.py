@@ -1,0 +1,59 @@
+"""The gate for CI on a real GPU: the same kernel passes twice, one that is 5 % slower does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cudalab import compare, registry, results, stats
+from cudalab.compare import NOTHING_SLOWER, REGRESSION
+
+FIRST = "const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * Pack::width;"
+# Every 16th block also does what the one half a grid further does: 6 % more bytes, and the same answer.
+AGAIN = """for (int again = 0; again < (blockIdx.x % 16 ? 1 : 2); ++again) {
+    const long long block = (blockIdx.x + again * (long long)(gridDim.x / 2)) % gridDim.x;
+    const long long first = (block * blockDim.x + threadIdx.x) * Pack::width;"""
+
+
+def slowed(folder: Path) -> Path:
+    """A gelu whose vectorised entry does 6 % of its work twice; returns the path of the spec."""
+    kernel = registry.kernel("gelu")
+    text = kernel.cu.read_text()
+    assert text.count(FIRST) == 1
+    assert text.endswith("}\n")
+    (folder / "gelu.cu").write_text(text.replace(FIRST, AGAIN) + "}\n")
+    (folder / "gelu.py").write_text(Path(kernel.file).read_text())
+    return folder / "gelu.py"
+
+
+def cudalab(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cudalab", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_slowed_kernel_is_right(tmp_path):
+    sizes = ("--sizes", "1000,100003", "--only", "host:gelu_vec")
+    done = cudalab("check", slowed(tmp_path), "--device", "cpu", "--dtypes", "float32,float16", *sizes)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
+    bench = ("bench", "--sizes", "large,xlarge", "--only", "pycuda:gelu_vec,torch_native,torch_eager", "--modes",
+             "launch", "--device", "cuda")  # fmt: skip
+    old = tmp_path / "old.json"
+    assert cudalab(*bench, "gelu", "-o", old).returncode == 0
+
+    same = cudalab(*bench, "gelu", "--baseline", old, "-o", tmp_path / "same.json")
+    assert same.returncode == NOTHING_SLOWER, same.stdout + same.stderr
+
+    slow = cudalab(*bench, slowed(tmp_path), "--baseline", old, "-o", tmp_path / "slow.json")
+    assert slow.returncode == REGRESSION, slow.stdout + slow.stderr
+    found = compare.compare(results.load(old), results.load(tmp_path / "slow.json"))
+    slower = {(pair.new.label, pair.new.size) for pair in found.pairs if pair.verdict == stats.SLOWER}
+    assert ("pycuda:gelu_vec", "xlarge") in slower
+    assert {label for label, _ in slower} == {"pycuda:gelu_vec"}
