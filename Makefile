@@ -2,6 +2,9 @@
 # make test          the tests; make lint: style and types
 # make gpu-test      the tests, where a test that finds no GPU fails
 # make mutants       which small faults in the kernels would the check miss? (on the CPU; minutes)
+# make tables        writes the generated parts of README.md, bench/METHOD.md and docs/
+# make report        the page of the H200 results and the plots that the README shows
+# make docs          the site of the documentation, in build/site
 # make test-fake-gpu PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # Each sets up its environment in $(VENV) first, once.
 PYTHON ?= python3
@@ -10,7 +13,7 @@ BIN = $(VENV)/bin
 
 # On a machine with a GPU and a CUDA toolkit the environment has the GPU libraries of the toolkit's CUDA version.
 CUDA := $(shell nvidia-smi -L >/dev/null 2>&1 && nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
-EXTRAS := torch,test,dev$(if $(CUDA),$(comma),)$(if $(CUDA),cuda$(CUDA),)
+EXTRAS := torch,report,test,dev$(if $(CUDA),$(comma),)$(if $(CUDA),cuda$(CUDA),)
 comma := ,
 READY = $(VENV)/.ready$(CUDA)
 
@@ -34,6 +37,26 @@ mutants: $(READY)
 
 tables: $(READY)
 	$(BIN)/python bench/readme_tables.py
+	$(BIN)/python -m cudalab.exchange.schema docs/results-file.md
+
+H200 = bench/results/h200
+RUNS = $(wildcard $(H200)/*.json) $(wildcard $(H200)/checks/*.json)
+GELU = --kernel gelu --scale 2
+report: $(READY)
+	$(BIN)/cudalab report $(H200)/gelu.json $(RUNS) -o $(H200)/report.html
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --size xlarge -o $(H200)/gelu_speedup.png
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.png
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.png
+	! grep -qs '"curve":{"x"' $(RUNS) || \
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart error -o $(H200)/gelu_error.png
+
+# The variable keeps the theme from advertising its successor.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	touch $@
 
 $(READY): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -43,7 +66,7 @@ $(READY): setup.cfg pyproject.toml constraints.txt
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 
-.PHONY: bench test gpu-test lint mutants tables test-fake-gpu clean
+.PHONY: bench test gpu-test lint mutants tables report docs test-fake-gpu clean
 
 # Status 3 says that this machine cannot build the stand-in; that is a skip with a reason, not a failure.
 test-fake-gpu: $(READY)

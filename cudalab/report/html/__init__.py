@@ -1,0 +1,46 @@
+"""Results as a page to look at, and as single plots for a paper: the same drawings in both.
+
+`page` lays out the page, `findings` writes its sentences, `figures` takes numbers out of results, `charts` turns them
+into Vega-Lite specifications by Altair, `draw` turns those into SVG and PNG by vl-convert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudalab.errors import Unavailable
+
+if TYPE_CHECKING:
+    from cudalab.results import Results
+
+NEEDED = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "jinja2"}  # module -> distribution
+
+
+def need() -> None:
+    """Raise Unavailable if what draws is not installed."""
+    from importlib.util import find_spec
+
+    absent = [name for module, name in NEEDED.items() if find_spec(module) is None]
+    if absent:
+        raise Unavailable(f"a report needs {', '.join(absent)}; pip install -e '.[report]' in the checkout")
+
+
+def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:
+    """Write the page whole or not at all. `loaded`: results with the paths that they came from."""
+    from cudalab import results
+    from cudalab.report.html import page
+
+    results.write(target, page.render(loaded).encode())
+
+
+def write_plot(
+    target: Path, runs: Sequence[Results], chart: str, scale: float = 3, headed: bool = True, **which: str
+) -> None:
+    """Write one chart as SVG or, where `target` ends so, PNG; which one as `plot.chosen` says."""
+    from cudalab import results
+    from cudalab.report.html import plot
+
+    figure, about = plot.chosen(runs, chart, **which)
+    results.write(target, plot.encoded(figure, about, target.suffix.lower(), scale, headed))

@@ -1,0 +1,132 @@
+"""The answers at the top of the page: one sentence for each kernel and dtype, as good or as bad as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from cudalab import results, stats
+from cudalab.report import columns
+from cudalab.report.html.figures import NUMBER, baseline, ours, plain
+from cudalab.results import Case, Results
+
+FIRST = ("pycuda", "cupy_raw")  # whose entry is quoted: of the first that was timed, as in the README
+EFFECT = stats.MIN_EFFECT  # below which a difference is no claim
+PEERS = ("torch_native", "torch_eager", "numpy")  # what it is compared with: the best that a user would write first
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A sentence, what it rests on, and in one word how it went: good, bad or neutral."""
+
+    subject: str
+    sentence: str
+    detail: str
+    mood: str
+
+
+def question(runs: Iterable[Results]) -> str:
+    """What the page answers."""
+    held = list(runs)
+    kernels = list(dict.fromkeys(plain(case.kernel, 40) for run in held for case in run.cases))
+    names = ", ".join(kernels[:4]) + (f" and {len(kernels) - 4} more" if len(kernels) > 4 else "")
+    where = ", ".join(dict.fromkeys(plain(run.machine.name, 60) for run in held))
+    asked = "right, and how fast" if any(run.timed for run in held) else "right"
+    return f"{names or 'Nothing'} on {where}: {asked}?"
+
+
+def timed(run: Results, cases: list[Case], shares: Mapping[str, str]) -> Answer:
+    """Of one group: our fastest entry that is right against its peers and the copy, whose `shares` are by label."""
+    first = cases[0]
+    subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
+    case = _fastest(run, cases)
+    bad = failures(c for c in cases if ours(c))
+    if case is None:
+        return _untimed(run, cases, subject, bad)
+    kind = run.main_kind
+    time = f"ours {columns.microseconds(case, kind)} \u00b5s"
+    base = baseline([c for c in cases if c is not case], kind, PEERS)
+    parts, mood = [time], "neutral"
+    if base and (ratio := run.speedup(case, kind, base.backend)):
+        verdict = ratio.verdict()
+        parts.append(f"{columns.times(ratio.value)}\u00d7 {base.backend} ({verdict})")
+        mood = {"FASTER": "good", "SLOWER": "bad"}.get(verdict, "neutral")
+    share = shares.get(case.label, columns.NOT_MEASURED)
+    if share != columns.NOT_MEASURED:
+        parts.append(f"{share} % of copy")
+    return Answer(subject, ", ".join(parts) + bad, _detail(run, cases, case, kind), "bad" if bad else mood)
+
+
+def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
+    shape = " x ".join(map(str, case.shape))
+    size = plain(case.size, 40)
+    said = [
+        f"{plain(case.label, 60)}, {NUMBER[kind]}, {shape if size == shape.replace(' ', '') else f'{size} ({shape})'}"
+    ]
+    eager = run.speedup(case, kind)
+    if eager:
+        low, high = columns.times(eager.low), columns.times(eager.high)
+        said.append(f"{columns.times(eager.value)}\u00d7 torch_eager ({low} to {high})")
+    others = [c for c in cases if c.status == results.OK and c.times.get(kind) and not ours(c)]
+    if others:
+        best = min(others, key=lambda c: c.median(kind) or inf)
+        said.append(f"fastest other: {plain(best.label, 60)}, {columns.microseconds(best, kind)} \u00b5s")
+    said.append(f"largest error {columns.verdict(case)} ULP")
+    return "; ".join(said)
+
+
+def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
+    """Where nothing of ours has a time: what was checked instead, and who was fastest of the others."""
+    kind = run.main_kind
+    right = [c for c in cases if ours(c) and c.status == results.OK and c.parity]
+    checked = ", ".join(f"{plain(c.label, 60)} right, {columns.verdict(c)} ULP" for c in right)
+    why = "checked on the CPU, where a .cu is not timed" if run.machine.device == "cpu" else "not timed"
+    sentence = f"ours {why}{': ' + checked if checked else ''}" if right else "nothing of ours ran"
+    others = [c for c in cases if c.times.get(kind) and c.status == results.OK]
+    best = min(others, key=lambda c: c.median(kind) or inf, default=None)
+    detail = (
+        f"fastest of the others: {plain(best.label, 60)}, {columns.microseconds(best, kind)} \u00b5s" if best else ""
+    )
+    return Answer(subject, sentence + bad, detail, "bad" if bad else "neutral")
+
+
+def checked(run: Results, cases: list[Case]) -> Answer:
+    """Of a kernel and dtype that was checked and not timed."""
+    first = cases[0]
+    subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
+    ran = [c for c in cases if c.status != results.SKIPPED]
+    labels, bad = {c.label for c in ran}, failures(ran)
+    values = max((c.parity.n for c in ran if c.parity), default=0)
+    right = sum(c.status == results.OK for c in ran)
+    if not ran:
+        return Answer(subject, "nothing was checked", "every variant was skipped, for the reasons below", "neutral")
+    variants = f"{len(labels)} variant{'s' if len(labels) > 1 else ''}"
+    sentence = f"{right:,} of {len(ran):,} checks of {variants} right, of up to {values:,} values each"
+    mine = [c for c in ran if ours(c) and c.parity]
+    worst = max(mine, key=_max_ulp, default=None)
+    detail = f"largest error of ours: {columns.verdict(worst)} ULP, by {plain(worst.label, 60)}" if worst else ""
+    return Answer(subject, sentence + bad, detail, "bad" if bad else "good")
+
+
+def failures(cases: Iterable[Case]) -> str:
+    """`; WRONG: a, b; error: c` of what went wrong, or nothing."""
+    found: dict[str, dict[str, None]] = {}
+    for case in cases:
+        if case.status in (results.WRONG, results.ERROR):
+            found.setdefault(case.status, {})[plain(case.label, 60)] = None
+    return "".join(f"; {status}: {', '.join(labels)}" for status, labels in found.items())
+
+
+def _fastest(run: Results, cases: list[Case]) -> Case | None:
+    kind = run.main_kind
+    for backend in FIRST:
+        entries = [c for c in cases if c.backend == backend and c.status == results.OK and c.times.get(kind)]
+        if entries:
+            return min(entries, key=lambda c: c.median(kind) or inf)
+    return None
+
+
+def _max_ulp(case: Case) -> float:
+    assert case.parity is not None
+    return inf if case.parity.max_ulp is None else case.parity.max_ulp

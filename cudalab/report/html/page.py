@@ -1,0 +1,316 @@
+"""The page: what stands where. One HTML file that asks for nothing else, the same for the same results.
+
+Everything from a results file is escaped by the template; the drawings are made of known elements only (`draw.clean`).
+A policy in the page lets its own style and script run, known by their digests, and nothing besides.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from cudalab import results
+from cudalab.report import columns
+from cudalab.report.html import draw, environment, figures, findings, palette
+from cudalab.report.html.figures import Figure, plain
+from cudalab.results import Case, Results
+from cudalab.text import visible
+
+HERE = Path(__file__).parent
+MOST = 5  # sizes of one kernel and dtype that get charts of their own; of more the ends and the middle do
+TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns that are not of numbers
+LONGEST = 3000  # characters of a reason
+CHARTED = ("cold", "hot", "graph", "call", "wall")  # kinds of time with a chart; the cold graph is in the table
+
+Draw = Callable[[dict[str, Any]], Future[str]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A results file as the page names it."""
+
+    label: str
+    results: Results
+
+
+@dataclass
+class Group:
+    """The charts of one kernel, size and dtype, and what the tables say of it."""
+
+    run: Run
+    cases: list[Case]
+    headers: list[str]
+    cells: list[list[str]]
+    title: str
+    size: str
+    anchor: str = ""
+    charts: list[Figure] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        return max(case.nbytes for case in self.cases)
+
+
+@dataclass
+class Subject:
+    """One kernel and dtype: its answer, its charts over sizes, its charts at each size."""
+
+    kernel: str
+    dtype: str
+    groups: list[Group] = field(default_factory=list)
+    checks: list[tuple[Run, list[Case]]] = field(default_factory=list)
+    answer: findings.Answer | None = None
+    charts: list[Figure] = field(default_factory=list)
+    anchor: str = ""
+    drawn: list[Group] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return f"{plain(self.kernel, 40)}, {plain(self.dtype, 20)}"
+
+    def every(self) -> list[Figure]:
+        """All its charts."""
+        return [*self.charts, *(chart for group in self.drawn for chart in group.charts)]
+
+
+def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
+    """Files by name, with their folder's where two have the same; a page tells nothing more of where they lay."""
+    names = [PurePath(path).name for path, _ in loaded]
+    found = []
+    for (path, run), name in zip(loaded, names):
+        folder = PurePath(path).parent.name
+        found.append(Run(plain(f"{folder}/{name}" if names.count(name) > 1 and folder else name, 80), run))
+    return found
+
+
+def render(loaded: Sequence[tuple[str, Results]]) -> str:
+    """The page of results that were read from files, given as (path, results)."""
+    with draw.studio() as drawn:
+        return laid_out(loaded, drawn)
+
+
+def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
+    """The page; `drawn` has specifications drawn as `<svg>`s."""
+    from cudalab.report.html.charts import unchecked
+
+    runs = named(loaded)
+    subjects = _subjects(runs)
+    svgs: dict[int, Future[str]] = {}
+    with unchecked():
+        for subject in subjects:
+            _filled(subject)
+            svgs |= {id(chart): drawn(chart.spec) for chart in subject.every()}
+    _anchored(subjects)
+    style, script = _style(), (HERE / "script.js").read_text()
+    return _template().render(
+        question=findings.question(run.results for run in runs),
+        subjects=subjects,
+        runs=runs,
+        svg=lambda chart, label: _labelled(svgs[id(chart)].result(), label),
+        digest=lambda chart: hashlib.sha256(json.dumps(chart.spec, sort_keys=True).encode()).hexdigest()[:12],
+        table=_table(subjects),
+        checks=_checks(runs),
+        remarks=_remarks(runs),
+        skipped=_unique((n, _cut(why)) for run in runs for n, why in columns.skipped(run.results)),
+        largest=_unique(line for run in runs if not run.results.timed for line in columns.largest_errors(run.results)),
+        headings=_unique(columns.heading(run.results) for run in runs),
+        missing=[(run.label, columns.missing(run.results)) for run in runs if columns.missing(run.results)],
+        environments=[environment.of(run.label, run.results) for run in runs],
+        method=_method(runs),
+        texts=TEXTS,
+        mark=draw.MARK,
+        policy=f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'",
+        style=_markup(style),
+        script=_markup(script),
+    )
+
+
+def _subjects(runs: list[Run]) -> list[Subject]:
+    """What was run, by kernel and dtype, in the order of the files."""
+    found: dict[tuple[str, str], Subject] = {}
+    for run in runs:
+        parts: dict[tuple[str, str], list[Case]] = {}
+        for (kernel, _, dtype), cases in run.results.groups().items():
+            subject = found.setdefault((kernel, dtype), Subject(kernel, dtype))
+            if run.results.timed:
+                headers, cells = columns.table(run.results, cases, wide=True)
+                subject.groups.append(Group(run, cases, headers, cells, _title(cases), plain(cases[0].size, 40)))
+            else:
+                parts.setdefault((kernel, dtype), []).extend(cases)
+        for key, cases in parts.items():
+            found[key].checks.append((run, cases))
+    return list(found.values())
+
+
+def _title(cases: list[Case]) -> str:
+    return " \u00b7 ".join(plain(part, 80) for part in columns.title(cases).split("  "))
+
+
+def _filled(subject: Subject) -> None:
+    """Give a subject its answer and its charts."""
+    files = _unique(group.run.label for group in subject.groups)
+    subject.groups.sort(key=lambda group: group.nbytes)
+    if subject.groups:
+        last = subject.groups[-1]
+        shares = {row[0]: dict(zip(last.headers, row)).get("% copy", columns.NOT_MEASURED) for row in last.cells}
+        subject.answer = findings.timed(last.run.results, last.cases, shares)
+    elif subject.checks:
+        subject.answer = findings.checked(subject.checks[0][0].results, subject.checks[0][1])
+    for run in dict.fromkeys(map(id, (group.run for group in subject.groups))):
+        groups = [group for group in subject.groups if id(group.run) == run]
+        subject.drawn += _few(groups)
+        subject.charts += _over_sizes(groups, len(files) > 1)
+    for run_, cases in subject.checks:
+        found = figures.accuracy(run_.results, cases), figures.error(run_.results, cases)
+        subject.charts += [f for f in found if f]
+    for group in subject.drawn:
+        group.size += f" \u00b7 {group.run.label}" if len(files) > 1 else ""
+        group.charts = _of(group)
+
+
+def _over_sizes(groups: list[Group], several: bool) -> list[Figure]:
+    run, cases = groups[0].run, [case for group in groups for case in group.cases]
+    main = run.results.main_kind
+    kinds = [main, *(k for k in ("graph",) if k != main and any(k in c.times for c in cases))] if main else []
+    found = [figures.bandwidth(run.results, cases, kind) for kind in kinds]
+    suffix = f" \u00b7 {run.label}" if several else ""
+    return [replace(f, title=f.title + suffix) for f in found if f]
+
+
+def _of(group: Group) -> list[Figure]:
+    run, cases = group.run.results, group.cases
+    kinds = [kind for kind in columns.kinds(run) if kind in CHARTED]
+    found = [figures.speedup(run, cases), figures.samples(run, cases), *(figures.times(run, cases, k) for k in kinds)]
+    return [f for f in found if f]
+
+
+def _few(groups: list[Group]) -> list[Group]:
+    """Those that get charts: all, or of a sweep the ends and the middle."""
+    if len(groups) <= MOST:
+        return groups
+    return [groups[0], groups[len(groups) // 2], groups[-1]]
+
+
+def _anchored(subjects: list[Subject]) -> None:
+    """Names of the parts for links: letters and digits of their titles, no two alike."""
+    taken: set[str] = set()
+    for subject in subjects:
+        subject.anchor = _anchor(f"{subject.kernel}-{subject.dtype}", taken)
+        for group in subject.drawn:
+            group.anchor = _anchor(f"{subject.anchor}-{group.size}", taken)
+
+
+def _anchor(text: str, taken: set[str]) -> str:
+    base = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")[:60] or "part"
+    found = next(name for i in range(len(taken) + 1) if (name := f"{base}-{i + 1}" if i else base) not in taken)
+    taken.add(found)
+    return found
+
+
+def _table(subjects: list[Subject]) -> dict[str, Any]:
+    """Every row of every group under all headers, with the words that the terminal's tables have."""
+    groups = [group for subject in subjects for group in subject.groups]
+    several = len({group.run.label for group in groups}) > len({group.cases[0].kernel for group in groups})
+    own = _unique(header for group in groups for header in group.headers)
+    rows = []
+    for group in groups:
+        case = group.cases[0]
+        place = [plain(case.kernel, 40), plain(case.dtype, 20), plain(case.size, 40)]
+        for shown, cells in zip(columns.rows(group.cases), group.cells):
+            held = dict(zip(group.headers, cells))
+            values = [plain(held.get(header, columns.NOT_MEASURED), 80) for header in own]
+            cells = [*place, *([group.run.label] if several else []), *values]
+            rows.append({"cells": cells, "order": {2: group.nbytes}, "state": _state(shown)})
+    return {"headers": ["kernel", "dtype", "size", *(["file"] if several else []), *own], "rows": rows}
+
+
+def _checks(runs: list[Run]) -> dict[str, Any]:
+    """The table of the runs that only checked."""
+    rows = []
+    for run in runs:
+        if not run.results.timed:
+            for cells, cases in columns.check_rows(run.results):
+                bad = next((_state(c) for c in cases if c.status in (results.WRONG, results.ERROR)), "")
+                cells = [plain(cell, 80) for cell in cells]
+                rows.append({"cells": cells, "order": {}, "state": bad or _state(cases[0])})
+    return {"headers": columns.CHECK_HEADERS, "rows": rows}
+
+
+def _state(case: Case) -> str:
+    """How a row looks: wrong, ours, copy or other."""
+    return figures.role(case)
+
+
+def _remarks(runs: list[Run]) -> list[tuple[str, str, str]]:
+    """(status, labels, text), what went wrong first."""
+    lines = (line for run in runs for line in columns.remarks(run.results.cases, placed=True))
+    found = _unique((status, _cut(labels), _cut(text)) for status, labels, text in lines)
+    return sorted(found, key=lambda line: (results.WRONG, results.ERROR, "note").index(line[0]))
+
+
+def _cut(text: str) -> str:
+    """A text without its end if it is very long, such as a compiler's: browsers take seconds to lay it out."""
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"{text[:LONGEST]} \u2026 and {more:,} more characters in the results file"
+
+
+def _method(runs: list[Run]) -> list[str]:
+    """How to read it, in the words of the terminal's tables."""
+    lines = _unique(line for run in runs for line in columns.footer(run.results) if not line.startswith("floor"))
+    if any(run.results.timed for run in runs):
+        lines += [
+            "Intervals are of 95 %: for a median from the order of its samples, for a speed-up a bootstrap over rounds "
+            "in which all variants took turns.",
+            f"FASTER or SLOWER: the whole interval is more than {findings.EFFECT:.0%} from 1; SAME: all of it is "
+            "within; UNCLEAR: neither.",
+            "copy (ceiling): a plain copy of as many bytes, timed in the same rounds. Inputs are random normal "
+            "numbers, outputs are compared with NumPy in float64 before and after the timing; what is wrong has no "
+            "time.",
+        ]
+    return lines
+
+
+def _unique(items: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(items))
+
+
+def _style() -> str:
+    dark = "@media (prefers-color-scheme:dark){" + palette.css(':root:not([data-theme="light"])') + "}"
+    return (HERE / "style.css").read_text() + dark + palette.css(':root[data-theme="dark"]')
+
+
+def _labelled(svg: str, label: str) -> Any:
+    """A drawing as one picture that is read out as the element `label`."""
+    return _markup(svg.replace("<svg ", f'<svg role="img" aria-labelledby="{label}" ', 1))
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _markup(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _shown(value: Any) -> Any:
+    """A text as it can be seen: nothing in it turns the writing direction, for one."""
+    return visible(value, keep="\n") if type(value) is str else value
+
+
+def _template() -> Any:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_shown,
+    ).get_template("page.html.j2")  # fmt: skip

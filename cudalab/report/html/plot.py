@@ -1,0 +1,114 @@
+"""One chart of a report, for a paper or a README: which one is meant, and its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from cudalab import results
+from cudalab.errors import InputError, short, unknown
+from cudalab.report.html import draw, figures
+from cudalab.report.html.figures import Figure
+from cudalab.results import Case, Results
+
+AT_A_SIZE = ("speedup", "samples", *results.KINDS)
+OVER_SIZES = ("bandwidth",)
+OF_CHECKS = ("accuracy", "error")
+CHARTS = (*AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
+
+
+def chosen(
+    runs: Iterable[Results], chart: str, kernel: str = "", dtype: str = "", size: str = "", kind: str = ""
+) -> tuple[Figure, str]:
+    """The figure of that name, and what it is of.
+
+    `size` is the largest one if none is given; `kernel` and `dtype` may be left out if there is one.
+    Of several runs that have it, the newest is drawn; for the bandwidth, one of the most sizes.
+    Raises NotFound for what is not there, InputError where it is not clear what is meant or there is nothing to draw.
+    """
+    if chart not in CHARTS:
+        raise unknown("chart", chart, CHARTS)
+    if kind and kind not in results.KINDS:
+        raise unknown("kind of time", kind, results.KINDS)
+    if kind and chart not in ("speedup", "samples", "bandwidth"):
+        raise InputError(f"--kind is for speedup, samples and bandwidth, not for {chart}")
+    if size and chart not in AT_A_SIZE:
+        raise InputError(f"--size is not for {chart}, which is of all sizes")
+    usable = [run for run in runs if _drawable(run, chart, kind)]
+    if not usable:
+        raise InputError(f"nothing to draw for {chart}{f' of {kind}' if kind else ''}: {_needs(chart)}")
+    kernel = _one("--kernel", kernel, (c.kernel for run in usable for c in run.cases))
+    usable = _holding(usable, lambda c: c.kernel == kernel)
+    dtype = _one("--dtype", dtype, (c.dtype for run in usable for c in run.cases))
+    usable = _holding(usable, lambda c: c.dtype == dtype)
+    if chart in AT_A_SIZE:
+        size = size or max((c for run in usable for c in run.cases if c.times), key=lambda c: c.nbytes).size
+        size = _one("--size", size, (c.size for run in usable for c in run.cases))
+        usable = _holding(usable, lambda c: c.size == size)
+    drawn = [(run, figure) for run in usable if (figure := _figure(run, chart, kind))]
+    if not drawn:
+        raise InputError(f"nothing to draw for {chart} of {kernel} {dtype}: {_needs(chart)}")
+    run, figure = max(drawn, key=lambda found: (_sizes(found[0]) if chart in OVER_SIZES else 0, found[0].created))
+    about = [figures.plain(text, 40) for text in (kernel, dtype, size, run.machine.name) if text]
+    return figure, ", ".join(about)
+
+
+def encoded(figure: Figure, about: str, suffix: str, scale: float, headed: bool) -> bytes:
+    """The figure as the bytes of an .svg or a .png file; `scale`: pixels of a PNG for each unit.
+
+    `headed`: it bears its title and what it is of; in a paper its caption says so.
+    """
+    heading = (figure.title, about) if headed else None
+    svg = draw.alone(draw.svg(figure.spec), f"{figure.title}, {about}. {figure.says}", heading)
+    return draw.png(svg, scale) if suffix == ".png" else svg.encode()
+
+
+def _sizes(run: Results) -> int:
+    return len({case.nbytes for case in run.cases if case.times})
+
+
+def _figure(run: Results, chart: str, kind: str) -> Figure | None:
+    if chart in results.KINDS:
+        return figures.times(run, run.cases, chart)
+    makers: dict[str, Callable[[], Figure | None]] = {
+        "speedup": lambda: figures.speedup(run, run.cases, kind),
+        "samples": lambda: figures.samples(run, run.cases, kind),
+        "bandwidth": lambda: figures.bandwidth(run, run.cases, kind),
+        "accuracy": lambda: figures.accuracy(run, run.cases),
+        "error": lambda: figures.error(run, run.cases),
+    }
+    return makers[chart]()
+
+
+def _drawable(run: Results, chart: str, kind: str) -> bool:
+    """Whether a run has anything of the sort that a chart shows."""
+    if chart in OF_CHECKS:
+        return not run.timed and any(c.parity and (chart == "accuracy" or c.parity.curve) for c in run.cases)
+    wanted = kind or (chart if chart in results.KINDS else run.main_kind)
+    return any(wanted in c.times for c in run.cases)
+
+
+def _needs(chart: str) -> str:
+    return {
+        "speedup": "it needs times of a baseline (torch_eager, torch_native or numpy) from `cudalab bench`",
+        "bandwidth": "it needs times at two sizes or more from `cudalab bench`",
+        "accuracy": "it needs a file of `cudalab check -o`",
+        "error": "it needs a file of `cudalab check -o` of a kernel of one float16 or bfloat16 array",
+    }.get(chart, "it needs such times from `cudalab bench`")
+
+
+def _one(option: str, asked: str, found: Iterable[str]) -> str:
+    """What was asked for, if it is there; or else the only one there is."""
+    names: Sequence[str] = list(dict.fromkeys(found))
+    if asked:
+        if asked not in names:
+            raise unknown(option.strip("-"), asked, names)
+        return asked
+    if len(names) > 1:
+        raise InputError(f"a plot is of one {option.strip('-')}; give {option}: {', '.join(map(short, names[:12]))}")
+    return names[0]
+
+
+def _holding(runs: Iterable[Results], wanted: Callable[[Case], bool]) -> list[Results]:
+    """Runs with the cases that are wanted, without those that have none."""
+    parts = [figures.part(run, [c for c in run.cases if wanted(c)]) for run in runs]
+    return [part for part in parts if part.cases]
