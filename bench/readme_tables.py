@@ -1,8 +1,8 @@
-"""Writes the tables of H200 results in README.md and bench/METHOD.md from bench/results/h200; --check only compares.
+"""Writes what the documents hold of bench/results/h200 and of the commands' help; --check only compares.
 
     python bench/readme_tables.py [--check]
 
-Each table stands between `<!-- NAME -->` and `<!-- /NAME -->` in its document; NAME is a key of TABLES.
+Each piece stands between `<!-- NAME -->` and `<!-- /NAME -->` in its document; NAME is a key of TABLES.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
+from click.testing import CliRunner
+
 from cudalab import results, stats
+from cudalab.cli import main as main_command
 from cudalab.report import columns
 from cudalab.results import Case, Results
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
 ENGINE = FOLDER / "engine"
+PLOTTED = {  # what the words for a picture name, and its row
+    "our gelu_vec": "pycuda:gelu_vec", "F.gelu": "torch_native", "Triton": "triton", "torch.compile": "torch_compile",
+    "eager PyTorch": "torch_eager", "a plain copy": "copy",
+}  # fmt: skip
 
 
 def gelu() -> str:
@@ -42,6 +50,35 @@ def gelu() -> str:
     ]
     head = ["variant", "call", "small, graph", "large, graph", "large, cold", "xlarge, cold", "of copy", "x eager"]
     return table(head, rows) + "\n\n" + footnote(run)
+
+
+def speedup_plot() -> str:
+    """The picture that `make report` draws, with what it shows in words."""
+    run = results.load(FOLDER / "gelu.json")
+    at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
+    said = [f"{name} {speedup(run, at[label])}" for name, label in PLOTTED.items()]
+    return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.png)"
+
+
+def bandwidth_plot() -> str:
+    """The same over the sizes."""
+    run = results.load(FOLDER / "gelu.json")
+    found = {(c.size, c.label): c.bandwidth("cold") for c in run.cases if c.dtype == "float32" and c.times}
+    said = [
+        f"{name} {columns.three((found['small', label] or 0) / 1e9)} GB/s at small and "
+        f"{columns.three((found['xlarge', label] or 0) / 1e9)} at xlarge"
+        for name, label in PLOTTED.items()
+    ]
+    return f"![Bandwidth against size, cold: {', '.join(said)}](../bench/results/h200/gelu_bandwidth.png)"
+
+
+def accuracy_plot() -> str:
+    """How well bfloat16 is rounded."""
+    run = results.load(FOLDER / "checks" / "gelu.json")
+    rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
+    said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
+    text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
+    return f"![{text}](../bench/results/h200/gelu_accuracy.png)"
 
 
 def all_kernels() -> str:
@@ -90,7 +127,7 @@ def footnote(run: Results) -> str:
         f"Medians in µs on an {run.machine.name}, driver {run.machine.details['driver']}, {versions}; "
         f"{', '.join(f'{n} is {s}' for n, s in sizes.items())}. "
         "*call* is host time for one call at the small size; *of copy* and *x eager* are for xlarge, cold. "
-        "What the columns mean is in [bench/METHOD.md](bench/METHOD.md)."
+        "The raw samples are in [bench/results/h200](bench/results/h200/gelu.json)."
     )
 
 
@@ -162,8 +199,50 @@ def percent(value: float, sign: str = "") -> str:
     return f"{100 * value:{sign}.2f} %"
 
 
+def timed() -> str:
+    """float32 GELU at xlarge, where a terminal has room for all columns."""
+    return typed(columns.WIDE, "gelu.json", "--dtypes", "float32", "--sizes", "xlarge")
+
+
+def bars() -> str:
+    """The bars of float16 GELU at the small size, without the table above them."""
+    fence, *text = typed(80, "gelu.json", "--dtypes", "float16", "--sizes", "small", "--plots").split("\n\n")
+    drawn = next(part for part in text if "\u2588" in part)
+    return f"{fence.splitlines()[0]}\n{fence.splitlines()[1]}\n...\n{drawn}\n...\n```"
+
+
+def checked() -> str:
+    """A check of float16 GELU."""
+    return typed(80, "checks/gelu.json", "--dtypes", "float16")
+
+
+def typed(width: int, file: str, *options: str) -> str:
+    """`cudalab show` of a committed file and what it prints on so many columns."""
+    output = printed("show", str(FOLDER / file), *options, width=width)
+    return f"```console\n$ cudalab show bench/results/h200/{file} {' '.join(options)}\n{output}\n```"
+
+
+def commands() -> str:
+    """What `--help` says of each command."""
+    names = click.Context(main_command).command.list_commands(click.Context(main_command))  # type: ignore[attr-defined]
+    return "\n\n".join(f"## cudalab {name}\n```\n{printed(name, '--help')}\n```" for name in names)
+
+
+def printed(*words: str, width: int = 80) -> str:
+    """What a command prints on so many columns."""
+    run = CliRunner().invoke(main_command, words, prog_name="cudalab", env={"COLUMNS": str(width), "NO_COLOR": "1"})
+    return run.output.strip()
+
+
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"gelu on the H200": gelu, "all kernels on the H200": all_kernels},
+    "README.md": {"gelu on the H200": gelu, "speed-up on the H200": speedup_plot},
+    "docs/h200.md": {
+        "all kernels on the H200": all_kernels,
+        "bandwidth on the H200": bandwidth_plot,
+        "accuracy on the H200": accuracy_plot,
+    },
+    "docs/table.md": {"a run": timed, "bars": bars, "a check": checked},
+    "docs/commands.md": {"commands": commands},
     "bench/METHOD.md": {
         "A/A on the H200": same_with_itself,
         "NVBench on the H200": against_nvbench,
@@ -191,7 +270,7 @@ def main() -> None:
         if filled(document, text) == text:
             continue
         if "--check" in sys.argv[1:]:
-            raise SystemExit(f"{document}'s tables are not those of bench/results/h200; run: make tables")
+            raise SystemExit(f"{document}'s tables are not up to date; run: make tables")
         path.write_text(filled(document, text))
 
 

@@ -1,0 +1,45 @@
+"""Makes the site's pages of files that live elsewhere in the repository, so that links work there and on GitHub.
+
+MkDocs calls the functions. A link to a file that is no page, such as ../cudalab/spec.py, brings the file to the site.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {  # in the repository -> on the site
+    "README.md": "index.md",
+    "bench/METHOD.md": "method.md",
+    "bench/NOTES.md": "notes.md",
+    "tests/fake_gpu/README.md": "fake_gpu.md",
+}
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")  # the target of [text](target) and ![text](target)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for path, page in PAGES.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page with its links as they are on the site."""
+    source = next((path for path, name in PAGES.items() if name == page.file.src_uri), f"docs/{page.file.src_uri}")
+
+    def on_site(link: re.Match[str]) -> str:
+        target = os.path.normpath(os.path.join(os.path.dirname(source), link[1]))
+        name = PAGES.get(target, target.removeprefix("docs/"))
+        if not files.get_file_from_path(name) and (ROOT / target).is_file():
+            name = f"files/{target}"
+            if not files.get_file_from_path(name):
+                files.append(File.generated(config, name, abs_src_path=str(ROOT / target)))
+        return os.path.relpath(name, os.path.dirname(page.file.src_uri))
+
+    return LINK.sub(on_site, markdown)
