@@ -17,6 +17,13 @@ def _own_cache(tmp_path_factory):
         os.environ["CUDALAB_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_width():
+    """Readline and pytest-xdist say how wide the terminal is; what has none is as wide as the lab thinks best."""
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
+
+
 def pytest_runtest_setup(item):
     if "fake_gpu" in item.path.parts and not os.environ.get("CUDALAB_FAKE_GPU"):
         pytest.skip("needs the CPU stand-in for libcuda: make test-fake-gpu")
