@@ -20,7 +20,7 @@ def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str
     is given and forbids a comparison.
     """
     if not old.main_kind:
-        raise InputError(f"{path} has no times; write a baseline with `cudalab bench -o {path}`")
+        raise InputError(f"{path} has no times; write a baseline with `cudalab bench -o baseline.json`")
     names = old.options.get("kernels", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"cannot use {path} as baseline: its kernels are {short(names)}; name the kernels")

@@ -33,7 +33,8 @@ def call(kernel: Kernel, arrays: tuple[Any, ...], out: Any = None) -> Any:
     """
     names = kernel.input_names
     if len(arrays) != len(names):
-        raise InputError(f"{kernel.name}({', '.join(names)}) takes {len(names)} arrays, got {len(arrays)}")
+        count = f"{len(names)} array{'s' * (len(names) > 1)}"
+        raise InputError(f"{kernel.name}({', '.join(names)}) takes {count}, got {len(arrays)}")
     library = _library(kernel, (*arrays, *([] if out is None else [out])))
     plain = {name: library.plain(a) for name, a in zip(names, arrays, strict=True)}
     dtype = _check_inputs(kernel, plain)

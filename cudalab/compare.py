@@ -42,7 +42,7 @@ BETWEEN = {
     "graph": Between(0.04, "empty graph node"),
     "graph_cold": Between(0.04, "empty graph node"),
     "call": Between(1.0),  # host time: from one machine of a kind to the next it was seen to differ by 1.75
-    "wall": Between(0.5),  # so a shared CPU; the fastest samples must differ as much, see `_verdict`
+    "wall": Between(1.0),  # so a shared CPU; the fastest samples must differ as much, see `_otherwise`
 }
 
 LEAST_ROUNDS = 5  # fewer say nothing about how they scatter: a file of medians alone has one
@@ -97,7 +97,8 @@ class Comparison:
         """Why nothing can be said, or nothing."""
         if self.differences and not self.forced:
             return "not comparable: the runs differ in what times depend on"
-        if not (self.pairs or self.wrong or (self.checked and not self.kinds)):
+        judged = any(not pair.control for pair in self.pairs)  # a copy alone says nothing about a kernel
+        if not (judged or self.wrong or (self.checked and not self.kinds)):
             return f"not comparable: no case was {'timed' if self.kinds else 'checked'} in both"
         return ""
 

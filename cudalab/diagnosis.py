@@ -23,7 +23,8 @@ def findings() -> Iterator[Finding]:
         "ready" if compiler else "missing",
         _version(compiler) if compiler else "not on PATH; install the CUDA toolkit",
     )
-    yield "host compiler", "missing" if host.compiler_missing() else "ready", host.compiler_missing() or ""
+    lacking = host.compiler_missing()
+    yield "host compiler", "missing" if lacking else "ready", lacking or host.compiler_version()
     yield "cache", *_cache()
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
     for name, backend in registry.backends().items():

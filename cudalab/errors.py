@@ -30,6 +30,10 @@ class LaunchError(CudalabError, RuntimeError):
     """A launch was refused or failed: wrong arguments, limits exceeded, a stuck barrier."""
 
 
+class OverrunError(LaunchError):
+    """A launch wrote where it may not: its answer is wrong, whatever it is."""
+
+
 class Unavailable(CudalabError, RuntimeError):
     """This machine, or this backend, cannot do what was asked; the message says what to install."""
 

@@ -18,13 +18,15 @@ import numpy as np
 from cudalab import interop, measure, results, values
 from cudalab.backends import Bound, Operands
 from cudalab.devices import Clock, Device
-from cudalab.errors import CudalabError, Unavailable
+from cudalab.errors import CudalabError, OverrunError, Unavailable
 from cudalab.messages import Glimpse, Step
 from cudalab.parity import compare, error_curve, expected, joined
 from cudalab.plan import Group, Selection, Variant
 from cudalab.results import Case, Parity
 from cudalab.spec import Arrays, Kernel
 from cudalab.text import encodable
+
+REFERENCE = "numpy"  # the backend that runs the spec's reference
 
 BEGIN, RELEASE = Step("", "start"), "releasing the arrays"
 
@@ -103,7 +105,7 @@ class Job:
                 operands = replace(placed, seed=self.seed)
         except Exception as error:  # the spec's own, or out of memory: nothing of this group can be run
             self.survived(group.kernel, error)
-            reason = f"no inputs and reference: {said(error, group.kernel)}"
+            reason = f"cannot make inputs and reference: {said(error, group.kernel)}"
             return [failed(group, v.label, reason) for v in variants]
         return _Round(self, group, arrays, want, operands).rows(variants, "copy" not in omit)
 
@@ -161,6 +163,8 @@ class _Round:
         """An error costs this row and no other, unless it took the device with it."""
         self.job.survived(self.group.kernel, error)
         case.status, case.reason, case.times = results.ERROR, said(error, self.group.kernel), {}
+        if isinstance(error, OverrunError):
+            case.status, case.parity = results.WRONG, Parity(ok=False, n=self.want.size, message=case.reason)
 
     def _first_run(self, variant: Variant) -> Case:
         """The variant's row after its first run: right, WRONG, skipped or an error."""
@@ -201,6 +205,8 @@ class _Round:
         if not parity.ok:
             case.status, case.reason, case.times = results.WRONG, parity.message, {}
             case.reason += f" ({how})" if how else ""
+            if case.backend == REFERENCE and self.group.dtype.floating and self.group.dtype.itemsize < 8:
+                case.notes.append("the reference itself, in float32, is WRONG too: is the budget too small?")
         case.parity = parity
 
     def _compare(self, case: Case, work: Bound) -> Parity:

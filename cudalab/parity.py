@@ -24,7 +24,8 @@ def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
     if not kernel.pointwise:
         want = np.asarray(kernel.reference(**{k: _wide(a) for k, a in arrays.items()}))
         if want.shape != shape:
-            raise SpecError(f"{kernel.file}: reference gives shape {want.shape}, but the output's shape is {shape}")
+            due = "output_shape says {}" if kernel.output_shape else "the first input has {}; set output_shape"
+            raise SpecError(f"{kernel.file}: reference gives shape {want.shape}, but {due.format(shape)}")
         return want
     flat = {k: a.reshape(-1) for k, a in arrays.items()}
     n = int(np.prod(shape, dtype=np.int64))
@@ -121,7 +122,7 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
             f"{wrong:,} of {n:,} values differ by more than {allowed}: "
             + "; ".join(_quote(f, shape) for f in first)
             + ("; ..." if wrong > len(first) else "")
-            + (" (NaN: was every element written?)" if unwritten else "")
+            + (" (NaN: was every element written? shared memory, before it was read?)" if unwritten else "")
         )
     return parity
 
@@ -173,5 +174,9 @@ def _wide(array: np.ndarray) -> np.ndarray:
 
 
 def _quiet(kernel: Kernel, arrays: Arrays) -> np.ndarray:
+    """A pointwise reference's answer for one chunk."""
     with np.errstate(all="ignore"):
-        return np.asarray(kernel.reference(**arrays))
+        want = np.asarray(kernel.reference(**arrays))
+    if want.shape != (shape := next(iter(arrays.values())).shape):
+        raise SpecError(f"{kernel.file}: reference gives shape {want.shape} for {shape}; is the kernel pointwise?")
+    return want

@@ -23,6 +23,7 @@ from cudalab.errors import Unavailable
 from cudalab.messages import Glimpse, Order, Report, Step
 
 SLICE, SOON = 0.2, 0.01  # seconds between two looks at the board, and at a worker that is ending
+KILLED = "the worker process was killed by "
 GRACE = 30.0  # seconds that a worker has to end by itself, and the system to end it
 TAIL, MOST = 2000, 200  # bytes of its standard error that are kept, and characters that are quoted if it dies
 
@@ -145,7 +146,7 @@ class Process:
             return Ended(f"the worker process ended with exit code {code}", step, self._said())
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         memory = " (has the machine run out of memory?)" if -code == signal.SIGKILL else ""
-        return Ended(f"the worker process was killed by {name}{memory}", step, self._said())
+        return Ended(f"{KILLED}{name}{memory}", step, self._said())
 
     def _said(self) -> str:
         lines = self._tail.decode(errors="replace").split("\n")

@@ -19,6 +19,9 @@ def adopted(
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """(kernels, options) for going on with the run in `path`: what is not `given` is as it was there."""
     stored = results.load(path).options
+    wrote, here = _command(stored), _command(options)
+    if wrote != here:
+        raise InputError(f"cannot resume {path} with `cudalab {here}`: it is of `cudalab {wrote}`")
     kept = {name: stored[name] for name in options if name in stored and name not in given}
     wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
     names = stored.get("kernels", [])
@@ -27,6 +30,11 @@ def adopted(
     if wrong:
         raise InputError(f"cannot resume {path}: its {wrong[0]} is {short(stored[wrong[0]])}; begin a new run with -o")
     return kernels or tuple(names), {**options, **kept}
+
+
+def _command(options: Mapping[str, Any]) -> str:
+    """The command that has such options."""
+    return "crossover" if "crossover" in options else "bench" if "budget" in options else "check"
 
 
 def _alike(value: Any, default: Any) -> bool:
@@ -68,4 +76,5 @@ def left(run: Results, groups: Collection[Group]) -> list[Group]:
 def _option(name: str, value: Any) -> str:
     if name == "kernels":
         return f"kernels {', '.join(map(str, value)) or 'all'}" if isinstance(value, list) else "no kernels"
-    return f"--{name} {short(value)}" if value is not None else f"no --{name}"
+    option = f"--{name.replace('_', '-')}"
+    return f"{option} {short(value)}" if value is not None else f"no {option}"

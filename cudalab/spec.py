@@ -27,6 +27,16 @@ def blocks(n: int, per_block: int) -> int:
     return -(-n // per_block)
 
 
+def _type_of(value: Any) -> str:
+    """A number's type as a spec writes it: np.int64, int."""
+    return f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
+
+
+def _fits(value: np.generic, declared: DType) -> bool:
+    """Whether a parameter of the `declared` type reads the number that these bytes stand for."""
+    return value.dtype.itemsize == declared.itemsize and (value.dtype.kind in "iub") != declared.floating
+
+
 @dataclass(frozen=True)
 class Launch:
     """Geometry and arguments of one launch.
@@ -113,12 +123,30 @@ class Kernel:
         self._require(bool(self.entries), "entries is empty; name at least one __global__ function")
         self._require(bool(self.input_names), "reference takes no arrays; its parameters name the inputs")
         self._require(self.output not in self.input_names, f"output {self.output!r} is also an input's name")
+        self._check_parameters()
         for what, shape in (
             *((f"size {n!r}", s) for n, s in self.sizes.items()),
             *(("an edge", s) for s in self.edges),
         ):
             fits = self.rank is None or len(shape) == self.rank
             self._require(fits, f"{what} is {shape}, but rank is {self.rank}")
+
+    def _check_parameters(self) -> None:
+        """The functions that are called with arrays or shapes by name must take those names."""
+        called: list[tuple[str, Callable[..., Any], tuple[str, ...]]] = []
+        for name, launch in self.entries.items():
+            called.append((f"entries[{name!r}]", launch, (*self.input_names, self.output)))
+        if self.output_shape:
+            called.append(("output_shape", self.output_shape, self.input_names))
+        for what, function, names in called:
+            try:
+                taken = inspect.signature(function)
+            except (TypeError, ValueError):  # a built-in, which has none
+                continue
+            try:
+                taken.bind(**dict.fromkeys(names))
+            except TypeError:
+                self._require(False, f"{what} takes {taken}, but it is called by name with {', '.join(names)}")
 
     def _require(self, condition: bool, message: str) -> None:
         if not condition:
@@ -161,7 +189,12 @@ class Kernel:
 
     def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
         """Shape of the output for inputs of these shapes."""
-        return self.output_shape(**shapes) if self.output_shape else next(iter(shapes.values()))
+        if not self.output_shape:
+            return next(iter(shapes.values()))
+        shape = self.output_shape(**shapes)
+        whole = isinstance(shape, (tuple, list)) and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
+        self._require(whole, f"output_shape gives {short(shape)}; give a tuple of whole numbers, such as (256,)")
+        return tuple(map(int, shape))
 
     def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
         """How to launch `entry` on these arrays (inputs and output, by name).
@@ -180,7 +213,7 @@ class Kernel:
         for given, parameter in zip(launch.args, declared, strict=True):
             name = next((n for n, a in arrays.items() if a is given), "")
             if bool(name) != parameter.pointer:
-                got = f"the array {name!r}" if name else f"{type(given).__name__} {given}"
+                got = f"the array {name!r}" if name else f"a number ({_type_of(given)})"
                 raise SpecError(f"{where} wants {parameter.text!r}, its launch gives {got}")
             declared_dtype = C_DTYPES.get(parameter.ctype)
             if parameter.ctype == "scalar_t" and self.output in arrays:
@@ -189,7 +222,9 @@ class Kernel:
                 raise SpecError(f"{where} wants {parameter.text!r}, but {name!r} has {dtype_of(given).name} elements")
             fitting = declared_dtype.numpy.name if declared_dtype else "int64"
             if not name and not isinstance(given, np.generic):
-                raise SpecError(f"{where}: give {parameter.text!r} as a NumPy scalar, such as np.{fitting}({given!r})")
+                raise SpecError(f"{where}: give {parameter.text!r} as a NumPy scalar: np.{fitting}(...)")
+            if not name and declared_dtype and not _fits(given, declared_dtype):
+                raise SpecError(f"{where} wants {parameter.text!r}, not {_type_of(given)}; give np.{fitting}")
             if name == self.output and parameter.constant:
                 raise SpecError(f"{where}: the output {name!r} is given for the read-only {parameter.text!r}; swapped?")
         return launch

@@ -34,6 +34,7 @@ OPENING = 120.0  # seconds that opening the device may take, if `timeout` is sho
 TRIES = 3  # to start a worker in another's place: a GPU may need a moment after an error
 DOUBT = 2  # crashes in one group
 
+LOST = "no process can use the GPU after this"
 NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
 
 
@@ -134,7 +135,7 @@ class Supervisor:
             return report.cases
         if isinstance(report, Lost):
             self._kill()
-            reason = f"{report.reason} ({report.step.phase}); no process can use the GPU after this: a new one went on"
+            reason = f"{report.reason} ({report.step.phase}); {LOST}: a new one went on"
             return Death(report.step.label, reason)
         assert isinstance(report, Failed)
         return [failed(group, label, report.message) for label in self.labels(group) if label not in omit]

@@ -74,8 +74,8 @@ def test_torch_tensors_on_the_cpu(name):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gelu(), "takes 1 arrays, got 0"),
-        (lambda: gelu(X, X), "takes 1 arrays, got 2"),
+        (lambda: gelu(), "takes 1 array, got 0"),
+        (lambda: gelu(X, X), "takes 1 array, got 2"),
         (lambda: gelu([1.0, 2.0]), "one library .*got builtins.list"),
         (lambda: gelu(X[::2]), r"not C-contiguous; pass np.ascontiguousarray\(x\)"),
         (lambda: gelu(X.reshape(7, -1).T), "not C-contiguous"),

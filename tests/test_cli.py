@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import cudalab
 import cudalab.errors
-from cudalab import registry
+from cudalab import registry, results
 from cudalab.cli import main
 
 QUICK = ["--device", "cpu", "--skip", "torch_*", "--budget", "0.01"]
@@ -182,9 +182,15 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
     [
         ("(x, y, np.int32(x.size))", "(y, x, np.int32(x.size))", "the output 'y' is given for the read-only"),
         ("(x, y, np.int32(x.size))", "(x, y)", "takes 3 arguments, its launch gives 2"),
-        ("(x, y, np.int32(x.size))", "(x, np.int32(x.size), y)", "wants 'float* y', its launch gives int32"),
-        ("np.int32(x.size)", "x.size", "as a NumPy scalar, such as np.int32(1000)"),
-        ("np.int32(x.size)", "np.int64(x.size)", "4 bytes"),
+        ("(x, y, np.int32(x.size))", "(x, np.int32(x.size), y)", "wants 'float* y', its launch gives a number"),
+        ("np.int32(x.size)", "x.size", "give 'int n' as a NumPy scalar: np.int32(...)"),
+        ("np.int32(x.size)", "np.int64(x.size)", "wants 'int n', not np.int64; give np.int32"),
+        ("np.int32(x.size)", "np.float32(x.size)", "wants 'int n', not np.float32; give np.int32"),
+        ("lambda x, y", "lambda x, out", "entries['twice'] takes (x, out), but it is called by name with x, y"),
+        ("    reference", "    output_shape=lambda a: a, reference", "output_shape takes (a), but it is called"),
+        ("    reference", "    output_shape=lambda x: x[0], reference", "output_shape gives 1000; give a tuple"),
+        ("    pointwise=True", "    output_shape=lambda x: (1,)", "shape (1000,), but output_shape says (1,)"),
+        ("2 * x,", "2 * x[:1],", "reference gives shape (1,) for (1000,); is the kernel pointwise?"),
         ("Launch((", "(lambda *a: a[0])((", "twice: its launch gives (8,); give a Launch(grid, block, args)"),
         ("Launch((blocks(x.size, 128),)", "Launch(blocks(x.size, 128)", "twice: grid is 8; write (8,)"),
         ("np.int32(x.size))", "np.int32(x.size)), 0.5", "twice: shared is 0.5; give a whole number of bytes"),
@@ -197,6 +203,15 @@ def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
     run = invoke("check", mine(SPEC.replace(old, new)), "--sizes", "small", "--only", "host", "--device", "cpu")
     assert run.exit_code == 2, run.output
     assert message in " ".join(run.output.split())
+
+
+def test_where_the_reference_in_float32_is_wrong_too_the_budget_is_asked_for(mine):
+    spec = SPEC.replace("2 * x,", "0.7 * (x / 3 + 1),").replace("pointwise=True,", "")
+    run = cudalab.check(mine(spec), sizes="small", only="numpy,host", device="cpu")
+    assert {c.status for c in run.rows} == {"WRONG"}
+    notes = {c.label: c.notes for c in run.rows}
+    assert notes == {"host:twice": [], "numpy": [notes["numpy"][0]]}
+    assert "is the budget too small?" in notes["numpy"][0]
 
 
 def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
@@ -235,7 +250,20 @@ def test_list_and_doctor():
     text = invoke("doctor").stdout
     for name in registry.backends():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
-    assert "host compiler" in text
+    assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
+
+
+def test_doctor_keeps_to_the_terminals_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = invoke("doctor").stdout.splitlines()
+    assert max(len(line) for line in lines if not re.search(r"/\S{20}", line)) <= 80
+    assert any(line.startswith(" " * 34) for line in lines)
+
+
+def test_a_reference_of_another_shape_asks_for_output_shape(mine):
+    spec = SPEC.replace("2 * x,", "x[:1],").replace("pointwise=True,", "")
+    (row,) = cudalab.check(mine(spec), sizes="small", only="host", device="cpu").rows
+    assert row.reason.endswith("gives shape (1,), but the first input has (1000,); set output_shape")
 
 
 def test_formats(mine):
@@ -313,7 +341,29 @@ def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, min
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_a_full_disk_is_an_error_message():
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "cudalab.cli", "list"], stdout=full, stderr=subprocess.PIPE,
-                              text=True, check=False)  # fmt: skip
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+        for word in ("list", "--help"):
+            done = subprocess.run([sys.executable, "-m", "cudalab.cli", word], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False)  # fmt: skip
+            assert done.returncode == 2
+            assert "Traceback" not in done.stderr
+
+
+def test_a_standard_output_that_is_closed_costs_nothing():
+    done = subprocess.run(f"{sys.executable} -m cudalab list >&-", shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("option", ["-o", "--resume", "--baseline"])
+def test_an_empty_name_is_not_taken_for_none(option):
+    """As of a variable that is not set: the run would not be kept, or the gate would be open."""
+    run = invoke("bench", "gelu", "--only", "numpy", option, "")
+    assert run.exit_code == 2
+    assert "is empty; give the name of a file" in run.output
+
+
+def test_ctrl_c_has_an_exit_code_of_its_own(monkeypatch):
+    def stopped(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(results, "load", stopped)
+    assert invoke("compare", "a.json", "b.json").exit_code == 130

@@ -226,6 +226,7 @@ def test_cases_of_one_run_alone_are_listed():
 
 def test_nothing_in_common_is_4():
     assert compare(run(row()), run(row(size="small"))).exit_code == 4
+    assert compare(run(row(), copy()), run(row("pycuda:b"), copy())).exit_code == 4  # but for the copy
     checked = run(row(seconds=None, parity=Parity(True)), options={"seed": 0})
     found = compare(run(row(parity=Parity(True))), checked)
     assert found.exit_code == 4 and "no case was timed in both" in comparison.sentence(found)
@@ -359,6 +360,19 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     assert [(c.kernel, c.size, c.label) for c in results.load(now).cases] == [("plus_one", "1k", "numpy")]
     assert json.loads(done.stdout)["format"] == results.FORMAT and "1 SAME (wall)" in done.stderr
     assert baseline.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", [["--force"], ["--min-effect", "5%"]])
+def test_options_about_a_comparison_want_a_baseline(option):
+    done = invoke("bench", "plus_one", *option)
+    assert done.exit_code == 2 and f"{option[0]} is about a comparison; add --baseline FILE" in done.output
+
+
+def test_the_sentence_counts_what_is_not_compared():
+    old = run(row(), row("triton"))
+    assert not comparison.sentence(compare(old, old)).endswith("not compared")
+    new = replace(old, cases=old.cases[1:])
+    assert comparison.sentence(compare(old, new)).endswith("; 1 not compared")
 
 
 def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):

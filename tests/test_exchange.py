@@ -6,8 +6,11 @@ import csv
 import io
 import json
 import math
+import os
 import re
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -115,6 +118,15 @@ def test_csv_shows_medians_and_holds_samples(run):
     assert rows[0]["shape"] == "1x3x4"
 
 
+def test_csv_holds_what_is_nested_deeply(run, tmp_path):
+    nested: list = []
+    for _ in range(600):
+        nested = [nested]
+    run.options["x"], path = nested, tmp_path / "r.csv"
+    path.write_bytes(exchange.encoded(run, "csv"))
+    assert cudalab.load(path).options == run.options
+
+
 def test_csv_lines_and_columns_may_come_and_go(run, tmp_path):
     path = tmp_path / "r.csv"
     path.write_bytes(exchange.encoded(run, "csv"))
@@ -190,7 +202,10 @@ def test_frames_that_cannot_be_a_run(run):
 def test_a_file_that_was_cut_off_says_so_and_is_salvaged(run, tmp_path, form):
     path, mended, data = tmp_path / "r.out", tmp_path / "mended.json", exchange.encoded(run, form)
     second = data.index(b'"100"')  # the first case of the second group
-    for cut, whole in ((second - 10, 0), (second + 50, 0), (data.rindex(b"triton"), 5), (len(data) - 30, 5)):
+    number = data.rindex(b"e-") + 2  # in the middle of one
+    for cut, whole in (
+        (second - 10, 0), (second + 50, 0), (data.rindex(b"triton"), 5), (number, 5), (len(data) - 30, 5)
+    ):  # fmt: skip
         path.write_bytes(data[:cut])
         with pytest.raises(InputError, match=r"seems cut off.*cudalab convert --salvage .*--resume"):
             cudalab.load(path)
@@ -299,6 +314,12 @@ def test_export_for_nvbench(run):
     assert values["nv/cold/sample_size"] == {"name": "value", "type": "int64", "value": "8"}
 
 
+def test_a_capability_that_is_none_is_left_out(run):
+    for odd in ("\u00b2", "9" * 5000, "x"):
+        run.machine.details["compute_capability"] = odd
+        assert "sm_version" not in json.loads(exchange.encoded(run, "nvbench"))["devices"][0]
+
+
 def test_the_labs_own_reader_of_nvbench_reads_the_export(run):
     ours = run.cases[1]
     run.cases = [ours]
@@ -330,6 +351,16 @@ def test_convert_by_suffix_and_by_name(run, tmp_path):
         assert "was written for another tool" in converted(out, tmp_path / "x.json").output
     assert not (tmp_path / "x.json").exists()
     assert converted(tmp_path / "r.json", "-", "--to", "jsonl").output.encode() == (tmp_path / "r.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("command", [["convert", "@", "-", "--to", "json"], ["show", "@", "--format", "json"]])
+def test_json_on_standard_output_is_utf_8_whatever_the_encoding(run, tmp_path, command):
+    path, run.machine.name = tmp_path / "r.json", "\u0416"
+    run.save(path)
+    words = [str(path) if word == "@" else word for word in command]
+    done = subprocess.run([sys.executable, "-m", "cudalab", *words], capture_output=True, check=True,
+                          env={**os.environ, "PYTHONIOENCODING": "latin-1"})  # fmt: skip
+    assert done.stdout.strip() == run.to_json().strip()
 
 
 def test_what_would_be_lost_is_not_replaced(run, tmp_path):

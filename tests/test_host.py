@@ -20,7 +20,7 @@ import pytest
 
 from cudalab import cache as caches
 from cudalab import host
-from cudalab.errors import CompileError, InputError, LaunchError, NotFound, Unavailable
+from cudalab.errors import CompileError, InputError, LaunchError, NotFound, OverrunError, Unavailable
 
 DATA = Path(__file__).parent / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -281,6 +281,24 @@ def test_dynamic_shared_memory_at_file_level_and_aligned(rng):
     y = np.zeros_like(x)
     module.launch("reverse", (1, 1, 1), (128, 1, 1), [y, x], shared=512)
     np.testing.assert_array_equal(y, x[::-1])
+
+
+def test_what_is_written_past_dynamic_shared_memory_is_told_and_nothing_breaks(rng):
+    module = host.load(
+        "extern __shared__ float tile[];\n"
+        "__global__ void keep(const float* x, float* y) {\n"
+        "    tile[threadIdx.x] = x[threadIdx.x];\n"
+        "    __syncthreads();\n"
+        "    y[threadIdx.x] = tile[threadIdx.x];\n"
+        "}\n"
+    )
+    x = rng.random(256, dtype=np.float32)
+    for shared, past in ((0, 1024), (1000, 24)):
+        with pytest.raises(OverrunError, match=f"wrote up to {past} bytes past its .* of {shared} bytes.*shared=BYTES"):
+            module.launch("keep", (3, 1, 1), (256, 1, 1), [x, np.zeros_like(x)], shared=shared)
+    y = np.zeros_like(x)
+    module.launch("keep", (3, 1, 1), (256, 1, 1), [x, y], shared=1024)
+    np.testing.assert_array_equal(y, x)
 
 
 def test_assert_and_trap_fail_the_launch_and_not_the_process():
@@ -545,7 +563,7 @@ def test_a_narrow_number_by_value(narrow):
     y = np.zeros(1, np.float32)
     module.launch("by_value", (1, 1, 1), (1, 1, 1), [y, dtype.type(1.5)])
     assert y[0] == 1.5
-    with pytest.raises(LaunchError, match=r"argument 1 is np.float32 with 4 bytes, .* has 2 bytes"):
+    with pytest.raises(LaunchError, match=r"argument 2 of 2 is np.float32 with 4 bytes, .* has 2 bytes"):
         module.launch("by_value", (1, 1, 1), (1, 1, 1), [y, np.float32(1.5)])
 
 
@@ -595,11 +613,11 @@ FLOATS = np.zeros(4, np.float32)
     ("args", "says"),
     [
         ([FLOATS, FLOATS], "plus_one has 3 parameters, got 2 arguments"),
-        ([FLOATS, FLOATS, np.int32(4)], "argument 2 is np.int32 with 4 bytes, .* has 8 bytes"),
-        ([FLOATS, FLOATS, np.float64(4)], "argument 2 is np.float64, .* an integer"),
-        ([FLOATS, FLOATS, 4], "argument 2 is a int; .* NumPy scalar"),
-        ([FLOATS, FLOATS, FLOATS], "argument 2 is an array, but the parameter is an integer"),
-        ([FLOATS, np.int64(0), np.int64(4)], "argument 1 is the scalar np.int64, .* a pointer"),
+        ([FLOATS, FLOATS, np.int32(4)], "argument 3 of 3 is np.int32 with 4 bytes, .* has 8 bytes"),
+        ([FLOATS, FLOATS, np.float64(4)], "argument 3 of 3 is np.float64, .* an integer"),
+        ([FLOATS, FLOATS, 4], "argument 3 of 3 is a int; .* NumPy scalar"),
+        ([FLOATS, FLOATS, FLOATS], "argument 3 of 3 is an array, but the parameter is an integer"),
+        ([FLOATS, np.int64(0), np.int64(4)], "argument 2 of 3 is the scalar np.int64, .* a pointer"),
     ],
 )
 def test_arguments_that_do_not_fit(elementwise, args, says):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cudalab import report, stats
+from cudalab import report, results, stats
 from cudalab.cli import main
 from cudalab.errors import NotFound
 from cudalab.report import columns, plots
@@ -105,6 +105,12 @@ def test_names_cannot_command_a_terminal():
 
 def test_nothing_is_drawn_of_what_was_not_timed():
     assert drawn((Case("gelu", "small", (4,), "float32", "numpy"),)) == []
+
+
+def test_the_kind_of_time_is_not_told_where_nothing_was_timed():
+    wrong = Case("gelu", "small", (4,), "float32", "pycuda", status=results.WRONG)
+    run = Results("cudalab-results", 2, "2026-01-01", {"modes": "launch"}, Machine("cuda", "GPU"), cases=[wrong])
+    assert not any("GB/s" in line for line in columns.footer(run))
 
 
 # ---- the command -------------------------------------------------------------------------------------------------

@@ -76,6 +76,17 @@ def test_the_answer_says_slower_and_wrong():
     assert answer(run).sentence == "nothing of ours ran; WRONG: pycuda:gelu_scalar"
 
 
+def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
+    small, other = timed(), checked()
+    bad = next(c for c in group(small, "small") if c.label == "pycuda:gelu_vec")
+    bad.status, bad.times, bad.reason = results.WRONG, {}, "all of it"
+    assert "; WRONG: pycuda:gelu_vec" in page.laid_out([("run.json", small)], undrawn)
+    first, second = ([msgspec.structs.replace(c) for c in other.cases] for _ in range(2))
+    second[0].status = results.ERROR
+    loaded = [(f"{i}.json", msgspec.structs.replace(other, cases=cases)) for i, cases in enumerate((first, second))]
+    assert f"; error: {second[0].label}" in page.laid_out(loaded, undrawn)
+
+
 def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_timed():
     run = timed()
     run.machine.device, run.machine.name = "cpu", "Some CPU"
@@ -286,6 +297,18 @@ def test_what_cannot_be_drawn_is_said_in_one_line(file, tmp_path, monkeypatch, a
     assert done.output.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["mine.svg"]
     assert Path("mine.svg").read_text() == "<svg>mine</svg>"
+
+
+def test_links(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("page.html").symlink_to("page")  # what it is to be is told by the name that was given
+    assert invoke("report", file, "-o", "page.html").exit_code == 0
+    assert "<!DOCTYPE html>" in Path("page").read_text()
+    assert Path("page.html").is_symlink()
+    Path("ring").symlink_to("ring")
+    done = invoke("report", "ring", "-o", "other.html")
+    assert done.exit_code == 2
+    assert "cannot read ring" in done.output
 
 
 def test_what_is_missing_is_said_with_what_to_type(file, tmp_path, monkeypatch):

@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from crashing import QUICK, altered, rows
 
 import cudalab
+from cudalab.cli import main
 from cudalab.errors import InputError
 
 
@@ -43,6 +45,19 @@ def interrupted(spec, out, by):
     run.send_signal(by)
     _, err = run.communicate(timeout=20)
     return run, err, workers
+
+
+def test_ctrl_c_before_anything_is_finished_promises_nothing(tmp_path):
+    out = tmp_path / "r.json"
+    args = command(altered(tmp_path), "--only", "numpy", "--device", "cpu", "-o", out)
+    code = (
+        f"import sys; from unittest import mock; from cudalab import runner; sys.argv[1:] = {list(map(str, args))[3:]}"
+    )
+    stop = "mock.patch.object(runner._Run, '_fill', side_effect=runner.Stopped('stopped after 0 of 1 groups')).start()"
+    run = subprocess.run([sys.executable, "-c", f"{code}; {stop}; from cudalab.cli import main; main()"],
+                         capture_output=True, text=True, check=False)  # fmt: skip
+    assert run.returncode == 130
+    assert run.stderr.splitlines()[-1] == "stopped after 0 of 1 groups; nothing was finished"
 
 
 def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
@@ -126,6 +141,15 @@ def test_resume_refuses_another_question(begun, change, message):
     asked = {**QUICK, "sizes": "small,medium", "only": "numpy", "device": "cpu", **change}
     with pytest.raises(InputError, match=f"cannot resume .*r.json: {message}"):
         cudalab.bench(str(spec), **asked, resume=out)
+
+
+@pytest.mark.parametrize(("options", "wrote"), [({}, "check"), ({"crossover": ["a", "b"], "modes": ""}, "crossover")])
+def test_what_another_command_wrote_is_not_resumed(begun, options, wrote):
+    _, out = begun
+    out.write_text(json.dumps({**json.loads(out.read_text()), "options": options}))
+    run = CliRunner().invoke(main, ["bench", "--resume", str(out)])
+    assert run.exit_code == 2
+    assert run.output == f"Error: cannot resume {out} with `cudalab bench`: it is of `cudalab {wrote}`\n"
 
 
 def test_resume_refuses_other_sources_and_machines(begun):

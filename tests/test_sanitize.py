@@ -42,10 +42,28 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
     )
     assert reasons["dynamic_past"] == (
         "address sanitizer: write of 4 bytes just past the end of the 256 bytes of dynamic shared memory "
-        f"at planted.cu:26 {where.format(0)}"
+        f"at planted.cu:26 {where.format(0)}; dynamic_past: wrote up to 4 bytes past its dynamic shared memory of 256 "
+        "bytes; give the Launch more: shared=BYTES"
     )
     assert "overflows: planted.cu:31: block (0,0,0), thread (1,0,0): signed integer overflow" in reasons["overflows"]
     assert not reasons["right"] + reasons["races"] + reasons["diverges"]  # the latter two are for a GPU's tools
+
+
+def test_where_a_wild_write_crashed_is_said(tmp_path):
+    """The row of a process that was killed has no result, and needs the line most."""
+    try:
+        host.address_sanitizer()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    source = "__global__ void wild(const float* x, float* y, int n) { y[1LL << 40] = x[0]; }\n"
+    (tmp_path / "wild.cu").write_text(source)
+    spec = (DATA / "planted.py").read_text().replace("planted", "wild")
+    spec = spec[: spec.index("    entries={")] + '    entries={"wild": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
+    (tmp_path / "wild.py").write_text(spec)
+    (case,) = runner.check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitize=True).cases
+    assert case.status == "error"
+    assert case.reason.startswith("address sanitizer: an access where there is no memory at wild.cu:1 (block ")
+    assert "; the worker process was killed by SIGSEGV while it ran host:wild" in case.reason
 
 
 SEGV = """\

@@ -123,8 +123,8 @@ def test_the_timing_of_a_variant_is_watched_too(tmp_path):
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("raise ZeroDivisionError('no')", "no inputs and reference: ZeroDivisionError: no (crash.py, line 15)"),
-        ("np.empty(1 << 48, np.uint8)", "no inputs and reference: out of memory: Unable to allocate 256. TiB"),
+        ("raise ZeroDivisionError('no')", "inputs and reference: ZeroDivisionError: no (crash.py, line 15)"),
+        ("np.empty(1 << 48, np.uint8)", "cannot make inputs and reference: out of memory: Unable to allocate 256. TiB"),
         ("os.abort()", "the worker process was killed by SIGABRT while it was at: reference"),
         ("time.sleep(60)", "no end within 1 s: reference was stopped"),
         ("return x[:1]", "reference"),
@@ -148,7 +148,7 @@ def test_a_reference_that_fails_costs_its_group_only(tmp_path, line, text):
 def test_inputs_that_fail_are_named(tmp_path):
     spec = altered(tmp_path, '    print("a print"', '    raise KeyError("weights")\n    print("a print"')
     for case in rows("host:fine", "numpy", spec=spec).values():
-        assert "no inputs and reference: KeyError: 'weights' (crash.py, line " in case.reason
+        assert "cannot make inputs and reference: KeyError: 'weights' (crash.py, line " in case.reason
 
 
 # ---- the processes -----------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def launch"""
     spec = altered(tmp_path, "    return 2 * x\n\n\ndef launch", big)
     spec.write_text(spec.read_text().replace("    pointwise=True,\n", "    output_shape=output_shape,\n"))
     cases = rows("pycuda:fine", spec=spec, sizes="small,medium,large", device="cuda", modes="launch")
-    assert cases["medium", "pycuda:fine"].reason.startswith("no inputs and reference: out of memory: ")
+    assert cases["medium", "pycuda:fine"].reason.startswith("cannot make inputs and reference: out of memory: ")
     for size in ("small", "large"):
         assert cases[size, "pycuda:fine"].status == results.OK, cases[size, "pycuda:fine"].reason
         assert cases[size, "pycuda:fine"].times["cold"]

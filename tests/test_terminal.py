@@ -353,6 +353,7 @@ class Stream(io.StringIO):
         (True, {"NO_COLOR": "1"}, False),
         (True, {"NO_COLOR": ""}, True),
         (True, {"TERM": "dumb"}, False),
+        (True, {"TERM": ""}, False),
         (True, {"CLICOLOR": "0"}, False),
         (False, {"FORCE_COLOR": "1"}, True),
         (False, {"FORCE_COLOR": "0"}, False),

@@ -54,7 +54,14 @@ class Commands(click.Group):
             from cudalab.cli.complete import Bash
 
             add_completion_class(Bash)
-        return super().main(*args, **options)
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed, as by `>&-`: what is measured and saved matters all the same
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # while help is printed; of all else `invoke` speaks
+            _failure(error).show()
+            sys.exit(Failure.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.color = terminal.colored(sys.stdout)  # of everything that is printed from here on
@@ -64,8 +71,15 @@ class Commands(click.Group):
             raise Failure(visible(str(error), keep="\n")) from None
         except BrokenPipeError:
             raise  # click's affair: the reader has gone
+        except KeyboardInterrupt:  # click's exit code would be that of a wrong answer, or of something slower
+            click.echo("stopped", err=True)
+            sys.exit(130)
         except OSError as error:
-            raise Failure(f"{error.filename or 'standard output'}: {error.strerror}") from None
+            raise _failure(error) from None
+
+
+def _failure(error: OSError) -> Failure:
+    return Failure(f"{error.filename or 'standard output'}: {error.strerror}")
 
 
 @click.group(cls=Commands, context_settings={"auto_envvar_prefix": "CUDALAB", "help_option_names": ["-h", "--help"]})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cudalab.cli import complete, terminal
-from cudalab.cli.options import together
+from cudalab.cli.options import not_empty, together
 from cudalab.cli.work import given, measured
 from cudalab.errors import InputError
 from cudalab.text import visible
@@ -50,6 +50,7 @@ gate = together(
         metavar="FILE",
         help="Compare with the results in FILE and gate on that.",
         shell_complete=complete.files,
+        callback=not_empty,
     ),
     min_effect,
     click.option("--force", is_flag=True, help="Compare with a baseline of another machine, version or option too."),

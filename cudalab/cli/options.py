@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from cudalab.cli import complete
+from cudalab.errors import InputError
 
 FORMATS = ("table", "markdown", "csv", "json")
 
@@ -21,6 +23,14 @@ def together(*options: Callable[..., Any]) -> Callable[..., Any]:
         return command
 
     return apply
+
+
+def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Refuse a name that was given and is empty, as an unset variable's is: nothing would be kept, or compared."""
+    given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    if given and value == "":
+        raise InputError(f"{option.opts[-1]} is empty; give the name of a file")
+    return value
 
 
 quiet = click.option(
@@ -43,9 +53,9 @@ choosing = together(
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the random inputs."),
     click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS)),
     click.option("-o", "--output", metavar="FILE", help="Also write the results, with every sample, as JSON.",
-                 shell_complete=complete.files),
+                 shell_complete=complete.files, callback=not_empty),
     click.option("--resume", default="", metavar="FILE", help="Finish the interrupted run in FILE, with its options.",
-                 shell_complete=complete.files),
+                 shell_complete=complete.files, callback=not_empty),
     click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="Of silence, for a variant."),
     quiet,
 )  # fmt: skip

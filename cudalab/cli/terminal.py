@@ -27,7 +27,7 @@ def live(stream: TextIO) -> bool:
 
 def draws(stream: TextIO) -> bool:
     """Whether block characters can be shown. TERM=linux is the console of the kernel, whose font lacks most."""
-    if stream.isatty() and os.environ.get("TERM", "dumb") in ("dumb", "linux"):
+    if stream.isatty() and (os.environ.get("TERM") or "dumb") in ("dumb", "linux"):
         return False
     try:
         BLOCKS.encode(stream.encoding or "ascii")
@@ -48,4 +48,4 @@ def encodable(text: str, stream: TextIO) -> str:
 
 def _obeys(stream: TextIO) -> bool:
     """A terminal that obeys control characters."""
-    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return stream.isatty() and (os.environ.get("TERM") or "dumb") != "dumb"

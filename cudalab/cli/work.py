@@ -62,14 +62,27 @@ def given() -> set[str]:
 def _stopped(text: str, output: str | None) -> NoReturn:
     """After Ctrl-C: say what is kept and how to go on."""
     command = click.get_current_context().info_name
-    if not text:
-        advice = "nothing was finished"
-    elif output:
+    kept = _kept(output)
+    if kept and output and not kept.complete:  # also where a second Ctrl-C came before `text` was made
         advice = f"go on with: cudalab {command} --resume {shlex.quote(output)}"
+    elif kept and not text:  # Ctrl-C came after the last group
+        advice = f"the run in {output} is whole"
+    elif output or not text:
+        advice = "nothing was finished"
     else:
         advice = "nothing is kept without -o FILE"
     click.echo(f"{text or 'stopped'}; {advice}", err=True)
     sys.exit(130)
+
+
+def _kept(output: str | None) -> Results | None:
+    """The run in the file, if there is one: before the first group is finished none is written."""
+    from cudalab import results
+
+    try:
+        return results.load(output) if output else None
+    except CudalabError:
+        return None
 
 
 def _save(run: Results, output: str) -> None:
@@ -95,4 +108,5 @@ def printed(run: Results, format: str, costs: bool = False, plots: bool = False)
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
     text = report.render(run, format, width, color, costs, ink)
-    click.echo(terminal.encodable(text, sys.stdout), color=color)
+    # JSON is UTF-8, whatever the terminal's encoding is: escapes for what that lacks would not be JSON's
+    click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)

@@ -76,7 +76,7 @@ class Cpu:
     def tampered(self, operands: Operands) -> str | None:
         for name, guarded in self._guarded.items():
             if where := guarded.overrun():
-                return f"wrote {where} {name!r}"
+                return f"wrote {where} {name!r}; is each index checked against the size?"
         for name, before in self._pristine.items():
             now = operands.inputs[name]
             if not np.array_equal(_bytes(now), _bytes(before)):

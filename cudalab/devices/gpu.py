@@ -136,7 +136,7 @@ class Gpu:
         self.stream.synchronize()
         for name, buffer in self._buffers.items():
             if where := buffer.overrun():
-                return f"wrote {where} {name!r}"
+                return f"wrote {where} {name!r}; is each index checked against the size?"
         for name, before in self._digests.items():
             if self._digest(operands.inputs[name]) != before:
                 return f"changed its input {name!r}"

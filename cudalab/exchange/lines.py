@@ -39,6 +39,6 @@ def _line(number: int, line: bytes, data: bytes, path: str) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise versions.invalid(ValueError(f"line {number}: {error}"), path) from None
     except versions.UNREADABLE as error:
-        if "truncated" in str(error) and data.rstrip().endswith(line.rstrip()):
+        if versions.is_cut(error, line) and data.rstrip().endswith(line.rstrip()):
             raise versions.cut_off(f"ends in the middle of line {number}", path) from None
         raise versions.invalid(ValueError(f"line {number}: {error}"), path) from None

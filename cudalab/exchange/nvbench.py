@@ -9,6 +9,7 @@ are not written.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ def _device(run: Results) -> dict[str, Any]:
     details = run.machine.details
     known = {theirs: details[ours] for theirs, ours in DEVICE.items() if ours in details}
     capability = str(details.get("compute_capability", ""))
-    if capability.replace(".", "").isdigit():
+    if re.fullmatch(r"[0-9]{1,3}\.[0-9]", capability):
         known["sm_version"] = known["ptx_version"] = int(capability.replace(".", "")) * 10
     return {"id": 0, "name": run.machine.name, **known}
 

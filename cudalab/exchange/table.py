@@ -11,19 +11,18 @@ import msgspec
 from cudalab.errors import InputError
 from cudalab.exchange import flat, versions
 from cudalab.results import Results, as_json
-from cudalab.text import encodable
 
 WIDEST = 1 << 30  # characters of a cell; Python's own limit is 131,072
 
 
 def encoded(run: Results) -> bytes:
     """The bytes of the file."""
-    rows = encodable(flat.records(run))
+    rows = flat.records(run)
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else flat.NEEDED, lineterminator="\n")
     writer.writeheader()
     writer.writerows({column: _cell(value) for column, value in row.items()} for row in rows)
-    return out.getvalue().encode()
+    return out.getvalue().encode("utf-8", "backslashreplace")  # halves of characters
 
 
 def _cell(value: Any) -> Any:

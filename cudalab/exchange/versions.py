@@ -98,9 +98,14 @@ def unreadable(error: Exception, data: bytes, path: str) -> InputError:
     """For bytes that are not JSON; a file that was cut off is told from one that never was a run's."""
     if not data.strip():
         return InputError(f"{path} is not a results file: it is empty; write one with `cudalab bench -o {path}`")
-    if "truncated" in str(error) and f'"{FORMAT}"'.encode() in data[:200]:
+    if is_cut(error, data) and f'"{FORMAT}"'.encode() in data[:200]:
         return cut_off(f"ends at byte {len(data):,} in the middle of a value", path)
     return InputError(f"{path} is not a results file: {error}; write one with `cudalab bench -o {path}`")
+
+
+def is_cut(error: Exception, text: bytes) -> bool:
+    """Whether the JSON in `text` only lacks its end; cut in the middle of a number, it is malformed there."""
+    return "truncated" in str(error) or str(error).endswith(f"(byte {len(text)})")
 
 
 def cut_off(where: str, path: str) -> InputError:

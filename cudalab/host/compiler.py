@@ -78,6 +78,13 @@ def compiler_missing() -> str | None:
     return f"no C++ compiler: {name} is not on PATH (install g++, or set CXX)"
 
 
+def compiler_version() -> str:
+    """The C++ compiler's path, and the first line that it says of itself."""
+    compiler = _compiler()
+    done = subprocess.run([*compiler, "--version"], text=True, capture_output=True, check=False)
+    return ": ".join(filter(None, [shutil.which(compiler[0]), *done.stdout.splitlines()[:1]]))
+
+
 def compile_source(
     text: str,
     *,

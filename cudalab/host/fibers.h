@@ -57,6 +57,9 @@ public:
         shared_memory = room + shared_guard;
         forbid(room, shared_guard);
         forbid(shared_memory + shared, shared_guard);
+#if !CUDALAB_SANITIZE
+        memset(shared_memory + shared, 0xff, shared_guard);
+#endif
         for (unsigned t = 0; t < count; ++t) {
             char* const stack = stacks + t * stack_bytes;
             mprotect(stack, page, PROT_NONE);
@@ -93,6 +96,18 @@ public:
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
         } while (stopped || release_block());
         return all_done();
+    }
+
+    // Records a failure if a block wrote past its dynamic shared memory, as it does where the launch gives none.
+    void check_shared_memory() const {
+#if !CUDALAB_SANITIZE
+        if (!shared_memory) return;
+        const char *const end = shared_memory + shared_bytes, *last = end + shared_guard - 1;
+        if (*end == '\xff' && !memcmp(end, end + 1, shared_guard - 1)) return;
+        while (*last == '\xff') --last;
+        current_failure->record("wrote up to %zu bytes past its dynamic shared memory of %zu bytes; give the Launch more: "
+                                "shared=BYTES", size_t(last - end + 4) / 4 * 4, shared_bytes);
+#endif
     }
 
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
@@ -211,7 +226,7 @@ private:
     size_t scheduler_bytes = 0;
     char* stacks;
     fiber* fibers;
-    char *room, *shared_memory;
+    char *room, *shared_memory = nullptr;
     static_shared_memory static_shared;
 };
 

@@ -54,6 +54,8 @@ public:
         return true;
     }
 
+    void check_shared_memory() const {}
+
 private:
     block_body body;
     void** arguments;

@@ -32,6 +32,7 @@ struct launch {
             blockIdx = {unsigned(i % job.grid.x), unsigned(i / job.grid.x % job.grid.y), unsigned(i / plane)};
             if (!runner.run_block(i)) break;
         }
+        runner.check_shared_memory();
         current_failure = outer;
         return nullptr;
     }

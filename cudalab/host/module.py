@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cudalab.errors import InputError, LaunchError, unknown
+from cudalab.errors import InputError, LaunchError, OverrunError, unknown
 from cudalab.host.compiler import compile_source
 
 Triple = tuple[int, int, int]
@@ -26,6 +26,7 @@ ORDERS = {"alternating": 0, "forward": 1, "reverse": 2}
 Order = str | int
 
 _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
+_OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
 
@@ -69,7 +70,8 @@ class Module:
         run.restype = ctypes.c_int
         self._library.cudalab_set_order(ctypes.c_uint64(turns))
         if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
-            raise LaunchError(f"{entry}: {self._library.cudalab_error().decode()}")
+            text = self._library.cudalab_error().decode()
+            raise (OverrunError if text.startswith(_OVERRUN) else LaunchError)(f"{entry}: {text}")
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""
@@ -84,7 +86,7 @@ class Module:
         if len(args) != len(parameters):
             raise LaunchError(f"{entry} has {len(parameters)} parameters, got {len(args)} arguments")
         return [
-            _box(f"{entry}: argument {i}", value, size, kind)
+            _box(f"{entry}: argument {i + 1} of {len(args)}", value, size, kind)
             for i, (value, (size, kind)) in enumerate(zip(args, parameters, strict=True))
         ]
 

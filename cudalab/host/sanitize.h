@@ -1,5 +1,5 @@
 // What the address sanitizer has to know of the lab, where a module is compiled with it: stacks that are switched, and
-// memory around shared arrays that nobody may touch. Elsewhere all of it is nothing.
+// memory around shared arrays that nobody may touch. Elsewhere it is nothing, but for that memory.
 #pragma once
 
 #if CUDALAB_SANITIZE
@@ -37,7 +37,7 @@ inline void watch() { __asan_set_error_report_callback(complete_report); }
 
 namespace cudalab {
 
-constexpr size_t shared_guard = 0;
+constexpr size_t shared_guard = 64 << 10;  // what is written there is found after the launch
 inline void forbid(const void*, size_t) {}
 inline void allow(const void*, size_t) {}
 inline void leaving(void**, const void*, size_t) {}

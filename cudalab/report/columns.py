@@ -232,7 +232,7 @@ def footer(run: Results) -> list[str]:
     lines = ["max ULP: largest error against float64, in units in the last place of the dtype."]
     if run.machine.device == "cpu":
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
-    elif run.timed:
+    elif run.main_kind:
         lines += [
             "cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot; call: host time.",
             f"GB/s, % copy and x eager are from the {run.main_kind.replace('_', ' ')} time.",

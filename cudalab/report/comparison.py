@@ -57,6 +57,8 @@ def sentence(found: Comparison) -> str:
     others = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v != SLOWER and counts[v])
     kinds = ", ".join(kind.replace("_", " ") for kind in found.kinds)
     text += f"{': ' if others else ''}{others} ({kinds})"
+    gone = sum(map(len, found.left_out.values()))
+    text += f"; {gone} not compared" if gone else ""
     return text[0].upper() + text[1:]
 
 

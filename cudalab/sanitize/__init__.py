@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from cudalab.errors import CudalabError, Unavailable
 from cudalab.plan import Group
+from cudalab.process import KILLED
 from cudalab.results import ERROR, OK, WRONG, Case
 from cudalab.sanitize import asan, compute
+from cudalab.supervisor import LOST
 
 BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # whose rows a device's sanitizers are about
 
@@ -42,21 +44,30 @@ class Sanitizer:
             self._watch.close()
 
     def add(self, cases: list[Case], group: Group) -> None:
-        """Have the entries watched whose results are right; what is found makes a row WRONG, and is its reason.
+        """Have the entries watched that were launched; what is found makes a row WRONG, and comes first in its reason.
 
-        Groups of hard values are left out: they are about values, and many.
+        Those that took their process or the GPU's context with them stay errors. Groups of hard values are left
+        out: they are about values, and many.
         """
-        rows = {case.variant: case for case in cases if case.backend == BACKENDS[self.kind] and case.status == OK}
+        rows = {case.variant: case for case in cases if case.backend == BACKENDS[self.kind] and _ran(case)}
         if not rows or group.values:
             return
         try:
             for entry, text in self._findings(group, list(rows)).items():
-                rows[entry].status, rows[entry].reason = WRONG, text
+                case = rows[entry]
+                case.status = ERROR if case.status == ERROR else WRONG
+                case.reason = f"{text}; {case.reason}" if case.reason else text
         except CudalabError as error:
             for case in rows.values():
-                case.status, case.reason = ERROR, str(error)
+                if case.status == OK:
+                    case.status, case.reason = ERROR, str(error)
 
     def _findings(self, group: Group, entries: list[str]) -> dict[str, str]:
         if self._watch:
             return self._watch.findings(group, entries, self.seed)
         return compute.findings(group, entries, self.seed, self.gpu, self.timeout)
+
+
+def _ran(case: Case) -> bool:
+    """Whether there was a launch that came to an end, good or bad: no compiler's error, and nothing that hangs."""
+    return case.status in (OK, WRONG) or (case.status == ERROR and any(end in case.reason for end in (KILLED, LOST)))

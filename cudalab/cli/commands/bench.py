@@ -8,7 +8,7 @@ import click
 from cudalab.cli import complete
 from cudalab.cli.compared import against, gate
 from cudalab.cli.options import choosing
-from cudalab.cli.work import exit_code, measured
+from cudalab.cli.work import exit_code, given, measured
 
 
 @click.command("bench")
@@ -51,6 +51,9 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
 
     costs = options.pop("costs")
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
+    alone = sorted({"min_effect", "force"} & given())
+    if alone and not baseline["baseline"]:
+        raise click.UsageError(f"--{alone[0].replace('_', '-')} is about a comparison; add --baseline FILE")
     if baseline["baseline"]:
         sys.exit(against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs))
     sys.exit(exit_code(measured(runner.bench, kernels, options, format, output, costs)))

@@ -42,8 +42,8 @@ def command(source: str, target: str, to: str | None, salvage: bool) -> None:
 
     format = exchange.format_for(target, to)
     if target == "-":
-        text = files.converted(source, format, salvage).decode()
-        click.echo(visible(text, keep="\r\n") if sys.stdout.isatty() else text, nl=False)
+        data = files.converted(source, format, salvage)  # UTF-8, whatever the terminal's encoding is
+        click.echo(visible(data.decode(), keep="\r\n") if sys.stdout.isatty() else data, nl=False)
     else:
         place = files.free(target, format)
         files.write(place, files.converted(source, format, salvage))

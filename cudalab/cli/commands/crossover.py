@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from typing import Any
@@ -9,7 +10,7 @@ import click
 from cudalab.cli import complete
 from cudalab.cli.compared import Share, said
 from cudalab.cli.live import shown
-from cudalab.cli.options import quiet
+from cudalab.cli.options import not_empty, quiet
 
 
 @click.command("crossover")
@@ -28,7 +29,8 @@ from cudalab.cli.options import quiet
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the random inputs.")
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Of sampling, at each size.")
 @click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="Of silence, for a variant.")
-@click.option("-o", "--output", default="", metavar="FILE", help="Also write all that was measured, as JSON.")
+@click.option("-o", "--output", default="", metavar="FILE", callback=not_empty,
+              help="Also write all that was measured, as JSON.")  # fmt: skip
 @quiet
 def command(quiet: bool, output: str, **options: Any) -> None:
     """From which size on is one variant faster than another?
@@ -53,7 +55,7 @@ def command(quiet: bool, output: str, **options: Any) -> None:
         with shown(quiet) as progress:
             found = crossover.crossover(**options, progress=progress, output=output)
     except KeyboardInterrupt as stop:
-        kept = f"; {shlex.quote(output)} has what was measured" if output and str(stop) else ""
+        kept = f"; {shlex.quote(output)} has what was measured" if os.path.exists(output) and str(stop) else ""
         click.echo(f"{str(stop) or 'stopped'}{kept}", err=True)
         sys.exit(130)
     said(lambda width, color: report.render(found, width, color))

@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import textwrap
+
 import click
+
+BEFORE = 34  # columns of a line's label and state
 
 
 @click.command("doctor")
@@ -18,4 +25,13 @@ def command() -> None:
 
     for label, state, text in diagnosis.findings():
         mark = click.style(f"{state:8}", fg={"ready": "green", "missing": "yellow"}.get(state))
-        click.echo(f"{label:26}{mark}{text}".rstrip())
+        click.echo(f"{label:26}{mark}{_wrapped(text)}".rstrip())
+
+
+def _wrapped(text: str) -> str:
+    """`text` in the columns that a terminal has left; as it is in a pipe. Words, such as paths, stay whole."""
+    if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+        return text
+    room = max(shutil.get_terminal_size().columns - BEFORE, 30)
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return f"\n{'':{BEFORE}}".join(lines)

@@ -36,12 +36,15 @@ def question(runs: Iterable[Results]) -> str:
     return f"{names or 'Nothing'} on {where}: {asked}?"
 
 
-def timed(run: Results, cases: list[Case], shares: Mapping[str, str]) -> Answer:
-    """Of one group: our fastest entry that is right against its peers and the copy, whose `shares` are by label."""
+def timed(run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere: Iterable[Case] = ()) -> Answer:
+    """Of one group: our fastest entry that is right against its peers and the copy, whose `shares` are by label.
+
+    What went wrong `elsewhere`, at other sizes or in a check, is said too.
+    """
     first = cases[0]
     subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
     case = _fastest(run, cases)
-    bad = failures(c for c in cases if ours(c))
+    bad = failures(c for c in (*cases, *elsewhere) if ours(c))
     if case is None:
         return _untimed(run, cases, subject, bad)
     kind = run.main_kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +14,9 @@ SUFFIXES = (".html", ".svg", ".png")
 
 
 def free(target: str) -> Path:
-    """Where `target` is to be written. Raises InputError if it cannot be, or if it holds what is not a report's."""
-    suffix = Path(target).suffix.lower()
-    if suffix not in SUFFIXES:
+    """`target` as a path, a link as it is named. Raises InputError if it cannot be written, or is not a report's."""
+    named = Path(target)
+    if named.suffix.lower() not in SUFFIXES:
         raise InputError(
             f"cannot tell what {short(target)} is to be; let it end in .html (a page), .svg or .png (a plot)"
         )
@@ -25,12 +26,12 @@ def free(target: str) -> Path:
             head = file.read(4096)
         if draw.MARK.encode() not in head:
             raise InputError(f"will not replace {path}, which no cudalab report wrote; give another name with -o")
-    return path
+    return named
 
 
 def read(paths: Sequence[str]) -> list[tuple[str, Results]]:
     """The runs in the files, each file once, with its path."""
-    once: dict[Path, str] = {}
+    once: dict[str, str] = {}
     for path in paths:
-        once.setdefault(Path(path).resolve(), path)
+        once.setdefault(os.path.realpath(path), path)
     return [(path, load(path)) for path in once.values()]

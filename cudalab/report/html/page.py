@@ -157,13 +157,15 @@ def _title(cases: list[Case]) -> str:
 def _filled(subject: Subject) -> None:
     """Give a subject its answer and its charts."""
     files = _unique(group.run.label for group in subject.groups)
+    checks = [case for _, cases in subject.checks for case in cases]
     subject.groups.sort(key=lambda group: group.nbytes)
     if subject.groups:
         last = subject.groups[-1]
         shares = {row[0]: dict(zip(last.headers, row)).get("% copy", columns.NOT_MEASURED) for row in last.cells}
-        subject.answer = findings.timed(last.run.results, last.cases, shares)
+        elsewhere = [case for group in subject.groups[:-1] for case in group.cases] + checks
+        subject.answer = findings.timed(last.run.results, last.cases, shares, elsewhere)
     elif subject.checks:
-        subject.answer = findings.checked(subject.checks[0][0].results, subject.checks[0][1])
+        subject.answer = findings.checked(subject.checks[0][0].results, checks)
     for run in dict.fromkeys(map(id, (group.run for group in subject.groups))):
         groups = [group for group in subject.groups if id(group.run) == run]
         subject.drawn += _few(groups)
