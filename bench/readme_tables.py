@@ -18,7 +18,8 @@ from click.testing import CliRunner
 
 from cudalab import results, stats
 from cudalab.cli import main as main_command
-from cudalab.report import columns
+from cudalab.inspection import inspect, kept
+from cudalab.report import columns, inspection
 from cudalab.results import Case, Results
 
 ROOT = Path(__file__).parent.parent
@@ -222,6 +223,27 @@ def typed(width: int, file: str, *options: str) -> str:
     return f"```console\n$ cudalab show bench/results/h200/{file} {' '.join(options)}\n{output}\n```"
 
 
+def predictions() -> str:
+    """What inspecting our entries predicts at the largest size, and what was measured."""
+    rows = []
+    for path in sorted(FOLDER.glob("*.json")):
+        for one in inspect(path.stem, "all", file=path, compiled=kept.reader(FOLDER / "sass")):
+            assert one.bounds is not None
+            rows.append([
+                f"`{one.entry}`", one.dtype, f"{one.instructions:.3g}", one.bounds.name,
+                columns.significant(1e6 * one.bounds.predicted, 4), columns.significant(1e6 * (one.measured or 0), 4),
+                columns.times(one.ratio or 0),
+            ])  # fmt: skip
+    return table(["entry", "dtype", "instructions", "bound by", "predicted", "measured", "measured / predicted"], rows)
+
+
+def inspected() -> str:
+    """bfloat16 GELU on 80 columns."""
+    options = ("gelu", "bfloat16", "gelu_vec", "", "", "", FOLDER / "gelu.json", kept.reader(FOLDER / "sass"))
+    words = "gelu --dtypes bfloat16 --only gelu_vec --results bench/results/h200/gelu.json"
+    return f"```console\n$ cudalab inspect {words}\n{inspection.render(inspect(*options), 80, False)}\n```"
+
+
 def commands() -> str:
     """What `--help` says of each command."""
     names = click.Context(main_command).command.list_commands(click.Context(main_command))  # type: ignore[attr-defined]
@@ -243,6 +265,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "docs/table.md": {"a run": timed, "bars": bars, "a check": checked},
     "docs/commands.md": {"commands": commands},
+    "docs/inspect.md": {"inspected": inspected, "predictions": predictions},
     "bench/METHOD.md": {
         "A/A on the H200": same_with_itself,
         "NVBench on the H200": against_nvbench,

@@ -14,7 +14,7 @@ from cudalab import registry, results, source
 from cudalab.cli import main
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/table.md")
+DOCUMENTS = ("README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/inspect.md", "docs/table.md")
 README = (ROOT / "README.md").read_text()
 H200 = sorted((ROOT / "bench" / "results" / "h200").glob("*.json"))
 

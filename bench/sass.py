@@ -1,0 +1,27 @@
+"""Compiles anew the machine code that documents and tests read: python bench/sass.py. Needs nvcc and nvdisasm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cudalab import registry
+from cudalab.dtypes import dtype
+from cudalab.inspection import kept
+
+ROOT = Path(__file__).parent.parent
+H200, TESTS = ROOT / "bench" / "results" / "h200" / "sass", ROOT / "tests" / "data" / "sass"
+
+
+def main() -> None:
+    for name, kernel in registry.kernels().items():
+        if (H200.parent / f"{name}.json").exists():
+            for kind in kernel.dtypes:
+                kept.place(H200, kernel, dtype(kind), "sm_90").write_text(kept.text(kernel, dtype(kind), "sm_90"))
+    for path, architecture in (("tests/data/sass/ways.py", "sm_90"), ("tests/data/sass/ways.py", "sm_120"),
+                               ("bench/examples/softmax.py", "sm_90")):  # fmt: skip
+        kernel, kind = registry.kernel(str(ROOT / path)), dtype("float32")
+        kept.place(TESTS, kernel, kind, architecture).write_text(kept.text(kernel, kind, architecture))
+
+
+if __name__ == "__main__":
+    main()
