@@ -108,7 +108,7 @@ def cells(pair: Pair) -> list[str]:
     interval = f"{_times(r.low)} to {_times(r.high)}" if r.high < inf else columns.NOT_MEASURED
     name = "copy (control)" if pair.control else pair.old.label
     times = (columns.microseconds(case, pair.kind) for case in (pair.old, pair.new))
-    return [name, *times, _times(r.value), interval, f"{100 * pair.effect:.2g} %", pair.verdict]
+    return [name, *times, _times(r.value), interval, f"{columns.compact(100 * pair.effect)} %", pair.verdict]
 
 
 def _times(ratio: float) -> str:

@@ -79,11 +79,12 @@ def _checks(console: Console, run: Results) -> None:
     console.print()
     console.print(table)
     console.print()
-    for labels, element in columns.largest_errors(run):
-        console.print(_remark("largest error", labels, element))
-    for remark in columns.remarks(run.cases, placed=True):
+    errors = [("largest error", labels, element) for labels, element in columns.largest_errors(run)]
+    remarks = errors + columns.remarks(run.cases, placed=True)
+    for remark in remarks:
         console.print(_remark(*remark))
-    console.print()
+    if remarks:
+        console.print()
 
 
 def _columns(names: list[str], left: int) -> Table:
