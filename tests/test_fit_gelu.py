@@ -39,3 +39,26 @@ def test_all_values_of_16_bits(fit, name, most):
     x = values.every(dtype(name)).reshape(-1).astype(np.float32)
     with np.errstate(all="ignore"):
         assert fit.judged(fit.narrow(x, c, fit.NARROW[name][0]), x, dtype(name)).max_ulp < most
+
+
+def test_the_derivative_in_float32(fit):
+    (c, error), (e2, _) = fit.slope_polynomial(), fit.exp2_polynomial()
+    assert error < 1e-8
+    x = values.sample(dtype("float32"), 2**18, 1).reshape(-1)
+    with np.errstate(all="ignore"):
+        right = fit.judged(fit.wide_slope(x, c, fit.SLOPE[0], e2), x, dtype("float32"), fit.derivative)
+        c[3] *= 1.0001
+        off = fit.judged(fit.wide_slope(x, c, fit.SLOPE[0], e2), x, dtype("float32"), fit.derivative)
+    assert right.max_ulp < 4
+    assert off.max_ulp > 10
+
+
+@pytest.mark.parametrize(("name", "most", "slope"), [("float16", 0.51, 0.57), ("bfloat16", 0.63, 0.66)])
+def test_the_forms_without_a_division(fit, name, most, slope):
+    x = values.every(dtype(name)).reshape(-1).astype(np.float32)
+    with np.errstate(all="ignore"):
+        c, _ = fit.log_polynomial(name)
+        assert fit.judged(fit.narrow_log(x, c, fit.LOG[name][1]), x, dtype(name)).max_ulp < most
+        c, _ = fit.log_slope_polynomial(name)
+        got = fit.narrow_slope(x, c, fit.LOG_SLOPE[name][1])
+        assert fit.judged(got, x, dtype(name), fit.derivative).max_ulp < slope

@@ -321,3 +321,16 @@ def test_digits_follow_the_interval():
     assert microseconds(noisy, "cold") == "1.2"
     assert significant(12345.6, 2) == "12,000"
     assert significant(0.000123, 2) == "0.00012"
+
+
+def test_a_time_whose_speed_up_is_vague_is_marked():
+    """Medians that are known well may hide a baseline that was slow in half of the rounds."""
+    steady = Case("gelu", "small", (1000,), "float32", "numpy", nbytes=8000, times={"wall": [[1e-4]] * 40})
+    slow = Case("gelu", "small", (1000,), "float32", "torch_eager", nbytes=8000)
+    for times, vague in (([[1e-3]] * 39 + [[3e-3]], False), ([[1e-3]] * 20 + [[3e-3]] * 20, True)):
+        slow.times = {"wall": times}
+        run = Results(results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch"},
+                      Machine("cpu", "test"), cases=[steady, slow])  # fmt: skip
+        (row,) = (line for line in report.render(run, "table", 140).splitlines() if line.startswith("numpy"))
+        assert ("100.0?" in row) == vague
+        assert ("no better than a factor of 1.5" in report.render(run, "table", 140)) == vague

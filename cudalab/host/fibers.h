@@ -75,7 +75,7 @@ public:
 #endif
     }
     ~block_runner() {
-        if (stacks != MAP_FAILED) munmap(stacks, count * stack_bytes);
+        if (stacks != MAP_FAILED) allow(stacks, count * stack_bytes), munmap(stacks, count * stack_bytes);
         free(fibers);
         free(room);
     }

@@ -15,12 +15,14 @@ NOT_MEASURED = "-"
 FLOOR = 10  # a time below so many floors is mostly floor
 CEILING = 1.01  # a bandwidth so far above the copy's does not come from memory alone
 NOISY = 0.1  # width of a median's interval from which the row says so
+VAGUE = 1.5  # a speed-up whose interval spans such a factor, likewise
 # Marks on a cold time, and what they say below the table.
 MARKS = {
     "~": f"below {FLOOR} x the time of an empty event pair: much of it is launch and timer, not the kernel",
     "^": "faster than a copy of as many bytes: more read than written, or part of it was in cache",
     "!": "the GPU ran below its highest clock",
-    "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}",
+    "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}, "
+    f"or the speed-up to no better than a factor of {VAGUE:g}",
 }
 
 
@@ -108,7 +110,9 @@ def marks(run: Results, case: Case, cases: list[Case]) -> str:
     found += "^" if best and case is not copy and time * CEILING < best and "~" not in found else ""
     found += "!" if copy and copy.condition.get("throttled") else ""
     samples = case.times[kind]
-    return found + ("?" if stats.bimodal(samples) or stats.relative_width(samples) > NOISY else "")
+    ratio = run.speedup(case, kind)
+    vague = ratio is not None and ratio.high > VAGUE * ratio.low
+    return found + ("?" if vague or stats.bimodal(samples) or stats.relative_width(samples) > NOISY else "")
 
 
 COST_HEADERS = ["variant", "bind ms", "first run ms", "graph build ms", "graph pays back after"]

@@ -1,0 +1,65 @@
+"""GELU, tanh form, elementwise: to be measured on a GPU before it moves to the lab's kernels."""
+
+import numpy as np
+
+from cudalab.spec import Budget, Kernel, Launch, blocks
+
+SCALAR_THREADS, VEC_THREADS = 256, 128  # as measured for gelu: bench/NOTES.md
+
+
+def reference(x):
+    """x/2 * (1 + tanh(u)) as x / (1 + exp(-2u)), which is the same number and does not cancel for x < 0."""
+    from scipy.special import expit
+
+    return x * expit(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+
+
+def scalar(x, y):
+    return Launch((blocks(x.size, SCALAR_THREADS),), (SCALAR_THREADS,), (x, y, np.int64(x.size)))
+
+
+def vec(x, y):
+    packs = blocks(x.size, 16 // x.dtype.itemsize)
+    return Launch((blocks(packs, VEC_THREADS),), (VEC_THREADS,), (x, y, np.int64(x.size)))
+
+
+def composite(x):
+    return x * 0.5 * (1.0 + (0.7978845608028654 * (x + 0.044715 * x * x * x)).tanh())
+
+
+def native(x):
+    from torch.nn.functional import gelu
+
+    return gelu(x, approximate="tanh")
+
+
+def cupy_composite(x):
+    import cupy
+
+    return x * 0.5 * (1.0 + cupy.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+CANCELS = "of the peers: 1 + tanh cancels in the negative tail. Ours keeps 4 and 1 ULP without it"
+ROUNDS = "each array operation rounds to the dtype, so 1 + tanh(...) carries |x| / 2 roundings of 1 into the tail"
+
+gelu_tanh = Kernel(
+    file=__file__,
+    summary="y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), elementwise",
+    dtypes=("float32", "float16", "bfloat16"),
+    sizes={"small": (1, 3, 224, 224), "large": (32, 3, 224, 224), "xlarge": (1024, 3, 224, 224)},
+    edges=((1,), (31,), (32,), (33,), (127,), (128,), (129,), (2**12 - 1,), (2**12 + 1,), (3, 5, 7), (0,)),
+    reference=reference,
+    entries={"gelu_tanh_scalar": scalar, "gelu_tanh_vec": vec},
+    budgets={
+        "float32": Budget(4, 1e-6, CANCELS),
+        "float16": Budget(1, 1e-6, CANCELS),
+        "bfloat16": Budget(1, 1e-6, CANCELS),
+    },
+    composed={"float16": Budget(4, 2e-3, ROUNDS), "bfloat16": Budget(4, 1.6e-2, ROUNDS)},
+    pointwise=True,
+    torch=composite,
+    torch_native=native,
+    cupy=cupy_composite,
+    elementwise="gelu_tanh(x)",
+    triton="x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))",
+)

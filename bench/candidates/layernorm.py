@@ -1,0 +1,75 @@
+"""Layer normalisation of each row: to be measured on a GPU before it moves to the lab's kernels."""
+
+import numpy as np
+
+from cudalab.spec import Budget, Kernel, Launch, blocks, draw
+
+EPS = 1e-5  # PyTorch's default
+THREADS = 256  # of a block where the whole row passes by
+WARPS = 4  # rows of a block where a row has a warp
+HELD = 16  # elements that a thread of layernorm_vec keeps in registers
+MOST = 1024  # threads of a block, CUDA's limit
+
+
+def reference(x, gamma, beta):
+    mean = x.mean(axis=1, keepdims=True)
+    return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axis=1, keepdims=True) + EPS) * gamma + beta
+
+
+def matrix_and_rows(shape, dtype, rng):
+    return {"x": draw(shape, dtype, rng), "gamma": draw(shape[1:], dtype, rng), "beta": draw(shape[1:], dtype, rng)}
+
+
+def plain(x, gamma, beta, y):
+    rows, cols = x.shape
+    return Launch((rows,), (THREADS,), (x, gamma, beta, y, np.int64(cols), np.float32(EPS)))
+
+
+def vec(x, gamma, beta, y):
+    rows, cols = x.shape
+    warps = min(blocks(cols, 32 * HELD), MOST // 32)
+    geometry = ((blocks(rows, WARPS),), (32, WARPS)) if warps == 1 else ((rows,), (32 * warps,))
+    return Launch(*geometry, (x, gamma, beta, y, np.int64(rows), np.int32(cols), np.float32(EPS)))
+
+
+def composite(x, gamma, beta):
+    d = x - x.mean(1, keepdim=True)
+    return d * ((d * d).mean(1, keepdim=True) + 1e-5).rsqrt() * gamma + beta
+
+
+def native(x, gamma, beta):
+    from torch.nn.functional import layer_norm
+
+    return layer_norm(x, gamma.shape, gamma, beta, 1e-5)
+
+
+def cupy_composite(x, gamma, beta):
+    import cupy
+
+    d = x - x.mean(axis=1)[:, None]  # cupy.fuse does not know keepdims
+    return d / cupy.sqrt((d * d).mean(axis=1) + EPS)[:, None] * gamma + beta
+
+
+CANCELS = "x - mean, and the sum with beta, cancel where they are close: a few roundings of numbers up to 16"
+ROUNDS = "each array operation rounds to the dtype: x - mean, the scale and both products, of numbers up to 16"
+
+layernorm = Kernel(
+    file=__file__,
+    summary="layer normalisation of each row, with gamma and beta, eps = 1e-5",
+    dtypes=("float32", "float16", "bfloat16"),
+    sizes={"small": (512, 768), "large": (8192, 4096), "xlarge": (65536, 4096), "long": (8192, 16384)},
+    edges=((1, 2), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (2, 4099), (1, 17001), (0, 8)),
+    reference=reference,
+    entries={"layernorm_plain": plain, "layernorm_vec": vec},
+    budgets={
+        "float32": Budget(4, 4e-6, CANCELS),
+        "float16": Budget(1, 4e-6, CANCELS),
+        "bfloat16": Budget(1, 4e-6, CANCELS),
+    },
+    composed={"float16": Budget(4, 3.2e-2, ROUNDS), "bfloat16": Budget(4, 2.5e-1, ROUNDS)},
+    inputs=matrix_and_rows,
+    rank=2,
+    torch=composite,
+    torch_native=native,
+    cupy=cupy_composite,
+)

@@ -1,0 +1,63 @@
+"""Sum of all elements: to be measured on a GPU before it moves to the lab's kernels."""
+
+import numpy as np
+
+from cudalab.parallel import normal
+from cudalab.spec import Budget, Kernel, Launch, blocks
+
+THREADS = 256
+PLAIN_THREADS = 1024  # of the only block
+MOST_BLOCKS = 8 * 132  # of 256 threads: as many as an H200 holds at once; the table in the .cu has 2,048 places
+
+
+def reference(x):
+    return x.sum(keepdims=True)
+
+
+def positive(shape, dtype, rng):
+    """Values of one sign: where terms cancel, no number of ULP of the sum bounds the error of any order of adding."""
+    return {"x": np.abs(normal(shape, dtype, rng))}
+
+
+def plain(x, y):
+    return Launch((1,), (PLAIN_THREADS,), (x, y, np.int64(x.size)))
+
+
+def by_element(x, y):
+    return Launch((min(max(blocks(x.size, THREADS), 1), MOST_BLOCKS),), (THREADS,), (x, y, np.int64(x.size)))
+
+
+def vec(x, y):
+    packs = blocks(x.size, 16 // x.dtype.itemsize)
+    return Launch((min(max(blocks(packs, THREADS), 1), MOST_BLOCKS),), (THREADS,), (x, y, np.int64(x.size)))
+
+
+def composite(x):
+    return x.sum(0, keepdim=True)
+
+
+def cupy_composite(x):
+    return x.sum(axis=0)[None]  # cupy.fuse does not know keepdims; there is no bfloat16 in CuPy
+
+
+ORDER = "each thread adds up to 2^28 / (1056 * 256) terms in a row, whose roundings are of either sign"
+
+sum = Kernel(
+    file=__file__,
+    summary="y[0] = sum of all elements",
+    dtypes=("float32", "bfloat16"),
+    sizes={"small": (2**16,), "large": (2**25,), "xlarge": (2**28,)},
+    edges=((1,), (31,), (33,), (255,), (257,), (1023,), (2**13 + 1,), (2**15 + 9,), (0,)),
+    reference=reference,
+    entries={"sum_plain": plain, "sum_blocks": by_element, "sum_vec": vec},
+    budgets={
+        "float32": Budget(16, why=ORDER),
+        "bfloat16": Budget(0.51, why="float32 inside, one rounding at the end"),
+    },
+    inputs=positive,
+    output_shape=lambda x: (1,),
+    rank=1,
+    torch=composite,
+    torch_native=composite,
+    cupy=cupy_composite,
+)
