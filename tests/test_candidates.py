@@ -59,7 +59,7 @@ def test_awkward_shapes(name):
 @pytest.mark.parametrize(
     ("name", "kind", "most"),
     [
-        ("gelu", "float32", 4), ("gelu", "float16", 0.51), ("gelu", "bfloat16", 0.56),
+        ("gelu", "float32", 4), ("gelu", "float16", 0.51), ("gelu", "bfloat16", 0.63),
         ("gelu_tanh", "float32", 3.5), ("gelu_tanh", "bfloat16", 0.51),
     ],
 )  # fmt: skip

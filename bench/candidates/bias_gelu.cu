@@ -10,14 +10,13 @@
 
 #define HALF_LOG2_E 0.721347511f  // exp(-a^2/2) = exp2(-a^2 * HALF_LOG2_E)
 
-// max(x, 0), but NaN for NaN and for -inf, where the product 0 * inf of the reference is NaN too; -0 stays -0.
-__device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }
+// 16 bits: as in gelu.cu. The last argument only chooses the form.
+__device__ __forceinline__ float times_phi(float x, float tail) {
+    return x * fabsf((x > 0.0f ? 1.0f : 0.0f) - tail);
+}
 
-// 16 bits: Phi(-a) = exp2(polynomial in a), which needs no division: two thirds of the instructions of gelu.cu's form,
-// so that the sum has room. Beyond the bound every result is z or 0; it keeps inf * 0 out. The last argument only
-// chooses the form.
 __device__ __forceinline__ float bias_gelu(float x, float bias, const __nv_bfloat16*) {
-    const float z = x + bias, a = fminf(fabsf(z), 14.0f);
+    const float z = x + bias, a = fabsf(z);
     float p = -3.26537815e-07f;
     p = fmaf(p, a, 1.81005544e-05f);
     p = fmaf(p, a, -0.00042281911f);
@@ -25,19 +24,23 @@ __device__ __forceinline__ float bias_gelu(float x, float bias, const __nv_bfloa
     p = fmaf(p, a, -0.0445191748f);
     p = fmaf(p, a, -0.472778559f);
     p = fmaf(p, a, -1.14301622f);
-    return fmaf(-a, exp2f(fmaf(p, a, -1.00073826f)), positive_part(z));
+    return times_phi(z, exp2f(fmaf(p, a, -1.00073826f)));
 }
 
 __device__ __forceinline__ float bias_gelu(float x, float bias, const __half*) {
-    const float z = x + bias, a = fminf(fabsf(z), 6.5f);
-    float p = 3.29963477e-05f;
-    p = fmaf(p, a, -0.000755231827f);
-    p = fmaf(p, a, 0.00797378644f);
-    p = fmaf(p, a, -0.0531198904f);
-    p = fmaf(p, a, -0.459100664f);
-    p = fmaf(p, a, -1.15106654f);
-    return fmaf(-a, exp2f(fmaf(p, a, -1.00000536f)), positive_part(z));
+    const float z = x + bias, a = fabsf(z);
+    float p = -1.03336879e-06f;
+    p = fmaf(p, a, 4.94729065e-05f);
+    p = fmaf(p, a, -0.00085913029f);
+    p = fmaf(p, a, 0.00830167159f);
+    p = fmaf(p, a, -0.0536576733f);
+    p = fmaf(p, a, -0.458674043f);
+    p = fmaf(p, a, -1.15119588f);
+    return times_phi(z, exp2f(fmaf(p, a, -0.999997497f)));
 }
+
+// max(x, 0), but NaN for NaN and for -inf, where the product 0 * inf of the reference is NaN too; -0 stays -0.
+__device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }
 
 // What z^2 = (x + bias)^2 loses because z is rounded (Knuth's two-sum says by how much), added to `low`; nothing where
 // the Gaussian of z is 0 anyway, or z is not finite.

@@ -1,46 +1,52 @@
 // GELU, exact (erf) form: y = x * Phi(x) over any number of elements, without erff.
 //
 // erff costs so many instructions that in 16 bit they, not memory, are the limit (bench/NOTES.md), and x/2 * (1 + erf)
-// cancels in the negative tail. Here Phi(-a), a = |x|, is a Gaussian times a smooth function, which a polynomial fits in
-// relative error (bench/fit_gelu.py makes the coefficients and prints the error bounds), so the tail keeps its digits.
-// Then x * Phi(x) = max(x, 0) - a * Phi(-a).
+// cancels in the negative tail. Here Phi(-a), a = |x|, is fitted in relative error (bench/fit_gelu.py makes the
+// coefficients and prints the error bounds), so the tail keeps its digits, and Phi(a) = 1 - Phi(-a).
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); the arithmetic is float32 in all three.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #define HALF_LOG2_E 0.721347511f  // exp(-a^2/2) = exp2(-a^2 * HALF_LOG2_E)
 
-// max(x, 0), but NaN for NaN and for -inf, where the product 0 * inf of the reference is NaN too; -0 stays -0.
-__device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }
+// x * Phi(x) from Phi(-|x|). NaN for NaN and for -inf, as the reference; x for +inf; -0 stays -0.
+__device__ __forceinline__ float times_phi(float x, float tail) {
+    return x * fabsf((x > 0.0f ? 1.0f : 0.0f) - tail);
+}
 
-// Beyond |x| = 16 every result is x or 0; the bound keeps inf * 0 out.
-__device__ __forceinline__ float bounded(float x) { return fminf(fabsf(x), 16.0f); }
-
-// 16 bits: Phi(-a) = exp2(...) * t * P(t), t = 1 / (1 + p a); the last argument only chooses the form.
+// 16 bits: Phi(-a) = exp2(polynomial in a), which falls without bound, so that Phi(-inf) is 0. The last argument only
+// chooses the form.
 __device__ __forceinline__ float gelu(float x, const __nv_bfloat16*) {
-    const float a = bounded(x), t = __fdividef(1.0f, fmaf(a, 0.3f, 1.0f));
-    float p = 0.208844975f;
-    p = fmaf(p, t, 0.0355873704f);
-    p = fmaf(p, t, 0.137478366f);
-    p = fmaf(p, t, 0.118204355f);
-    return fmaf(-a, exp2f(a * a * -HALF_LOG2_E) * (t * p), positive_part(x));
+    const float a = fabsf(x);
+    float p = -3.26537815e-07f;
+    p = fmaf(p, a, 1.81005544e-05f);
+    p = fmaf(p, a, -0.00042281911f);
+    p = fmaf(p, a, 0.00548780616f);
+    p = fmaf(p, a, -0.0445191748f);
+    p = fmaf(p, a, -0.472778559f);
+    p = fmaf(p, a, -1.14301622f);
+    return times_phi(x, exp2f(fmaf(p, a, -1.00073826f)));
 }
 
 __device__ __forceinline__ float gelu(float x, const __half*) {
-    const float a = bounded(x), t = __fdividef(1.0f, fmaf(a, 0.31f, 1.0f));
-    float p = -0.0711801276f;
-    p = fmaf(p, t, 0.171129555f);
-    p = fmaf(p, t, 0.0280192588f);
-    p = fmaf(p, t, 0.125607267f);
-    p = fmaf(p, t, 0.122846119f);
-    p = fmaf(p, t, 0.123576201f);
-    return fmaf(-a, exp2f(a * a * -HALF_LOG2_E) * (t * p), positive_part(x));
+    const float a = fabsf(x);
+    float p = -1.03336879e-06f;
+    p = fmaf(p, a, 4.94729065e-05f);
+    p = fmaf(p, a, -0.00085913029f);
+    p = fmaf(p, a, 0.00830167159f);
+    p = fmaf(p, a, -0.0536576733f);
+    p = fmaf(p, a, -0.458674043f);
+    p = fmaf(p, a, -1.15119588f);
+    return times_phi(x, exp2f(fmaf(p, a, -0.999997497f)));
 }
+
+// max(x, 0), but NaN for NaN and for -inf, where the product 0 * inf of the reference is NaN too; -0 stays -0.
+__device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }
 
 // float32: Phi(-a) = exp2(...) * q / (a + 2.25), q = polynomial in v = a / (a + 2.25). What is lost by rounding a^2 and
 // v is made good by fused multiply-adds, and exp2 is a polynomial, since the hardware's is 2 ULP off by itself.
 __device__ __forceinline__ float gelu(float x, const float*) {
-    const float a = bounded(x), r = __fdividef(1.0f, a + 2.25f);
+    const float a = fminf(fabsf(x), 16.0f), r = __fdividef(1.0f, a + 2.25f);
     float v = a * r;
     v = fmaf(r, fmaf(-v, 2.25f, fmaf(-v, a, a)), v);
     float q = -0.0929561481f;
@@ -54,9 +60,10 @@ __device__ __forceinline__ float gelu(float x, const float*) {
     q = fmaf(q, v, -0.0667027906f);
     q = fmaf(q, v, -0.894643784f);
     q = fmaf(q, v, 1.125f);
-    // -a^2 * log2(e)/2 = k + f, k whole: adding 1.5 * 2^23 rounds to a whole number, which is then in the low bits.
+    // -a^2 * log2(e)/2 = k + f, k whole: adding 1.5 * 2^23 rounds to a whole number, which is then in the low bits;
+    // here it is k + 64.
     const float s = a * a, s_low = fmaf(a, a, -s);
-    const float shifted = fmaf(s, -HALF_LOG2_E, 12582912.0f), whole = shifted - 12582912.0f;
+    const float shifted = fmaf(s, -HALF_LOG2_E, 12582976.0f), whole = shifted - 12582976.0f;
     const float f = fmaf(s_low, -HALF_LOG2_E, fmaf(s, -9.62981494e-9f, fmaf(s, -HALF_LOG2_E, -whole)));
     float e = 0.000153458124f;
     e = fmaf(e, f, 0.00133999309f);
@@ -65,16 +72,17 @@ __device__ __forceinline__ float gelu(float x, const float*) {
     e = fmaf(e, f, 0.240226462f);
     e = fmaf(e, f, 0.693147182f);
     e = fmaf(e, f, 1.0f);
-    // Times 2^k in two steps: k reaches -185, and only the last product may become subnormal.
-    const int k = __float_as_int(shifted) - 0x4B400000, half = k >> 1;
-    e *= v * q * __int_as_float((half + 127) << 23);
-    return fmaf(-e, __int_as_float((k - half + 127) << 23), positive_part(x));
+    // e * 2^(k + 64): an addition to the exponent. 2^-64 comes last: k reaches -185, and y may be subnormal.
+    e = __uint_as_float(__float_as_uint(e) + (__float_as_uint(shifted) << 23));
+    return fmaf(-e * (v * q), 5.42101086e-20f, positive_part(x));
 }
+
+__device__ __forceinline__ float gelu(float x) { return gelu(x, static_cast<const scalar_t*>(nullptr)); }
 
 // One element a thread. The index is 64 bits wide: 2^31 elements are 8 GB of float32, which cards hold.
 extern "C" __global__ void gelu_scalar(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = scalar_t(gelu(float(x[i]), x));
+    if (i < n) y[i] = scalar_t(gelu(float(x[i])));
 }
 
 // 16 bytes a thread: the widest load and store there is, so a quarter (or an eighth) of the memory instructions.
@@ -90,9 +98,9 @@ extern "C" __global__ void gelu_vec(const scalar_t* __restrict__ x, scalar_t* __
     if (aligned && first + Pack::width <= n) {
         Pack pack = *reinterpret_cast<const Pack*>(x + first);
 #pragma unroll
-        for (int k = 0; k < Pack::width; ++k) pack.v[k] = scalar_t(gelu(float(pack.v[k]), x));
+        for (int k = 0; k < Pack::width; ++k) pack.v[k] = scalar_t(gelu(float(pack.v[k])));
         *reinterpret_cast<Pack*>(y + first) = pack;
     } else {
-        for (long long i = first; i < n && i < first + Pack::width; ++i) y[i] = scalar_t(gelu(float(x[i]), x));
+        for (long long i = first; i < n && i < first + Pack::width; ++i) y[i] = scalar_t(gelu(float(x[i])));
     }
 }
