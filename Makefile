@@ -22,7 +22,7 @@ bench: $(READY)
 	$(BIN)/cudalab bench --sizes small,large -o build/results.json
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 gpu-test: $(READY)
 	CUDALAB_REQUIRE=cuda $(BIN)/python -m pytest

@@ -14,7 +14,9 @@ from cudalab.testing import need_gpu
 def _own_cache(tmp_path_factory):
     """Nothing compiled by an earlier version of the lab is found, and the user's cache stays as it is."""
     if "CUDALAB_CACHE" not in os.environ:
-        os.environ["CUDALAB_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+        base = tmp_path_factory.getbasetemp()
+        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # what one has built, the other need not
+        os.environ["CUDALAB_CACHE"] = str(shared / "cache")
 
 
 @pytest.fixture(scope="session", autouse=True)
