@@ -72,14 +72,8 @@ def minimax(
     )
     if not found.success:
         raise SystemExit(f"no fit of degree {degree}: {found.message}")
-    in_u = chebyshev.cheb2poly(first + size * found.x[:-1])
-    scale, shift = 2 / (high - low), -(low + high) / (high - low)
-    in_x = np.zeros(degree + 1)
-    power = np.array([1.0])
-    for c in in_u:
-        in_x[: len(power)] += c * power
-        power = polynomial.polymul(power, [shift, scale])
-    return in_x, size * float(found.x[-1])
+    in_u = chebyshev.Chebyshev(first + size * found.x[:-1], domain=[low, high])
+    return in_u.convert(kind=polynomial.Polynomial).coef, size * float(found.x[-1])
 
 
 def fma(a: Array, b: Array | float, c: Array | float) -> Array:

@@ -290,11 +290,12 @@ def main() -> None:
     for document in TABLES:
         path = ROOT / document
         text = path.read_text()
-        if filled(document, text) == text:
+        new = filled(document, text)
+        if new == text:
             continue
         if "--check" in sys.argv[1:]:
             raise SystemExit(f"{document}'s tables are not up to date; run: make tables")
-        path.write_text(filled(document, text))
+        path.write_text(new)
 
 
 if __name__ == "__main__":

@@ -50,10 +50,8 @@ def machines(old: Machine, new: Machine, kinds: Collection[str]) -> list[Differe
     """What forbids to compare numbers from these two machines; known before anything is measured."""
     if old.device != new.device:  # then nothing else is alike
         return [Difference("device", f"{old.device} ({old.name})", f"{new.device} ({new.name})")]
-    found = [Difference("name", old.name, new.name)]
-    found += _fields(_essential(old, kinds), _essential(new, kinds))
+    found = _fields({"name": old.name, **_essential(old, kinds)}, {"name": new.name, **_essential(new, kinds)})
     found += _fields(old.versions, new.versions, "not installed")
-    found = [d for d in found if d.old != d.new]
     if not old.versions and not new.versions:
         found.append(Difference("versions", UNKNOWN, UNKNOWN))
     if old.device == "cuda" and "driver" not in old.details and "driver" not in new.details:

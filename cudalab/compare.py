@@ -5,10 +5,11 @@ How a verdict is made, and from which data its thresholds come, is in docs/compa
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
+
+from msgspec.structs import replace
 
 from cudalab import comparable, plan, results, stats
 from cudalab.comparable import Difference
@@ -158,17 +159,8 @@ def share(text: str, what: str) -> float:
     return value
 
 
-def max_ulp(case: Case) -> float | None:
-    """The largest error in units in the last place; infinite where no number came. None: not checked."""
-    if case.parity is None:
-        return None
-    return inf if case.parity.max_ulp is None else case.parity.max_ulp
-
-
 def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: tuple[Results, Results]) -> Results:
     """`run` with the cases that are asked for; plain copies stay."""
-    from msgspec.structs import replace
-
     every = [case for r in both for case in r.cases]
     for name in kernels:
         if name not in (known := dict.fromkeys(case.kernel for case in every)):
@@ -176,7 +168,7 @@ def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: 
     labels = dict.fromkeys(case.label for case in every)
     wanted, unwanted = plan.split(only), plan.split(skip)
     for pattern in (*wanted, *unwanted):
-        if not any(_fits(label, [pattern]) for label in labels):
+        if not any(plan.fits(label, [pattern]) for label in labels):
             raise unknown("variant", pattern, labels)
 
     def takes(case: Case) -> bool:
@@ -184,14 +176,9 @@ def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: 
             return False
         if case.status == results.CEILING:
             return True
-        return (not wanted or _fits(case.label, wanted)) and not _fits(case.label, unwanted)
+        return (not wanted or plan.fits(case.label, wanted)) and not plan.fits(case.label, unwanted)
 
     return replace(run, cases=[case for case in run.cases if takes(case)])
-
-
-def _fits(label: str, patterns: Iterable[str]) -> bool:
-    names = label, label.partition(":")[0]
-    return any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
 def _kinds(text: str, old: Results, new: Results) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from time import perf_counter
 import msgspec
 
 from cudalab import plan, registry, results, sizes
-from cudalab.curves import ratio
 from cudalab.dtypes import dtype as named_dtype
 from cudalab.errors import CudalabError, InputError, Unavailable, short, unknown
 from cudalab.messages import Setup, Step
@@ -166,7 +165,8 @@ class _Search:
                 self._bisect(workers, answer)
                 answer.run.complete = True
             except KeyboardInterrupt:
-                raise Stopped(f"stopped after {len(self.probes)} sizes") from None
+                kept = f"; {self.output} has what was measured" if self.output and answer.run.cases else ""
+                raise Stopped(f"stopped after {len(self.probes)} sizes{kept}") from None
             finally:
                 answer.run.cases.sort(key=lambda case: prod(case.shape))
                 answer.probes = [self.probes[n] for n in sorted(self.probes)]
@@ -207,7 +207,7 @@ class _Search:
             return False
         answer.kind = kind = self.kind or run.main_kind
         one, other = (_timed(cases, label, kind) for label in self.labels)
-        value = ratio(run, one, other, kind)
+        value = run.ratio(one, other, kind)
         self.probes[n] = Probe(group.size, prod(group.shape), value, value.verdict())
         self._at(Step(str(group), FINISHED), msgspec.structs.replace(run, cases=cases))
         return True

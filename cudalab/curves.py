@@ -14,7 +14,7 @@ import numpy as np
 
 from cudalab import results, stats
 from cudalab.results import Case, Results
-from cudalab.stats import FASTER, MIN_EFFECT, SLOWER, Ratio
+from cudalab.stats import FASTER, MIN_EFFECT, SLOWER
 
 LEAST_SIZES = 3  # for a fit of two numbers to say anything
 
@@ -84,11 +84,6 @@ def half_performance(run: Results, kind: str = "") -> list[Knee]:
     return found
 
 
-def ratio(run: Results, base: Case, other: Case, kind: str) -> Ratio:
-    """How many times faster `other` is than `base`, both of one group of `run`."""
-    return stats.speedup(base.times[kind], other.times[kind], paired=run.options.get("order") != "blocked")
-
-
 def _sweeps(run: Results, kind: str) -> dict[tuple[str, str], Sweep]:
     """What was timed, by kernel and dtype; sizes in ascending order. Of two shapes of as many elements the first."""
     found: dict[tuple[str, str], Sweep] = {}
@@ -115,7 +110,7 @@ def _ahead(run: Results, cases: dict[str, Case], one: str, other: str, kind: str
     rough = stats.median(a.times[kind]) / stats.median(b.times[kind])
     if 1 / (1 + MIN_EFFECT / 2) < rough < 1 + MIN_EFFECT / 2:
         return ""  # too close for a sure verdict: spares the bootstrap
-    return {FASTER: other, SLOWER: one}.get(ratio(run, a, b, kind).verdict(), "")
+    return {FASTER: other, SLOWER: one}.get(run.ratio(a, b, kind).verdict(), "")
 
 
 def _fit(points: list[tuple[int, float]]) -> tuple[float, float] | None:

@@ -129,7 +129,7 @@ class _Round:
         """Rows of `variants`, and of a plain copy where that is timed."""
         with self.job.phase("compile and check"):
             for variant in variants:
-                self._judged(self._first_run(variant))
+                self._checked(self._first_run(variant))
                 self.job.survived(self.group.kernel)
         if not self.job.modes:
             return list(self.cases.values())
@@ -146,7 +146,7 @@ class _Round:
     def _at(self, phase: str, label: str) -> None:
         self.job.at(Step(str(self.group), phase, label))
 
-    def _judged(self, case: Case) -> None:
+    def _checked(self, case: Case) -> None:
         """Keep the row of a variant that has been checked, and let it be seen."""
         self.cases[case.label] = case
         self.glimpses[case.label] = Glimpse(case.status, case.parity.max_ulp if case.parity else 0.0)

@@ -127,7 +127,7 @@ def write_board(board: int, beat: int, step: Step) -> None:
 
 
 def write_glimpses(board: int, found: Mapping[str, Glimpse]) -> None:
-    """What is known of the group's variants, by label. Written a few times a group, never between two samples."""
+    """What is known of the group's variants, by label: once a variant after its check, once after its first sample."""
     os.pwrite(board, (msgspec.json.encode(found) + b"\n")[:GLIMPSES], BOARD)
 
 

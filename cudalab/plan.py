@@ -109,10 +109,13 @@ class Selection:
             raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
 
     def _takes(self, variant: Variant) -> bool:
-        def fits(patterns: tuple[str, ...]) -> bool:
-            return any(fnmatch.fnmatchcase(n, p) for n in (variant.backend_name, variant.label) for p in patterns)
+        return (not self.only or fits(variant.label, self.only)) and not fits(variant.label, self.skip)
 
-        return (not self.only or fits(self.only)) and not fits(self.skip)
+
+def fits(label: str, globs: Iterable[str]) -> bool:
+    """Whether one of the globs is for a variant's label, `backend` or `backend:entry`, or for its backend."""
+    names = label, label.partition(":")[0]
+    return any(fnmatch.fnmatchcase(name, glob) for name in names for glob in globs)
 
 
 def named(names: Collection[str]) -> dict[str, Kernel]:

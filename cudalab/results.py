@@ -91,6 +91,11 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
         None
     )
 
+    @property
+    def largest(self) -> float:
+        """`max_ulp`, infinite where no number came."""
+        return inf if self.max_ulp is None else self.max_ulp
+
 
 class Case(msgspec.Struct, forbid_unknown_fields=True):
     """One variant of one kernel at one size and dtype, with a verdict and times, or with a reason why not."""
@@ -206,6 +211,10 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         base = self.baseline(case, backend)
         if base is None or not base.times.get(kind) or not case.times.get(kind):
             return None
+        return self.ratio(base, case, kind)
+
+    def ratio(self, base: Case, case: Case, kind: str) -> stats.Ratio:
+        """How many times faster `case` is than `base`, both of one group and with times of this kind."""
         paired = self.options.get("order") != "blocked"  # else round i of one was not taken beside round i of another
         return stats.speedup(base.times[kind], case.times[kind], paired=paired)
 

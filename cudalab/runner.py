@@ -189,7 +189,7 @@ class _Run:
             keep(begun, self.output)
             return begun
         self.setup.calibrate = not begun  # one calibration a file
-        self.start = start = perf_counter()
+        self.start = perf_counter()
         with Supervisor(self.setup, self.selection, self.timeout, self._at) as workers:
             self.workers = workers
             self.ready(workers.ready.machine)
@@ -202,7 +202,7 @@ class _Run:
                 raise Unavailable(f"a cross-check needs a GPU, and {workers.ready.no_gpu}")
             with self._sanitizer(workers.ready) as sanitizer:
                 run = begun or new_results(self.options, self.setup, workers.ready)
-                self._fill(run, left, workers, start, sanitizer)
+                self._fill(run, left, workers, sanitizer)
         return run
 
     def _sanitizer(self, ready: Ready) -> AbstractContextManager[sanitize.Sanitizer | None]:
@@ -229,8 +229,7 @@ class _Run:
         others = (v for v in self.selection.variants(group) if here not in v.backend.devices)
         return [skipped(group, v.label, reason) for v in others]
 
-    def _fill(self, run: Results, left: list[Group], workers: Supervisor, start: float,
-              sanitizer: sanitize.Sanitizer | None) -> None:  # fmt: skip
+    def _fill(self, run: Results, left: list[Group], workers: Supervisor, sanitizer: sanitize.Sanitizer | None) -> None:
         """Add the rows of the groups that are left, and write the file after each."""
         before = dict(run.wall)
         run.complete = False
@@ -247,7 +246,7 @@ class _Run:
                     sanitizer.add(cases, group)
                 run.cases += [*cases, *self._elsewhere(group, workers.ready)]
                 run.complete = group is left[-1]
-                spent = {**workers.wall, "total": perf_counter() - start}
+                spent = {**workers.wall, "total": perf_counter() - self.start}
                 run.wall = {name: before.get(name, 0.0) + spent.get(name, 0.0) for name in before | spent}
                 keep(run, self.output)
                 self._finished(group, msgspec.structs.replace(run, cases=cases))

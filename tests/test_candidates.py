@@ -14,6 +14,7 @@ import pytest
 from cudalab import host, registry, source, values
 from cudalab.devices import cuda, open_device
 from cudalab.dtypes import dtype
+from cudalab.inspection import tools
 from cudalab.job import Job
 from cudalab.parity import compare, expected
 from cudalab.plan import Group, Selection
@@ -154,6 +155,6 @@ def test_compiles_without_a_spill(kernel, tmp_path):
     command = ["nvcc", "--cubin", *options, str(kernel.cu), "-o", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said = done.stdout + done.stderr
-    spills = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", said)
-    assert spills == [("0", "0", "0")] * len(kernel.entries), said
+    found = tools.resources(done.stdout + done.stderr)
+    assert found.keys() == kernel.entries.keys()
+    assert not any(r.stack or r.spill_stores or r.spill_loads for r in found.values()), found

@@ -394,7 +394,6 @@ def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
 )
 def test_a_baseline_that_cannot_serve_is_refused_before_measuring(baseline, tmp_path, change, args, code, message):
     other = tmp_path / "other.json"
-    (tmp_path / "kept.json").unlink(missing_ok=True)
     replace(results.load(baseline), **change).save(other)
     done = invoke("bench", "--baseline", other, "-q", "-o", tmp_path / "kept.json", *args)
     assert done.exit_code == code and message in done.output and "Traceback" not in done.output

@@ -150,7 +150,7 @@ def test_a_shell_that_is_not_known():
 # ---- help, and words that are not known --------------------------------------------------------------------------
 
 
-def test_every_command_is_told_in_a_line_of_80_columns(monkeypatch):
+def test_every_command_is_told_in_a_line_of_80_columns():
     text = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout
     lines = text.partition("Commands:\n")[2].splitlines()
     assert len(lines) == len(main.list_commands(None))

@@ -406,7 +406,7 @@ def test_the_page_describes_the_fields_as_they_are():
     assert schema.filled(text) == text, "stale: python -m cudalab.exchange.schema docs/results-file.md"
     for record in schema.RECORDS:
         assert all(f"| `{name}` |" in text for name in record.__struct_fields__)
-    assert not re.findall(r"\| *\| *\|$", text.replace("| | |", ""), re.MULTILINE)  # every field is described
+    assert all(f["description"] for r in schema.json_schema()["$defs"].values() for f in r["properties"].values())
 
 
 def test_the_pages_example_is_a_results_file(tmp_path):
@@ -425,7 +425,7 @@ def test_the_schema_is_printed():
 # ---- sizes
 
 
-def test_the_largest_run_of_200_cases_is_below_10_mb_and_loads_within_a_second():
+def test_the_largest_run_of_200_cases_is_below_10_mb_and_loads_within_two_seconds():
     rng = np.random.default_rng(0)
 
     def most(samples):  # milliseconds have the most digits

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -89,14 +86,6 @@ def printed(found: Comparison, names: tuple[str, str], format: str, err: bool = 
     """The comparison on standard output, or on standard error."""
     from cudalab.report import comparison
 
-    said(lambda width, color: comparison.render(found, names, format, width, color), err)
+    terminal.said(lambda width, color: comparison.render(found, names, format, width, color), err)
     if found.differences and found.refusal:
         click.echo("compare anyway with --force", err=True)
-
-
-def said(render: Callable[[int | None, bool], str], err: bool = False) -> None:
-    """A text for the terminal: as wide as that is, in colour where it is wanted."""
-    stream = sys.stderr if err else sys.stdout
-    width = shutil.get_terminal_size().columns if stream.isatty() or os.environ.get("COLUMNS") else None
-    color = terminal.colored(stream)
-    click.echo(terminal.encodable(render(width, color), stream), err=err, color=color)

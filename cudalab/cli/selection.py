@@ -18,7 +18,7 @@ def chosen(run: Results, kernels: str, sizes: str, dtypes: str) -> Results:
     for i, what in enumerate(("kernel", "size", "dtype")):
         have = list(dict.fromkeys(group[i] for group in groups))
         for pattern in wanted[i]:
-            if not fnmatch.filter(have, pattern):
+            if not any(_fits(name, (pattern,)) for name in have):
                 raise unknown(f"{what} in these results", pattern, have)
     kept = {g for g in groups if all(_fits(name, globs) for name, globs in zip(g, wanted, strict=True))}
     if groups and not kept:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+from collections.abc import Callable
 from typing import TextIO
+
+import click
 
 BLOCKS = "\u2581\u2588"  # characters of a sparkline and of a bar
 
@@ -34,6 +39,18 @@ def draws(stream: TextIO) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def width(stream: TextIO) -> int | None:
+    """Columns of a terminal, or those that COLUMNS says; None in a pipe."""
+    return shutil.get_terminal_size().columns if stream.isatty() or os.environ.get("COLUMNS") else None
+
+
+def said(render: Callable[[int | None, bool], str], err: bool = False) -> None:
+    """Print what is rendered for a width and with colour or without, as standard output, or error, can show it."""
+    stream = sys.stderr if err else sys.stdout
+    color = colored(stream)
+    click.echo(encodable(render(width(stream), color), stream), err=err, color=color)
 
 
 def encodable(text: str, stream: TextIO) -> str:

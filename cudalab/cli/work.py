@@ -99,14 +99,10 @@ def _save(run: Results, output: str) -> None:
 
 def printed(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:
     """The results on standard output: as wide as the terminal, in colour where it is wanted."""
-    import os
-    import shutil
-
     from cudalab import report
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() or os.environ.get("COLUMNS") else None
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
-    text = report.render(run, format, width, color, costs, ink)
+    text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink)
     # JSON is UTF-8, whatever the terminal's encoding is: escapes for what that lacks would not be JSON's
     click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)

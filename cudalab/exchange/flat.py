@@ -15,7 +15,7 @@ from cudalab.errors import InputError
 from cudalab.exchange import versions
 from cudalab.results import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
 
-TEXTS = ("kernel", "size", "dtype", "backend", "variant", "status", "reason", "created", "device", "machine", "no_gpu")
+TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu")
 OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
 OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "versions", "options", "sources")
 NEEDED = (*IDENTITY, "shape", *OF_RUN, *OF_CASE)

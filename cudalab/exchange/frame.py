@@ -44,7 +44,7 @@ def _cell(column: str, value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     missing = value is None or value != value
-    if column in flat.TEXTS or column == "shape":
+    if column in flat.TEXTS:
         whole = isinstance(value, float) and not missing and value.is_integer()
         return "" if missing else str(int(value) if whole else value)
     if missing:

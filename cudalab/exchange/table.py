@@ -50,7 +50,7 @@ def _row(cells: dict[str, str], number: int, path: str) -> dict[str, Any]:
         if column not in cells:
             continue
         text = cells[column]
-        found[column] = text if column in (*flat.TEXTS, "shape") else parsed(text, f"{path}, line {number}, {column}")
+        found[column] = text if column in flat.TEXTS else parsed(text, f"{path}, line {number}, {column}")
     return found
 
 

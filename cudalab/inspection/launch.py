@@ -23,7 +23,6 @@ class Case:
     launch: Launch
     nbytes: int  # each input read once, the output written once
     elements: int  # of the largest array
-    itemsize: int
 
     @property
     def blocks(self) -> int:
@@ -68,8 +67,7 @@ def case(kernel: Kernel, entry: str, on: Arrays) -> Case:
         raise SpecError(f"{kernel.file}: {entry} has {threads} threads a block; CUDA's limit is 1024")
     args = tuple(_Pointer(i) if isinstance(a, np.ndarray) else a for i, a in enumerate(launch.args))
     sizes = [a.size for a in on.values()]
-    items = next(iter(on.values())).dtype.itemsize
-    return Case(Launch(grid, block, args, launch.shared), sum(a.nbytes for a in on.values()), max(sizes), items)
+    return Case(Launch(grid, block, args, launch.shared), sum(a.nbytes for a in on.values()), max(sizes))
 
 
 @dataclass(frozen=True)

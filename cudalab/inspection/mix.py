@@ -106,7 +106,6 @@ _FLOPS = {
     "FADD": 1, "FMUL": 1, "FFMA": 2, "FADD2": 2, "FMUL2": 2, "FFMA2": 4, "HADD2": 2, "HMUL2": 2, "HFMA2": 4,
     "DADD": 1, "DMUL": 1, "DFMA": 2,
 }  # fmt: skip
-_ACCESSES = ("global load", "global store", "local", "shared")
 _SLOW_INTEGER = {"POPC", "FLO", "BREV"}
 
 

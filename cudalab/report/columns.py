@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from math import ceil, floor, inf, log10
+from math import ceil, floor, log10
 
 from cudalab import results, stats
 from cudalab.results import Case, Results
@@ -78,7 +78,7 @@ def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: b
     rate, ratio = case.bandwidth(kind), run.speedup(case, kind)
     interval = [f"{times(ratio.low)} to {times(ratio.high)}", ratio.verdict()] if ratio else [NOT_MEASURED] * 2
     return [
-        "copy (ceiling)" if case.status == results.CEILING else case.label,
+        name(case),
         verdict(case),
         *(microseconds(case, k) + (marks(run, case, cases) if k == kind else "") for k in shown),
         *(significant(1e6 * case.cross[k], 4) if case.cross.get(k) else NOT_MEASURED for k in others(cases)),
@@ -87,6 +87,11 @@ def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: b
         times(ratio.value) if ratio else NOT_MEASURED,
         *(interval if wide else []),
     ]
+
+
+def name(case: Case) -> str:
+    """Of a row."""
+    return "copy (ceiling)" if case.status == results.CEILING else case.label
 
 
 def others(cases: list[Case]) -> list[str]:
@@ -110,9 +115,12 @@ def marks(run: Results, case: Case, cases: list[Case]) -> str:
     found += "^" if best and case is not copy and time * CEILING < best and "~" not in found else ""
     found += "!" if copy and copy.condition.get("throttled") else ""
     samples = case.times[kind]
-    ratio = run.speedup(case, kind)
-    vague = ratio is not None and ratio.high > VAGUE * ratio.low
-    return found + ("?" if vague or stats.bimodal(samples) or stats.relative_width(samples) > NOISY else "")
+    rough = stats.relative_width(samples) > NOISY or stats.bimodal(samples) or _vague(run.speedup(case, kind))
+    return found + ("?" if rough else "")
+
+
+def _vague(ratio: stats.Ratio | None) -> bool:
+    return ratio is not None and ratio.high > VAGUE * ratio.low
 
 
 COST_HEADERS = ["variant", "bind ms", "first run ms", "graph build ms", "graph pays back after"]
@@ -282,8 +290,8 @@ def largest_errors(run: Results) -> list[tuple[str, str]]:
     every: dict[tuple[str, str], list[str]] = {}
     for (kernel, dtype, label, status, *_), cases in check_rows(run):
         every.setdefault((kernel, dtype), []).append(label)
-        worst = max((c for c in cases if c.parity), key=_max_ulp, default=None)
-        if worst and status == "right" and _max_ulp(worst) > NOTABLE:
+        worst = max((c for c in cases if c.parity), key=lambda c: c.parity.largest if c.parity else 0.0, default=None)
+        if worst and worst.parity and status == "right" and worst.parity.largest > NOTABLE:
             found.setdefault((kernel, dtype, _element(worst)), []).append(label)
     return [
         (f"{kernel} {dtype} {_in_short(labels, every[kernel, dtype])}", element)
@@ -303,11 +311,6 @@ def _element(case: Case) -> str:
 def _float32s(inputs: str) -> str:
     """Numbers with the nine digits that tell every float32 apart."""
     return re.sub(r"-?\d+\.\d{8,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.9g}", inputs)
-
-
-def _max_ulp(case: Case) -> float:
-    assert case.parity is not None
-    return inf if case.parity.max_ulp is None else case.parity.max_ulp
 
 
 def _in_short(labels: list[str], every: list[str]) -> str:

@@ -9,7 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from cudalab import results, stats
-from cudalab.compare import MOVED, VERDICTS, Comparison, Pair, max_ulp
+from cudalab.compare import MOVED, VERDICTS, Comparison, Pair
 from cudalab.errors import unknown
 from cudalab.report import columns
 from cudalab.results import Case
@@ -17,7 +17,7 @@ from cudalab.stats import FASTER, SAME, SLOWER, UNCLEAR
 from cudalab.text import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 FORMATS = ("table", "markdown", "json")
 HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "threshold", "verdict"]
@@ -83,7 +83,7 @@ def errors_in_ulp(found: Comparison) -> list[list[str]]:
     worst: dict[tuple[str, str, str], list[float]] = {}
     for pair in found.checked:
         row = worst.setdefault((pair[0].kernel, pair[0].dtype, pair[0].label), [0.0, 0.0])
-        row[:] = (max(so_far, max_ulp(case) or 0.0) for so_far, case in zip(row, pair, strict=True))
+        row[:] = (max(so_far, c.parity.largest if c.parity else 0.0) for so_far, c in zip(row, pair, strict=True))
     return [[*key, *map(_ulp, row)] for key, row in worst.items() if _ulp(row[0]) != _ulp(row[1])]
 
 
@@ -131,7 +131,7 @@ def _several(names: list[str]) -> str:
 
 
 def _table(found: Comparison, names: tuple[str, str], width: int | None, color: bool) -> str:
-    from cudalab.report.table import _columns, _plain, _remark
+    from cudalab.report.table import _columns, _plain, _remark, screen
 
     out = io.StringIO()
     console = screen(out, width, color)
@@ -159,18 +159,6 @@ def _table(found: Comparison, names: tuple[str, str], width: int | None, color: 
     verdict = "bold red" if found.exit_code else "bold green"
     console.print(_plain(sentence(found), verdict))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
-
-
-def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
-    """Where Rich prints, as wide as the terminal, plain if no colours are wanted."""
-    from rich.console import Console
-
-    from cudalab.report.table import PIPED_WIDTH
-
-    return Console(
-        file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
-        color_system="standard" if color else None, legacy_windows=False,
-    )  # fmt: skip
 
 
 def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:

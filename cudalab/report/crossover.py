@@ -6,7 +6,7 @@ import io
 
 from cudalab.crossover import Crossover, Probe
 from cudalab.report import columns
-from cudalab.report.comparison import screen
+from cudalab.report.table import screen
 from cudalab.results import Case
 
 UNSURE = "neither surely"

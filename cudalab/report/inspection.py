@@ -17,8 +17,7 @@ from cudalab.inspection.mix import KINDS, OTHER, Access
 from cudalab.inspection.sass import Instruction
 from cudalab.report import columns
 from cudalab.report.columns import NOT_MEASURED
-from cudalab.report.comparison import screen
-from cudalab.report.table import _plain
+from cudalab.report.table import _plain, screen
 from cudalab.text import visible
 
 Row = tuple[str, list[str]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cudalab import results, stats
+from cudalab import stats
 from cudalab.report import columns
 from cudalab.results import Case, Results
 from cudalab.text import visible
@@ -44,7 +44,7 @@ def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> lis
     timed = [c for c in columns.rows(cases) if c.times.get(kind)]
     if not timed:
         return []
-    label = min(max(len(_name(c)) for c in timed), LABEL)
+    label = min(max(len(columns.name(c)) for c in timed), LABEL)
     bar = min(width - label - VALUE - BINS - 6, BAR)
     both = bar >= SHORTEST
     if not both:
@@ -54,7 +54,7 @@ def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> lis
     found = [_heading(what, kind, reach, label + 1 + bar + 1 + VALUE, both)]
     for case, speed in zip(timed, speeds, strict=True):
         drawn = bars(speed / max(speeds), bar, ink)
-        line = f"{visible(_name(case))[:label]:{label}} {drawn:{bar}} {columns.times(speed):>{VALUE}}"
+        line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {columns.times(speed):>{VALUE}}"
         found.append(f"{line}  |{histogram(deviations(case, kind), reach, ink)}|" if both else line)
     return found
 
@@ -85,10 +85,6 @@ def histogram(values: np.ndarray, reach: float, ink: Ink = BLOCKS) -> str:
     top = len(ink.levels)
     heights = np.ceil(counts * top / counts.max()).astype(int)
     return "".join(ink.levels[h - 1] if h else " " for h in heights)
-
-
-def _name(case: Case) -> str:
-    return "copy (ceiling)" if case.status == results.CEILING else case.label
 
 
 def _speeds(run: Results, timed: list[Case], kind: str) -> tuple[str, list[float]]:

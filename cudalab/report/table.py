@@ -30,10 +30,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     if plots and plots not in INKS:
         raise unknown("kind of plots", plots, INKS)
     out = io.StringIO()
-    console = Console(
-        file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
-        color_system="standard" if color else None, legacy_windows=False,
-    )  # fmt: skip
+    console = screen(out, width, color)
     console.print(_plain(columns.heading(run), "bold"))
     if text := columns.missing(run):
         console.print(_plain(text, "bold yellow"))
@@ -46,6 +43,14 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     for line in columns.footer(run) + ([plots_.legend(run)] if plots and run.timed else []):
         console.print(_plain(line, "dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
+    """Where Rich prints, as wide as the terminal, plain if no colours are wanted."""
+    return Console(
+        file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
+        color_system="standard" if color else None, legacy_windows=False,
+    )  # fmt: skip
 
 
 def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) -> None:

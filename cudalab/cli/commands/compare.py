@@ -24,8 +24,8 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
     """Did anything become slower from OLD to NEW?
 
     Each case that both results files have is FASTER, SAME, SLOWER or UNCLEAR. A difference counts if it is surely
-    larger than what two runs of the same code differ by (4 %, more for a few microseconds, 50 % on a CPU) and than
-    --min-effect.
+    larger than what two runs of the same code differ by (4 %, more for a few microseconds, a factor of 2 for times of
+    the host) and than --min-effect.
 
     \b
     cudalab compare main.json branch.json

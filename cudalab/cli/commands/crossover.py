@@ -1,36 +1,38 @@
 from __future__ import annotations
 
-import os
-import shlex
 import sys
 from typing import Any
 
 import click
 
 from cudalab.cli import complete
-from cudalab.cli.compared import Share, said
+from cudalab.cli.compared import Share
 from cudalab.cli.live import shown
-from cudalab.cli.options import not_empty, quiet
+from cudalab.cli.options import device, not_empty, quiet
+from cudalab.cli.terminal import said
+from cudalab.cli.work import exit_code
 
 
 @click.command("crossover")
 @click.argument("first", shell_complete=complete.variants)
 @click.argument("second", shell_complete=complete.variants)
-@click.option("--kernel", default="", metavar="KERNEL", help="Where the variants fit several: name, or path of a spec.")
+@click.option("--kernel", default="", metavar="KERNEL", shell_complete=complete.kernels,
+              help="Where the variants fit several: name, or path of a spec.")  # fmt: skip
 @click.option("--from", "lowest", default="2^10", show_default=True, metavar="SIZE", help="As in `bench --sizes`.")
 @click.option("--to", "highest", default="2^24", show_default=True, metavar="SIZE",
               help="May differ from --from in one dimension.")  # fmt: skip
-@click.option("--dtype", default="", metavar="NAME", help="Default: the kernel's first.")
+@click.option("--dtype", default="", metavar="NAME", shell_complete=complete.dtypes,
+              help="Default: the kernel's first.")  # fmt: skip
 @click.option("--kind", default="", metavar="NAME",
               help="Of cold, hot, graph, graph_cold, call, wall. Default: cold, on a CPU wall.")  # fmt: skip
 @click.option("--resolution", default="5%", show_default=True, metavar="SHARE", type=Share(),
               help="Width of the interval at which the search ends.")  # fmt: skip
-@click.option("--device", default="auto", show_default=True, metavar="auto|cuda[:N]|cpu")
+@device
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the random inputs.")
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Of sampling, at each size.")
 @click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="Of silence, for a variant.")
 @click.option("-o", "--output", default="", metavar="FILE", callback=not_empty,
-              help="Also write all that was measured, as JSON.")  # fmt: skip
+              shell_complete=complete.files, help="Also write all that was measured, as JSON.")  # fmt: skip
 @quiet
 def command(quiet: bool, output: str, **options: Any) -> None:
     """From which size on is one variant faster than another?
@@ -55,9 +57,8 @@ def command(quiet: bool, output: str, **options: Any) -> None:
         with shown(quiet) as progress:
             found = crossover.crossover(**options, progress=progress, output=output)
     except KeyboardInterrupt as stop:
-        kept = f"; {shlex.quote(output)} has what was measured" if os.path.exists(output) and str(stop) else ""
-        click.echo(f"{str(stop) or 'stopped'}{kept}", err=True)
+        click.echo(str(stop) or "stopped", err=True)
         sys.exit(130)
     said(lambda width, color: report.render(found, width, color))
     if found.wrong:
-        sys.exit(1 if any(case.status == results.WRONG for case in found.wrong) else 2)
+        sys.exit(exit_code(found.run))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import textwrap
 
 import click
+
+from cudalab.cli import terminal
 
 BEFORE = 34  # columns of a line's label and state
 
@@ -30,8 +30,9 @@ def command() -> None:
 
 def _wrapped(text: str) -> str:
     """`text` in the columns that a terminal has left; as it is in a pipe. Words, such as paths, stay whole."""
-    if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+    columns = terminal.width(sys.stdout)
+    if columns is None:
         return text
-    room = max(shutil.get_terminal_size().columns - BEFORE, 30)
+    room = max(columns - BEFORE, 30)
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
     return f"\n{'':{BEFORE}}".join(lines)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from cudalab.cli import complete
-from cudalab.cli.compared import said
+from cudalab.cli.terminal import said
 
 
 @click.command("inspect")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cudalab import results, stats
-from cudalab.report import columns
+from cudalab.report import columns, plots
 from cudalab.results import Case, Results
 from cudalab.text import visible
 
@@ -65,7 +65,7 @@ def plain(text: str, longest: int = 200) -> str:
 
 def name(case: Case, longest: int = LONGEST) -> str:
     """A variant's name as the tables have it."""
-    return "copy (ceiling)" if case.status == results.CEILING else plain(case.label, longest)
+    return plain(columns.name(case), longest)
 
 
 def ours(case: Case) -> bool:
@@ -141,7 +141,7 @@ def samples(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     timed = [case for case in columns.rows(cases) if case.times.get(kind)]
     if not timed:
         return None
-    deviations = [stats.flat(case.times[kind]) / stats.median(case.times[kind]) - 1 for case in timed]
+    deviations = [plots.deviations(case, kind) for case in timed]
     reach = float(np.percentile(np.abs(np.concatenate(deviations)), 99))
     edge = next((e for e in EDGES if e >= reach), EDGES[-1])
     rows = [_strip(case, kind, d, edge) for case, d in zip(timed, deviations)]

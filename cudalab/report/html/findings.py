@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from cudalab import results, stats
+from cudalab import results
 from cudalab.report import columns
 from cudalab.report.html.figures import NUMBER, baseline, ours, plain
 from cudalab.results import Case, Results
 
 FIRST = ("pycuda", "cupy_raw")  # whose entry is quoted: of the first that was timed, as in the README
-EFFECT = stats.MIN_EFFECT  # below which a difference is no claim
 PEERS = ("torch_native", "torch_eager", "numpy")  # what it is compared with: the best that a user would write first
 
 
@@ -107,7 +106,7 @@ def checked(run: Results, cases: list[Case]) -> Answer:
     variants = f"{len(labels)} variant{'s' if len(labels) > 1 else ''}"
     sentence = f"{right:,} of {len(ran):,} checks of {variants} right, of up to {values:,} values each"
     mine = [c for c in ran if ours(c) and c.parity]
-    worst = max(mine, key=_max_ulp, default=None)
+    worst = max(mine, key=lambda c: c.parity.largest if c.parity else 0.0, default=None)
     detail = f"largest error of ours: {columns.verdict(worst)} ULP, by {plain(worst.label, 60)}" if worst else ""
     return Answer(subject, sentence + bad, detail, "bad" if bad else "good")
 
@@ -128,8 +127,3 @@ def _fastest(run: Results, cases: list[Case]) -> Case | None:
         if entries:
             return min(entries, key=lambda c: c.median(kind) or inf)
     return None
-
-
-def _max_ulp(case: Case) -> float:
-    assert case.parity is not None
-    return inf if case.parity.max_ulp is None else case.parity.max_ulp

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from cudalab import results
+from cudalab import results, stats
 from cudalab.report import columns
 from cudalab.report.html import draw, environment, figures, findings, palette
 from cudalab.report.html.figures import Figure, plain
@@ -230,7 +230,7 @@ def _table(subjects: list[Subject]) -> dict[str, Any]:
             held = dict(zip(group.headers, cells))
             values = [plain(held.get(header, columns.NOT_MEASURED), 80) for header in own]
             cells = [*place, *([group.run.label] if several else []), *values]
-            rows.append({"cells": cells, "order": {2: group.nbytes}, "state": _state(shown)})
+            rows.append({"cells": cells, "order": {2: group.nbytes}, "state": figures.role(shown)})
     return {"headers": ["kernel", "dtype", "size", *(["file"] if several else []), *own], "rows": rows}
 
 
@@ -240,15 +240,10 @@ def _checks(runs: list[Run]) -> dict[str, Any]:
     for run in runs:
         if not run.results.timed:
             for cells, cases in columns.check_rows(run.results):
-                bad = next((_state(c) for c in cases if c.status in (results.WRONG, results.ERROR)), "")
+                bad = next((figures.role(c) for c in cases if c.status in (results.WRONG, results.ERROR)), "")
                 cells = [plain(cell, 80) for cell in cells]
-                rows.append({"cells": cells, "order": {}, "state": bad or _state(cases[0])})
+                rows.append({"cells": cells, "order": {}, "state": bad or figures.role(cases[0])})
     return {"headers": columns.CHECK_HEADERS, "rows": rows}
-
-
-def _state(case: Case) -> str:
-    """How a row looks: wrong, ours, copy or other."""
-    return figures.role(case)
 
 
 def _remarks(runs: list[Run]) -> list[tuple[str, str, str]]:
@@ -271,7 +266,7 @@ def _method(runs: list[Run]) -> list[str]:
         lines += [
             "Intervals are of 95 %: for a median from the order of its samples, for a speed-up a bootstrap over rounds "
             "in which all variants took turns.",
-            f"FASTER or SLOWER: the whole interval is more than {findings.EFFECT:.0%} from 1; SAME: all of it is "
+            f"FASTER or SLOWER: the whole interval is more than {stats.MIN_EFFECT:.0%} from 1; SAME: all of it is "
             "within; UNCLEAR: neither.",
             "copy (ceiling): a plain copy of as many bytes, timed in the same rounds. Inputs are random normal "
             "numbers, outputs are compared with NumPy in float64 before and after the timing; what is wrong has no "
