@@ -7,6 +7,7 @@ from pathlib import Path
 from cudalab import registry
 from cudalab.dtypes import dtype
 from cudalab.inspection import kept
+from cudalab.inspection.forms import form
 
 ROOT = Path(__file__).parent.parent
 H200, TESTS = ROOT / "bench" / "results" / "h200" / "sass", ROOT / "tests" / "data" / "sass"
@@ -15,8 +16,10 @@ H200, TESTS = ROOT / "bench" / "results" / "h200" / "sass", ROOT / "tests" / "da
 def main() -> None:
     for name, kernel in registry.kernels().items():
         if (H200.parent / f"{name}.json").exists():
-            for kind in kernel.dtypes:
-                kept.place(H200, kernel, dtype(kind), "sm_90").write_text(kept.text(kernel, dtype(kind), "sm_90"))
+            for kind in map(dtype, kernel.dtypes):
+                forms = [form(kernel, entry, kind, "sm_90")[0] for entry in kernel.entries]  # default, and as tuned
+                for path, chosen in {kept.place(H200, each, kind, "sm_90"): each for each in forms}.items():
+                    path.write_text(kept.text(chosen, kind, "sm_90"))
     for path, architecture in (("tests/data/sass/ways.py", "sm_90"), ("tests/data/sass/ways.py", "sm_120"),
                                ("bench/examples/softmax.py", "sm_90")):  # fmt: skip
         kernel, kind = registry.kernel(str(ROOT / path)), dtype("float32")

@@ -9,8 +9,9 @@ from typing import Any
 from cudalab import results
 from cudalab.errors import InputError
 from cudalab.results import Machine, Results
+from cudalab.spec import assigned
 
-HOST_KINDS = ("call", "wall")  # times that the host makes
+HOST_KINDS = ("call", "api", "wall")  # times that the host makes
 HOST = ("system", "cpu")  # of a machine's details, what those times alone depend on
 ASKED = ("seed", "order")  # options that change what is measured or how
 CLOCKS = {"sm_hz": "SM clock", "memory_hz": "memory clock"}
@@ -69,8 +70,18 @@ def remarks(old: Results, new: Results, kinds: Collection[str]) -> list[str]:
         {k: v for k, v in run.machine.details.items() if k not in _essential(run.machine, kinds)} for run in (old, new)
     )
     found += map(str, _fields(was, now))
+    found += map(str, _parameters(old, new))
     found += [f"the {name} run was interrupted" for name, run in (("old", old), ("new", new)) if not run.complete]
     return found
+
+
+def _parameters(old: Results, new: Results) -> Iterator[Difference]:
+    """Of the entries that both runs measured: launch parameters that are not the same."""
+    was, now = ({(c.kernel, c.dtype, c.label): c.parameters for c in run.cases if c.parameters} for run in (old, new))
+    for key in sorted(was.keys() & now.keys()):
+        if was[key] != now[key]:
+            kernel, dtype, label = key
+            yield Difference(f"launch parameters of {kernel} {label} {dtype}", *map(assigned, (was[key], now[key])))
 
 
 def _essential(machine: Machine, kinds: Collection[str]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from cudalab.errors import LaunchError, Unavailable, unknown
 from cudalab.plan import Group
 from cudalab.results import Case
 from cudalab.spec import Kernel, Shape
+from cudalab.tuning import stored
 
 NAMES = ("nvbench",)
 INSTALL = "pip install -e '.[nvbench]' in the checkout"
@@ -176,7 +177,8 @@ def bound(device: Gpu, group: Group, operands: Operands, label: str) -> Bound:
         assert found is not None
     else:
         (variant,) = (v for v in plan.Selection().variants(group, device.kind) if v.label == label)
-        found = variant.backend.bind(group.kernel, variant.name, group.dtype, operands)
+        kernel, _ = stored.for_variant(group.kernel, variant, group.dtype, device)
+        found = variant.backend.bind(kernel, variant.name, group.dtype, operands)
     device.warm_up(found)
     return found
 

@@ -111,7 +111,7 @@ def crossover(
         return Group(spec, "x".join(map(str, shape)), shape, chosen, alias=name)
 
     ends = shapes[0][axis], shapes[1][axis]
-    modes = ("launch", "graph") if kind in GRAPHS else ("launch",)
+    modes = ("launch", "graph") if kind in GRAPHS else ("launch", "api") if kind == "api" else ("launch",)
     setup = Setup(device, ",".join(labels), "", modes, seed, budget, "shuffled", sources([group(ends[0])]))
     options = {
         "kernels": [kernel or name], "crossover": list(labels), "sizes": f"{lowest},{highest}", "dtypes": chosen.name,

@@ -42,6 +42,10 @@ def _shape(value: Any) -> bool:
     return isinstance(value, tuple) and all(type(n) is int and 0 <= n < 2**63 for n in value)
 
 
+def _choices(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) > 0 and all(type(n) is int and abs(n) < 2**31 for n in value)
+
+
 def _budget(value: Any) -> bool:
     numbers = (getattr(value, name, None) for name in ("ulp", "atol"))
     return all(isinstance(n, (int, float)) and 0 <= n < math.inf for n in numbers)
@@ -71,14 +75,18 @@ FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "reference": (callable, "a NumPy function, whose parameters name the inputs"),
     "entries": (_by_name(callable), "a launch function by __global__ function, such as {'softmax': launch}"),
     "budgets": (_by_name(_budget), _BUDGETS),
+    "peers": (_by_name(_budget), _BUDGETS),
     "composed": (_by_name(_budget), _BUDGETS),
     "inputs": (_or_none(callable), "a function of shape, dtype and generator, or None"),
     "output": (_name, "the name of the output, such as 'y'"),
     "output_shape": (_or_none(callable), "a function of the inputs' shapes, or None"),
     "pointwise": (lambda value: isinstance(value, bool), "True or False"),
     "rank": (_or_none(lambda value: type(value) is int and value >= 0), "a number of dimensions, or None"),
+    "tunables": (_by_name(_choices), "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"),
+    "restrictions": (_or_none(callable), "a function of the tunables that says which go together, or None"),
     "torch": _FORM,
     "torch_native": _FORM,
+    "backward": (_or_none(callable), "a function of the output's gradient and the inputs, or None"),
     "cupy": _FORM,
     "elementwise": _EXPRESSION,
     "triton": _EXPRESSION,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cudalab import source
 from cudalab.dtypes import DType, dtype_of
 from cudalab.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from cudalab.backends import Operands
+    from cudalab.spec import Kernel
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,9 @@ class DeviceArray:
         # The protocol has no bfloat16: such an array is handed over as the integers of its bits.
         typestr = f"<i{self.dtype.itemsize}" if self.dtype.kind == "V" else self.dtype.str
         return {"shape": self.shape, "typestr": typestr, "data": (self.ptr, False), "version": 3, "strides": None}
+
+
+Plain = np.ndarray | DeviceArray
 
 
 def installed(module: str) -> bool:
@@ -217,9 +220,9 @@ class _ForeignStream:
         return 0, self.handle  # the protocol's version, and the stream
 
 
-def cupy_options(dtype: DType) -> tuple[str, ...]:
-    """Options with which CuPy compiles a `.cu` for one element type."""
-    return ("-std=c++17", *(f"-D{k}={v}" for k, v in source.defines(dtype).items()))
+def cupy_options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:
+    """Options with which CuPy compiles a kernel's `.cu` for one element type."""
+    return ("-std=c++17", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()), f"-I{kernel.cu.parent}")
 
 
 def refuse_bfloat16(dtype: DType) -> None:

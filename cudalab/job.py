@@ -23,8 +23,9 @@ from cudalab.messages import Glimpse, Step
 from cudalab.parity import compare, error_curve, expected, joined
 from cudalab.plan import Group, Selection, Variant
 from cudalab.results import Case, Parity
-from cudalab.spec import Arrays, Kernel
+from cudalab.spec import Arrays, Budget, Kernel
 from cudalab.text import encodable
+from cudalab.tuning import stored
 
 REFERENCE = "numpy"  # the backend that runs the spec's reference
 
@@ -122,6 +123,7 @@ class _Round:
         self.job, self.group, self.arrays, self.want, self.operands = job, group, arrays, want, operands
         self.bounds: dict[str, Bound] = {}  # what is right, and worth a time
         self.cases: dict[str, Case] = {}
+        self.budgets: dict[str, Budget] = {}  # by label
         self.judged: dict[Hashable, Parity] = {}  # by the output's fingerprint and the budget
         self.glimpses: dict[str, Glimpse] = {}
 
@@ -175,7 +177,10 @@ class _Round:
                 raise Unavailable(reason)
             self._at("compile", variant.label)
             start = perf_counter()
-            bound = variant.backend.bind(self.group.kernel, variant.name, self.group.dtype, self.operands)
+            kernel, notes = stored.for_variant(self.group.kernel, variant, self.group.dtype, self.job.device)
+            case.parameters = kernel.parameters if variant.name in kernel.entries else {}
+            case.notes += notes
+            bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
             case.costs = {"bind": perf_counter() - start}
             self._at("first run", variant.label)
             case.costs["first run"] = self.job.device.warm_up(bound)
@@ -184,7 +189,8 @@ class _Round:
         except Exception as error:  # any library's
             self._failed(case, error)
         else:
-            case.composed = variant.backend.composed
+            case.composed = variant.backend.budget == "composed"
+            self.budgets[variant.label] = self.group.kernel.budget(self.group.dtype, variant.backend.budget)
             self._at("check", variant.label)
             self._verify(case, bound)
             for how, other in bound.also.items() if not self.group.values else ():  # those are about values, and many
@@ -198,7 +204,7 @@ class _Round:
         if case.status != results.OK:
             return
         try:
-            parity = self._compare(case, work)
+            parity = self._compare(work, self.budgets[case.label])
         except Exception as error:
             self._failed(case, error)
             return
@@ -209,20 +215,20 @@ class _Round:
                 case.notes.append("the reference itself, in float32, is WRONG too: is the budget too small?")
         case.parity = parity
 
-    def _compare(self, case: Case, work: Bound) -> Parity:
+    def _compare(self, work: Bound, budget: Budget) -> Parity:
         device, dtype = self.job.device, self.group.dtype
         device.poison(work.output())
         work.run()
         result = interop.as_plain(work.output())
         bits = device.fingerprint(result)
-        seen = (bits, result.shape, result.dtype, case.composed)
+        seen = (bits, result.shape, result.dtype, budget)
         if touched := device.tampered(self.operands):
             device.restore(self.arrays)  # the next variant is not to be blamed for it
             return Parity(ok=False, n=self.want.size, message=touched)
         if bits is not None and seen in self.judged:
             return self.judged[seen]  # the same bits have been compared, element by element
         got = device.fetch(result)
-        parity = compare(got, self.want, dtype, self.group.kernel.budget(dtype, case.composed))
+        parity = compare(got, self.want, dtype, budget)
         if self.group.kernel.pointwise and parity.worst:
             given = (f"{name} = {a.reshape(-1)[parity.worst_at]}" for name, a in self.arrays.items())
             parity.worst += f" for {', '.join(given)}"

@@ -1,9 +1,9 @@
 """What the parent of a run and its worker process say to each other: JSON objects, one a line.
 
-The parent sends `Setup` once, then `Work` for one group at a time. The worker answers `Ready`, then `Finished` for each
-`Work`; or `Failed`, or `Lost` before it ends itself. Where it is at the moment it writes as a `Step` on the *board*: a
-piece of memory that both processes see. So the label of what crashed or hangs is always known, and nobody is woken up
-between two samples to be told.
+The parent sends `Setup` once, then `Work` for one group at a time, or `Search`. The worker answers `Ready`, then
+`Finished` for each `Work` and `Searched` for each `Search`; or `Failed`, or `Lost` before it ends itself. Where it is
+at the moment it writes as a `Step` on the *board*: a piece of memory that both processes see. So the label of what
+crashed or hangs is always known, and nobody is woken up between two samples to be told.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from cudalab import registry
 from cudalab.dtypes import dtype
-from cudalab.plan import Group
+from cudalab.plan import Form, Group
 from cudalab.results import Case, Machine
 
 BOARD = 4096  # bytes of the step; the glimpses come after it
@@ -66,6 +66,7 @@ class Work(msgspec.Struct, tag=True):
     awkward: bool
     offsets: tuple[int, ...]
     alias: str = ""
+    forms: tuple[Form, ...] = ()
     omit: tuple[str, ...] = ()
     timed: bool = True
 
@@ -73,14 +74,34 @@ class Work(msgspec.Struct, tag=True):
     def on(cls, group: Group, omit: tuple[str, ...], timed: bool) -> Work:
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
-            group.name, omit, timed,
+            group.name, group.forms, omit, timed,
         )  # fmt: skip
 
     def group(self) -> Group:
         return Group(
             registry.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
-            self.offsets, self.alias,
+            self.offsets, self.alias, self.forms,
         )  # fmt: skip
+
+
+class Search(msgspec.Struct, tag=True):
+    """Let Kernel Tuner time configurations of an entry on the arrays of `work`."""
+
+    work: Work
+    entry: str
+    strategy: str
+    most: int  # configurations to try; 0: as many as the strategy does
+    seed: int
+    among: tuple[str, ...]  # labels of the configurations that it may try
+    checked: bool = False  # they are known to be right
+
+
+class Tried(msgspec.Struct):
+    """What a search found about one configuration: a median, or why there is none."""
+
+    parameters: dict[str, int]
+    seconds: float = 0.0
+    reason: str = ""
 
 
 class Ready(msgspec.Struct, tag=True):
@@ -99,6 +120,13 @@ class Finished(msgspec.Struct, tag=True):
     wall: dict[str, float]
 
 
+class Searched(msgspec.Struct, tag=True):
+    """What a search tried, in the order of its turns."""
+
+    tried: list[Tried]
+    wall: dict[str, float]
+
+
 class Failed(msgspec.Struct, tag=True):
     """The worker lives, but cannot do what was asked. `kind` names a class of `cudalab.errors`."""
 
@@ -113,8 +141,8 @@ class Lost(msgspec.Struct, tag=True):
     reason: str
 
 
-Order = Setup | Work
-Report = Ready | Finished | Failed | Lost
+Order = Setup | Work | Search
+Report = Ready | Finished | Searched | Failed | Lost
 
 
 def line(message: Order | Report) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,11 @@ from cudalab import registry, sizes, values
 from cudalab.backends import Backend
 from cudalab.dtypes import DType, dtype
 from cudalab.errors import InputError, unknown
-from cudalab.spec import Arrays, Kernel, Shape
+from cudalab.spec import Arrays, Kernel, Shape, labelled
 
-MODES = ("launch", "graph")
+Form = tuple[str, Mapping[str, int]]  # an entry, and the values of all of its kernel's tunables
+
+MODES = ("launch", "graph", "api")
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Group:
     awkward: bool = False  # of interest to variants that compute their own indices
     offsets: tuple[int, ...] = ()  # bytes by which each input, then the output, misses the usual alignment
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
+    forms: tuple[Form, ...] = ()  # variants by launch parameters, in the place of the kernel's usual ones
 
     @property
     def name(self) -> str:
@@ -71,10 +74,12 @@ class Variant:
     backend_name: str
     backend: Backend
     name: str  # an entry's, where the backend has several
+    parameters: Mapping[str, int] | None = None  # None: as they have been tuned here, or the default
 
     @property
     def label(self) -> str:
-        return f"{self.backend_name}:{self.name}" if self.name else self.backend_name
+        name = labelled(self.name, self.parameters)
+        return f"{self.backend_name}:{name}" if name else self.backend_name
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,7 @@ class Selection:
         """The chosen variants for `group` on a kind of device ("": on any), in the order of the backends."""
         for name, backend in registry.backends().items():
             if (not device or device in backend.devices) and (backend.own_indexing or not group.awkward):
-                found = (Variant(name, backend, v) for v in backend.variants(group.kernel))
-                yield from (v for v in found if self._takes(v))
+                yield from (v for v in _made(name, backend, group) if self._takes(v))
 
     def check(self, groups: Collection[Group]) -> None:
         """Raise NotFound for a glob that fits no variant of these groups, InputError if they leave none."""
@@ -110,6 +114,14 @@ class Selection:
 
     def _takes(self, variant: Variant) -> bool:
         return (not self.only or fits(variant.label, self.only)) and not fits(variant.label, self.skip)
+
+
+def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
+    variants = backend.variants(group.kernel)
+    if group.forms:
+        yield from (Variant(name, backend, entry, values) for entry, values in group.forms if entry in variants)
+    else:
+        yield from (Variant(name, backend, variant) for variant in variants)
 
 
 def fits(label: str, globs: Iterable[str]) -> bool:

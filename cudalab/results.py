@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pandas
 
 FORMAT = "cudalab-results"
-VERSION = 2  # of what is written; older ones are read, see `cudalab.exchange.versions`
+VERSION = 3  # of what is written; older ones are read, see `cudalab.exchange.versions`
 
-KINDS = ("cold", "hot", "graph", "graph_cold", "call", "wall")
+KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
 # A case's status:
@@ -121,9 +121,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     times: Annotated[
         dict[str, Rounds],
         _says(
-            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `wall`; see bench/METHOD.md): a list of "
-            "rounds, each a list of raw samples; round i of one case was taken beside round i of the others of its "
-            "kernel, size and dtype"
+            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `api`, `wall`; see bench/METHOD.md): a "
+            "list of rounds, each a list of raw samples; round i of one case was taken beside round i of the others of "
+            "its kernel, size and dtype"
         ),
     ] = {}
     costs: Annotated[
@@ -135,6 +135,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     condition: Annotated[
         dict[str, Quantity | str],
         _says("of the ceiling's row: `sm_hz`, `memory_hz`, `power_w`, and `throttled`, what slowed the GPU down"),
+    ] = {}
+    parameters: Annotated[
+        dict[str, Integer], _says("launch parameters of the entry, where its spec declares tunables")
     ] = {}
     notes: Annotated[list[str], _says("what a reader of the times must know")] = []
 
@@ -152,8 +155,8 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return stats.median(self.times[kind]) if self.times.get(kind) else None
 
     def bandwidth(self, kind: str) -> float | None:
-        """Bytes a second."""
-        time = self.median(kind)
+        """Bytes a second; None of an api time, which is the host's alone."""
+        time = self.median(kind) if kind != "api" else None
         return self.nbytes / time if time else None
 
 
@@ -259,7 +262,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def main_kind(self) -> str:
-        """The kind of time that bandwidth and speed-up are taken from."""
+        """The kind of time that speed-ups, and bandwidth if there can be one, are taken from."""
         present = {kind for case in self.cases for kind in case.times}
         return next((k for k in ("cold", "wall", *KINDS) if k in present), "")
 

@@ -57,7 +57,7 @@ def bench(
 
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
-    globs on `backend` or `backend:variant`; `modes` of launch and graph; `device` is auto, cpu, cuda or cuda:N;
+    globs on `backend` or `backend:variant`; `modes` of launch, graph and api; `device` is auto, cpu, cuda or cuda:N;
     `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked;
     `fresh_caches` lets every library compile anew; `cross_check` "nvbench" has NVBench time the same launches too.
 
@@ -193,6 +193,9 @@ class _Run:
         with Supervisor(self.setup, self.selection, self.timeout, self._at) as workers:
             self.workers = workers
             self.ready(workers.ready.machine)
+            if self.setup.modes and "launch" not in self.setup.modes and workers.ready.machine.device == "cpu":
+                needs = f"--modes {','.join(self.setup.modes)} needs a GPU, and {workers.ready.no_gpu}"
+                raise Unavailable(f"{needs}; on the CPU --modes launch takes the wall time of a call")
             if begun:
                 resume.same_machine(self.resumed, begun.machine, workers.ready.machine)
             if not any(workers.labels(group) for group in self.groups):

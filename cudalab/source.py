@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cudalab.dtypes import DType
 from cudalab.errors import SpecError, unknown
 
 # Comments, strings and characters. What is not closed goes on to the end: a search for the end that fails is done once.
@@ -122,11 +121,6 @@ def read(path: Path) -> str:
         raise SpecError(f"cannot read {path}: {error.strerror}; the .cu stands beside its spec") from None
     except UnicodeDecodeError:
         raise SpecError(f"{path} is not UTF-8 text") from None
-
-
-def defines(dtype: DType) -> dict[str, str]:
-    """Macros with which a `.cu` is compiled for one element type."""
-    return {"scalar_t": dtype.ctype}
 
 
 def digest(path: Path) -> str:

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cudalab import fields, source
 from cudalab.dtypes import DTYPES, DType, dtype_of
-from cudalab.errors import InputError, SpecError, short
+from cudalab.errors import InputError, SpecError, short, unknown
 from cudalab.parallel import normal
+
+if TYPE_CHECKING:
+    from cudalab.hits import Calls
 
 Shape = tuple[int, ...]
 Arrays = dict[str, np.ndarray]
 
+_MACRO = re.compile("[A-Z][A-Z0-9_]*")
 C_DTYPES = {d.ctype: d for d in DTYPES.values()}
 
 
 def blocks(n: int, per_block: int) -> int:
     """Blocks of `per_block` threads that cover `n` elements (ceiling division)."""
     return -(-n // per_block)
+
+
+def labelled(entry: str, parameters: Mapping[str, int] | None) -> str:
+    """An entry and its launch parameters as a table names them: gelu_vec[VEC_THREADS=64 VEC_PACKS=2]."""
+    return f"{entry}[{assigned(parameters)}]" if parameters else entry
+
+
+def assigned(parameters: Mapping[str, int]) -> str:
+    """Launch parameters as text: VEC_THREADS=64 VEC_PACKS=2."""
+    return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def _type_of(value: Any) -> str:
@@ -35,6 +51,21 @@ def _type_of(value: Any) -> str:
 def _fits(value: np.generic, declared: DType) -> bool:
     """Whether a parameter of the `declared` type reads the number that these bytes stand for."""
     return value.dtype.itemsize == declared.itemsize and (value.dtype.kind in "iub") != declared.floating
+
+
+def _compiled_by_torch(arrays: tuple[Any, ...]) -> bool:
+    """Whether torch.compile reads the program, which is to see an operator: no, where this very function runs."""
+    return False
+
+
+def _read_by_torch(arrays: tuple[Any, ...]) -> bool:
+    import torch
+
+    return len(arrays) > 0 and isinstance(arrays[0], torch.Tensor)
+
+
+# What torch.compile reads in place of the function, so that a call asks nothing of torch, which may not be imported.
+_compiled_by_torch._torchdynamo_inline = _read_by_torch  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -98,17 +129,25 @@ class Kernel:
     edges: tuple[Shape, ...]  # awkward shapes for the checks
     reference: Callable[..., np.ndarray]  # NumPy, called on float64 inputs (integers as they are)
     entries: Mapping[str, Callable[..., Launch]]  # __global__ name -> launch(**arrays), from plain to fast
-    budgets: Mapping[str, Budget]  # by dtype, for everything that computes in one pass
-    composed: Mapping[str, Budget] = field(default_factory=dict)  # by dtype, for forms that round at each step
+    budgets: Mapping[str, Budget]  # by dtype, for the entries, which compute in one pass
+    peers: Mapping[str, Budget] = field(default_factory=dict)  # for libraries' one-pass forms; default: `budgets`
+    composed: Mapping[str, Budget] = field(default_factory=dict)  # for forms that round at each step; default: `peers`
     inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = None  # default: `draw` for each
     output: str = "y"
     output_shape: Callable[..., Shape] | None = None  # of the inputs' shapes; default: the first input's
     pointwise: bool = False  # an output element depends on the input elements at its own index alone
     rank: int | None = None  # dimensions that a size must have; None: any
+    # Launch parameters that `cudalab tune` may choose, by name, the default first: macros of the .cu, and arguments of
+    # the launch functions that name them. `restrictions` is called with all of them by name and says which go together.
+    tunables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    restrictions: Callable[..., bool] | None = None
 
     # The same operation in other words. Torch forms use tensor methods only, so that TorchScript can read them.
     torch: Callable[..., Any] | None = None  # what people write: eager, TorchScript and torch.compile share it
     torch_native: Callable[..., Any] | None = None  # the best idiomatic PyTorch, if that is another call
+    # backward(gradient of the output, *inputs) gives the gradient of the input, or a tuple with that of each (None: it
+    # has none). All are contiguous torch tensors; it is written with other kernels that are called as functions.
+    backward: Callable[..., Any] | None = None
     cupy: Callable[..., Any] | None = None  # array expression, also for cupy.fuse
     elementwise: str | None = None  # C++ expression of one output element in the inputs' names
     triton: str | None = None  # the same for Triton, in `tl`; float16 and bfloat16 arrive as float32
@@ -123,7 +162,9 @@ class Kernel:
         self._require(bool(self.entries), "entries is empty; name at least one __global__ function")
         self._require(bool(self.input_names), "reference takes no arrays; its parameters name the inputs")
         self._require(self.output not in self.input_names, f"output {self.output!r} is also an input's name")
+        self._check_tunables()
         self._check_parameters()
+        self._require(self.allows(self.parameters), f"restrictions exclude the default, {self.parameters}")
         for what, shape in (
             *((f"size {n!r}", s) for n, s in self.sizes.items()),
             *(("an edge", s) for s in self.edges),
@@ -135,18 +176,41 @@ class Kernel:
         """The functions that are called with arrays or shapes by name must take those names."""
         called: list[tuple[str, Callable[..., Any], tuple[str, ...]]] = []
         for name, launch in self.entries.items():
-            called.append((f"entries[{name!r}]", launch, (*self.input_names, self.output)))
+            called.append((f"entries[{name!r}]", launch, (*self.input_names, self.output, *self._taken(name))))
+        if self.restrictions:
+            called.append(("restrictions", self.restrictions, tuple(self.tunables)))
         if self.output_shape:
             called.append(("output_shape", self.output_shape, self.input_names))
         for what, function, names in called:
-            try:
-                taken = inspect.signature(function)
-            except (TypeError, ValueError):  # a built-in, which has none
-                continue
-            try:
-                taken.bind(**dict.fromkeys(names))
-            except TypeError:
-                self._require(False, f"{what} takes {taken}, but it is called by name with {', '.join(names)}")
+            self._check_signature(what, function, **dict.fromkeys(names))
+        if self.backward:
+            self._check_signature("backward", self.backward, f"the gradient of {self.output}", *self.input_names)
+
+    def _check_signature(self, what: str, function: Callable[..., Any], /, *given: str, **by_name: None) -> None:
+        try:
+            taken = inspect.signature(function)
+        except (TypeError, ValueError):  # a built-in, which has none
+            return
+        try:
+            taken.bind(*given, **by_name)
+        except TypeError:
+            how = f"with {', '.join(given)}, in this order" if given else f"by name with {', '.join(by_name)}"
+            self._require(False, f"{what} takes {taken}, but it is called {how}")
+
+    def _check_tunables(self) -> None:
+        for name, values in self.tunables.items():
+            capitals = bool(_MACRO.fullmatch(name))
+            self._require(capitals, f"tunables: {name!r} is to be a macro; give capitals, such as BLOCK_THREADS")
+            self._require(name not in (*self.input_names, self.output), f"tunable {name!r} is also an array's name")
+            self._require(len(set(values)) == len(values), f"tunables: {name} has a value twice: {values}")
+
+    def _taken(self, entry: str) -> tuple[str, ...]:
+        """The tunables that the launch function of an entry has parameters for."""
+        try:
+            names = inspect.signature(self.entries[entry]).parameters
+        except (TypeError, ValueError):  # a built-in, which has none
+            return ()
+        return tuple(name for name in self.tunables if name in names)
 
     def _require(self, condition: bool, message: str) -> None:
         if not condition:
@@ -165,9 +229,46 @@ class Kernel:
     def input_names(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.reference).parameters)
 
-    def budget(self, dtype: DType, composed: bool = False) -> Budget:
-        """The tolerance for `dtype`; `composed`: for a form that rounds to the dtype at each step."""
-        return self.composed.get(dtype.name, self.budgets[dtype.name]) if composed else self.budgets[dtype.name]
+    @property
+    def parameters(self) -> dict[str, int]:
+        """The tunables' values with which this kernel is compiled and launched: of each the first."""
+        return {name: values[0] for name, values in self.tunables.items()}
+
+    def with_parameters(self, parameters: Mapping[str, int]) -> Kernel:
+        """The same kernel with one value of each tunable: these, and of those that are not named the default.
+
+        Raises SpecError for a tunable or a value that the spec does not declare, and for what its restrictions exclude.
+        """
+        for name, value in parameters.items():
+            if name not in self.tunables:
+                raise SpecError(f"{self.file}: {unknown('tunable', name, self.tunables)}")
+            if value not in self.tunables[name]:
+                known = ", ".join(map(str, self.tunables[name]))
+                raise SpecError(f"{self.file}: {name} is {short(value)}; the spec declares {known}")
+        chosen = {**self.parameters, **parameters}
+        if not self.allows(chosen):
+            raise SpecError(f"{self.file}: restrictions exclude {chosen}")
+        return replace(self, tunables={name: (value,) for name, value in chosen.items()})
+
+    def configurations(self) -> list[dict[str, int]]:
+        """Every combination of the tunables' values that the restrictions allow, the default first."""
+        every = (dict(zip(self.tunables, values, strict=True)) for values in product(*self.tunables.values()))
+        return [parameters for parameters in every if self.allows(parameters)]
+
+    def allows(self, parameters: Mapping[str, int]) -> bool:
+        """Whether values of all tunables go together."""
+        return self.restrictions is None or bool(self.restrictions(**parameters))
+
+    def macros(self, dtype: DType) -> dict[str, str]:
+        """All macros with which every backend compiles the `.cu` for one element type."""
+        return {"scalar_t": dtype.ctype, **{name: str(value) for name, value in self.parameters.items()}}
+
+    def budget(self, dtype: DType, whose: str = "budgets") -> Budget:
+        """The tolerance for `dtype` of "budgets", "peers" or "composed"; of the one before where that has none."""
+        chosen = self.budgets[dtype.name]
+        if whose != "budgets":
+            chosen = self.peers.get(dtype.name, chosen)
+        return self.composed.get(dtype.name, chosen) if whose == "composed" else chosen
 
     def accepts(self, shape: Shape) -> None:
         """Raise InputError if a size of this shape makes no sense for the kernel."""
@@ -202,7 +303,7 @@ class Kernel:
         Raises SpecError where arguments and the `.cu`'s parameters do not fit one another: their number, an
         array for a value, or the output for a `const` pointer, as happens when two are swapped.
         """
-        launch = self.entries[entry](**arrays)
+        launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
         if not isinstance(launch, Launch):
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
         self._check_geometry(entry, launch)
@@ -239,6 +340,25 @@ class Kernel:
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run the fastest entry on arrays of one library; see `cudalab.call.call`."""
-        from cudalab.call import call  # here, so that a spec can be read without any backend
+        if _compiled_by_torch(arrays):
+            import torch
 
-        return call(self, arrays, out)
+            result = getattr(torch.ops.cudalab, self._operator())(*arrays)
+            return result if out is None else out.copy_(result)
+        return self._calls[type(arrays[0]) if arrays else type(None)](arrays, out)
+
+    @cached_property
+    def _calls(self) -> Calls:
+        from cudalab.hits import Calls  # here, so that a spec can be read without any backend
+
+        return Calls(self)
+
+    def _operator(self) -> str:
+        """The name in `torch.ops.cudalab` under which torch.compile sees this kernel."""
+        return self._calls.operator
+
+    # What torch.compiler.assume_constant_result sets: torch.compile calls it, once, and does not look inside.
+    _operator._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self  # it does not change; a model that is copied may hold it

@@ -21,7 +21,7 @@ from types import TracebackType
 
 import msgspec
 
-from cudalab import errors
+from cudalab import errors, messages
 from cudalab.errors import Unavailable
 from cudalab.job import RELEASE, failed
 from cudalab.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, Work
@@ -73,26 +73,34 @@ class Supervisor:
         """What is known so far of the variants of the group that is at work."""
         return self._process.glimpses() if self._process else {}
 
-    def cases(self, group: Group) -> list[Case]:
-        """Rows of one group, of every selected variant, whatever happens."""
+    def cases(self, group: Group, timed: bool = True) -> list[Case]:
+        """Rows of one group, of every selected variant, whatever happens. Not `timed`: they are only checked."""
         struck: dict[str, Death] = {}
         again = True
         while True:
-            end = self._attempt(group, struck)
+            end = self._attempt(group, struck, timed)
             if not isinstance(end, Death):
                 return self._merged(group, end, struck)
             if end.label and end.label not in struck:
                 struck[end.label] = end
                 if sum(death.crashed for death in struck.values()) >= DOUBT:
-                    return self._apart(group, struck)
+                    return self._apart(group, struck, timed)
             elif end.after:
-                return self._apart(group, struck)
+                return self._apart(group, struck, timed)
             elif again and not end.hung:
                 again = False
             else:
                 return self._merged(group, [], dict.fromkeys(self.labels(group), end))
 
-    def _apart(self, group: Group, struck: dict[str, Death]) -> list[Case]:
+    def search(self, order: messages.Search) -> list[messages.Tried] | Death:
+        """What a search by Kernel Tuner found, or at which configuration its process came to an end."""
+        report = self._asked(order, Step(str(order.work.group()), "start"))
+        if isinstance(report, Failed):
+            raise getattr(errors, report.kind, errors.CudalabError)(report.message)
+        assert isinstance(report, (messages.Searched, Death))
+        return report.tried if isinstance(report, messages.Searched) else report
+
+    def _apart(self, group: Group, struck: dict[str, Death], timed: bool) -> list[Case]:
         """Check every variant in a process of its own, except those that surely are at fault; time the survivors."""
         guilty = {label: death for label, death in struck.items() if not death.crashed}
         alone: list[Case] = []
@@ -104,7 +112,7 @@ class Supervisor:
                     guilty[label] = end
                 alone += [] if isinstance(end, Death) else end
         self._kill()
-        together = self._attempt(group, guilty) if self.setup.modes else alone
+        together = self._attempt(group, guilty) if self.setup.modes and timed else alone
         if isinstance(together, Death):
             together = alone
             for case in alone:
@@ -123,22 +131,28 @@ class Supervisor:
 
     def _attempt(self, group: Group, omit: Collection[str], timed: bool = True) -> list[Case] | Death:
         """Let a worker do the group without the variants in `omit`."""
+        report = self._asked(Work.on(group, tuple(omit), timed), Step(str(group), "start"))
+        if isinstance(report, Failed):
+            return [failed(group, label, report.message) for label in self.labels(group) if label not in omit]
+        assert isinstance(report, (Finished, Death))
+        return report.cases if isinstance(report, Finished) else report
+
+    def _asked(self, order: messages.Order, step: Step) -> Report | Death:
+        """Let a worker follow an order. Its end is the death of the variant that was at work."""
         process = self._process or self._restart()
-        process.send(Work.on(group, tuple(omit), timed), Step(str(group), "start"))
+        process.send(order, step)
         try:
             report = process.receive(self.timeout, self.progress)
         except Ended as ended:
             self._process = None
             return self._death(ended)
-        if isinstance(report, Finished):
+        if isinstance(report, (Finished, messages.Searched)):
             self._add(report.wall)
-            return report.cases
         if isinstance(report, Lost):
             self._kill()
             reason = f"{report.reason} ({report.step.phase}); {LOST}: a new one went on"
             return Death(report.step.label, reason)
-        assert isinstance(report, Failed)
-        return [failed(group, label, report.message) for label in self.labels(group) if label not in omit]
+        return report
 
     def _death(self, ended: Ended) -> Death:
         step = ended.step

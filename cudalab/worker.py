@@ -52,8 +52,8 @@ def main() -> None:
         try:
             answer(_guarded(worker.open))
             for text in orders:
-                work = msgspec.json.decode(text, type=Work)
-                answer(_guarded(lambda: worker.do(work)))  # noqa: B023 (called at once)
+                order = msgspec.json.decode(text, type=Work | messages.Search)
+                answer(_guarded(lambda: worker.do(order)))  # noqa: B023 (called at once)
         except ContextLost as lost:
             answer(Lost(lost.step, lost.reason))
             _leave()
@@ -113,11 +113,16 @@ class _Worker:
             calibration = device.calibrate(setup.modes) if setup.modes and setup.calibrate else {}
         return Ready(machine.describe(device), note, calibration, self._wall())
 
-    def do(self, work: Work) -> Finished:
+    def do(self, order: Work | messages.Search) -> Finished | messages.Searched:
         assert self.job is not None
+        work = order.work if isinstance(order, messages.Search) else order
         group = work.group()
         self._unchanged(group)
         job = self.job if work.timed else dataclasses.replace(self.job, modes=())  # `wall` is shared
+        if isinstance(order, messages.Search):
+            from cudalab.tuning.search import search  # which needs a GPU
+
+            return messages.Searched(search(order, group, job), self._wall())
         return Finished(job.cases(group, work.omit), self._wall())
 
     def close(self) -> None:

@@ -1,6 +1,8 @@
-"""Kernels as functions on the CPU: NumPy arrays and torch CPU tensors through the host's compiler."""
+"""Kernels as functions on the CPU: NumPy arrays through the host's compiler, torch tensors as their torch form."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -9,7 +11,7 @@ from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
 
-from cudalab.errors import InputError
+from cudalab.errors import InputError, SpecError
 
 X = np.linspace(-5, 5, 1001, dtype=np.float32)
 
@@ -61,14 +63,69 @@ def test_torch_tensors_on_the_cpu(name):
     x = torch.linspace(-5, 5, 1001).to(getattr(torch, name))
     y = gelu(x)
     assert isinstance(y, torch.Tensor)
-    assert y.dtype == x.dtype
-    torch.testing.assert_close(y, torch.nn.functional.gelu(x), rtol=1.6e-2 if name == "bfloat16" else 1e-3, atol=1e-5)
+    assert torch.equal(y, torch.nn.functional.gelu(x))
+    out = torch.empty_like(x)
+    version = out._version
+    assert gelu(x, out=out) is out
+    assert torch.equal(out, y)
+    assert out._version > version
+    gelu(x, out=x)
+    assert torch.equal(x, y)
     with pytest.raises(InputError, match="one library"):
         add2d(torch.ones(2, 2), np.ones((2, 2), np.float32))
-    with pytest.raises(InputError, match="does not differentiate"):
-        gelu(x.float().requires_grad_())
+
+
+def test_torch_tensors_that_do_not_fit():
+    torch = pytest.importorskip("torch")
+    x, needy = torch.ones(3, 4), torch.ones(3, 4, requires_grad=True)
+    for call, message in (
+        (lambda: gelu(x.t()), "not C-contiguous"),
+        (lambda: gelu(x.double()), "has no float64"),
+        (lambda: gelu(x, out=torch.ones(4)), "out has float32"),
+        (lambda: gelu(x.view(-1)[1:], out=x.view(-1)[:-1]), "out overlaps 'x'"),
+        (lambda: add2d(needy, x), "does not differentiate; pass x.detach"),
+        (lambda: gelu(needy, out=x), "what is written to out has no gradient"),
+        (lambda: gelu(x, out=needy), "what is written to out has no gradient"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
     with torch.no_grad():
-        gelu(x.float().requires_grad_())
+        assert torch.equal(add2d(needy, x), needy + x)
+        gelu(x, out=needy)
+
+
+def test_a_kernel_without_a_torch_form_runs_on_the_cpu_through_the_hosts_compiler():
+    torch = pytest.importorskip("torch")
+    bare = replace(gelu, torch=None, torch_native=None)
+    x = torch.linspace(-5, 5, 1001, requires_grad=True)
+    y, want = bare(x), torch.nn.functional.gelu(x)
+    torch.testing.assert_close(y, want, rtol=1e-5, atol=1e-6)
+    for one, other in zip(torch.autograd.grad(y.sum(), x), torch.autograd.grad(want.sum(), x), strict=True):
+        torch.testing.assert_close(one, other)
+    with pytest.raises(InputError, match="no second derivative: its spec has no torch form"):
+        torch.autograd.grad(bare(x).sum(), x, create_graph=True)
+    with pytest.raises(InputError, match=r"no torch form for torch\.func"):
+        torch.func.vmap(bare)(x.detach())
+
+
+def test_a_torch_form_that_gives_something_else_is_refused():
+    torch = pytest.importorskip("torch")
+    for form in (lambda x: x.double(), lambda x: x[:2]):
+        with pytest.raises(SpecError, match=r"its torch form gives .* where the kernel gives float32"):
+            replace(gelu, torch_native=form)(torch.ones(3))
+    x = torch.ones(3)
+    same = replace(gelu, torch_native=lambda x: x)(x)
+    assert same.data_ptr() != x.data_ptr()  # a new array, whatever the form does
+
+
+@pytest.mark.parametrize(
+    ("backward", "message"),
+    [(lambda x: x, r"backward takes \(x\), but it is called with the gradient of y, x, in this order"),
+     (3, "backward is 3; give a function of the output's gradient and the inputs")],
+)  # fmt: skip
+def test_a_backward_that_cannot_be_called_is_refused(backward, message):
+    with pytest.raises(SpecError, match=message):
+        replace(gelu, backward=backward)
 
 
 @pytest.mark.parametrize(

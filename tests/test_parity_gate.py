@@ -140,11 +140,32 @@ def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
     assert abs(one.std() - 1) < 0.01
 
 
+def test_each_form_is_judged_by_its_own_budget():
+    """A peer that is less exact than the kernel's own entries is right by its own budget, and only by that."""
+    pytest.importorskip("torch")
+    from dataclasses import replace
+
+    from cudalab.devices import open_device
+    from cudalab.job import Job
+    from cudalab.plan import Group, Selection
+
+    tight, wide = {"float32": Budget(0, why="none")}, {"float32": Budget(8, 1e-6, "loses digits")}
+    lists = {"no peers": {}, "peers": {"peers": wide}, "composed": {"composed": wide}}
+    right = {}
+    for name, given in lists.items():
+        kernel = replace(gelu, dtypes=("float32",), budgets=tight, **{"peers": {}, "composed": {}, **given})
+        group = Group(kernel, "10", (10,), F32)
+        selection = Selection(only=("host:gelu_vec", "torch_native", "torch_eager"))
+        cases = Job(open_device("cpu")[0], selection, (), 0, 0.0, lambda step: None).cases(group)
+        right[name] = {case.label for case in cases if case.status == "ok"}
+    assert right == {"no peers": set(), "peers": {"torch_eager", "torch_native"}, "composed": {"torch_eager"}}
+
+
 def test_every_budget_has_a_reason():
     from cudalab import registry
 
     for kernel in registry.kernels().values():
-        for budget in (*kernel.budgets.values(), *kernel.composed.values()):
+        for budget in (*kernel.budgets.values(), *kernel.peers.values(), *kernel.composed.values()):
             assert budget.why, kernel.name
 
 

@@ -39,13 +39,20 @@ class Bound:
     pool: Callable[[], AbstractContextManager[object]] = nullcontext
     again: Callable[[Operands], Bound] | None = None  # the same, compiled once, on other operands of that shape
     also: Mapping[str, Bound] = field(default_factory=dict)  # other ways to run it, all of which must be right as well
+    # Makes ready what a user calls: it allocates a result, enqueues the work and returns the result. None: nobody does.
+    api: Callable[[], Callable[[], Any]] | None = None
 
 
-def writing(prepare: Callable[[Operands], Callable[[], object]], operands: Operands) -> Bound:
-    """A Bound of a variant that writes to `operands.output`: `prepare(operands)` gives what runs it."""
+def writing(
+    prepare: Callable[[Operands], Callable[[], object]],
+    operands: Operands,
+    api: Callable[[Operands], Callable[[], Any]] | None = None,
+) -> Bound:
+    """A Bound of a variant that writes to `operands.output`: `prepare(operands)` gives what runs it, `api` what a user
+    calls."""
 
     def ready(on: Operands) -> Bound:
-        return Bound(prepare(on), lambda: on.output, again=ready)
+        return Bound(prepare(on), lambda: on.output, again=ready, api=(lambda: api(on)) if api else None)
 
     return ready(operands)
 
@@ -64,7 +71,7 @@ def returning(
         def run() -> None:
             result[0] = function(*args)
 
-        return Bound(run, lambda: result[0], pool, ready)
+        return Bound(run, lambda: result[0], pool, ready, api=lambda: lambda: function(*args))
 
     return ready(operands)
 
@@ -72,7 +79,7 @@ def returning(
 class Backend(Protocol):
     devices: tuple[str, ...]  # where it runs: "cuda", "cpu"
     timed: bool  # False: it checks, and a time would mean nothing
-    composed: bool  # rounds to the dtype at each array operation, so the spec's `composed` budget holds
+    budget: str  # which of the spec's holds: "budgets" (it runs the .cu), "peers", "composed" (it rounds at each step)
     own_indexing: bool  # it computes indices itself, so awkward shapes are worth a check
 
     def missing(self, device: str) -> str | None:

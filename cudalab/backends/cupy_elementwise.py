@@ -11,7 +11,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda",)
 timed = True
-composed = False
+budget = "budgets"
 own_indexing = True
 
 
@@ -33,11 +33,15 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         f"{kernel.output} = {kernel.elementwise}",
         f"{kernel.name}_elementwise",
         preamble=source.with_c_names(source.read(kernel.cu), kernel.cu.name),
-        options=(*interop.cupy_options(dtype), f"-I{kernel.cu.parent}"),
+        options=interop.cupy_options(kernel, dtype),
     )
 
     def prepare(on: Operands) -> Callable[[], object]:
         arrays = [*interop.to_cupy_all(on), interop.to_cupy(on.output)]
         return lambda: compiled(*arrays)
 
-    return writing(prepare, operands)
+    def as_users_call(on: Operands) -> Callable[[], object]:
+        arrays = interop.to_cupy_all(on)
+        return lambda: compiled(*arrays)
+
+    return writing(prepare, operands, as_users_call)

@@ -9,7 +9,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda",)
 timed = True
-composed = True
+budget = "composed"
 own_indexing = False
 
 

@@ -18,7 +18,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda",)
 timed = True
-composed = False
+budget = "budgets"
 own_indexing = True
 
 
@@ -33,7 +33,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     interop.use_cupy_stream(operands)
     text = source.with_c_names(source.read(kernel.cu), kernel.cu.name)
-    function = _function(text, variant, (*interop.cupy_options(dtype), f"-I{kernel.cu.parent}"), kernel.cu.name)
+    function = _function(text, variant, interop.cupy_options(kernel, dtype), kernel.cu.name)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -41,7 +41,25 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         grid, block = launch.dims
         return (lambda: None) if launch.empty else lambda: function(grid, block, args, shared_mem=launch.shared)
 
-    return writing(prepare, operands)
+    def as_users_call(on: Operands) -> Callable[[], Any]:
+        import cupy
+
+        launch, written = kernel.launch(variant, on.named(kernel)), interop.to_cupy(on.output)
+        args = [interop.to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args]
+        places = [i for i, a in enumerate(launch.args) if a is on.output]
+        grid, block = launch.dims
+
+        def call() -> Any:
+            result = cupy.empty(written.shape, written.dtype)
+            for place in places:
+                args[place] = result
+            if not launch.empty:
+                function(grid, block, tuple(args), shared_mem=launch.shared)
+            return result
+
+        return call
+
+    return writing(prepare, operands, as_users_call if variant == list(kernel.entries)[-1] else None)
 
 
 def _function(text: str, entry: str, options: tuple[str, ...], name: str) -> Any:

@@ -10,11 +10,11 @@ from pathlib import Path
 from cudalab import host, source
 from cudalab.backends import Bound, Operands, writing
 from cudalab.dtypes import DType
-from cudalab.spec import Kernel
+from cudalab.spec import Kernel, labelled
 
 devices = ("cpu",)
 timed = False
-composed = False
+budget = "budgets"
 own_indexing = True
 
 
@@ -27,21 +27,29 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    module = _module(source.read(kernel.cu), kernel.cu, dtype)
+    # A race may be forgiven by one order of the threads; CUDA promises none.
+    others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
+    also = {
+        f"with blocks and threads in {name} order": _bound(kernel, variant, dtype, operands, order)
+        for name, order in others.items()
+    }
+    if len(configurations := kernel.configurations()) > 1:  # a GPU may be tuned to another than the default
+        chosen = kernel.with_parameters(configurations[-1])
+        also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
+    return replace(_bound(kernel, variant, dtype, operands, "alternating"), also=also)
 
-    def prepare(on: Operands, order: host.Order) -> Callable[[], object]:
+
+def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
+    module = _module(source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+
+    def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
         grid, block = launch.dims
         return lambda: module.launch(variant, grid, block, launch.args, launch.shared, order)
 
-    def bound(order: host.Order) -> Bound:
-        return writing(lambda on: prepare(on, order), operands)
-
-    # A race may be forgiven by one order of the threads; CUDA promises none.
-    others = {"forward": bound("forward"), "reverse": bound("reverse"), "shuffled": bound(operands.seed)}
-    return replace(bound("alternating"), also={f"with blocks and threads in {o} order": b for o, b in others.items()})
+    return writing(prepare, operands)
 
 
 @cache
-def _module(text: str, cu: Path, dtype: DType) -> host.Module:
-    return host.load(text, name=cu.name, defines=source.defines(dtype), include=cu.parent)
+def _module(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> host.Module:
+    return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)

@@ -10,7 +10,7 @@ from cudalab.spec import Kernel
 
 devices = ("cpu",)
 timed = True
-composed = False
+budget = "peers"
 own_indexing = False
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from cudalab import interop
 from cudalab.backends import Bound, Operands, writing
 from cudalab.devices import cuda
 from cudalab.dtypes import DType
+from cudalab.errors import Unavailable
 from cudalab.spec import Kernel
 
 devices = ("cuda",)
 timed = True
-composed = False
+budget = "budgets"
 own_indexing = True
 
 
@@ -22,4 +27,13 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    return writing(lambda on: cuda.prepare(kernel, variant, dtype, on), operands)
+    def as_a_function(on: Operands) -> Callable[[], Any]:
+        if reason := interop.torch_missing("cuda"):
+            raise Unavailable(f"it is that of {kernel.name}(x) on torch tensors: {reason}")
+        tensors = interop.to_torch_all(on)
+        return lambda: kernel(*tensors)
+
+    last = list(kernel.entries)[-1]  # which the function launches
+    return writing(
+        lambda on: cuda.prepare(kernel, variant, dtype, on), operands, as_a_function if variant == last else None
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from cudalab import source
@@ -20,7 +19,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda",)
 timed = True
-composed = False
+budget = "budgets"
 own_indexing = True
 
 
@@ -42,7 +41,9 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     for name in names:
         if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
-    compiled = _compiled(source.read(kernel.cu), kernel.cu, kernel.elementwise, names, dtype, cuda.current_context())
+    options = (*cuda.FLAGS, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()))
+    text = source.with_c_names(source.read(kernel.cu), kernel.cu.name)
+    compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, cuda.current_context())
 
     def prepare(on: Operands) -> Callable[[], object]:
         by_name = on.named(kernel)
@@ -53,7 +54,9 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
 
 @cache
-def _compiled(text: str, path: Path, expression: str, names: tuple[str, ...], dtype: DType, context: int) -> Any:
+def _compiled(
+    text: str, file: str, expression: str, names: tuple[str, ...], dtype: DType, options: tuple[str, ...], context: int
+) -> Any:
     """Elements are called by their array's name in the expression: `x` is `x_[i]`."""
     from pycuda.driver import CompileError as Failed
     from pycuda.elementwise import ElementwiseKernel
@@ -65,12 +68,12 @@ def _compiled(text: str, path: Path, expression: str, names: tuple[str, ...], dt
     made = ElementwiseKernel(
         [VectorArg(dtype.numpy, f"{n}_") for n in names],
         f"{elements}{output}_[i] = scalar_t({expression})",
-        name=f"{path.stem}_elementwise",
-        preamble=source.with_c_names(text, path.name),
-        options=[*cuda.FLAGS, f"-I{path.parent}", *(f"-D{k}={v}" for k, v in source.defines(dtype).items())],
+        name=f"{file.removesuffix('.cu')}_elementwise",
+        preamble=text,
+        options=list(options),
     )
     try:
         made.generate_stride_kernel_and_types(False)  # compiles; positional, as PyCUDA calls and remembers it
     except Failed as error:
-        raise CompileError(f"{path.name} as an ElementwiseKernel does not compile:\n{error.stderr}") from None
+        raise CompileError(f"{file} as an ElementwiseKernel does not compile:\n{error.stderr}") from None
     return made

@@ -11,7 +11,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda", "cpu")
 timed = True
-composed = True
+budget = "composed"
 own_indexing = False
 
 

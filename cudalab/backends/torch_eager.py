@@ -9,7 +9,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda", "cpu")
 timed = True
-composed = True
+budget = "composed"
 own_indexing = False
 
 

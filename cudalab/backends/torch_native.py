@@ -9,7 +9,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda", "cpu")
 timed = True
-composed = False
+budget = "peers"
 own_indexing = False
 
 

@@ -13,7 +13,7 @@ from cudalab.spec import Kernel
 
 devices = ("cuda", "cpu")
 timed = True
-composed = True
+budget = "composed"
 own_indexing = False
 
 PROFILING_RUNS = 5  # the profiling executor specialises and fuses within its first few runs

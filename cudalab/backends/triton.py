@@ -16,7 +16,7 @@ from cudalab.spec import Kernel, blocks
 
 devices = ("cuda",)
 timed = True
-composed = False
+budget = "peers"
 own_indexing = True
 
 BLOCK = 1024  # elements a program, Triton's own tutorial value
@@ -52,7 +52,21 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         grid = (blocks(n, BLOCK),)
         return (lambda: function[grid](*tensors, n, BLOCK=BLOCK)) if n else lambda: None
 
-    return writing(prepare, operands)
+    def as_users_call(on: Operands) -> Callable[[], Any]:
+        import torch
+
+        tensors, n = interop.to_torch_all(on), on.output.size
+        grid = (blocks(n, BLOCK),)
+
+        def call() -> Any:
+            result = torch.empty_like(tensors[0])
+            if n:
+                function[grid](*tensors, result, n, BLOCK=BLOCK)
+            return result
+
+        return call
+
+    return writing(prepare, operands, as_users_call)
 
 
 @cache

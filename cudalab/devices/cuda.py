@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +59,29 @@ def nvcc() -> str | None:
     return shutil.which("nvcc") or (shutil.which(str(Path(root) / "bin" / "nvcc")) if root else None)
 
 
+@dataclass(frozen=True)
+class Card:
+    """What launch parameters are tuned for."""
+
+    architecture: str  # the compute capability, such as 9.0
+    name: str
+
+    @property
+    def target(self) -> str:
+        """The architecture as nvcc has it: sm_90."""
+        return f"sm_{self.architecture.replace('.', '')}"
+
+
+@cache
+def card(index: int) -> Card:
+    """Of GPU number `index`, which is there."""
+    import pycuda.driver as driver
+
+    driver.init()
+    device = driver.Device(index)
+    return Card(".".join(map(str, device.compute_capability())), device.name())
+
+
 def open_gpu(index: int, reason: str | None) -> Gpu:
     """The GPU number `index`; `reason` is what `missing` said. Raises Unavailable."""
     if reason:
@@ -79,29 +104,58 @@ def compiled(text: str, name: str, macros: Mapping[str, str] | None = None, incl
     return _compiled(text, name, tuple((macros or {}).items()), include, current_context())
 
 
+@cache
+def libcuda() -> ctypes.CDLL:
+    """The driver itself."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
 def current_context() -> int:
     """The address of the CUDA context that is current: what is loaded belongs to it alone."""
     context = ctypes.c_void_p()
-    ctypes.CDLL("libcuda.so.1").cuCtxGetCurrent(ctypes.byref(context))
+    libcuda().cuCtxGetCurrent(ctypes.byref(context))
     return context.value or 0
 
 
 @cache
 def _compiled(text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path | None, context: int) -> Any:
     from pycuda.compiler import SourceModule
+
+    with _saying_what_failed(name):
+        return SourceModule(source.with_c_names(text, name), **_options(macros, include))
+
+
+def cubin(text: str, name: str, macros: Mapping[str, str], include: Path, architecture: str) -> bytes:
+    """The code of `text` for an architecture such as sm_90, as `compiled` has it and PyCUDA keeps it on disk."""
+    return _cubin(text, name, tuple(macros.items()), include, architecture)
+
+
+@cache
+def _cubin(text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path, architecture: str) -> bytes:
+    from pycuda.compiler import compile as compile_
+
+    with _saying_what_failed(name):
+        return compile_(source.with_c_names(text, name), arch=architecture, **_options(macros, include))
+
+
+def _options(macros: tuple[tuple[str, str], ...], include: Path | None) -> dict[str, Any]:
+    options = [*FLAGS, *(f"-D{k}={v}" for k, v in macros)]
+    return {"options": options, "no_extern_c": True, "include_dirs": [str(include)] if include else []}
+
+
+@contextmanager
+def _saying_what_failed(name: str) -> Iterator[None]:
     from pycuda.driver import CompileError as Failed
 
-    options = [*FLAGS, *(f"-D{k}={v}" for k, v in macros)]
-    folders = [str(include)] if include else []
     try:
-        return SourceModule(source.with_c_names(text, name), options=options, no_extern_c=True, include_dirs=folders)
+        yield
     except Failed as error:
         raise CompileError(f"{name} does not compile:\n{error.stderr or error}") from None
 
 
 def prepare(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Callable[[], None]:
     """Compile one entry, pack its arguments, and return what launches it on the operands' stream."""
-    module = compiled(source.read(kernel.cu), kernel.cu.name, source.defines(dtype), kernel.cu.parent)
+    module = compiled(source.read(kernel.cu), kernel.cu.name, kernel.macros(dtype), kernel.cu.parent)
     launch = kernel.launch(entry, operands.named(kernel))
     if launch.empty:
         return lambda: None

@@ -22,8 +22,14 @@ HOT_LEAST, HOT_MOST = 4, 64  # runs in a batch: with a few launches each, below 
 CALL_SPAN = 2e-3  # seconds of GPU work that a sample of host calls may leave behind
 CALLS_LEAST, CALLS_MOST = 8, 50  # host calls a sample, below that queue as well
 HOLD_SECONDS = 0.2  # a held queue lets go after this
+ROUND_SPAN = 20e-3  # seconds that one kind of samples may take in a round: of slow work there are fewer, but one
 
 Run = Callable[[], object]
+
+
+def affordable(most: int, once: float) -> int:
+    """How many runs of `once` seconds a round takes, where `most` would be taken of fast work."""
+    return int(np.clip(ROUND_SPAN / once, 1, most))
 
 
 class Timer:
@@ -69,14 +75,14 @@ class Timer:
 
     def batch(self, run: Run, once: float, held: bool) -> int:
         """How many runs of `once` seconds make a batch of HOT_SPAN, and still fit into the driver's queue."""
-        runs = int(np.clip(np.ceil(HOT_SPAN / once), HOT_LEAST, HOT_MOST))
+        runs = int(np.clip(np.ceil(HOT_SPAN / once), affordable(HOT_LEAST, once), HOT_MOST))
         while held and runs > HOT_LEAST and not self.can_hold(lambda: [run() for _ in range(runs)]):  # noqa: B023
             runs //= 2
         return runs
 
-    def cold(self, run: Run, held: bool) -> list[float]:
-        """Seconds of single runs, nothing of which is in L2 when they begin."""
-        return self._sample(run, COLD, held, flush=True)
+    def cold(self, run: Run, n: int, held: bool) -> list[float]:
+        """Seconds of n single runs, nothing of which is in L2 when they begin."""
+        return self._sample(run, n, held, flush=True)
 
     def hot(self, run: Run, runs: int, held: bool) -> list[float]:
         """Seconds a run, of so many back to back between two events."""
@@ -93,7 +99,7 @@ class Timer:
 
     def calls(self, once: float) -> int:
         """How many calls of `once` seconds of GPU time make a sample of host time."""
-        return int(np.clip(np.ceil(CALL_SPAN / once), CALLS_LEAST, CALLS_MOST))
+        return int(np.clip(np.ceil(CALL_SPAN / once), affordable(CALLS_LEAST, once), CALLS_MOST))
 
     def host(self, run: Run, calls: int) -> list[float]:
         """Seconds that the host spends on a call, of so many that nothing waits for."""

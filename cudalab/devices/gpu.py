@@ -12,7 +12,7 @@ import numpy as np
 from cudalab import interop
 from cudalab.backends import Bound, Operands
 from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock, by_name, cuda
-from cudalab.devices.events import CALLS_MOST, HOT_LEAST, HOT_MOST, Timer
+from cudalab.devices.events import CALLS_MOST, COLD, HOT_LEAST, HOT_MOST, Timer, affordable
 from cudalab.devices.graph import Graph
 from cudalab.devices.nvml import Condition, Nvml
 from cudalab.dtypes import DType
@@ -26,6 +26,7 @@ MOST_SETS = 1024  # of operands for one
 NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are counted"
 LET_GO = "in some samples the held queue let go by itself: they hold launch gaps, or a wait for the GPU"
 HOST_WIDTH = 0.05  # of host times' medians: noisier than the GPU's, the more so the fewer calls a sample has
+API_WARM_UPS = 3  # calls, in the first of which something may be compiled or loaded
 BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
 
 
@@ -177,12 +178,18 @@ class Gpu:
             notes.append(NOT_HELD)
         once = timer.once(bound.run, held)
         runs = timer.batch(bound.run, once, held)
+        calls = timer.calls(once)
+        width = HOST_WIDTH * (CALLS_MOST / calls) ** 0.5
         if "launch" in modes:
-            found["cold"] = Clock(self._noting(lambda: timer.cold(bound.run, held), notes), bound)
+            samples = affordable(COLD, once)
+            found["cold"] = Clock(self._noting(lambda: timer.cold(bound.run, samples, held), notes), bound)
             found["hot"] = Clock(self._noting(lambda: timer.hot(bound.run, runs, held), notes), bound)
-            calls = timer.calls(once)
-            width = HOST_WIDTH * (CALLS_MOST / calls) ** 0.5
             found["call"] = Clock(lambda: timer.host(bound.run, calls), bound, width=width)
+        if "api" in modes and bound.api:
+            try:
+                found["api"] = self._api_clock(bound.api(), calls, width)
+            except CudalabError as error:
+                notes.append(f"no api time: {error}")
         if "graph" in modes:
             try:
                 found["graph"] = self._graph_clock([bound] * runs, flush=False)
@@ -190,6 +197,17 @@ class Gpu:
             except CudalabError as error:
                 notes.append(f"no graph: {error}")
         return found
+
+    def _api_clock(self, call: Callable[[], Any], calls: int, width: float) -> Clock:
+        """A clock of the host's time for a call as a user makes it, which returns a new array."""
+        last: list[Any] = [None]
+
+        def run() -> None:
+            last[0] = call()
+
+        for _ in range(API_WARM_UPS):
+            run()
+        return Clock(lambda: self._timer.host(call, calls), Bound(run, lambda: last[0]), width=width)
 
     def _noting(self, sample: Callable[[], list[float]], notes: list[str]) -> Callable[[], list[float]]:
         """The same clock; the first time that a hold expires in the middle of its samples, the row says so."""

@@ -18,7 +18,9 @@ from cudalab.results import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
 TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu")
 OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
 OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "versions", "options", "sources")
+LATER = ("parameters",)  # of a case, in versions after the first: a table may lack them
 NEEDED = (*IDENTITY, "shape", *OF_RUN, *OF_CASE)
+COLUMNS = (*NEEDED, *LATER)
 
 
 def medians(run: Results) -> list[dict[str, Any]]:
@@ -53,7 +55,7 @@ def records(run: Results) -> list[dict[str, Any]]:
     machine = tree["machine"]
     shared = {**{name: tree.get(name, machine.get(name)) for name in OF_RUN}, "machine": machine["name"]}
     return [
-        {**flat, **shared, **{name: case[name] for name in OF_CASE}}
+        {**flat, **shared, **{name: case[name] for name in (*OF_CASE, *LATER)}}
         for flat, case in zip(medians(run), tree["cases"], strict=True)
     ]
 
@@ -74,9 +76,10 @@ def run_of(rows: Sequence[Mapping[str, Any]], name: str) -> Results:
     machine = {"device": shared.pop("device"), "name": shared.pop("machine"), "details": shared.pop("details"),
                "versions": shared.pop("versions")}  # fmt: skip
     cases = [
-        {**{column: row[column] for column in (*IDENTITY, *OF_CASE)}, "shape": _shape(row["shape"], name)}
+        {**{column: row[column] for column in (*IDENTITY, *OF_CASE)}, "shape": _shape(row["shape"], name),
+         **{column: row[column] for column in LATER if row.get(column)}}
         for row in rows
-    ]
+    ]  # fmt: skip
     tree = {"format": FORMAT, "version": VERSION, **shared, "machine": machine, "cases": cases}
     return versions.run_of(tree, name)
 

@@ -30,7 +30,7 @@ def to_frame(run: Results, samples: bool) -> pandas.DataFrame:
 
 def from_frame(frame: pandas.DataFrame) -> Results:
     """The run of such a frame with samples; cells that came through a CSV may be text."""
-    columns = [column for column in flat.NEEDED if column in frame.columns]
+    columns = [column for column in flat.COLUMNS if column in frame.columns]
     rows = [{column: _cell(column, value) for column, value in row.items()} for row in
             frame[columns].to_dict("records")]  # fmt: skip
     try:

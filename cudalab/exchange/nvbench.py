@@ -25,7 +25,7 @@ HIDDEN = {"hide": "Hidden by default."}
 
 # Where NVBench has the times of a kind, and what its columns are called.
 PLACES = {"cold": ("nv/cold/time/gpu", "GPU Time"), "wall": ("nv/cold/time/cpu", "CPU Time")}
-OWN = {"graph": "Graph", "graph_cold": "Graph, cold", "call": "Call"}
+OWN = {"graph": "Graph", "graph_cold": "Graph, cold", "call": "Call", "api": "Call, with its result's allocation"}
 
 # What the lab knows of a GPU, by the names that NVBench has for it.
 DEVICE = {

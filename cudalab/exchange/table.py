@@ -19,7 +19,7 @@ def encoded(run: Results) -> bytes:
     """The bytes of the file."""
     rows = flat.records(run)
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else flat.NEEDED, lineterminator="\n")
+    writer = csv.DictWriter(out, list(rows[0]) if rows else flat.COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows({column: _cell(value) for column, value in row.items()} for row in rows)
     return out.getvalue().encode("utf-8", "backslashreplace")  # halves of characters
@@ -46,7 +46,7 @@ def _row(cells: dict[str, str], number: int, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if None in cells or None in cells.values():
         raise InputError(f"{path} is not valid: line {number} has not as many columns as the first")
-    for column in flat.NEEDED:
+    for column in flat.COLUMNS:
         if column not in cells:
             continue
         text = cells[column]

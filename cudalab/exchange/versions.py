@@ -23,7 +23,12 @@ def _from_1(tree: Tree) -> Tree:
     return {**tree, "version": 2}
 
 
-STEPS: dict[int, Callable[[Tree], Tree]] = {1: _from_1}  # by the version that they start from
+def _from_2(tree: Tree) -> Tree:
+    """3 adds `parameters` to a case; nothing else changed."""
+    return {**tree, "version": 3}
+
+
+STEPS: dict[int, Callable[[Tree], Tree]] = {1: _from_1, 2: _from_2}  # by the version that they start from
 
 
 class Head(msgspec.Struct):

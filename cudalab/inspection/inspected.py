@@ -5,8 +5,6 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from cudalab import plan, registry, results, sizes, source, stats
@@ -15,6 +13,7 @@ from cudalab.errors import InputError, NotFound, SpecError, unknown
 from cudalab.inspection import bounds as bounds_
 from cudalab.inspection import diagnosis, launch, machine, path, tools
 from cudalab.inspection.bounds import Bounds, Memory
+from cudalab.inspection.forms import Compiler, form, once
 from cudalab.inspection.machine import Architecture, Card
 from cudalab.inspection.mix import Mix, mix
 from cudalab.inspection.occupancy import Occupancy, occupancy
@@ -22,7 +21,6 @@ from cudalab.inspection.sass import Code
 from cudalab.results import Results
 from cudalab.spec import Kernel, Shape
 
-Compiler = Callable[[Kernel, DType, str], tools.Compiled]
 CARD = "H200"  # where neither a card, an architecture nor results are given
 
 
@@ -47,7 +45,7 @@ class Inspected:
     card: Card | None = None
     bounds: Bounds | None = None
     measured: float | None = None  # the cold median of the results
-    remark: str = ""  # what to know of the results
+    remark: str = ""  # what to know of the results, or of the launch parameters
     sentence: str = ""
     hints: tuple[str, ...] = ()
 
@@ -92,13 +90,18 @@ def inspect(
     on, architectures = _machines(card, plan.split(plan.joined(archs)), run)
     entries = _entries(spec, plan.split(plan.joined(only)))
     work = [(kind, name, of) for name, of in architectures for kind in kinds]
-    with ThreadPoolExecutor(min(len(work), os.cpu_count() or 1)) as pool:
-        made = list(pool.map(lambda job: compiled(spec, job[0], job[1]), work))
+    forms = [
+        [form(spec, entry, kind, arch, _row(run, spec.name, entry, kind.name, shape)) for entry in entries]
+        for kind, arch, _ in work
+    ]
+    jobs = [(tuned, kind, arch) for (kind, arch, _), row in zip(work, forms, strict=True) for tuned, _ in row]
+    made = once(jobs, compiled)
     found = []
-    for (kind, arch, of), code in zip(work, made, strict=True):
+    for (kind, arch, of), row in zip(work, forms, strict=True):
         arrays = launch.arrays(spec, kind, shape)
-        for entry in entries:
-            one = _inspected(spec, entry, kind, arch, of, code, launch.case(spec, entry, arrays), label, shape)
+        for entry, (tuned, remark) in zip(entries, row, strict=True):
+            case, code = launch.case(tuned, entry, arrays), next(made)
+            one = replace(_inspected(tuned, entry, kind, arch, of, code, case, label, shape), remark=remark)
             found.append(diagnosis.diagnosed(_timed(one, on, of, run)))
     return found
 
@@ -167,13 +170,19 @@ def _timed(one: Inspected, on: Card | None, of: Architecture, run: Results | Non
         return one
     memory = _memory(one, on, run)
     found = bounds_.bounds(on, of, memory, one.case.nbytes, one.mix, one.case.blocks, one.case.warps, one.occupancy)
-    case = next((c for c in run.cases if _same(one, c) and c.label == f"pycuda:{one.entry}"), None) if run else None
-    remark = ""
+    case = _row(run, one.kernel, one.entry, one.dtype, one.shape)
+    remark = one.remark
     if run and (case is None or not case.times):
         remark = f"the results have no time of {one.entry} at this size"
     elif run and run.sources.get(f"{one.kernel}.cu", one.digest) != one.digest:
         remark = f"the results are of another version of {one.kernel}.cu; measure it again"
     return replace(one, card=on, bounds=found, measured=case.median("cold") if case else None, remark=remark)
+
+
+def _row(run: Results | None, kernel: str, entry: str, dtype: str, shape: Shape) -> results.Case | None:
+    """The results' row of an entry."""
+    key = kernel, dtype, shape, f"pycuda:{entry}"
+    return next((c for c in run.cases if (c.kernel, c.dtype, tuple(c.shape), c.label) == key), None) if run else None
 
 
 def _same(one: Inspected, case: results.Case) -> bool:

@@ -22,7 +22,8 @@ _READ = re.compile(r"\.text\.|\.nv\.info\.")
 
 def place(folder: Path, kernel: Kernel, dtype: DType, architecture: str) -> Path:
     """The file of a kernel for one dtype and architecture."""
-    return folder / f"{kernel.name}_{dtype.name}_{architecture}.txt"
+    tuned = "".join(f"_{n}={v}" for n, v in kernel.parameters.items()) if len(kernel.configurations()) == 1 else ""
+    return folder / f"{kernel.name}_{dtype.name}_{architecture}{tuned}.txt"
 
 
 def reader(*folders: Path) -> Callable[[Kernel, DType, str], tools.Compiled]:

@@ -80,7 +80,7 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
         given, made = Path(scratch, kernel.cu.name), Path(scratch, "out.cubin")
         text = source.read(kernel.cu)
         given.write_text(source.with_c_names(text, kernel.cu.name), encoding="utf-8")
-        macros = [f"-D{name}={value}" for name, value in source.defines(dtype).items()]
+        macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
         options = [*cuda.FLAGS, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
         done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], scratch)
         if done.returncode:

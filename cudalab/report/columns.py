@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 from cudalab import results, stats
 from cudalab.results import Case, Results
 
-GPU_KINDS = ("cold", "hot", "graph", "graph_cold", "call")
+GPU_KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api")
 WIDE = 110  # columns from which a table has room for intervals and verdicts
 NOT_MEASURED = "-"
 
@@ -200,7 +200,7 @@ def rows(cases: list[Case]) -> list[Case]:
     """The cases that a table shows: timed ones fastest first, the ceiling at the end, no skipped ones."""
 
     def order(case: Case) -> tuple[int, float]:
-        time = case.median("cold") or case.median("wall") or case.median("graph")
+        time = next((time for kind in ("cold", "wall", "graph", "api") if (time := case.median(kind))), None)
         rank = 1 if case.status == results.CEILING else 0 if time else 2
         return rank, time or 0.0
 
@@ -244,11 +244,14 @@ def footer(run: Results) -> list[str]:
     lines = ["max ULP: largest error against float64, in units in the last place of the dtype."]
     if run.machine.device == "cpu":
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
+        if "api" in str(run.options.get("modes", "")).split(","):
+            lines.append("api: not measured, since the wall time of a call on the CPU is the host's.")
     elif run.main_kind:
-        lines += [
-            "cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot; call: host time.",
-            f"GB/s, % copy and x eager are from the {run.main_kind.replace('_', ' ')} time.",
-        ]
+        lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot; call: host time.")
+        if "api" in kinds(run):
+            lines.append("api: host time of a call as a user makes it, with the allocation of its result.")
+        of = "x eager is" if run.main_kind == "api" else "GB/s, % copy and x eager are"
+        lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
     if run.calibration:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
         lines.append(f"floor (\u00b5s): {', '.join(floor_)}")

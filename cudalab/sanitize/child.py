@@ -86,7 +86,7 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
     say(Answer({name: (a.ctypes.data, a.nbytes) for name, a in placed.items()}))
 
     module = host.load(
-        source.read(kernel.cu), name=kernel.cu.name, defines=source.defines(dtype), include=kernel.cu.parent,
+        source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype), include=kernel.cu.parent,
         sanitize=True,
     )  # fmt: skip
     launch = kernel.launch(entry, placed)
@@ -106,6 +106,7 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
     import pycuda.driver as driver
 
     from cudalab.devices import cuda
+    from cudalab.tuning import stored
 
     if cuda.current_context() == 0:
         driver.init()
@@ -125,7 +126,8 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
         output = _allocated(driver, shape, dtype.numpy, off[kernel.output])
         say(Answer(_places({**placed, kernel.output: output})))
         stream = driver.Stream()
-        cuda.prepare(kernel, entry, dtype, Operands(placed, output, stream, index))()
+        tuned, _ = stored.chosen(kernel, entry, dtype, cuda.card(index))
+        cuda.prepare(tuned, entry, dtype, Operands(placed, output, stream, index))()
         stream.synchronize()
 
     return launch

@@ -3,8 +3,9 @@
     eval "$(python tests/fake_gpu/environment.py FOLDER)" && pytest tests/fake_gpu
 
 Standard library only. FOLDER keeps the results: the stand-in libcuda.so.1, the `nvcc` that PyCUDA will call, and
-PyCUDA's wheel, whose first build takes over a minute. If PyCUDA is missing it is installed into the environment of
-the running interpreter. Exits with 3 and one line of reason when this machine lacks what the build needs.
+PyCUDA's wheel, whose first build takes over a minute. If PyCUDA or Kernel Tuner is missing it is installed into the
+environment of the running interpreter. Exits with 3 and one line of reason when this machine lacks what the build
+needs.
 """
 
 from __future__ import annotations
@@ -159,6 +160,13 @@ def install_pycuda(root: Path, libcuda: Path, folder: Path) -> None:
         pip("install", "-q", build_wheel(root, libcuda, folder))
 
 
+def install_kernel_tuner() -> None:
+    """With what it imports and no more: its other requirements are for plots, and for strategies that are not used."""
+    if importlib.util.find_spec("kernel_tuner") is None:
+        pinned = HERE.parents[1] / "constraints.txt"
+        pip("install", "-q", "--no-deps", "-c", pinned, "kernel-tuner", "python-constraint2", "xmltodict")
+
+
 # ---- the environment -----------------------------------------------------------------------------
 
 
@@ -192,6 +200,7 @@ def main(folder: Path) -> None:
     build_libcuda(root, libcuda)
     write_nvcc(folder / "bin" / "nvcc")
     install_pycuda(root, libcuda, folder)
+    install_kernel_tuner()
     for name, value in exports(root, folder).items():
         print(f"export {name}={shlex.quote(value)}")
 

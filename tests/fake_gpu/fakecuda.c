@@ -329,6 +329,7 @@ struct CUfunc_st {
   struct CUfunc_st *next;
   Kernel run;
   const char *(*error)(void);
+  const unsigned *parameters;  // their number, then size and kind of each
   int max_shared;
   size_t least_bytes, most_bytes;  // of the arguments in one buffer
 };
@@ -348,8 +349,8 @@ typedef struct {
 typedef struct {
   CUfunction function;
   unsigned grid[3], block[3], shared;
-  void **args;
-  bool packed;  // args is one buffer with the arguments one after the other, and ours to free
+  void **args;  // ours to free
+  bool packed;  // args is one buffer with the arguments one after the other
 } Launch;
 
 typedef struct Task {
@@ -909,8 +910,9 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
   const unsigned *(*table)(void) = (const unsigned *(*)(void))symbol_of(module, "cudalab_parameters_", name);
   if (!run || !table) return CUDA_ERROR_NOT_FOUND;
   CUfunction f = calloc(1, sizeof *f);
-  f->least_bytes = buffer_bytes(table(), 1);
-  f->most_bytes = buffer_bytes(table(), 16);
+  f->parameters = table();
+  f->least_bytes = buffer_bytes(f->parameters, 1);
+  f->most_bytes = buffer_bytes(f->parameters, 16);
   f->run = run;
   f->error = (const char *(*)(void))dlsym(module->library, "cudalab_error");
   f->max_shared = STATIC_SHARED;
@@ -969,7 +971,7 @@ static void run_launch(Task *t) {
   if (l->function->run(l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->args,
                        workers))
     keep_failure(l->function);
-  if (l->packed) free(l->args);
+  free(l->args);
 }
 
 static bool fits(const Launch *l) {
@@ -993,15 +995,35 @@ static void **copy_buffer(CUfunction function, void **extra) {
   return memcpy(malloc(bytes + 1), bytes ? buffer : "", bytes);
 }
 
+// The arguments that the caller's pointers point at, which are the caller's own again when the launch returns.
+static void **copy_arguments(CUfunction function, void **args) {
+  const unsigned *table = function->parameters, n = table[0];
+  size_t bytes = n * sizeof(void *);
+  for (unsigned i = 0; i < n; i++) bytes += (table[1 + 2 * i] + 15u) / 16 * 16 + 16;
+  void **copies = malloc(bytes + 1);
+  char *at = (char *)(copies + n);
+  for (unsigned i = 0; i < n; i++) {
+    at = (char *)(((uintptr_t)at + 15) / 16 * 16);
+    copies[i] = memcpy(at, args[i], table[1 + 2 * i]);
+    at += table[1 + 2 * i];
+  }
+  return copies;
+}
+
 API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, CUstream stream, void **args, void **extra) {
   NEED_CONTEXT;
-  Launch l = {.function = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .args = args};
+  Launch l = {.function = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .packed = extra};
   if (!fits(&l) || (args && extra)) return CUDA_ERROR_INVALID_VALUE;
-  if (!extra) return submit_and_wait(stream, (Task){.run = run_launch, .launch = l});  // args are the caller's own
-  l.packed = true;
-  l.args = copy_buffer(function, extra);
+  if (!extra && !args && function->parameters[0]) return CUDA_ERROR_INVALID_VALUE;
+  l.args = extra ? copy_buffer(function, extra) : copy_arguments(function, args);
   if (!l.args) return CUDA_ERROR_INVALID_VALUE;
   submit(stream, (Task){.run = run_launch, .launch = l});
   return OK;
+}
+
+API cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **args, void **extra) {
+  if (c->numAttrs) return CUDA_ERROR_NOT_SUPPORTED;
+  return cuLaunchKernel(function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
+                        c->sharedMemBytes, c->hStream, args, extra);
 }

@@ -15,7 +15,7 @@ from cudalab.cli.work import exit_code, given, measured
 @choosing
 @click.option("--sizes", default="small,large", show_default=True, metavar="LIST", shell_complete=complete.sizes,
               help="Names, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
-@click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph.",
+@click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph, api.",
               shell_complete=complete.modes)  # fmt: skip
 @click.option(
     "--order",

@@ -7,7 +7,8 @@ import click
 def command() -> None:
     """The lab's kernels, sizes and backends.
 
-    Of each kernel its entries (the __global__ functions), dtypes and named sizes, as `bench` and `check` take them.
+    Of each kernel its entries (the __global__ functions), dtypes and named sizes, as `bench` and `check` take them, and
+    the launch parameters that `tune` may choose.
 
     \b
     cudalab list
@@ -22,4 +23,6 @@ def command() -> None:
         click.echo(f"    entries  {', '.join(kernel.entries)}")
         click.echo(f"    dtypes   {', '.join(kernel.dtypes)}")
         click.echo(f"    sizes    {sizes}")
+        for name, values in kernel.tunables.items():
+            click.echo(f"    tunable  {name}: {', '.join(map(str, values))}")
     click.echo(f"backends: {', '.join(registry.backends())}")

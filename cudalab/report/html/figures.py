@@ -31,6 +31,7 @@ NUMBER = {
     "graph": "graph",
     "graph_cold": "graph cold",
     "call": "call",
+    "api": "api",
     "wall": "wall clock",
 }
 KINDS = {
@@ -39,6 +40,7 @@ KINDS = {
     "graph": "a run in a replayed CUDA Graph, hot",
     "graph_cold": "a run in a replayed CUDA Graph, not in cache",
     "call": "host time for one call",
+    "api": "host time for one call as a user makes it, with the allocation of its result",
     "wall": "wall clock of one call on the CPU",
 }
 

@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 MOST = 5  # sizes of one kernel and dtype that get charts of their own; of more the ends and the middle do
 TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns that are not of numbers
 LONGEST = 3000  # characters of a reason
-CHARTED = ("cold", "hot", "graph", "call", "wall")  # kinds of time with a chart; the cold graph is in the table
+CHARTED = ("cold", "hot", "graph", "call", "api", "wall")  # kinds of time with a chart; the cold graph is in the table
 
 Draw = Callable[[dict[str, Any]], Future[str]]
 

@@ -3,7 +3,7 @@
 // erff and an exponential cost too many instructions in 16 bit, and Phi(x) + x * phi(x) cancels: on the left it falls
 // like a Gaussian and changes its sign at -A0 = -0.75. Here, with a = |x|, g(-a) = exp(-a^2/2) * (A0 - a) * R(a): the
 // sign change is a factor of its own, and R, which stays between 0.39 and 0.67, is fitted in relative error: in float32
-// by a polynomial in t = 1 / (1 + p a), in 16 bit together with the Gaussian by exp2 of a polynomial
+// by a polynomial in v = a / (a + C), in 16 bit together with the Gaussian by exp2 of a polynomial
 // (bench/fit_gelu.py). So both the tail and the zero keep their digits. On the right g(a) = 1 - g(-a). Two reads and
 // one write for each element, 16 bytes of each a thread: the arithmetic has half as much time again as that of gelu to
 // hide in. Beyond a = 20 (float16: 8) the Gaussian makes even the largest dy vanish.
@@ -11,10 +11,17 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#define HALF_LOG2_E 0.721347511f  // exp(-a^2/2) = exp2(-a^2 * HALF_LOG2_E)
+// float32: exp(-a^2/2) = exp2(-a^2 * HALF_LOG2_E). The fraction of that exponent is counted in 1/UNIT, as in gelu.cu.
+#define HALF_LOG2_E 0.721347511f
+#define UNIT 1.93115234f
+#define HALF_LOG2_E_UNIT 1.39303195f
+#define ROUNDER 12582912.0f  // 1.5 * 2^23
 
-// A0 - a. The first difference is exact where the two are close.
-__device__ __forceinline__ float away(float a) { return (0.751791537f - a) - 1.21144499e-8f; }
+// A0 = A0_HIGH + A0_LOW, and A0_HIGH - a is exact where the two are close.
+#define A0_HIGH 0.751791537f
+#define A0_LOW -1.21144499e-8f
+
+__device__ __forceinline__ float away(float a) { return (A0_HIGH - a) + A0_LOW; }
 
 // Where float64 knows g(-a) as 0, inf * g is NaN in the reference, and so it is here; a smaller a gives an infinity.
 __device__ __forceinline__ float unless_far(float r, float a) { return a > 38.6f ? 0.0f : r; }
@@ -55,34 +62,39 @@ template <class T> __device__ __forceinline__ float gelu_backward(float dy, floa
     return fmaf(x, 0.0f, x > 0.0f ? right : left);
 }
 
-// float32: what is lost by rounding a^2 is made good, and exp2 is a polynomial, since the hardware's is 2 ULP off.
+// float32: what is lost by rounding a^2 and v is made good, and exp2 is a polynomial, since the hardware's is 2 ULP off.
 __device__ __forceinline__ float gelu_backward(float dy, float x, const float*) {
-    const float a = fminf(fabsf(x), 20.0f), t = __fdividef(1.0f, fmaf(a, 0.35f, 1.0f));
-    float r = -0.00445424905f;
-    r = fmaf(r, t, 0.0163592119f);
-    r = fmaf(r, t, -0.00985054579f);
-    r = fmaf(r, t, -0.0295418594f);
-    r = fmaf(r, t, 0.026998546f);
-    r = fmaf(r, t, 0.018538136f);
-    r = fmaf(r, t, 0.059837427f);
-    r = fmaf(r, t, 0.0832347274f);
-    r = fmaf(r, t, 0.105015911f);
-    r = unless_far(away(a) * fmaf(r, t, 0.398940682f), fabsf(x));
-    // -a^2 * log2(e)/2 = k + f, k whole: adding 1.5 * 2^23 rounds to a whole number, which is then in the low bits.
+    const float a = fminf(fabsf(x), 20.0f), d = a + 3.6953125f, t = __fdividef(1.0f, d);
+    float v = a * t;
+    v = fmaf(t, fmaf(-v, d, a), v);
+    float r = 0.00915652327f;
+    r = fmaf(r, v, -0.0245953873f);
+    r = fmaf(r, v, -0.00479900325f);
+    r = fmaf(r, v, 0.0654761344f);
+    r = fmaf(r, v, 0.0272465497f);
+    r = fmaf(r, v, -0.365244716f);
+    r = fmaf(r, v, 0.679417789f);
+    r = fmaf(r, v, -0.652788103f);
+    r = unless_far(fmaf(r, v, 0.665077984f), fabsf(x));
+    // -a^2 * log2(e)/2 = k + f / UNIT, k whole: adding 1.5 * 2^23 rounds to a whole number, which is then in the low
+    // bits. Everything that makes f is exact but for the last two roundings.
     const float s = a * a, s_low = fmaf(a, a, -s);
-    const float shifted = fmaf(s, -HALF_LOG2_E, 12582912.0f), whole = shifted - 12582912.0f;
-    const float f = fmaf(s_low, -HALF_LOG2_E, fmaf(s, -9.62981494e-9f, fmaf(s, -HALF_LOG2_E, -whole)));
-    float e = 0.000153458124f;  // (exp2(f) - 1) / f
-    e = fmaf(e, f, 0.00133999309f);
-    e = fmaf(e, f, 0.00961848907f);
-    e = fmaf(e, f, 0.0555032864f);
-    e = fmaf(e, f, 0.240226462f);
-    e = fmaf(e, f, 0.693147182f);
+    const float shifted = fmaf(s, -HALF_LOG2_E, ROUNDER), whole = fmaf(shifted, UNIT, -ROUNDER * UNIT);
+    const float f = fmaf(s_low, -HALF_LOG2_E_UNIT, fmaf(s, -HALF_LOG2_E_UNIT, -whole));
+    float e = 3.0157621e-06f;  // (exp2(f / UNIT) - 1) / f
+    e = fmaf(e, f, 4.99486232e-05f);
+    e = fmaf(e, f, 0.000691506662f);
+    e = fmaf(e, f, 0.007706651f);
+    e = fmaf(e, f, 0.0644151345f);
+    e = fmaf(e, f, 0.358929336f) * f;
+    // (A0 - a) * r * (1 + e), with what the sum and A0 have lost: near -1.8 each rounding would be seen.
+    const float high = fmaf(r, e, r), low = fmaf(r, e, r - high), from = A0_HIGH - a;
+    const float g = fmaf(high, from, fmaf(high, A0_LOW, low * from));
     // Times 2^k in four steps, of which dy takes one in between: k reaches -289, and dy may be large or small.
     const int k = __float_as_int(shifted) - 0x4B400000, quarter = k >> 2;
     const float step = __int_as_float((quarter + 127) << 23), rest = __int_as_float((k - 3 * quarter + 127) << 23);
-    const float m = fmaf(r, e * f, r) * rest;
-    const float left = ((dy * step) * m) * step * step, right = dy * fmaf(-m * step * step, step, 1.0f);
+    const float m = g * rest, two = step * step;
+    const float left = ((dy * step) * m) * two, right = dy * fmaf(-(m * step), two, 1.0f);
     return fmaf(x, 0.0f, x > 0.0f ? right : left);
 }
 
@@ -98,16 +110,15 @@ extern "C" __global__ void gelu_backward_scalar(const scalar_t* __restrict__ dy,
     if (i < n) dx[i] = scalar_t(gelu_backward(float(dy[i]), float(x[i])));
 }
 
-// 16 bytes of each array a thread. Twelve blocks to a multiprocessor leave a thread 42 registers; by itself the
-// compiler takes 32, and then float32 waits for the first load before it begins the second.
+// 16 bytes of each array a thread. The compiler takes 31 registers, so that all 64 warps fit; with bounds that gave it
+// more it had both loads under way before the first is used, and was 4 % slower for the warps that this cost.
 struct __align__(16) Pack {
     static const int width = 16 / sizeof(scalar_t);
     scalar_t v[width];
 };
 
-extern "C" __global__ void __launch_bounds__(128, 12)
-    gelu_backward_vec(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x, scalar_t* __restrict__ dx,
-                      long long n) {
+extern "C" __global__ void gelu_backward_vec(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x,
+                                             scalar_t* __restrict__ dx, long long n) {
     const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * Pack::width;
     const bool aligned = (((size_t)dy | (size_t)x | (size_t)dx) % sizeof(Pack)) == 0;
     if (aligned && first + Pack::width <= n) {

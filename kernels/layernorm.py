@@ -1,4 +1,4 @@
-"""Layer normalisation of each row: to be measured on a GPU before it moves to the lab's kernels."""
+"""Layer normalisation of each row."""
 
 import numpy as np
 
@@ -6,8 +6,9 @@ from cudalab.spec import Budget, Kernel, Launch, blocks, draw
 
 EPS = 1e-5  # PyTorch's default
 THREADS = 256  # of a block where the whole row passes by
-WARPS = 4  # rows of a block where a row has a warp
-HELD = 16  # elements that a thread of layernorm_vec keeps in registers
+BLOCK = 128  # threads of a block that rows share, each with a warp or less
+HELD = 32  # elements that a thread of layernorm_vec keeps in registers
+BUSY = 2**16  # threads that keep the memory of a large GPU busy
 MOST = 1024  # threads of a block, CUDA's limit
 
 
@@ -25,10 +26,19 @@ def plain(x, gamma, beta, y):
     return Launch((rows,), (THREADS,), (x, gamma, beta, y, np.int64(cols), np.float32(EPS)))
 
 
+def threads_of_row(rows, cols, itemsize):
+    """A power of two: HELD elements a thread, fewer where there are few rows, one pack of 16 bytes at least."""
+    held = HELD
+    while held * itemsize > 16 and rows * blocks(cols, held) < BUSY:
+        held //= 2
+    return min(1 << (blocks(cols, held) - 1).bit_length(), MOST)
+
+
 def vec(x, gamma, beta, y):
     rows, cols = x.shape
-    warps = min(blocks(cols, 32 * HELD), MOST // 32)
-    geometry = ((blocks(rows, WARPS),), (32, WARPS)) if warps == 1 else ((rows,), (32 * warps,))
+    threads = threads_of_row(rows, cols, x.dtype.itemsize)
+    shared = BLOCK // threads if threads <= 32 else 1  # rows of a block
+    geometry = (blocks(rows, shared),), (threads, shared)
     return Launch(*geometry, (x, gamma, beta, y, np.int64(rows), np.int32(cols), np.float32(EPS)))
 
 
@@ -57,7 +67,7 @@ layernorm = Kernel(
     file=__file__,
     summary="layer normalisation of each row, with gamma and beta, eps = 1e-5",
     dtypes=("float32", "float16", "bfloat16"),
-    sizes={"small": (512, 768), "large": (8192, 4096), "xlarge": (65536, 4096), "long": (8192, 16384)},
+    sizes={"small": (128, 768), "large": (8192, 4096), "xlarge": (32768, 4096), "long": (8192, 16384)},
     edges=((1, 2), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (2, 4099), (1, 17001), (0, 8)),
     reference=reference,
     entries={"layernorm_plain": plain, "layernorm_vec": vec},

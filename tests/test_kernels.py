@@ -1,12 +1,11 @@
-"""Kernels that wait to be measured on a GPU (bench/candidates): right on the host, within tighter bounds than peers."""
+"""What is particular to single kernels of the lab: hard inputs, and bounds of their own, on the host."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
-from math import prod
-from pathlib import Path
+import sys
 
 import numpy as np
 import pytest
@@ -17,22 +16,24 @@ from cudalab.dtypes import dtype
 from cudalab.inspection import tools
 from cudalab.job import Job
 from cudalab.parity import compare, expected
-from cudalab.plan import Group, Selection
+from cudalab.plan import Selection, checks
 from cudalab.results import OK
 from cudalab.spec import Budget, draw
 
-FOLDER = Path(__file__).parent.parent / "bench" / "candidates"
-KERNELS = {path.stem: registry.kernel(str(path)) for path in sorted(FOLDER.glob("*.py"))}
+KERNELS = registry.kernels()
 SAMPLE = 2**18  # values of float32, no exponent missing
+
+
+def loaded(kernel, of):
+    """The `.cu`, compiled for the host and one dtype."""
+    return host.load(source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(of), include=kernel.cu.parent)
 
 
 def ran(kernel, entry, arrays, shape):
     """The output of an entry on the host."""
     got = np.full(shape, np.nan, next(iter(arrays.values())).dtype)
-    macros = source.defines(dtype(got.dtype.name))
-    module = host.load(source.read(kernel.cu), name=kernel.cu.name, defines=macros, include=FOLDER)
     launch = kernel.launch(entry, {**arrays, kernel.output: got})
-    module.launch(entry, *launch.dims, launch.args, launch.shared)
+    loaded(kernel, dtype(got.dtype.name)).launch(entry, *launch.dims, launch.args, launch.shared)
     return got
 
 
@@ -44,32 +45,16 @@ def judged(kernel, entry, arrays, most):
     assert parity.ok, f"{entry}: {parity.message}"
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_awkward_shapes(name):
-    """In every order of the threads, into poisoned outputs between guard bands, as `cudalab check` does it."""
-    kernel = KERNELS[name]
-    device, _ = open_device("cpu")
-    job = Job(device, Selection(only=("host",)), (), seed=0, budget=0.0, progress=lambda step: None)
-    kind = dtype(kernel.dtypes[0])
-    edges = sorted((edge for edge in kernel.edges if prod(edge) <= 2**12), key=prod)
-    for edge in (edges[0], edges[-1]):  # `cudalab check` takes all of them, in every dtype
-        for case in job.cases(Group(kernel, "x".join(map(str, edge)), edge, kind, awkward=True)):
-            assert case.status == OK, f"{case.label} at {edge}: {case.reason}"
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "most"),
-    [
-        ("gelu", "float32", 4), ("gelu", "float16", 0.51), ("gelu", "bfloat16", 0.63),
-        ("gelu_tanh", "float32", 3.5), ("gelu_tanh", "bfloat16", 0.51),
-    ],
-)  # fmt: skip
-def test_digits_are_kept_at_every_value(name, kind, most):
-    """Without the absolute tolerance that peers need: the tail is as exact as the rest."""
-    kernel = KERNELS[name]
-    x = (values.sample(dtype(kind), SAMPLE, 1) if kind == "float32" else values.every(dtype(kind))).reshape(-1)
-    for entry in kernel.entries:
-        judged(kernel, entry, {"x": x}, most)
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
+def test_gelu_with_several_packs_a_thread(kind, monkeypatch):
+    """As large arrays have it, at shapes at which a check is quick: the launch reads the bound from the spec."""
+    monkeypatch.setattr(sys.modules["cudalab.kernels.gelu"], "LARGE", 0)
+    job = Job(open_device("cpu")[0], Selection(only=("host",)), (), seed=0, budget=0.0, progress=lambda step: None)
+    planned = [group for group in checks(["gelu"], kind) if group.awkward]
+    assert planned[0].kernel.launch("gelu_vec", {"x": np.empty(8), "y": np.empty(8)}).args[-1] == 2
+    for group in planned:
+        for case in job.cases(group):
+            assert case.status == OK, f"{case.label} at {group}: {case.reason}"
 
 
 @pytest.mark.parametrize(("kind", "most"), [("float32", 4), ("float16", 0.57), ("bfloat16", 0.66)])
@@ -126,6 +111,23 @@ def test_layernorm_beyond_the_registers_and_far_from_zero(cols):
     assert np.abs(got - want).max() < 1e-4
 
 
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["softmax", "layernorm"])
+def test_rows_are_right_however_they_are_shared_out(name, kind):
+    """One to many packs a thread, whole or in turns, part of a warp to several: as for many rows."""
+    kernel, of, rows = KERNELS[name], dtype(kind), 5
+    for cols, threads in ((24, 2), (128, 4), (200, 8), (1016, 8), (1016, 32), (1000, 64), (1040, 16), (1033, 64)):
+        arrays = kernel.make((rows, cols), of)
+        want = expected(kernel, arrays)
+        got = np.full(want.shape, np.nan, of.numpy)
+        planned = kernel.launch(f"{name}_vec", {**arrays, kernel.output: got})
+        shared = max(64 // threads, 1) if threads <= 32 else 1
+        grid = (-(-rows // shared), 1, 1)
+        loaded(kernel, of).launch(f"{name}_vec", grid, (threads, shared, 1), planned.args, planned.shared)
+        parity = compare(got, want, of, kernel.budget(of))
+        assert parity.ok, f"{cols} columns, {threads} threads: {parity.message}"
+
+
 def test_sum_has_the_same_bits_every_time():
     """Whichever block comes last; and the counter is where it was for the launch that follows."""
     kernel = KERNELS["sum"]
@@ -136,10 +138,12 @@ def test_sum_has_the_same_bits_every_time():
 
 
 def test_the_table_of_sum_has_room():
-    text = (FOLDER / "sum.cu").read_text()
+    kernel = KERNELS["sum"]
     x = np.empty(2**30, np.uint8).view(np.float32)  # never touched
-    grids = [KERNELS["sum"].entries[entry](x, x[:1]).grid[0] for entry in ("sum_blocks", "sum_vec")]
-    assert max(grids) <= int(re.search(r"#define MOST_BLOCKS (\d+)", text)[1])
+    table = int(re.search(r"#define MOST_BLOCKS (\d+)", source.read(kernel.cu))[1])
+    for parameters in kernel.configurations():
+        chosen = kernel.with_parameters(parameters)
+        assert all(chosen.launch(entry, {"x": x, "y": x[:1]}).grid[0] <= table for entry in kernel.entries), parameters
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")
@@ -150,7 +154,7 @@ def test_compiles_without_a_spill(kernel, tmp_path):
     Those that keep many numbers, in one dtype, since nvcc takes its time; the table in bench/NOTES.md has all.
     """
     name = kernel.dtypes[-1]
-    macros = [f"-D{k}={v}" for k, v in source.defines(dtype(name)).items()]
+    macros = [f"-D{k}={v}" for k, v in kernel.macros(dtype(name)).items()]
     options = ["-arch=sm_90", "-Werror=all-warnings", "--resource-usage", *cuda.FLAGS, *macros]
     command = ["nvcc", "--cubin", *options, str(kernel.cu), "-o", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

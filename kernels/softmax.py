@@ -1,12 +1,14 @@
-"""Softmax of each row: to be measured on a GPU before it moves to the lab's kernels."""
+"""Softmax of each row."""
 
 import numpy as np
 
 from cudalab.spec import Budget, Kernel, Launch, blocks
 
 THREADS = 256  # of a block where the whole row passes by
-WARPS = 4  # rows of a block where a row has a warp
+BLOCK = 128  # threads of a block that rows share, each with a warp or less
 HELD = 32  # elements that a thread of softmax_vec keeps in registers
+SHORT = 512  # columns of a row that fewer than 32 threads take, so that no shuffle is for a few elements
+BUSY = 2**16  # threads that keep the memory of a large GPU busy, half of what an H200 holds at 64 registers
 MOST = 1024  # threads of a block, CUDA's limit
 
 
@@ -20,11 +22,20 @@ def block_a_row(x, y):
     return Launch((rows,), (THREADS,), (x, y, np.int64(cols)))
 
 
+def threads_of_row(rows, cols, itemsize):
+    """A power of two: HELD elements a thread, fewer where a row is short or there are few rows, one pack at least."""
+    pack = 16 // itemsize
+    held = HELD // 2 if cols <= SHORT else HELD
+    while held > pack and rows * blocks(cols, held) < BUSY:
+        held //= 2
+    return min(1 << (blocks(cols, held) - 1).bit_length(), MOST)
+
+
 def vec(x, y):
     rows, cols = x.shape
-    warps = min(blocks(cols, 32 * HELD), MOST // 32)
-    geometry = ((blocks(rows, WARPS),), (32, WARPS)) if warps == 1 else ((rows,), (32 * warps,))
-    return Launch(*geometry, (x, y, np.int64(rows), np.int32(cols)))
+    threads = threads_of_row(rows, cols, x.dtype.itemsize)
+    shared = BLOCK // threads if threads <= 32 else 1  # rows of a block
+    return Launch((blocks(rows, shared),), (threads, shared), (x, y, np.int64(rows), np.int32(cols)))
 
 
 def composite(x):
@@ -54,9 +65,9 @@ softmax = Kernel(
     summary="softmax of each row",
     dtypes=("float32", "float16", "bfloat16"),
     sizes={
-        "small": (512, 1024),
+        "small": (256, 512),
         "large": (8192, 4096),
-        "xlarge": (65536, 4096),
+        "xlarge": (32768, 4096),
         "short": (262144, 128),
         "long": (4096, 16384),
         "longest": (1024, 65536),

@@ -25,10 +25,15 @@ __device__ __forceinline__ float over_block(float value) {
     return value;
 }
 
-// One block for all: no agreement between blocks, and no more than one multiprocessor at work.
+// One block for all: no agreement between blocks, and no more than one multiprocessor at work. A thread adds so many
+// elements that it does it in two steps: the roundings of a sum grow with the number of its terms.
 extern "C" __global__ void sum_plain(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     float sum = 0.0f;
-    for (long long i = threadIdx.x; i < n; i += blockDim.x) sum += float(x[i]);
+    for (long long top = threadIdx.x; top < n; top += 1024LL * blockDim.x) {
+        float part = 0.0f;
+        for (long long i = top; i < n && i < top + 1024LL * blockDim.x; i += blockDim.x) part += float(x[i]);
+        sum += part;
+    }
     sum = over_block(sum);
     if (threadIdx.x == 0) *y = scalar_t(sum);
 }
@@ -66,44 +71,39 @@ extern "C" __global__ void __launch_bounds__(256, 8)
 }
 
 // 16 bytes an access, UNROLL of them under way at a time, and a sum for each element of a pack, so that an addition
-// does not wait for the one before. Elements before the first 16-byte boundary (a slice such as x[1:]) and after the
-// last whole pack are taken one by one.
-#define UNROLL 4
-
+// does not wait for the one before. As many blocks as fit on the card, each with a piece of the array of its own; at its
+// end the loads go on side by side, those beyond it bringing zeros. Elements before the first 16-byte boundary (a slice
+// such as x[1:]) and after the last whole pack are taken one by one.
 struct __align__(16) Pack {
     static const int width = 16 / sizeof(scalar_t);
     scalar_t v[width];
 };
 
-extern "C" __global__ void __launch_bounds__(256, 8)
+extern "C" __global__ void __launch_bounds__(256, 32 / UNROLL)
     sum_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
-    const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x, step = (long long)gridDim.x * blockDim.x;
     const long long missing = (size_t)-(long long)(size_t)x % sizeof(Pack) / sizeof(scalar_t);
     const long long head = missing < n ? missing : n, packs = (n - head) / Pack::width;
-    const long long tail = head + packs * Pack::width;
-    const Pack* const body = reinterpret_cast<const Pack*>(x + head);
+    const long long piece = (packs + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * piece;
+    const long long left = packs - begin < piece ? packs - begin : piece;  // of the piece; below 0: none
+    const Pack* const body = reinterpret_cast<const Pack*>(x + head) + begin;
 
     float lanes[Pack::width] = {};
-    long long p = thread;
-    for (; p + (UNROLL - 1) * step < packs; p += UNROLL * step) {
-        Pack pack[UNROLL];
+    for (long long p = threadIdx.x; p < left; p += UNROLL * (long long)blockDim.x) {
+        Pack pack[UNROLL] = {};
 #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) pack[u] = body[p + u * step];
+        for (int u = 0; u < UNROLL; ++u)
+            if (const long long at = p + u * (long long)blockDim.x; at < left) pack[u] = body[at];
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
 #pragma unroll
             for (int k = 0; k < Pack::width; ++k) lanes[k] += float(pack[u].v[k]);
     }
-    for (; p < packs; p += step) {
-        const Pack pack = body[p];
-#pragma unroll
-        for (int k = 0; k < Pack::width; ++k) lanes[k] += float(pack.v[k]);
-    }
 
     float sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < Pack::width; ++k) sum += lanes[k];
-    for (long long i = thread; i < head; i += step) sum += float(x[i]);
-    for (long long i = tail + thread; i < n; i += step) sum += float(x[i]);
+    const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x, tail = head + packs * Pack::width;
+    if (thread < head) sum += float(x[thread]);  // fewer than a pack, as at the end
+    if (thread < n - tail) sum += float(x[tail + thread]);
     finish(sum, y);
 }

@@ -1,0 +1,31 @@
+"""Modules that take the place of PyTorch's: `cudalab.nn.GELU` for `torch.nn.GELU`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from cudalab import registry
+
+FORMS = {"none": registry.kernel("gelu"), "tanh": registry.kernel("gelu_tanh")}
+DTYPES = {form: tuple(getattr(torch, name) for name in kernel.dtypes) for form, kernel in FORMS.items()}
+
+
+class GELU(torch.nn.GELU):
+    """`torch.nn.GELU` by the lab's kernels: the same arguments, name and (empty) state.
+
+    Tensors of float32, float16 and bfloat16 go to the kernels, those that are not contiguous as a copy. All else that
+    torch.nn.GELU takes goes to itself: float64, other devices than a GPU or the CPU, sparse and nested tensors.
+    torch.jit.script cannot read this module.
+    """
+
+    def forward(self, input: Any) -> Any:
+        if self._for_the_kernels(input):
+            return FORMS[self.approximate](input.contiguous())
+        return super().forward(input)
+
+    def _for_the_kernels(self, x: Any) -> bool:
+        if x.dtype not in DTYPES.get(self.approximate, ()) or x.device.type not in ("cuda", "cpu"):
+            return False
+        return x.layout is torch.strided and not x.is_nested

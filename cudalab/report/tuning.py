@@ -1,0 +1,99 @@
+"""What `cudalab tune` found, as tables and sentences."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+
+from cudalab.report import columns
+from cudalab.report.table import screen
+from cudalab.spec import assigned, labelled
+from cudalab.tuning.found import Finalist, Tuning
+from cudalab.tuning.tune import Planned
+
+MOST = 5  # excluded configurations that are named
+DEFAULT = "default"
+
+
+def render(found: Sequence[Tuning], width: int | None = None, color: bool = False) -> str:
+    """For each dtype the finalists with their times, what was excluded, and what was kept."""
+    from cudalab.report.table import _columns, _plain
+
+    out = io.StringIO()
+    console = screen(out, width, color)
+    console.print(_plain(columns.heading(found[0].run), "bold"))
+    for tuning in found:
+        console.print()
+        console.print(_plain(title(tuning), "bold"))
+        table = _columns(headers(tuning), left=1)
+        for finalist in tuning.finalists:
+            table.add_row(*map(_plain, row(tuning, finalist)))
+        console.print(table)
+        for line in excluded(tuning):
+            console.print(_plain(f"  {line}"))
+        console.print(_plain(sentence(tuning), "bold"))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def title(tuning: Tuning) -> str:
+    tried = len(tuning.ranking) + len(tuning.excluded)
+    every = len(tuning.kernel.configurations())
+    found = f"{tuning.kernel.name}, {tuning.entry}, {tuning.dtype}: {tried} of {every} configurations tried"
+    return f"{found}; {tuning.kind.replace('_', ' ')} times of the fastest"
+
+
+def headers(tuning: Tuning) -> list[str]:
+    sizes = [case.size for case in tuning.finalists[0].cases]
+    return ["configuration", "tuner \u00b5s", *(f"{size} \u00b5s" for size in sizes), "speed-up", "interval", "verdict"]
+
+
+def row(tuning: Tuning, finalist: Finalist) -> list[str]:
+    """Of one finalist: Kernel Tuner's time, ours at each size, and over all sizes the verdict against the default."""
+    default = finalist is tuning.finalists[0]
+    by_tuner = next((t.seconds for t in tuning.ranking if t.parameters == finalist.parameters), math.nan)
+    first = [assigned(finalist.parameters), "" if math.isnan(by_tuner) else columns.significant(1e6 * by_tuner, 3)]
+    if finalist.wrong:
+        return [*first, *("" for _ in finalist.cases), "", "", finalist.wrong.partition(" ")[0]]
+    times = [columns.microseconds(case, tuning.kind) for case in finalist.cases]
+    if default:
+        return [*first, *times, _times(1.0), "", DEFAULT]
+    r = finalist.total
+    return [*first, *times, _times(r.value), f"{_times(r.low)} to {_times(r.high)}",
+            finalist.verdict]  # fmt: skip
+
+
+def excluded(tuning: Tuning) -> Iterator[str]:
+    """What was not timed by the lab because it is wrong, or does not run."""
+    for tried in tuning.excluded[:MOST]:
+        first, *more = tried.reason.partition("; [")[0].splitlines()  # of wrong elements one, of a compiler a line
+        yield f"{assigned(tried.parameters)}: {' '.join([first, *more[:1]])}"
+    if len(tuning.excluded) > MOST:
+        yield f"and {len(tuning.excluded) - MOST} more are wrong or do not run"
+
+
+def sentence(tuning: Tuning) -> str:
+    winner = tuning.winner
+    where = f"{tuning.kept} has it, for GPUs of compute capability {_architecture(tuning)}"
+    if winner is tuning.finalists[0]:
+        return f"nothing is surely faster than the default ({assigned(winner.parameters)}), which stays; {where}"
+    value, low, high = map(_times, (winner.total.value, winner.total.low, winner.total.high))
+    return f"{assigned(winner.parameters)} is {value} times as fast as the default ({low} to {high}); {where}"
+
+
+def described(work: Planned) -> Iterator[str]:
+    """What a search would try."""
+    sizes = ", ".join(dict.fromkeys(group.size for group in work.groups))
+    configurations = work.kernel.configurations()
+    yield f"{work.kernel.name}: {len(configurations)} configurations, at {sizes}, in {', '.join(work.dtypes)}"
+    for i, parameters in enumerate(configurations):
+        yield f"    {labelled(work.entry, parameters)}{'' if i else f' ({DEFAULT})'}"
+
+
+def _times(ratio: float) -> str:
+    """To three digits behind the point: what launch parameters gain is often in the second."""
+    return f"{ratio:.3f}"
+
+
+def _architecture(tuning: Tuning) -> str:
+    return str(tuning.run.machine.details.get("compute_capability", "?"))

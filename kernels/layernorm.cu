@@ -1,0 +1,206 @@
+// Layer normalisation of each row, y[r][c] = (x[r][c] - mean) / sqrt(variance + eps) * gamma[c] + beta[c], over a
+// row-major matrix; mean and variance (the one that divides by cols) are of row r.
+//
+// The least that can be moved is one read and one write of the matrix; gamma and beta stay in cache. What decides is
+// how often a row is read: the mean must be known before the variance (the difference of the mean square and the
+// squared mean cancels), and both before the first result. The entries read it three times, and once.
+// scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); the arithmetic is float32 in all three.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+// The sum of `value` over all threads of a row: within a warp by shuffles, between warps through shared memory. A row
+// has one warp, or it has the whole block (blockDim.y is 1), as threads in x. Every thread gets the result.
+__device__ __forceinline__ float over_block(float value, float* partial) {
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2) value += __shfl_xor_sync(0xffffffffu, value, s);
+    if (blockDim.x <= 32) return value;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+    __syncthreads();  // the last result has been read by all
+    if (lane == 0) partial[warp] = value;
+    __syncthreads();
+    value = lane < warps ? partial[lane] : 0.0f;
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2) value += __shfl_xor_sync(0xffffffffu, value, s);
+    return value;
+}
+
+// As it is written down: a block a row, which is read for the mean, for the variance and for the result.
+extern "C" __global__ void layernorm_plain(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
+                                           const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, long long cols,
+                                           float eps) {
+    __shared__ float partial[32];
+    x += blockIdx.x * cols, y += blockIdx.x * cols;
+    float sum = 0.0f, squares = 0.0f;
+    for (long long c = threadIdx.x; c < cols; c += blockDim.x) sum += float(x[c]);
+    const float mean = over_block(sum, partial) / cols;
+    for (long long c = threadIdx.x; c < cols; c += blockDim.x) squares += (float(x[c]) - mean) * (float(x[c]) - mean);
+    const float scale = rsqrtf(over_block(squares, partial) / cols + eps);
+    for (long long c = threadIdx.x; c < cols; c += blockDim.x)
+        y[c] = scalar_t(fmaf((float(x[c]) - mean) * scale, float(gamma[c]), float(beta[c])));
+}
+
+// The row stays in registers and is read once. It has blockDim.x threads, a power of two: part of a warp, a warp, or
+// the whole block (then blockDim.y is 1; else blockDim.y rows share it), each with up to MOST packs. What a row has
+// beyond that is read twice. What fills the memory pipe is how many bytes the threads of an SM have under way: with 32
+// numbers a thread it has half as many threads as it could, but each brings more. 8 numbers in float32, and so all the
+// threads, were as fast where a row fits either way, and 4 % slower where it then no longer does (16,384 columns).
+
+// `width` neighbouring elements, which move in one access: 16 bytes, or one element where rows begin off a boundary of
+// 16 bytes. Threads take neighbouring packs, then the next as many; `at` counts those of one thread.
+template <int width> struct __align__(width * sizeof(scalar_t)) Pack {
+    scalar_t v[width];
+};
+constexpr int WIDE = 16 / sizeof(scalar_t), MOST = 32 / WIDE;
+
+template <int width> __device__ __forceinline__ int place(int at) { return (at * blockDim.x + threadIdx.x) * width; }
+
+// Packs number at, at + 1, ... of the thread: all loads are under way before the first is needed. Beyond the row is 0.
+template <int width, int packs>
+__device__ __forceinline__ void read(const scalar_t* row, int at, int cols, float* v) {
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+        const int first = place<width>(at + p);
+#pragma unroll
+        for (int k = 0; k < width; ++k) v[p * width + k] = 0.0f;
+        if (first < cols) {
+            const Pack<width> pack = *reinterpret_cast<const Pack<width>*>(row + first);
+#pragma unroll
+            for (int k = 0; k < width; ++k) v[p * width + k] = float(pack.v[k]);
+        }
+    }
+}
+
+// How many numbers a set of threads has, their sum, and the sum of their squared distances from their mean. Two sets
+// are joined as Chan, Golub and LeVeque (1979) do: nothing cancels, and the mean of all need not be known in advance,
+// so that one exchange between the warps is enough.
+struct Moments {
+    float n, sum, squares;
+
+    __device__ __forceinline__ float mean() const { return n == 0.0f ? 0.0f : __fdividef(sum, n); }
+    __device__ __forceinline__ void join(Moments other) {
+        const float d = mean() - other.mean(), all = n + other.n;
+        squares += other.squares + (all == 0.0f ? 0.0f : d * d * n * __fdividef(other.n, all));
+        n = all, sum += other.sum;
+    }
+};
+
+// Those of the n numbers that a thread has in v.
+template <int width, int packs>
+__device__ __forceinline__ Moments moments_of(const float* v, int at, int cols, float n) {
+    Moments m = {n, 0.0f, 0.0f};
+#pragma unroll
+    for (int i = 0; i < packs * width; ++i) m.sum += v[i];
+    const float mean = m.mean();
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+        if (place<width>(at + p) < cols) {
+#pragma unroll
+            for (int k = 0; k < width; ++k) {
+                const float d = v[p * width + k] - mean;
+                m.squares = fmaf(d, d, m.squares);
+            }
+        }
+    }
+    return m;
+}
+
+// a / b with the rounding error of the fast division made good; the exact one is a call, which costs registers.
+__device__ __forceinline__ float divided(float a, float b) {
+    const float q = __fdividef(a, b);
+    return fmaf(__fdividef(1.0f, b), fmaf(-q, b, a), q);
+}
+
+__device__ __forceinline__ float total(float value, int lanes) {
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2)
+        if (s < lanes) value += __shfl_xor_sync(0xffffffffu, value, s);
+    return value;
+}
+
+// Those of `lanes` neighbouring lanes (a power of two) together, n numbers; each of the lanes gets the result.
+__device__ __forceinline__ Moments over_lanes(Moments mine, float n, int lanes) {
+    Moments all = {n, total(mine.sum, lanes), 0.0f};
+    const float d = mine.mean() - all.mean();
+    all.squares = total(fmaf(mine.n * d, d, mine.squares), lanes);
+    return all;
+}
+
+// Those of the whole row. One barrier, not four: nobody writes `partial` twice.
+template <int width> __device__ __forceinline__ Moments over_row(Moments mine, int cols, Moments* partial) {
+    if (blockDim.x <= 32) return over_lanes(mine, cols, blockDim.x);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    // Every thread has a pack in each full turn of the block, the first `rest` threads one more.
+    const int turns = cols / width >> (31 - __clz(blockDim.x)), rest = cols / width - turns * blockDim.x;
+    const Moments all = over_lanes(mine, (32 * turns + min(max(rest - 32 * warp, 0), 32)) * width, 32);
+    if (lane == 0) partial[warp] = all;
+    __syncthreads();
+    return over_lanes(partial[lane & (warps - 1)], cols, warps);
+}
+
+// One pack of the result. gamma and beta come from L1, in parts of 4, since there is no register for more.
+template <int width>
+__device__ __forceinline__ void finish(scalar_t* y, const float* v, const scalar_t* gamma, const scalar_t* beta, int at,
+                                       int cols, float mean, float scale) {
+    const int first = place<width>(at), part = width < 4 ? width : 4;
+    if (first >= cols) return;
+    Pack<width> out;
+#pragma unroll
+    for (int k = 0; k < width; k += part) {
+        const Pack<part> g = *reinterpret_cast<const Pack<part>*>(gamma + first + k);
+        const Pack<part> b = *reinterpret_cast<const Pack<part>*>(beta + first + k);
+#pragma unroll
+        for (int i = 0; i < part; ++i)
+            out.v[k + i] = scalar_t(fmaf((v[k + i] - mean) * scale, float(g.v[i]), float(b.v[i])));
+    }
+    *reinterpret_cast<Pack<width>*>(y + first) = out;
+}
+
+// A row of which each thread has at most `packs` packs (whole), or more.
+template <int width, int packs, bool whole>
+__device__ __forceinline__ void layernorm_row(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta,
+                                              scalar_t* y, int cols, float eps, Moments* partial) {
+    float v[packs * width];
+    Moments mine = {0.0f, 0.0f, 0.0f};
+    int at = 0;  // the pack from which on the thread keeps its numbers
+    if (!whole) {
+        for (; (at + packs) * (int)blockDim.x * width < cols; at += packs) {
+            read<width, packs>(x, at, cols, v);
+            mine.join(moments_of<width, packs>(v, at, cols, packs * width));
+        }
+    }
+    read<width, packs>(x, at, cols, v);
+    int n = 0;
+#pragma unroll
+    for (int p = 0; p < packs; ++p) n += place<width>(at + p) < cols ? width : 0;
+    const Moments last = moments_of<width, packs>(v, at, cols, n);
+    if (whole) mine = last;
+    else mine.join(last);
+
+    const Moments row = over_row<width>(mine, cols, partial);
+    const float mean = divided(row.sum, cols), scale = rsqrtf(divided(row.squares, cols) + eps);
+#pragma unroll
+    for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);
+    if (!whole) {
+        for (--at; at >= 0; --at) {  // what was read last is the likeliest to be in cache still
+            read<width, 1>(x, at, cols, v);
+            finish<width>(y, v, gamma, beta, at, cols, mean, scale);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+    layernorm_vec(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma, const scalar_t* __restrict__ beta,
+                  scalar_t* __restrict__ y, long long rows, int cols, float eps) {
+    __shared__ Moments partial[32];
+    const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+    const size_t addresses = (size_t)x | (size_t)gamma | (size_t)beta | (size_t)y;
+    const bool wide = addresses % 16 == 0 && cols % WIDE == 0;
+    const int length = cols, turn = blockDim.x * WIDE;  // of which a thread has one pack
+    x += row * cols, y += row * cols;
+    if (row >= rows) cols = 0;  // no loads, no stores, but the shuffles of the other rows in the warp need these lanes
+    if (!wide) layernorm_row<1, 4, false>(x, gamma, beta, y, cols, eps, partial);
+    else if (length <= turn) layernorm_row<WIDE, 1, true>(x, gamma, beta, y, cols, eps, partial);
+    else if (length <= 2 * turn) layernorm_row<WIDE, 2, true>(x, gamma, beta, y, cols, eps, partial);
+    else if (length <= MOST * turn) layernorm_row<WIDE, MOST, true>(x, gamma, beta, y, cols, eps, partial);
+    else layernorm_row<WIDE, 2, false>(x, gamma, beta, y, cols, eps, partial);
+}
