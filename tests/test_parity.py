@@ -30,7 +30,15 @@ def outputs(group):
     return math.prod(group.kernel.result_shape({name: a.shape for name, a in group.arrays(0).items()}))
 
 
-@cases(device="cpu", sample=2**18, skip="torch_compile")
+@cases(device="cpu", only="host", dtypes="float32,bfloat16,int32", sample=2**18)
+def test_on_the_host(case):
+    """The `.cu`. What is particular to float16 is in test_kernels.py; its accesses are those of bfloat16."""
+    if case.group.size in case.group.kernel.sizes:
+        pytest.skip("a benchmark's size: on the CPU seconds for each, and no other code than the awkward shapes run")
+    assert case.check().parity.n == outputs(case.group)
+
+
+@cases(device="cpu", sample=2**18, skip="host,torch_compile")
 def test_on_the_cpu(case):
     group = case.group
     if (group.name, case.variant.label, group.dtype.name, group.size) in KNOWN:

@@ -280,7 +280,8 @@ def test_a_driver_that_launches_without_a_configuration(fake, prepared, monkeypa
 
 def test_a_block_of_two_dimensions(fake):
     a = np.arange(70 * 33, dtype=np.float32).reshape(70, 33)
-    for kernel in (transpose, replace(transpose, entries=dict([list(transpose.entries.items())[0]]))):
+    for entry, launched in transpose.entries.items():
+        kernel = replace(transpose, entries={entry: launched})
         for _ in range(2):
             np.testing.assert_array_equal(kernel(on_gpu(a)).get(), a.T)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from cudalab.kernels.gelu import gelu
 from fuzzing import KERNELS, hard, judged, more, said_clearly, shapes
@@ -103,5 +105,6 @@ def test_torch_tensors(torch, name, shape, kind, view, with_out, seed):
 
 def test_a_parameter_within_no_grad(torch):
     x = torch.nn.Parameter(torch.linspace(-3, 3, 100))
+    as_pytorch = replace(gelu, budgets=gelu.peers)  # on the CPU it is its F.gelu that answers
     with torch.no_grad():
-        judged(gelu, interop.as_plain(gelu(x).detach()), {"x": x.detach().numpy()})
+        judged(as_pytorch, interop.as_plain(gelu(x).detach()), {"x": x.detach().numpy()})
