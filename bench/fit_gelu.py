@@ -1,6 +1,7 @@
 """Refits the polynomials of GELU and of its derivative without erff, and prints what each form is good for.
 
-    python bench/fit_gelu.py
+    python bench/fit_gelu.py            # float32 on a sample that misses no exponent: a minute
+    python bench/fit_gelu.py --every    # float32 on every number that matters: some minutes
 
 x * Phi(x) needs Phi only on the left, Phi(-a) for a >= 0, since Phi(x) = 1 - Phi(-x). There it falls as a Gaussian
 does, so the Gaussian is taken by exp2 and the rest, which is smooth, by a polynomial (Abramowitz and Stegun 26.2 has
@@ -12,20 +13,23 @@ forms of this kind):
 The derivative g(x) = Phi(x) + x phi(x) likewise is 1 - g(-x), and on the left g(-a) = exp(-a^2/2) * r(a), where r has a
 zero A0 near 0.75. What is fitted is r(a) / (A0 - a), so that g keeps its digits there too:
 
-    float32   r(a) / (A0 - a) = polynomial in t = 1 / (1 + p a)
+    float32   r(a) / (A0 - a) = polynomial in v = a / (a + C), another C
     16 bits   g(-a) = (A0 - a) * exp2(polynomial in a)^2; the square, since the Gaussian itself underflows
 
 Each polynomial is the minimax one in the relative error of what it makes (Phi by exp2: in ULP), found by linear
-programming on Chebyshev nodes. The bounds that are printed come from the float32 arithmetic of the form, step by step,
-on every 16-bit input, or on a sample of float32 inputs that misses no exponent, against float64.
+programming on Chebyshev nodes; in float32 its coefficients are rounded one after the other, and what is left is fitted
+again. Each C is the one of many that were tried for which the largest error over all of float32 is smallest.
+
+The bounds that are printed come from the float32 arithmetic of the form, step by step, on every 16-bit input, or on
+float32 inputs, against float64; in float32 also with the reciprocal off by one ULP to either side, as a GPU's may be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.polynomial import chebyshev, polynomial
 from scipy.optimize import linprog
 from scipy.special import erfcx, log_ndtr, ndtr
 
@@ -37,10 +41,11 @@ from cudalab.spec import Budget
 
 F = np.float32
 LOG2_E = 1.4426950408889634
-C = 2.25
-FAR = 14.5  # beyond it x * Phi(x) is below the smallest float32
+ROUNDER = F(1.5 * 2**23)  # added to a number, rounds it to a whole one
 A0 = 0.7517915246935643  # Phi(-A0) = A0 phi(A0)
-SLOPE_FAR = 20.0  # beyond it even the largest float32 times g(-a) is below the smallest
+A0_HIGH = F(A0)
+C, DEGREE, FAR = 2.4892578125, 9, 14.3  # beyond FAR x * Phi(x) is below the smallest float32
+SLOPE_C, SLOPE_DEGREE, SLOPE_FAR = 3.6953125, 8, 20.0  # beyond it even the largest float32 times g(-a) is
 NODES = 4000
 
 Array = np.ndarray
@@ -48,32 +53,48 @@ Array = np.ndarray
 
 def minimax(
     target: Callable[[Array], Array], low: float, high: float, degree: int,
-    weight: Callable[[Array], Array] | None = None,
+    weight: Callable[[Array], Array] | None = None, fixed: dict[int, float] | None = None, nodes: int = NODES,
 ) -> tuple[Array, float]:  # fmt: skip
-    """Monomial coefficients c0, c1, ... of the polynomial of least relative error on [low, high], and that error.
+    """Coefficients c0, c1, ... of the polynomial of least relative error on [low, high], and that error.
 
-    With a `weight` it is the error times the weight.
+    With a `weight` it is the error times the weight. Coefficients in `fixed` keep their values.
     """
-    k = np.arange(NODES)
-    u = np.cos(np.pi * (k + 0.5) / NODES)
+    u = np.cos(np.pi * (np.arange(nodes) + 0.5) / nodes)
     x = (low + high) / 2 + (high - low) / 2 * u
     w = weight(x) if weight else 1 / target(x)
-    basis, wanted = chebyshev.chebvander(u, degree) * w[:, None], target(x) * w
-    first = np.linalg.lstsq(basis, wanted, rcond=None)[0]
-    residual = basis @ first - wanted
+    c = np.array([(fixed or {}).get(k, np.nan) for k in range(degree + 1)])
+    free = np.isnan(c)
+    powers = np.vander(x, degree + 1, increasing=True) * w[:, None]
+    wanted = target(x) * w - powers[:, ~free] @ c[~free]
+    if not free.any():
+        return c, float(np.abs(wanted).max())
+    first = np.linalg.lstsq(powers[:, free], wanted, rcond=None)[0]
+    residual = powers[:, free] @ first - wanted
     size = float(np.abs(residual).max())  # the program is about the last digits: in units of these
-    ones = np.ones((NODES, 1))
+    basis, back = np.linalg.qr(powers[:, free])
+    ones = np.ones((nodes, 1))
     found = linprog(
-        np.r_[np.zeros(degree + 1), 1.0],
+        np.r_[np.zeros(free.sum()), 1.0],
         A_ub=np.block([[basis, -ones], [-basis, -ones]]),
         b_ub=np.r_[-residual, residual] / size,
-        bounds=[(None, None)] * (degree + 1) + [(0, None)],
+        bounds=[(None, None)] * free.sum() + [(0, None)],
         method="highs",
     )
     if not found.success:
         raise SystemExit(f"no fit of degree {degree}: {found.message}")
-    in_u = chebyshev.Chebyshev(first + size * found.x[:-1], domain=[low, high])
-    return in_u.convert(kind=polynomial.Polynomial).coef, size * float(found.x[-1])
+    c[free] = first + size * np.linalg.solve(back, found.x[:-1])
+    return c, size * float(found.x[-1])
+
+
+def rounded(
+    target: Callable[[Array], Array], low: float, high: float, degree: int, fixed: dict[int, float] | None = None
+) -> tuple[Array, float]:
+    """As minimax, with coefficients of float32: c0 is rounded, the others are fitted again, and so on."""
+    fixed = dict(fixed or {})
+    for k in range(degree + 1):
+        if k not in fixed:
+            fixed[k] = float(F(minimax(target, low, high, degree, fixed=fixed, nodes=800)[0][k]))
+    return minimax(target, low, high, degree, fixed=fixed)
 
 
 def fma(a: Array, b: Array | float, c: Array | float) -> Array:
@@ -88,34 +109,49 @@ def horner(c: Array, x: Array) -> Array:
     return y
 
 
-def exp2_of_half_square(a: Array, e2: Array) -> tuple[Array, Array]:
-    """(f, k): exp(-a^2/2) = f * 2^k, with f from the polynomial `e2` and the square's rounding error made good."""
-    f, n = split_exponent(a)
-    return horner(e2, f), n
+def reciprocal(x: Array, off: int) -> Array:
+    """1 / x, `off` ULP from where it should be: what MUFU.RCP may give."""
+    return ((F(1) / x).view(np.int32) + np.int32(off)).view(F)
 
 
-def split_exponent(a: Array) -> tuple[Array, Array]:
-    """(f, n), n whole and |f| <= 1/2: exp(-a^2/2) = 2^(f + n)."""
-    high = F(LOG2_E / 2)
-    low = F(LOG2_E / 2 - np.float64(high))
-    s = a * a
-    e = fma(a, a, -s)
-    n = np.rint(-np.float64(s) * np.float64(high)).astype(F)
-    f = fma(s, -high, -n)
-    return fma(e, -high, fma(s, -low, f)), n.astype(np.int32)
-
-
-def wide(x: Array, q: Array, e2: Array) -> Array:
-    """The float32 form of x * Phi(x), as a kernel would compute it."""
-    a = np.minimum(np.abs(x), F(16))
-    r = F(1) / (a + F(C))
+def share(a: Array, c: float, off: int) -> Array:
+    """v = a / (a + c), with a step of Newton's against the error of the reciprocal."""
+    d = a + F(c)
+    r = reciprocal(d, off)
     v = a * r
-    v = fma(r, fma(-v, F(C), fma(-v, a, a)), v)  # a / (a + C) to the last place
-    f, k = exp2_of_half_square(a, e2)
-    # v * q = a * q / (a + C): the product with |x| is in it already
-    half = k >> 1
-    g = np.ldexp(f * (v * horner(q, v)), half)
-    return fma(-g, np.ldexp(F(1), k - half), np.where(x > 0, x, x * F(0)))
+    return fma(r, fma(-v, d, a), v)
+
+
+def unit() -> float:
+    """The number of 12 bits for which unit * log2(e)/2 is nearest to one of float32.
+
+    In this unit the fraction of the exponent needs no second term of log2(e)/2, and the whole part of it, below 2^12,
+    is still exact.
+    """
+    tried = np.arange(2**11, 2**12) / 2**11
+    off = np.abs(F(tried * (LOG2_E / 2)) / (tried * (LOG2_E / 2)) - 1)
+    return float(tried[np.argmin(off)])
+
+
+UNIT = unit()
+
+
+def exponent(a: Array) -> tuple[Array, Array]:
+    """(f, n), n whole and |f / UNIT| <= 1/2: exp(-a^2/2) = 2^(f / UNIT + n)."""
+    half, half_unit = F(LOG2_E / 2), F(UNIT * LOG2_E / 2)
+    s = a * a
+    n = fma(s, -half, ROUNDER) - ROUNDER
+    f = fma(fma(a, a, -s), -half_unit, fma(s, -half_unit, -n * F(UNIT)))
+    return f, n.astype(np.int32)
+
+
+def wide(x: Array, q: Array, e: Array, off: int = 0) -> Array:
+    """The float32 form of x * Phi(x), as kernels/gelu.cu computes it; e[0] is 1."""
+    a = np.minimum(np.abs(x), F(16))
+    v = share(a, C, off)
+    f, n = exponent(a)
+    t = np.ldexp(horner(q, v), n)
+    return fma(-v, fma(t, horner(e[1:], f) * f, t), np.where(x > 0, x, x * F(0)))
 
 
 def slope(a: Array) -> Array:
@@ -127,27 +163,31 @@ def slope(a: Array) -> Array:
     return np.where(near, 2 * phi0 - middle * mills(middle), (mills(a) - a * phi0) / np.where(near, 1.0, d))
 
 
-def wide_slope(x: Array, c: Array, p: float, e2: Array) -> Array:
-    """The float32 form of g, as a kernel would compute it (which multiplies by dy before the last powers of two)."""
+def wide_slope(x: Array, c: Array, e: Array, off: int = 0) -> Array:
+    """The float32 form of g, as kernels/gelu_backward.cu has it (which multiplies by dy before the powers of two)."""
     a = np.minimum(np.abs(x), F(SLOPE_FAR))
-    t = F(1) / fma(a, F(p), F(1))
-    f, k = split_exponent(a)
-    m = away(a) * horner(c, t)
-    left = np.ldexp(fma(m, f * horner(e2[1:], f), m), k)  # e2[0] is 1
-    return fma(x, F(0), np.where(x > 0, F(1) - left, left))
+    r = np.where(np.abs(x) > F(38.6), F(0), horner(c, share(a, SLOPE_C, off)))
+    f, n = exponent(a)
+    grown = horner(e[1:], f) * f
+    high = fma(r, grown, r)
+    low, distance = fma(r, grown, r - high), A0_HIGH - np.abs(x)
+    g = fma(high, distance, fma(high, F(A0 - np.float64(A0_HIGH)), low * distance))
+    left = np.ldexp(g, n)
+    return np.where(x > 0, F(1) - left, left)
+
+
+def narrow(x: Array, c: Array) -> Array:
+    """The form for 16 bits, in float32: the polynomial falls without bound, so that Phi(-inf) is 0."""
+    tail = np.exp2(horner(c, np.abs(x)))
+    return x * np.abs(np.where(x > 0, F(1), F(0)) - tail)
 
 
 def narrow_slope(x: Array, c: Array, far: float) -> Array:
     """The form of g for 16 bits, in float32."""
     a = np.minimum(np.abs(x), F(far))
     e = np.exp2(horner(c, a))
-    m = e * away(a)
+    m = e * ((A0_HIGH - a) + F(A0 - np.float64(A0_HIGH)))  # the first difference is exact near A0
     return fma(x, F(0), np.where(x > 0, fma(-m, e, F(1)), e * m))
-
-
-def away(a: Array) -> Array:
-    """A0 - a; the first difference is exact near A0."""
-    return (F(A0) - a) + F(A0 - np.float64(F(A0)))
 
 
 def gelu(x: Array) -> Array:
@@ -158,12 +198,6 @@ def derivative(x: Array) -> Array:
     return ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
 
 
-def narrow(x: Array, c: Array) -> Array:
-    """The form for 16 bits, in float32: the polynomial falls without bound, so that Phi(-inf) is 0."""
-    tail = np.exp2(horner(c, np.abs(x)))
-    return x * np.abs(np.where(x > 0, F(1), F(0)) - tail)
-
-
 def judged(got: Array, x: Array, kind: DType, of: Callable[[Array], Array] = gelu) -> Parity:
     """As `cudalab check` judges it."""
     want = of(np.float64(x))
@@ -171,31 +205,35 @@ def judged(got: Array, x: Array, kind: DType, of: Callable[[Array], Array] = gel
 
 
 def exp2_polynomial() -> tuple[Array, float]:
-    """Of degree 6 on [-1/2, 1/2]; with its relative error, as the next two."""
+    """Of degree 6 on [-1/2, 1/2]; with its relative error, as the next three."""
     return minimax(np.exp2, -0.5, 0.5, 6)
 
 
+def exp2_unit_polynomial() -> tuple[Array, float]:
+    """exp2(f / UNIT), which begins with exactly 1."""
+    return rounded(lambda f: np.exp2(f / UNIT), -UNIT / 2, UNIT / 2, 6, {0: 1.0})
+
+
 def wide_polynomial() -> tuple[Array, float]:
-    """Of degree 10 in v = a / (a + C), for 0 <= a <= FAR."""
+    """q in v = a / (a + C), for 0 <= a <= FAR."""
 
     def target(v: Array) -> Array:
         a = C * v / (1 - v)
         return (a + C) * erfcx(a / np.sqrt(2)) / 2
 
-    return minimax(target, 0.0, FAR / (FAR + C), 10)
-
-
-SLOPE = (0.35, 9)  # of float32: p and the degree
+    return rounded(target, 0.0, FAR / (FAR + C), DEGREE)
 
 
 def slope_polynomial() -> tuple[Array, float]:
-    """In t = 1 / (1 + p a), for 0 <= a <= SLOPE_FAR."""
-    p, degree = SLOPE
-    return minimax(lambda t: slope((1 / t - 1) / p), 1 / (1 + p * SLOPE_FAR), 1.0, degree)
+    """In v = a / (a + SLOPE_C), for 0 <= a <= SLOPE_FAR."""
+    far = SLOPE_FAR / (SLOPE_FAR + SLOPE_C)
+    return rounded(lambda v: slope(SLOPE_C * v / (1 - v)), 0.0, far, SLOPE_DEGREE)
 
 
-# By dtype: the degree, and the a beyond which the result rounds to zero; of the derivative, times the largest dy.
+# By dtype: the degree, and the a beyond which the result rounds to zero. The degree is odd, so that a polynomial which
+# falls as far as a goes on does so beyond it.
 LOG = {"bfloat16": (7, 14.0), "float16": (7, 6.5)}
+# Of the derivative, times the largest dy.
 LOG_SLOPE = {"bfloat16": (9, SLOPE_FAR), "float16": (8, 8.0)}
 
 
@@ -217,28 +255,46 @@ def log_slope_polynomial(name: str) -> tuple[Array, float]:
     return minimax(target, 0.0, far, degree, lambda a: np.full_like(a, 2 * np.log(2)))
 
 
+def sample() -> Iterator[Array]:
+    yield values.sample(dtype("float32"), 2**24, 0).reshape(-1)
+
+
+def every() -> Iterator[Array]:
+    """All of float32 from 2^-8 to 20 and from -20 to -2^-8; a smaller number is as one of these."""
+    low, high = (int(F(x).view(np.int32)) for x in (2.0**-8, 20.0))
+    for start in range(low, high, 2**20):
+        a = np.arange(start, min(start + 2**20, high), dtype=np.int32).view(F)
+        yield a
+        yield -a
+
+
+def worst(form: Callable[[Array], Array], of: Callable[[Array], Array], inputs: Iterator[Array]) -> Parity:
+    kind = dtype("float32")
+    return max((judged(form(x), x, kind, of) for x in inputs), key=lambda parity: parity.max_ulp)
+
+
 def main() -> None:
+    inputs = every if "--every" in sys.argv[1:] else sample
     with np.errstate(all="ignore"):
-        e2, error = exp2_polynomial()
+        e, error = exp2_polynomial()
         print(f"exp2 on [-1/2, 1/2], degree 6: relative error {error:.2g}")
-        show(e2)
+        show(e)
+        e, error = exp2_unit_polynomial()
+        print(f"exp2(f / UNIT), UNIT = {UNIT:.9g}f, UNIT * log2(e)/2 = {F(UNIT * LOG2_E / 2):.9g}f: error {error:.2g}")
+        show(e)
         q, error = wide_polynomial()
-        print(f"float32, C = {C}, degree 10: relative error {error:.2g}")
+        print(f"float32, C = {C:.9g}f, degree {DEGREE}: relative error {error:.2g}")
         show(q)
-        x = values.sample(dtype("float32"), 2**24, 0).reshape(-1)
-        print(f"  {said(judged(wide(x, q, e2), x, dtype('float32')))}")
+        for off in (-1, 0, 1):
+            print(f"  {said(worst(lambda x, off=off: wide(x, q, e, off), gelu, inputs()))}, reciprocal {off:+} ULP")
+        c, error = slope_polynomial()
+        print(f"derivative, A0 = {A0_HIGH:.9g}f + {F(A0 - np.float64(A0_HIGH)):.9g}f")
+        print(f"derivative, float32, C = {SLOPE_C:.9g}f, degree {SLOPE_DEGREE}: relative error {error:.2g}")
+        show(c)
+        for off in (-1, 0, 1):
+            found = worst(lambda x, off=off: wide_slope(x, c, e, off), derivative, inputs())
+            print(f"  {said(found)}, reciprocal {off:+} ULP")
         show_logs()
-        show_slopes(e2)
-
-
-def show_slopes(e2: Array) -> None:
-    a0, (p, degree) = F(A0), SLOPE
-    print(f"derivative, A0 = {a0:.9g}f + {F(A0 - np.float64(a0)):.9g}f")
-    c, error = slope_polynomial()
-    print(f"derivative, float32, p = {p}, degree {degree}: relative error {error:.2g}")
-    show(c)
-    x = values.sample(dtype("float32"), 2**24, 0).reshape(-1)
-    print(f"  {said(judged(wide_slope(x, c, p, e2), x, dtype('float32'), derivative))}")
 
 
 def show_logs() -> None:

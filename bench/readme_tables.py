@@ -183,7 +183,7 @@ def by_size() -> str:
 
 def two_runs() -> str:
     """Speed-ups over eager of two whole runs, the second later by at least ten minutes."""
-    one, two = results.load(ENGINE / "gelu_earlier.json"), results.load(FOLDER / "gelu.json")
+    one, two = results.load(ENGINE / "gelu_earlier.json"), results.load(ENGINE / "gelu_later.json")
     rows = []
     for case in one.cases:
         other = next((c for c in two.cases if (c.group, c.label) == (case.group, case.label)), None)

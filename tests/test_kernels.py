@@ -64,7 +64,7 @@ def test_gelu_with_several_packs_a_thread(kind, monkeypatch):
             assert case.status == OK, f"{case.label} at {group}: {case.reason}"
 
 
-@pytest.mark.parametrize(("kind", "most"), [("float32", 4), ("float16", 0.57), ("bfloat16", 0.66)])
+@pytest.mark.parametrize(("kind", "most"), [("float32", 3.6), ("float16", 0.57), ("bfloat16", 0.66)])
 def test_gelu_backward_keeps_its_digits(kind, most):
     """In the tail, at the change of sign, and for gradients of every size, infinities and NaN included."""
     kernel, of = KERNELS["gelu_backward"], dtype(kind)
@@ -76,7 +76,7 @@ def test_gelu_backward_keeps_its_digits(kind, most):
         judged(kernel, entry, {n: values.pairs(of, 2, i, 1) for i, n in enumerate(("dy", "x"))}, most)
 
 
-@pytest.mark.parametrize(("kind", "most"), [("float32", 4), ("bfloat16", 0.63)])
+@pytest.mark.parametrize(("kind", "most"), [("float32", 3.8), ("bfloat16", 0.63)])
 def test_bias_gelu_keeps_its_digits(kind, most):
     """Sums down to -14, though float32 rounds them, and special values in both."""
     kernel, of = KERNELS["bias_gelu"], dtype(kind)

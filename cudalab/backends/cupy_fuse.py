@@ -5,6 +5,7 @@ from __future__ import annotations
 from cudalab import interop
 from cudalab.backends import Bound, Operands, returning
 from cudalab.dtypes import DType
+from cudalab.errors import Unavailable
 from cudalab.spec import Kernel
 
 devices = ("cuda",)
@@ -26,4 +27,9 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
     assert kernel.cupy is not None
     interop.refuse_bfloat16(dtype)
-    return returning(cupy.fuse(kernel.cupy), interop.to_cupy_all, operands, interop.cupy_pool())
+    bound = returning(cupy.fuse(kernel.cupy), interop.to_cupy_all, operands, interop.cupy_pool())
+    try:
+        bound.run()  # which traces the formula
+    except (TypeError, ValueError, NotImplementedError, AttributeError) as error:
+        raise Unavailable(f"cupy.fuse cannot trace this formula: {type(error).__name__}: {error}") from None
+    return bound
