@@ -40,13 +40,14 @@ tables: $(READY)
 	$(BIN)/python -m cudalab.exchange.schema docs/results-file.md
 
 H200 = bench/results/h200
-RUNS = $(wildcard $(H200)/*.json) $(wildcard $(H200)/checks/*.json)
+RUNS = $(wildcard $(H200)/*.json) $(H200)/checks/gelu.json
 GELU = --kernel gelu --scale 2
 report: $(READY)
 	$(BIN)/cudalab report $(H200)/gelu.json $(RUNS) -o $(H200)/report.html
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --size xlarge -o $(H200)/gelu_speedup.png
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.png
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.png
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart error -o $(H200)/gelu_error.png
 
 # The variable keeps the theme from advertising its successor.
 docs: $(VENV)/.docs

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from cudalab import results, stats
+from cudalab import registry, results, stats
 from cudalab.cli import main as main_command
 from cudalab.inspection import inspect, kept
 from cudalab.report import columns, inspection
@@ -51,6 +51,34 @@ def gelu() -> str:
     ]
     head = ["variant", "call", "small, graph", "large, graph", "large, cold", "xlarge, cold", "of copy", "x eager"]
     return table(head, rows) + "\n\n" + footnote(run)
+
+
+def sixteen_bits() -> str:
+    """What the fitted forms bring where erff is the limit."""
+    run = results.load(FOLDER / "gelu.json")
+    said = []
+    for dtype in ("float16", "bfloat16"):
+        at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", dtype) and c.times}
+        ours, others = at["pycuda:gelu_vec"], ("torch_native", "torch_compile")
+        native, compiled = (cold(at[label]) / cold(ours) for label in others)
+        said.append(
+            f"{dtype} at xlarge takes our `gelu_vec` {time(ours, 'cold')} µs, {share(run, ours)} of a copy's speed: "
+            f"{native:.2f} times that of F.gelu, {compiled:.2f} times that of torch.compile"
+        )
+    return "; ".join(said) + "."
+
+
+def cost_of_a_call() -> str:
+    """Host time of calls as users make them."""
+    run = results.load(FOLDER / "gelu.json")
+    labels = ("torch_native", "cupy_raw:gelu_vec", "pycuda:gelu_vec", "torch_script", "triton", "torch_compile")
+    cases = {(c.label, c.dtype): c for c in run.cases if c.size == "small"}
+    dtypes = ("float32", "float16", "bfloat16")
+    rows = []
+    for label in labels:
+        found = [cases[label, dtype] for dtype in dtypes]
+        rows.append([f"`{label}`", *(time(c, "api") if c.times else "-" for c in found)])
+    return table(["api, µs, small", *dtypes], rows)
 
 
 def speedup_plot() -> str:
@@ -224,10 +252,11 @@ def typed(width: int, file: str, *options: str) -> str:
 
 
 def predictions() -> str:
-    """What inspecting our entries predicts at the largest size, and what was measured."""
+    """What inspecting our fastest entries predicts at the largest size, and what was measured."""
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        for one in inspect(path.stem, "all", file=path, compiled=kept.reader(FOLDER / "sass")):
+        fastest = list(registry.kernel(path.stem).entries)[-1]
+        for one in inspect(path.stem, "all", fastest, file=path, compiled=kept.reader(FOLDER / "sass")):
             assert one.bounds is not None
             rows.append([
                 f"`{one.entry}`", one.dtype, f"{one.instructions:.3g}", one.bounds.name,
@@ -257,7 +286,12 @@ def printed(*words: str, width: int = 80) -> str:
 
 
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"gelu on the H200": gelu, "speed-up on the H200": speedup_plot},
+    "README.md": {
+        "gelu on the H200": gelu,
+        "speed-up on the H200": speedup_plot,
+        "16 bits on the H200": sixteen_bits,
+    },
+    "docs/pytorch.md": {"cost of a call": cost_of_a_call},
     "docs/h200.md": {
         "all kernels on the H200": all_kernels,
         "bandwidth on the H200": bandwidth_plot,
