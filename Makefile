@@ -1,4 +1,4 @@
-# make bench         the main job: check and time the kernels here (on the GPU if there is one)
+# make bench         the main job: check and time kernels here (on the GPU if there is one)
 # make test          the tests; make lint: style and types
 # make gpu-test      the tests, where a test that finds no GPU fails
 # make mutants       which small faults in the kernels would the check miss? (on the CPU; minutes)
@@ -19,7 +19,7 @@ READY = $(VENV)/.ready$(CUDA)
 
 bench: $(READY)
 	mkdir -p build
-	$(BIN)/cudalab bench --sizes small,large -o build/results.json
+	$(BIN)/cudalab bench gelu add2d plus_one --sizes small,large -o build/results.json
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile
@@ -40,10 +40,10 @@ tables: $(READY)
 	$(BIN)/python -m cudalab.exchange.schema docs/results-file.md
 
 H200 = bench/results/h200
-RUNS = $(wildcard $(H200)/*.json) $(H200)/checks/gelu.json
+RUNS = $(foreach k,gelu add2d plus_one softmax matmul,$(H200)/$k.json) $(H200)/checks/gelu.json
 GELU = --kernel gelu --scale 2
 report: $(READY)
-	$(BIN)/cudalab report $(H200)/gelu.json $(RUNS) -o $(H200)/report.html
+	$(BIN)/cudalab report $(RUNS) -o $(H200)/report.html
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --size xlarge -o $(H200)/gelu_speedup.png
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.png
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.png

@@ -108,11 +108,11 @@ def table(scores: list[Score]) -> Table:
 @click.option("-v", "--verbose", is_flag=True, help="Every mutant with its verdict, not survivors alone.")
 @click.option("--jobs", default=CORES, show_default=True, type=click.IntRange(1), help="Mutants at once.")
 def main(kernels: tuple[str, ...], verbose: bool, jobs: int) -> None:
-    """KERNELs are names of the lab's or paths of specs; none: all of the lab's."""
+    """KERNELs are names of the lab's or paths of specs; none: those whose survivors have been explained."""
     console = Console(width=WIDTH, highlight=False, markup=False, soft_wrap=True)
     scores = []
     try:
-        for name, kernel in plan.named(kernels).items():
+        for name, kernel in plan.named(kernels or tuple(EQUIVALENT)).items():
             scores.append(Score(name))
             for mutant, verdict in judged(name, kernel, jobs):
                 scores[-1].verdicts.append((mutant, verdict))

@@ -46,7 +46,7 @@ def offered(monkeypatch, tmp_path):
     ("line", "found"),
     [
         ("cudalab be", ["bench"]),
-        ("cudalab bench ge", ["gelu"]),
+        ("cudalab bench ge", ["gelu", "gelu_backward", "gelu_tanh"]),
         ("cudalab bench gelu pl", ["plus_one"]),
         ("cudalab bench ./mi", ["file"]),
         ("cudalab show r", ["file"]),

@@ -15,7 +15,8 @@ from cudalab.cli import main
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = (
-    "README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/inspect.md", "docs/pytorch.md", "docs/table.md",
+    "README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/inspect.md", "docs/pytorch.md",
+    "docs/table.md",
 )  # fmt: skip
 README = (ROOT / "README.md").read_text()
 H200 = sorted((ROOT / "bench" / "results" / "h200").glob("*.json"))

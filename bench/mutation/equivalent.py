@@ -70,7 +70,6 @@ def _tail(body: str, *changes: tuple[str, str, str]) -> Reasons:
 TO_THE_END = ("i < first", "i < i", TWICE)
 
 EQUIVALENT: dict[str, Reasons] = {
-    "gelu": {**WIDTH, **ALIGNMENT, **CHOICE, **NEVER, **_tail("y[i] = scalar_t(gelu(float(x[i])));", TO_THE_END)},
     "plus_one": {**WIDTH, **ALIGNMENT, **CHOICE, **NEVER, **_tail("y[i] = x[i] + 1;", TO_THE_END)},
     "add2d": {**MATRIX, **WIDTH, **CHOICE, **_tail("y[i] = a[i] + b[i];", TO_THE_END)},
 }

@@ -31,14 +31,14 @@ def reader(*folders: Path) -> Callable[[Kernel, DType, str], tools.Compiled]:
 
     def compiled(kernel: Kernel, dtype: DType, architecture: str) -> tools.Compiled:
         places = [place(folder, kernel, dtype, architecture) for folder in folders]
-        path = next((path for path in places if path.exists()), None)
-        if path is None:
+        kept = {path: path.read_text(encoding="utf-8").partition("\n") for path in places if path.exists()}
+        if not kept:
             raise Unavailable(
                 f"no machine code is kept in {', '.join(map(str, places))}; python bench/sass.py makes it"
             )
-        head, _, rest = path.read_text(encoding="utf-8").partition("\n")
-        if head != _head(kernel):
-            raise Unavailable(f"{path} is of another {kernel.cu.name}; python bench/sass.py makes it anew")
+        rest = next((rest for head, _, rest in kept.values() if head == _head(kernel)), None)
+        if rest is None:
+            raise Unavailable(f"{next(iter(kept))} is of another {kernel.cu.name}; python bench/sass.py makes it anew")
         said, _, listing = rest.partition(RULE)
         return tools.read(said, listing, source.read(kernel.cu))
 

@@ -306,7 +306,7 @@ def error(run: Results, cases: list[Case]) -> Figure | None:
     style, lines, notes = styles(cases), [], []
     for (x, ulp), held in found.items():
         more = f" +{len(held) - 1}" if len(held) > 1 else ""
-        label = name(held[0], LONGEST - len(more)) + more
+        label = name(held[0], LONGEST - 2 - len(more)) + more
         points = [(a, e) for a, e in zip(x, ulp) if e is not None and low <= a <= high]
         absent = [a for a, e in zip(x, ulp) if e is None]
         if points:
