@@ -252,9 +252,14 @@ def typed(width: int, file: str, *options: str) -> str:
 
 
 def predictions() -> str:
-    """What inspecting our fastest entries predicts at the largest size, and what was measured."""
+    """What inspecting our fastest entries predicts at the largest size, and what was measured.
+
+    Without those whose threads go through long loops, which takes half a minute to follow.
+    """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
+        if path.stem in ("bias_gelu", "layernorm", "matmul", "sum"):
+            continue
         fastest = list(registry.kernel(path.stem).entries)[-1]
         for one in inspect(path.stem, "all", fastest, file=path, compiled=kept.reader(FOLDER / "sass")):
             assert one.bounds is not None

@@ -30,12 +30,21 @@ def outputs(group):
     return math.prod(group.kernel.result_shape({name: a.shape for name, a in group.arrays(0).items()}))
 
 
-@cases(device="cpu", only="host", dtypes="float32,bfloat16,int32", sample=2**18)
-def test_on_the_host(case):
-    """The `.cu`. What is particular to float16 is in test_kernels.py; its accesses are those of bfloat16."""
+def on_the_host(case):
     if case.group.size in case.group.kernel.sizes:
         pytest.skip("a benchmark's size: on the CPU seconds for each, and no other code than the awkward shapes run")
     assert case.check().parity.n == outputs(case.group)
+
+
+@cases(device="cpu", only="host", dtypes="float32,int32", sample=2**18)
+def test_on_the_host(case):
+    on_the_host(case)
+
+
+@cases("gelu", "gelu_backward", "softmax", "transpose", device="cpu", only="host", dtypes="bfloat16")
+def test_in_16_bits_on_the_host(case):
+    """One kernel of each kind; more of them, and float16, are in test_kernels.py, and all are on a GPU."""
+    on_the_host(case)
 
 
 @cases(device="cpu", sample=2**18, skip="host,torch_compile")
