@@ -56,6 +56,12 @@ def test_every_float16(name, folder):
         judged(kernel, entry, {"x": values.every(dtype("float16")).reshape(-1)}, 0.64)
 
 
+@pytest.mark.parametrize("name", ["gelu_backward", "bias_gelu"])
+def test_forms_that_wait_to_be_measured(name):
+    kernel, of = registry.kernel(str(ROOT / "bench" / "candidates" / f"{name}.py")), dtype("float16")
+    judged(kernel, list(kernel.entries)[-1], kernel.make((48, 200), of), 0.64)
+
+
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
 def test_gelu_with_several_packs_a_thread(kind, monkeypatch):
     """As large arrays have it, at shapes at which a check is quick: the launch reads the bound from the spec."""
