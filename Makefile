@@ -1,7 +1,8 @@
 # make bench         the main job: check and time kernels here (on the GPU if there is one)
-# make test          the tests; make lint: style and types
+# make test          the tests, in four minutes on two cores; make lint: style and types
+# make test-slow     the tests that would make these minutes eight
 # make gpu-test      the tests, where a test that finds no GPU fails
-# make mutants       which small faults in the kernels would the check miss? (on the CPU; minutes)
+# make mutants       which small faults in the kernels would the check miss? (a sample; half an hour on two cores)
 # make tables        writes the generated parts of README.md, bench/METHOD.md and docs/
 # make report        the page of the H200 results and the plots that the README shows
 # make docs          the site of the documentation, in build/site
@@ -22,7 +23,10 @@ bench: $(READY)
 	$(BIN)/cudalab bench gelu add2d plus_one --sizes small,large -o build/results.json
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow"
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m slow
 
 gpu-test: $(READY)
 	CUDALAB_REQUIRE=cuda $(BIN)/python -m pytest
@@ -44,6 +48,7 @@ RUNS = $(foreach k,gelu add2d plus_one softmax matmul,$(H200)/$k.json) $(H200)/c
 GELU = --kernel gelu --scale 2
 report: $(READY)
 	$(BIN)/cudalab report $(RUNS) -o $(H200)/report.html
+	$(BIN)/cudalab report $(H200)/studies/*.json -o $(H200)/studies/report.html
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --size xlarge -o $(H200)/gelu_speedup.png
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.png
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.png
@@ -65,7 +70,10 @@ $(READY): setup.cfg pyproject.toml constraints.txt
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 
-.PHONY: bench test gpu-test lint mutants tables report docs test-fake-gpu clean
+# Bench and tests start hundreds of processes; without bytecode each would compile the lab anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: bench test test-slow gpu-test lint mutants tables report docs test-fake-gpu clean
 
 # Status 3 says that this machine cannot build the stand-in; that is a skip with a reason, not a failure.
 test-fake-gpu: $(READY)

@@ -8,13 +8,13 @@ does, so the Gaussian is taken by exp2 and the rest, which is smooth, by a polyn
 forms of this kind):
 
     float32   Phi(-a) = exp(-a^2/2) * q / (a + C),  q = polynomial in v = a / (a + C)
-    16 bits   Phi(-a) = exp2(polynomial in a), which needs no division
+    16 bits   Phi(-a) = exp2(-SCALE * w)^2, w = polynomial in a, which needs no division
 
 The derivative g(x) = Phi(x) + x phi(x) likewise is 1 - g(-x), and on the left g(-a) = exp(-a^2/2) * r(a), where r has a
 zero A0 near 0.75. What is fitted is r(a) / (A0 - a), so that g keeps its digits there too:
 
     float32   r(a) / (A0 - a) = polynomial in v = a / (a + C), another C
-    16 bits   g(-a) = (A0 - a) * exp2(polynomial in a)^2; the square, since the Gaussian itself underflows
+    16 bits   g(-a) = (A0 - a) * exp2(-SCALE * w)^ORDER, w another one; a root, since the Gaussian underflows
 
 Each polynomial is the minimax one in the relative error of what it makes (Phi by exp2: in ULP), found by linear
 programming on Chebyshev nodes; in float32 its coefficients are rounded one after the other, and what is left is fitted
@@ -176,18 +176,26 @@ def wide_slope(x: Array, c: Array, e: Array, off: int = 0) -> Array:
     return np.where(x > 0, F(1) - left, left)
 
 
-def narrow(x: Array, c: Array) -> Array:
-    """The form for 16 bits, in float32: the polynomial falls without bound, so that Phi(-inf) is 0."""
-    tail = np.exp2(horner(c, np.abs(x)))
-    return x * np.abs(np.where(x > 0, F(1), F(0)) - tail)
+def root(w: Array, a: Array, scale: float) -> Array:
+    """exp2(-scale * w(a)), w held to [0, 1]; NaN counts as 0."""
+    return np.exp2(-F(scale) * np.fmin(np.fmax(horner(w, a), F(0)), F(1)))
 
 
-def narrow_slope(x: Array, c: Array, far: float) -> Array:
-    """The form of g for 16 bits, in float32."""
-    a = np.minimum(np.abs(x), F(far))
-    e = np.exp2(horner(c, a))
-    m = e * ((A0_HIGH - a) + F(A0 - np.float64(A0_HIGH)))  # the first difference is exact near A0
-    return fma(x, F(0), np.where(x > 0, fma(-m, e, F(1)), e * m))
+def narrow(x: Array, w: Array) -> Array:
+    """The form of x * Phi(x) for 16 bits, in float32: the polynomial rises without bound, so that Phi(-inf) is 0."""
+    half = root(w, np.abs(x), SCALE)
+    return x * np.abs(fma(-half, half, np.where(x > 0, F(1), F(0))))
+
+
+def narrow_slope(x: Array, w: Array, order: int, scale: float) -> Array:
+    """The form of g for 16 bits, in float32; where float64 has g(-a) as 0 it is 0 here.
+
+    A0 is that of float32: what it lacks is 0.15 ULP at the float16 next to -A0, for some dy, and nothing elsewhere.
+    """
+    a = np.abs(x)
+    part = np.where(a > F(38.6), F(0), root(w, a, scale))
+    left = part ** (order - 1) * (part * (A0_HIGH - a))
+    return np.where(x > 0, F(1) - left, left)
 
 
 def gelu(x: Array) -> Array:
@@ -232,27 +240,33 @@ def slope_polynomial() -> tuple[Array, float]:
 
 # By dtype: the degree, and the a beyond which the result rounds to zero. The degree is odd, so that a polynomial which
 # falls as far as a goes on does so beyond it.
-LOG = {"bfloat16": (7, 14.0), "float16": (7, 6.5)}
-# Of the derivative, times the largest dy.
-LOG_SLOPE = {"bfloat16": (9, SLOPE_FAR), "float16": (8, 8.0)}
+LOG = {"bfloat16": (7, 14.0), "float16": (5, 6.5)}
+SCALE = 100.0
+# Of the derivative: also the order of the root and the scale. Largest dy times 2^-(order * scale) has to vanish.
+LOG_SLOPE = {"bfloat16": (9, 19.0, 3, 100.0), "float16": (7, 7.0, 2, 70.0)}
 
 
 def log_polynomial(name: str) -> tuple[Array, float]:
-    """log2 Phi(-a) in a. The error is in ULP of a * Phi(-a), or 1/1000 of a relative error where that is larger."""
+    """w = -log2(Phi(-a)) / (2 * SCALE) in a, with the error in ULP of a * Phi(-a).
+
+    Where 1/1000 of a relative error is larger than that, it is the error.
+    """
     degree, far = LOG[name]
 
     def weight(a: Array) -> Array:
         y = a * ndtr(-a)
         return np.log(2) * np.maximum(y / dtype(name).ulp(y), 1e-3)
 
-    return minimax(lambda a: log_ndtr(-a) / np.log(2), 0.0, far, degree, weight)
+    c, error = minimax(lambda a: log_ndtr(-a) / np.log(2), 0.0, far, degree, weight)
+    return -c / (2 * SCALE), error
 
 
 def log_slope_polynomial(name: str) -> tuple[Array, float]:
-    """Half of log2 of exp(-a^2/2) r(a) / (A0 - a), in a."""
-    degree, far = LOG_SLOPE[name]
-    target = lambda a: (np.log2(slope(a)) - LOG2_E / 2 * a * a) / 2  # noqa: E731
-    return minimax(target, 0.0, far, degree, lambda a: np.full_like(a, 2 * np.log(2)))
+    """w = -log2(exp(-a^2/2) r(a) / (A0 - a)) / (order * scale) in a; the error is relative, of what exp2 makes."""
+    degree, far, order, scale = LOG_SLOPE[name]
+    target = lambda a: np.log2(slope(a)) - LOG2_E / 2 * a * a  # noqa: E731
+    c, error = minimax(target, 0.0, far, degree, lambda a: np.full_like(a, np.log(2)))
+    return -c / (order * scale), error
 
 
 def sample() -> Iterator[Array]:
@@ -300,15 +314,17 @@ def main() -> None:
 def show_logs() -> None:
     for name in LOG:
         x = values.every(dtype(name)).reshape(-1).astype(F)
-        c, error = log_polynomial(name)
-        print(f"{name}, exp2 of a polynomial, a <= {LOG[name][1]}, degree {LOG[name][0]}: error {error:.2g} ULP")
-        show(c)
-        print(f"  {said(judged(narrow(x, c), x, dtype(name)))}")
-        degree, far = LOG_SLOPE[name]
-        c, error = log_slope_polynomial(name)
-        print(f"derivative, {name}, exp2 of a polynomial, a <= {far}, degree {degree}: relative error {error:.2g}")
-        show(c)
-        print(f"  {said(judged(narrow_slope(x, c, far), x, dtype(name), derivative))}")
+        degree, far = LOG[name]
+        w, error = log_polynomial(name)
+        print(f"{name}, exp2(-{SCALE:.0f} w)^2, a <= {far}, degree {degree}: error {error:.2g} ULP")
+        show(w)
+        print(f"  {said(judged(narrow(x, w), x, dtype(name)))}")
+        degree, far, order, scale = LOG_SLOPE[name]
+        w, error = log_slope_polynomial(name)
+        form = f"exp2(-{scale:.0f} w)^{order}"
+        print(f"derivative, {name}, {form}, a <= {far}, degree {degree}: relative error {error:.2g}")
+        show(w)
+        print(f"  {said(judged(narrow_slope(x, w, order, scale), x, dtype(name), derivative))}")
 
 
 def said(parity: Parity) -> str:

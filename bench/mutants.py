@@ -1,10 +1,10 @@
 """Mutation score of the lab's check: what share of small faults in a kernel's `.cu` would it notice?
 
-    python bench/mutants.py [KERNEL]... [-v] [--jobs N]
+    python bench/mutants.py [KERNEL]... [-v] [--sample N] [--all] [--seed S] [--jobs N]
 
 Every mutant goes through the check on the host, in a process of its own. One that survives is a fault that the lab
-would pass, unless bench/mutation/equivalent.py says why no answer can tell it from the original. Exit code: 0 if it
-does for every survivor, 1 if not, or if it is out of date, 2 for bad input.
+would pass, unless bench/mutation/equivalent says why no answer can tell it from the original. Exit code: 0 if it does
+for every survivor, 1 if not, or if it is out of date, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 import click
 from mutation import gate
 from mutation.equivalent import EQUIVALENT
-from mutation.gate import KILLS, Verdict
+from mutation.gate import KILLS, SAME, Verdict
 from mutation.rules import Mutant, mutants
+from mutation.sample import sample
 from rich.console import Console
 from rich.table import Table
 
@@ -27,14 +28,16 @@ from cudalab.errors import CudalabError
 from cudalab.spec import Kernel
 
 CORES = len(os.sched_getaffinity(0))
-WIDTH = 120  # of the table, which is no use with its words cut short
+SAMPLE = 120  # mutants of a kernel, if not told otherwise
+WIDTH = 140  # of the table, which is no use with its words cut short
 
 
 @dataclass
 class Score:
-    """What became of the mutants of one kernel."""
+    """What became of the mutants of one kernel, or of some of them."""
 
     kernel: str
+    made: list[Mutant]
     verdicts: list[tuple[Mutant, Verdict]] = field(default_factory=list)
 
     def count(self, outcome: str) -> int:
@@ -49,45 +52,55 @@ class Score:
         return [mutant for mutant, verdict in self.verdicts if verdict.outcome == "survived"]
 
     @property
+    def same(self) -> list[Mutant]:
+        """Survivors of which the compiler makes the same machine code."""
+        return [mutant for mutant, verdict in self.verdicts if verdict.reason == SAME]
+
+    @property
     def unexplained(self) -> list[Mutant]:
-        return [mutant for mutant in self.survivors if why(self.kernel, mutant) is None]
+        return [m for m, v in self.verdicts if v.outcome == "survived" and not explained(self.kernel, m, v)]
 
     @property
     def stale(self) -> list[str]:
         """Complaints about documented mutants of this kernel that are killed, or are not made any more."""
-        alive = {(m.before, m.after) for m in self.survivors}
-        made = {(m.before, m.after): (m, verdict) for m, verdict in self.verdicts}
+        tried = {m.key: verdict.outcome for m, verdict in self.verdicts}
+        made = {m.key for m in self.made}
         found = []
         for line in EQUIVALENT.get(self.kernel, {}):
-            if line not in alive:
-                fate = f"is killed ({made[line][1].outcome})" if line in made else "is no mutant any more"
-                found.append(f"{self.kernel}: {line[0]}  ->  {line[1]}  {fate}")
+            if line not in made:
+                found.append(f"{self.kernel}: {line[0]}  ->  {line[1]}  is no mutant any more")
+            elif tried.get(line, "survived") != "survived":
+                found.append(f"{self.kernel}: {line[0]}  ->  {line[1]}  is killed ({tried[line]})")
         return found
 
     @property
     def row(self) -> list[int]:
         """The numbers of the table, in the order of HEAD."""
-        explained = len(self.survivors) - len(self.unexplained)
+        documented = len(self.survivors) - len(self.same) - len(self.unexplained)
         kills = [self.count(outcome) for outcome in KILLS]
-        return [len(self.verdicts), self.killed, *kills, self.count("invalid"), explained, len(self.unexplained)]
+        outcomes = [*kills, self.count("invalid"), len(self.same), documented, len(self.unexplained)]
+        return [len(self.made), len(self.verdicts), self.killed, *outcomes]
 
 
-HEAD = ("kernel", "mutants", "killed", *KILLS, "invalid", "equivalent", "unexplained")
+HEAD = ("kernel", "mutants", "tried", "killed", *KILLS, "invalid", "same code", "equivalent", "unexplained")
 
 
 def why(kernel: str, mutant: Mutant) -> str | None:
     """The documented reason for which a mutant may survive, or None."""
-    reason: str | None = EQUIVALENT.get(kernel, {}).get((mutant.before, mutant.after))
-    return reason
+    return EQUIVALENT.get(kernel, {}).get(mutant.key)
 
 
-def judged(name: str, kernel: Kernel, jobs: int) -> Iterator[tuple[Mutant, Verdict]]:
-    """Every mutant of a kernel with its verdict, in the order of their places.
+def explained(kernel: str, mutant: Mutant, verdict: Verdict) -> str:
+    """Why a mutant survives, "" if nobody knows."""
+    return verdict.reason or why(kernel, mutant) or ""
 
-    The sanitizer, which takes longer than all the rest, is for survivors without a documented reason.
+
+def judged(name: str, kernel: Kernel, found: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, Verdict]]:
+    """Mutants of a kernel with their verdicts, in their order.
+
+    What takes longest, the sanitizer, is for survivors without a documented reason.
     """
-    found = mutants(source.read(kernel.cu))
-    texts = [(m.text, why(name, m) is None) for m in found]
+    texts = [(m.text, m.twin if why(name, m) is None else None) for m in found]
     yield from zip(found, gate.judge_all(kernel, texts, jobs), strict=True)
 
 
@@ -106,17 +119,23 @@ def table(scores: list[Score]) -> Table:
 @click.command(help=(__doc__ or "").split("\n\n")[0])
 @click.argument("kernels", nargs=-1, metavar="[KERNEL]...")
 @click.option("-v", "--verbose", is_flag=True, help="Every mutant with its verdict, not survivors alone.")
+@click.option("--sample", "count", default=SAMPLE, show_default=True, type=click.IntRange(1), metavar="N",
+              help="So many mutants of a kernel that has more, spread over its rules and lines.")  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="Every mutant: hours, for all kernels.")
+@click.option("--seed", default=0, show_default=True, help="Another seed is another sample.")
 @click.option("--jobs", default=CORES, show_default=True, type=click.IntRange(1), help="Mutants at once.")
-def main(kernels: tuple[str, ...], verbose: bool, jobs: int) -> None:
-    """KERNELs are names of the lab's or paths of specs; none: those whose survivors have been explained."""
+def main(kernels: tuple[str, ...], verbose: bool, count: int, every: bool, seed: int, jobs: int) -> None:
+    """KERNELs are names of the lab's or paths of specs; none: all of the lab's."""
     console = Console(width=WIDTH, highlight=False, markup=False, soft_wrap=True)
     scores = []
     try:
-        for name, kernel in plan.named(kernels or tuple(EQUIVALENT)).items():
-            scores.append(Score(name))
-            for mutant, verdict in judged(name, kernel, jobs):
+        for name, kernel in plan.named(kernels).items():
+            made = mutants(source.read(kernel.cu))
+            scores.append(Score(name, made))
+            chosen = made if every else sample(made, count, f"{name} {seed}")
+            for mutant, verdict in judged(name, kernel, chosen, jobs):
                 scores[-1].verdicts.append((mutant, verdict))
-                reason = (why(name, mutant) or "UNEXPLAINED") if verdict.outcome == "survived" else verdict.reason
+                reason = explained(name, mutant, verdict) or "UNEXPLAINED" * (verdict.outcome == "survived")
                 if verbose or reason == "UNEXPLAINED":
                     console.print(f"{name}.cu:{mutant}  [{verdict.outcome}] {reason}")
     except CudalabError as error:
@@ -124,7 +143,7 @@ def main(kernels: tuple[str, ...], verbose: bool, jobs: int) -> None:
     console.print(table(scores), soft_wrap=False)
     stale = [line for score in scores for line in score.stale]
     for line in stale:
-        console.print(f"out of date in bench/mutation/equivalent.py: {line}")
+        console.print(f"out of date in bench/mutation/equivalent: {line}")
     sys.exit(1 if stale or any(score.unexplained for score in scores) else 0)
 
 

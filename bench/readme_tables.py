@@ -19,12 +19,18 @@ from click.testing import CliRunner
 from cudalab import registry, results, stats
 from cudalab.cli import main as main_command
 from cudalab.inspection import inspect, kept
-from cudalab.report import columns, inspection
+from cudalab.report import columns, inspection, study
 from cudalab.results import Case, Results
+from cudalab.study import found
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
 ENGINE = FOLDER / "engine"
+# Kernels whose `.cu` is newer than their results, by where the present form has been timed: tables mark them.
+EARLIER = {
+    "bias_gelu": "fourth", "gelu_backward": "fourth", "gelu_tanh": "fourth", "softmax": "fifth", "transpose": "fifth",
+}  # fmt: skip
+MARK = "\u2020"
 PLOTTED = {  # what the words for a picture name, and its row
     "our gelu_vec": "pycuda:gelu_vec", "F.gelu": "torch_native", "Triton": "triton", "torch.compile": "torch_compile",
     "eager PyTorch": "torch_eager", "a plain copy": "copy",
@@ -121,12 +127,23 @@ def all_kernels() -> str:
             timed = [c for c in cases if c.times and c.status == results.OK]
             ours = min((c for c in timed if c.backend == "pycuda"), key=cold)
             other = min((c for c in timed if not c.variant and c.backend != "pycuda_elementwise"), key=cold)
+            name = kernel + MARK * (kernel in EARLIER)
             rows.append([
-                kernel, dtype, f"`{ours.label}`", time(ours, "cold"), share(run, ours), speedup(run, ours),
+                name, dtype, f"`{ours.label}`", time(ours, "cold"), share(run, ours), speedup(run, ours),
                 f"`{other.label}`", time(other, "cold"), share(run, other),
             ])  # fmt: skip
     head = ["kernel", "dtype", "our fastest", "µs", "of copy", "x eager", "fastest other", "µs", "of copy"]
-    return table(head, rows)
+    return "\n\n".join([table(head, rows), *([earlier()] if EARLIER else [])])
+
+
+def earlier() -> str:
+    """What the mark says."""
+    trials = {trial: [k for k, t in EARLIER.items() if t == trial] for trial in dict.fromkeys(EARLIER.values())}
+    where = "; ".join(f"{', '.join(names)} in `bench/results/h200/trials/{t}`" for t, names in trials.items())
+    return (
+        f"{MARK} of an earlier form of the kernel. The present one has been checked on the H200, but timed beside its "
+        f"peers at some sizes alone, or beside its earlier form: {where}. bench/NOTES.md says what changed."
+    )
 
 
 def cold(case: Case) -> float:
@@ -254,11 +271,11 @@ def typed(width: int, file: str, *options: str) -> str:
 def predictions() -> str:
     """What inspecting our fastest entries predicts at the largest size, and what was measured.
 
-    Without those whose threads go through long loops, which takes half a minute to follow.
+    Without those whose threads go through long loops, which takes half a minute to follow, and those of EARLIER.
     """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        if path.stem in ("bias_gelu", "layernorm", "sum"):
+        if path.stem in ("bias_gelu", "layernorm", "sum", *EARLIER):
             continue
         fastest = list(registry.kernel(path.stem).entries)[-1]
         for one in inspect(path.stem, "all", fastest, file=path, compiled=kept.reader(FOLDER / "sass")):
@@ -269,6 +286,17 @@ def predictions() -> str:
                 columns.times(one.ratio or 0),
             ])  # fmt: skip
     return table(["entry", "dtype", "instructions", "bound by", "predicted", "measured", "measured / predicted"], rows)
+
+
+def studies() -> str:
+    """What each study asks, and what it found on the H200."""
+    rows = []
+    for name, one in found.studies().items():
+        path = FOLDER / "studies" / f"{name}.json"
+        said = study.finding(results.load(path)) if path.exists() else "*not measured yet*"
+        rows.append([text.replace("|", "\\|") for text in (f"`{name}`", one.summary, said)])
+    lines = [["study", "what it asks", "what an H200 says"], ["---"] * 3, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def inspected() -> str:
@@ -295,6 +323,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
         "gelu on the H200": gelu,
         "speed-up on the H200": speedup_plot,
         "16 bits on the H200": sixteen_bits,
+        "studies": studies,
     },
     "docs/pytorch.md": {"cost of a call": cost_of_a_call},
     "docs/h200.md": {

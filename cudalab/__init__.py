@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cudalab.results import Results
 
-__all__ = ["bench", "check", "load"]
+__all__ = ["bench", "check", "load", "run_study"]
 __version__ = "0.1.0"
 
 
@@ -31,6 +31,13 @@ def check(*names: str, **options: Any) -> Results:
     from cudalab import runner
 
     return runner.check(*names, **options)
+
+
+def run_study(name: str | os.PathLike[str], **options: Any) -> Results:
+    """Run a study by its name or path; the arguments are those of `cudalab.study.run.study`."""
+    from cudalab.study import run
+
+    return run.study(name, **options)
 
 
 def load(path: str | os.PathLike[str]) -> Results:

@@ -29,7 +29,7 @@ class Request:
 
     @property
     def entry(self) -> str:
-        return list(self.kernel.entries)[-1]
+        return self.kernel.entry_of_call(self.plain)
 
 
 class NumpyArrays:
@@ -136,7 +136,10 @@ class TorchTensors(GpuArrays):
     @classmethod
     def run(cls, asked: Request) -> Any:
         if form := None if cls.on_gpu(asked.arrays[0]) else asked.kernel.torch_native or asked.kernel.torch:
-            result = _fitting(form(*asked.arrays), asked)
+            from cudalab import torch_op
+
+            with torch_op.unchanged(asked.arrays[0]):
+                result = _fitting(form(*asked.arrays), asked)
             return result if asked.out is None else asked.out.copy_(result)
         result = cls.launched(asked) if cls.on_gpu(asked.arrays[0]) else cls.through_host(asked)
         if asked.out is not None:

@@ -19,6 +19,8 @@ def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str
     Raises InputError for a run that timed nothing or whose options cannot be used, NotComparable for an option that
     is given and forbids a comparison.
     """
+    if old.of_study:
+        raise InputError(f"{path} is a study's run; run the study again with -o new.json, then: cudalab compare")
     if not old.main_kind:
         raise InputError(f"{path} has no times; write a baseline with `cudalab bench -o baseline.json`")
     names = old.options.get("kernels", [])

@@ -38,8 +38,7 @@ def fresh() -> Iterator[None]:
 
 def folder(name: str) -> Path:
     """The cache's subfolder `name`, made if need be: in $CUDALAB_CACHE, $XDG_CACHE_HOME/cudalab or ~/.cache/cudalab."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    path = Path(os.environ.get("CUDALAB_CACHE") or Path(base) / "cudalab").absolute() / name
+    path = _base().absolute() / name
     try:
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK):
@@ -47,3 +46,12 @@ def folder(name: str) -> Path:
     except OSError as error:
         raise Unavailable(f"cannot write to the cache {path}: {error.strerror}; set CUDALAB_CACHE") from None
     return path
+
+
+def _base() -> Path:
+    if chosen := os.environ.get("CUDALAB_CACHE"):
+        return Path(chosen)
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cudalab"
+    except RuntimeError:  # a container's user, of whom the system knows nothing
+        raise Unavailable("there is no home folder for the cache; set CUDALAB_CACHE to a folder") from None

@@ -1,8 +1,9 @@
 """Call a kernel like a function: `from cudalab.kernels.gelu import gelu; y = gelu(x)`.
 
-The fastest entry of the `.cu` (the last in the spec) runs on the arrays where they are: on a GPU for torch, CuPy and
-PyCUDA arrays, on the CPU through the host's compiler for NumPy arrays. torch tensors on the CPU take the spec's torch
-form. Here is what a first call does; what a second one with arrays of the same kind does is in `cudalab.hits`.
+The fastest entry of the `.cu` (the last in the spec, or that which its `called` names) runs on the arrays where they
+are: on a GPU for torch, CuPy and PyCUDA arrays, on the CPU through the host's compiler for NumPy arrays. torch tensors
+on the CPU take the spec's torch form. Here is what a first call does; what a second one with arrays of the same kind
+does is in `cudalab.hits`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _check_inputs(kernel: Kernel, plain: dict[str, Plain]) -> DType:
             raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; convert one of them")
         if kernel.pointwise and (array.shape != first.shape or dtype_of(array) != dtype):
             raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; they must agree")
-    kernel.accepts(first.shape)
+    kernel.accepts_call({name: a.shape for name, a in plain.items()})
     return dtype
 
 

@@ -11,9 +11,9 @@ from cudalab.errors import InputError
 from cudalab.results import Machine, Results
 from cudalab.spec import assigned
 
-HOST_KINDS = ("call", "api", "wall")  # times that the host makes
+GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # of all other times the host makes a part
 HOST = ("system", "cpu")  # of a machine's details, what those times alone depend on
-ASKED = ("seed", "order")  # options that change what is measured or how
+ASKED = ("seed", "order", "settings")  # options that change what is measured or how
 CLOCKS = {"sm_hz": "SM clock", "memory_hz": "memory clock"}
 CLOCK_CHANGE = 0.03  # a clock so far from the other run's is another machine; steps of boost clocks are below 1 %
 UNKNOWN = "not known"
@@ -33,6 +33,11 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.old} -> {self.new}"
+
+
+def of_host(kind: str) -> bool:
+    """Whether times of this kind depend on the host."""
+    return kind not in GPU_KINDS
 
 
 def differences(old: Results, new: Results, kinds: Collection[str]) -> list[Difference]:
@@ -85,7 +90,7 @@ def _parameters(old: Results, new: Results) -> Iterator[Difference]:
 
 
 def _essential(machine: Machine, kinds: Collection[str]) -> dict[str, Any]:
-    host = any(kind in HOST_KINDS for kind in kinds)
+    host = any(map(of_host, kinds))
     return {k: v for k, v in machine.details.items() if host or k not in HOST}
 
 

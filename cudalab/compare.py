@@ -135,15 +135,19 @@ def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN
         found.pairs.extend(_judged(pairs, kind, old, new, min_effect))
     _leave_out(found, before, after)
     for name, run in (("old", old), ("new", new)):
-        for case in run.cases:
-            if case.status in (results.WRONG, results.ERROR):
-                found.wrong.setdefault(f"{case.status} in the {name} run: {case.reason}", []).append(case)
+        for case in run.broken:
+            found.wrong.setdefault(f"{case.status} in the {name} run: {case.reason}", []).append(case)
     return found
+
+
+def _between(kind: str) -> Between:
+    """Of a kind that a study has a clock of its own for: as of any time of the host."""
+    return BETWEEN.get(kind, Between(1.0))
 
 
 def effect(kind: str, seconds: float, runs: Iterable[Results], min_effect: float) -> float:
     """The difference from which on two runs can tell times of about `seconds` apart, and from which it matters."""
-    between = BETWEEN[kind]
+    between = _between(kind)
     floors = [stats.median([run.calibration[between.floor]]) for run in runs if between.floor in run.calibration]
     return max(min_effect, between.share, STEP * max(floors, default=0.0) / seconds)
 
@@ -183,15 +187,16 @@ def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: 
 
 
 def _kinds(text: str, old: Results, new: Results) -> tuple[str, ...]:
-    present = [{kind for case in run.cases for kind in case.times} for run in (old, new)]
+    present = [dict.fromkeys(kind for case in run.cases for kind in case.times) for run in (old, new)]
+    known = dict.fromkeys((*KINDS, *present[0], *present[1]))  # a study may have kinds of its own
     for kind in plan.split(text):
-        if kind not in (*KINDS, ALL):
-            raise unknown("kind of time", kind, (*KINDS, ALL))
+        if kind not in (*known, ALL):
+            raise unknown("kind of time", kind, (*known, ALL))
         if kind != ALL and kind not in present[0] | present[1]:
-            there = ", ".join(k for k in KINDS if k in present[0] | present[1]) or "none"
+            there = ", ".join(k for k in known if k in present[0] | present[1]) or "none"
             raise InputError(f"there are no {kind} times in these runs; there are: {there}")
     if ALL in plan.split(text):
-        return tuple(k for k in KINDS if k in present[0] & present[1])
+        return tuple(k for k in known if k in present[0] and k in present[1])
     return tuple(dict.fromkeys(plan.split(text))) or tuple(filter(None, [new.main_kind or old.main_kind]))
 
 
@@ -231,7 +236,7 @@ def _otherwise(
     control = copies.get(was.group)
     if control and control.verdict(MIN_EFFECT) != SAME:
         yield ratio.over(control.value)
-    if kind in comparable.HOST_KINDS:
+    if comparable.of_host(kind):
         fastest = min(stats.flat(was.times[kind])) / min(stats.flat(now.times[kind]))
         yield Ratio(fastest, fastest, fastest)
 

@@ -10,24 +10,22 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import msgspec
 
-from cudalab import plan, registry
+from cudalab import children, interop, plan, registry
 from cudalab.backends import Bound, Operands
 from cudalab.devices import Device, cuda
 from cudalab.devices.gpu import NOT_HELD, Gpu
 from cudalab.dtypes import DType, dtype
 from cudalab.errors import LaunchError, Unavailable, unknown
 from cudalab.plan import Group
-from cudalab.results import Case
+from cudalab.results import COPY, Case
 from cudalab.spec import Kernel, Shape
 from cudalab.tuning import stored
 
@@ -37,11 +35,7 @@ COLD, BATCH, WALL = "nvbench cold", "nvbench batch", "nvbench wall"  # median, m
 TAGS = {COLD: "nv/cold/time/gpu/median", BATCH: "nv/batch/time/gpu/mean"}
 TIMEOUT = 15.0  # seconds of one measurement, NVBench's own default
 START = 300.0  # seconds that importing, compiling and placing may take
-COPY = "copy"
 DONE = "walls.json"  # written last
-
-# The parent's own sys.path, as for the worker: `-m` would put the current folder first.
-BOOT = "import sys; sys.path[:] = sys.argv[2:]; from cudalab.crosscheck import main; main(sys.argv[1])"
 
 
 class Request(msgspec.Struct):
@@ -87,7 +81,7 @@ def nvbench(
 
 
 def _run(folder: str, limit: float) -> None:
-    command = [sys.executable, "-c", BOOT, folder, *sys.path]
+    command = children.command("cudalab.crosscheck.main", folder)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
@@ -146,16 +140,6 @@ def add(cases: Collection[Case], group: Group, seed: int, device: str) -> None:
 # ---- in the process of its own -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Stream:
-    """A stream as NVBench takes it from other libraries."""
-
-    handle: int
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.handle  # the protocol's version, and the stream
-
-
 def main(folder: str) -> None:
     """Time what `folder`/request.json asks for; leaves nvbench.json and walls.json there."""
     request = msgspec.json.decode(Path(folder, "request.json").read_bytes(), type=Request)
@@ -195,7 +179,7 @@ def timed(device: Gpu, bounds: Mapping[str, Bound], request: Request, path: str)
     from cuda import bench
 
     walls: dict[str, float] = {}
-    stream = _Stream(device.stream.handle)
+    stream = interop.ForeignStream(device.stream.handle)
 
     def benchmark(label: str, work: Bound) -> Callable[[Any], None]:
         waits = waits_inside(device, work)

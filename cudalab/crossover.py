@@ -17,7 +17,7 @@ import msgspec
 
 from cudalab import plan, registry, results, sizes
 from cudalab.dtypes import dtype as named_dtype
-from cudalab.errors import CudalabError, InputError, Unavailable, short, unknown
+from cudalab.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.messages import Setup, Step
 from cudalab.plan import Group, Selection
 from cudalab.progress import FINISHED, Progress, Report, ignore
@@ -30,7 +30,6 @@ from cudalab.supervisor import TIMEOUT, Supervisor
 RESOLUTION = 0.05  # by which the upper end of the interval may exceed the lower
 PARTS = 8  # of a gap; see `between`
 MOST_PROBES = 64
-GRAPHS = ("graph", "graph_cold")
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Crossover:
     @property
     def wrong(self) -> list[Case]:
         """Rows that end the search: a wrong answer, or an error."""
-        return [c for c in self.run.cases if c.status in (results.WRONG, results.ERROR) and c.label != "copy"]
+        return self.run.broken
 
     @property
     def changes(self) -> list[tuple[Probe, Probe]]:
@@ -93,10 +92,10 @@ def crossover(
     The rest is as in `bench`. The results are written to `output` after each size.
     Raises CudalabError for bad input, before measuring where it can be seen then; Stopped after Ctrl-C.
     """
-    for name, value, fits in (("resolution", resolution, 0 < resolution < 1), ("budget", budget, budget > 0),
-                              ("timeout", timeout, timeout > 0)):  # fmt: skip
-        if not fits:
-            raise InputError(f"{name} is {value}; give a positive number{' below 1' if name == 'resolution' else ''}")
+    if not 0 < resolution < 1:
+        raise InputError(f"resolution is {resolution}; give a positive number below 1")
+    need_seconds("budget", budget)
+    need_seconds("timeout", timeout, ", or inf")
     if kind and kind not in KINDS:
         raise unknown("kind of time", kind, KINDS)
     name, spec, labels = _variants(first, second, kernel)
@@ -111,7 +110,7 @@ def crossover(
         return Group(spec, "x".join(map(str, shape)), shape, chosen, alias=name)
 
     ends = shapes[0][axis], shapes[1][axis]
-    modes = ("launch", "graph") if kind in GRAPHS else ("launch", "api") if kind == "api" else ("launch",)
+    modes = plan.modes_for(kind)
     setup = Setup(device, ",".join(labels), "", modes, seed, budget, "shuffled", sources([group(ends[0])]))
     options = {
         "kernels": [kernel or name], "crossover": list(labels), "sizes": f"{lowest},{highest}", "dtypes": chosen.name,

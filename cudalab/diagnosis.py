@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 
-from cudalab import cache, host, machine, registry
+from cudalab import cache, crosscheck, host, machine, registry
 from cudalab.devices import cpu, cuda
 from cudalab.errors import Unavailable
+from cudalab.inspection import tools
+from cudalab.profiling import ncu
+from cudalab.sanitize import compute
+from cudalab.tuning import tune
 
 Finding = tuple[str, str, str]  # what, "ready" or "missing" or "", more
 
@@ -27,11 +31,24 @@ def findings() -> Iterator[Finding]:
     yield "host compiler", "missing" if lacking else "ready", lacking or host.compiler_version()
     yield "cache", *_cache()
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
+    yield from _tools()
     for name, backend in registry.backends().items():
         for device in backend.devices:
-            lacking = (reason if device == "cuda" else None) or backend.missing(device)
-            own = backend.missing(device) if lacking else None
-            yield f"{name} ({device})", "missing" if lacking else "ready", own or lacking or ""
+            lacking = "needs the GPU" if device == "cuda" and reason else backend.missing(device)
+            yield f"{name} ({device})", "missing" if lacking else "ready", lacking or ""
+
+
+def _tools() -> Iterator[Finding]:
+    """What single commands need beside all that."""
+    lacking = {
+        "nvdisasm": ("inspect", "" if tools.nvdisasm() else tools.NO_NVDISASM),
+        "ncu": ("profile", ncu.missing()),
+        "compute-sanitizer": ("check --sanitize", compute.missing()),
+        "Kernel Tuner": ("tune", tune.missing()),
+        "NVBench": ("bench --cross-check", crosscheck.missing()),
+    }
+    for name, (command, why) in lacking.items():
+        yield name, "missing" if why else "ready", why or f"for `cudalab {command}`"
 
 
 def _cache() -> tuple[str, str]:

@@ -64,6 +64,8 @@ DTYPES = {
     )
 }
 
+C_DTYPES = {d.ctype: d for d in DTYPES.values()}
+
 
 def dtype(name: str) -> DType:
     """The element type called `name`; raises NotFound with the closest name."""

@@ -49,9 +49,20 @@ def why(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
+def named(error: BaseException) -> str:
+    """Our own errors as they are, since their words are enough; others with their type."""
+    return str(error) if isinstance(error, CudalabError) else f"{type(error).__name__}: {error}"
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
     """The error for a name that is not in `known`, with the nearest known name and the full list."""
     names = list(known)
     close = get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return NotFound(f"no {what} named {short(name)}; {hint}known: {', '.join(names) or 'none'}")
+
+
+def need_seconds(name: str, given: object, more: str = "") -> None:
+    """Raise InputError for what is no positive number of seconds; `more` says what else may be given."""
+    if not isinstance(given, (int, float)) or not given > 0:
+        raise InputError(f"{name} is {given} s; give a positive number of seconds{more}")

@@ -11,17 +11,24 @@ from cudalab.errors import short
 if TYPE_CHECKING:
     from cudalab.spec import Kernel
 
+Fields = Mapping[str, tuple[Callable[[Any], bool], str]]  # whether a value fits, and what to give, by the field's name
+
 
 def wrong(kernel: Kernel) -> str:
     """What is wrong with the first field that holds a value of a wrong type, and what to give; "" if none does."""
-    for name, (fits, advice) in FIELDS.items():
-        value = getattr(kernel, name)
+    return first_wrong(kernel, FIELDS)
+
+
+def first_wrong(record: object, fields: Fields) -> str:
+    """The same of any record: `fields` are what it may hold, by name."""
+    for name, (fits, advice) in fields.items():
+        value = getattr(record, name)
         if not fits(value):
-            return f"{name} is {_shown(value)}; give {advice}"
+            return f"{name} is {shown(value)}; give {advice}"
     return ""
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value as a message gives it: an object without a form of its own by its type."""
     try:
         text = short(value)
@@ -30,7 +37,7 @@ def _shown(value: Any) -> str:
     return f"of type {type(value).__name__}" if " at 0x" in text else text
 
 
-def _text(value: Any) -> bool:
+def text(value: Any) -> bool:
     return isinstance(value, str) and value.isprintable()
 
 
@@ -51,42 +58,44 @@ def _budget(value: Any) -> bool:
     return all(isinstance(n, (int, float)) and 0 <= n < math.inf for n in numbers)
 
 
-def _tuple_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def tuple_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, tuple) and all(map(fits, value))
 
 
-def _by_name(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, Mapping) and all(_text(k) and fits(v) for k, v in value.items())
+def by_name(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, Mapping) and all(text(k) and fits(v) for k, v in value.items())
 
 
-def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or fits(value)
 
 
 _BUDGETS = "a Budget by dtype, such as {'float32': Budget(4, why='...')}"
-_FORM = (_or_none(callable), "a function of the inputs, or None")
-_EXPRESSION = (_or_none(lambda value: isinstance(value, str)), "a C++ or Triton expression as text, or None")
+_FORM = (or_none(callable), "a function of the inputs, or None")
+_EXPRESSION = (or_none(lambda value: isinstance(value, str)), "a C++ or Triton expression as text, or None")
 
-FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "summary": (_text, "a line of text"),
-    "dtypes": (_tuple_of(_text), "a tuple of names, such as ('float32',)"),
-    "sizes": (_by_name(_shape), "names and shapes, such as {'small': (1000,)}"),
-    "edges": (_tuple_of(_shape), "a tuple of shapes, such as ((1,), (31,))"),
+FIELDS: Fields = {
+    "summary": (text, "a line of text"),
+    "dtypes": (tuple_of(text), "a tuple of names, such as ('float32',)"),
+    "sizes": (by_name(_shape), "names and shapes, such as {'small': (1000,)}"),
+    "edges": (tuple_of(_shape), "a tuple of shapes, such as ((1,), (31,))"),
     "reference": (callable, "a NumPy function, whose parameters name the inputs"),
-    "entries": (_by_name(callable), "a launch function by __global__ function, such as {'softmax': launch}"),
-    "budgets": (_by_name(_budget), _BUDGETS),
-    "peers": (_by_name(_budget), _BUDGETS),
-    "composed": (_by_name(_budget), _BUDGETS),
-    "inputs": (_or_none(callable), "a function of shape, dtype and generator, or None"),
+    "entries": (by_name(callable), "a launch function by __global__ function, such as {'softmax': launch}"),
+    "called": (or_none(callable), "a function of the inputs that names an entry, or None"),
+    "budgets": (by_name(_budget), _BUDGETS),
+    "peers": (by_name(_budget), _BUDGETS),
+    "composed": (by_name(_budget), _BUDGETS),
+    "inputs": (or_none(callable), "a function of shape, dtype and generator, or None"),
+    "agree": (or_none(callable), "a function of the inputs' shapes that says whether they go together, or None"),
     "output": (_name, "the name of the output, such as 'y'"),
-    "output_shape": (_or_none(callable), "a function of the inputs' shapes, or None"),
+    "output_shape": (or_none(callable), "a function of the inputs' shapes, or None"),
     "pointwise": (lambda value: isinstance(value, bool), "True or False"),
-    "rank": (_or_none(lambda value: type(value) is int and value >= 0), "a number of dimensions, or None"),
-    "tunables": (_by_name(_choices), "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"),
-    "restrictions": (_or_none(callable), "a function of the tunables that says which go together, or None"),
+    "rank": (or_none(lambda value: type(value) is int and value >= 0), "a number of dimensions, or None"),
+    "tunables": (by_name(_choices), "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"),
+    "restrictions": (or_none(callable), "a function of the tunables that says which go together, or None"),
     "torch": _FORM,
     "torch_native": _FORM,
-    "backward": (_or_none(callable), "a function of the output's gradient and the inputs, or None"),
+    "backward": (or_none(callable), "a function of the output's gradient and the inputs, or None"),
     "cupy": _FORM,
     "elementwise": _EXPRESSION,
     "triton": _EXPRESSION,

@@ -209,11 +209,13 @@ def cupy_stream(handle: int) -> Any:
 
     if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14
         return cupy.cuda.ExternalStream(handle)
-    return cupy.cuda.Stream.from_external(_ForeignStream(handle))
+    return cupy.cuda.Stream.from_external(ForeignStream(handle))
 
 
 @dataclass(frozen=True)
-class _ForeignStream:
+class ForeignStream:
+    """A stream as other libraries take it."""
+
     handle: int
 
     def __cuda_stream__(self) -> tuple[int, int]:

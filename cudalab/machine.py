@@ -14,6 +14,7 @@ PACKAGES = {
     "scipy": "scipy",
     "ml_dtypes": "ml-dtypes",
     "torch": "torch",
+    "torchvision": "torchvision",
     "triton": "triton",
     "pycuda": "pycuda",
     "cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from cudalab import stats
 from cudalab.devices import Clock
+from cudalab.errors import named
 
 ORDERS = ("shuffled", "blocked")
 LEAST_ROUNDS = 10
@@ -33,30 +34,32 @@ class Taken:
         return bool(self.error) or stats.spread(self.rounds[kind]) <= self.widths[kind]
 
 
-def take(variants: Clocks, seed: int, budget: float, order: str = "shuffled") -> dict[str, Taken]:
+def take(
+    variants: Clocks, seed: int, budget: float, order: str = "shuffled", least: int = LEAST_ROUNDS
+) -> dict[str, Taken]:
     """Sample every clock of every variant until its median is known to its width, or the budget is spent.
 
     A kind of time is taken in each round until it is known for all variants. `budget` is seconds for each variant;
-    at least LEAST_ROUNDS rounds are taken whatever they cost, at most MOST_ROUNDS. A variant whose clock raises is
+    at least `least` rounds are taken whatever they cost, at most MOST_ROUNDS. A variant whose clock raises is
     left out from then on; its `error` says why. In "shuffled" order the variants take turns within each round, so
     that a drift hits all of them alike and round i of one is comparable with round i of another. In "blocked" order
     one variant takes all its rounds before the next begins: a cross-check that the variants do not disturb each other.
     """
     if order == "shuffled":
-        return _rounds(variants, seed, budget * len(variants))
+        return _rounds(variants, seed, budget * len(variants), least)
     taken: dict[str, Taken] = {}
     for label in np.random.default_rng(seed).permutation(list(variants)):
-        taken |= _rounds({label: variants[label]}, seed, budget)
+        taken |= _rounds({label: variants[label]}, seed, budget, least)
     return {label: taken[label] for label in variants}
 
 
-def _rounds(variants: Clocks, seed: int, budget: float) -> dict[str, Taken]:
+def _rounds(variants: Clocks, seed: int, budget: float, least: int) -> dict[str, Taken]:
     rng = np.random.default_rng(seed)
     taken = {label: _nothing(clocks) for label, clocks in variants.items()}
     deadline = perf_counter() + budget
     kinds = {kind for clocks in variants.values() for kind in clocks}
     for done in range(MOST_ROUNDS):
-        if done >= LEAST_ROUNDS:
+        if done >= least:
             kinds = {kind for kind in kinds if not all(t.settled(kind) for t in taken.values() if kind in t.rounds)}
             if not kinds or perf_counter() > deadline:
                 break
@@ -83,5 +86,5 @@ def _one_round(clocks: Mapping[str, Clock], taken: Taken) -> None:
         try:
             taken.rounds[kind].append([round(s, DIGITS) for s in clock.sample()])
         except Exception as error:  # any library's; the row will say so
-            taken.error = f"failed while it was timed: {type(error).__name__}: {error}"
+            taken.error = f"failed while it was timed: {named(error)}"
             return

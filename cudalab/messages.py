@@ -1,9 +1,9 @@
 """What the parent of a run and its worker process say to each other: JSON objects, one a line.
 
-The parent sends `Setup` once, then `Work` for one group at a time, or `Search`. The worker answers `Ready`, then
-`Finished` for each `Work` and `Searched` for each `Search`; or `Failed`, or `Lost` before it ends itself. Where it is
-at the moment it writes as a `Step` on the *board*: a piece of memory that both processes see. So the label of what
-crashed or hangs is always known, and nobody is woken up between two samples to be told.
+The parent sends `Setup` once, then `Work` or `StudyWork` for one group at a time, or `Search`. The worker answers
+`Ready`, then `Finished` for each of these and `Searched` for each `Search`; or `Failed`, or `Lost` before it ends
+itself. Where it is at the moment it writes as a `Step` on the *board*: a piece of memory that both processes see. So
+the label of what crashed or hangs is always known, and nobody is woken up between two samples to be told.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from cudalab import registry
 from cudalab.dtypes import dtype
 from cudalab.plan import Form, Group
 from cudalab.results import Case, Machine
+from cudalab.study import found
+from cudalab.study.found import Workload
 
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
@@ -54,6 +56,9 @@ class Setup(msgspec.Struct, tag=True):
     sources: dict[str, str]
     calibrate: bool = True  # False for a worker that takes another's place
 
+    def __post_init__(self) -> None:
+        self.budget = min(self.budget, 1e12)  # JSON has no infinity
+
 
 class Work(msgspec.Struct, tag=True):
     """One group. `omit`: labels of variants to leave out; `timed` False: check only."""
@@ -82,6 +87,29 @@ class Work(msgspec.Struct, tag=True):
             registry.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
             self.offsets, self.alias, self.forms,
         )  # fmt: skip
+
+
+class StudyWork(msgspec.Struct, tag=True):
+    """One workload of a study; the rest as in `Work`."""
+
+    study: str
+    size: str
+    settings: dict[str, bool | int | float | str]
+    omit: tuple[str, ...] = ()
+    timed: bool = True
+
+    @classmethod
+    def on(cls, workload: Workload, omit: tuple[str, ...], timed: bool) -> StudyWork:
+        return cls(workload.path or workload.name, workload.size, dict(workload.settings), omit, timed)
+
+    def group(self) -> Workload:
+        study = found.study(self.study)
+        return Workload(study, self.size, self.settings, self.study if self.study != study.name else "")
+
+
+def work_on(group: Group | Workload, omit: tuple[str, ...], timed: bool) -> Work | StudyWork:
+    """The order to do `group`."""
+    return StudyWork.on(group, omit, timed) if isinstance(group, Workload) else Work.on(group, omit, timed)
 
 
 class Search(msgspec.Struct, tag=True):
@@ -141,7 +169,7 @@ class Lost(msgspec.Struct, tag=True):
     reason: str
 
 
-Order = Setup | Work | Search
+Order = Setup | Work | StudyWork | Search
 Report = Ready | Finished | Searched | Failed | Lost
 
 

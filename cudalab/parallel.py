@@ -13,6 +13,11 @@ CHUNK = 1 << 18  # elements: a few float64 temporaries of this length stay in a 
 T = TypeVar("T")
 
 
+def cores() -> int:
+    """Cores that this process may use, which containers and taskset make fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
     """Slices that cover range(n)."""
     return (slice(lo, min(lo + length, n)) for lo in range(0, n, length))
@@ -22,7 +27,7 @@ def each(work: Callable[[slice], T], n: int) -> list[T]:
     """`work` on every chunk of range(n), in order of the chunks, spread over the cores."""
     if n <= CHUNK:
         return [work(s) for s in chunks(n)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(work, chunks(n)))
 
 

@@ -70,10 +70,17 @@ def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...
     with np.errstate(all="ignore"):
         exact = g == w if not dtype.floating else _same(g, w, dtype)
         value, want = g.astype(np.float64), w.astype(np.float64)
-        error, ulp = np.abs(value - want), dtype.ulp(want)
+        whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
+        error, ulp = _distance(g, w) if whole else np.abs(value - want), dtype.ulp(want)
         ulps = np.where(exact, np.where(np.isfinite(error), error / ulp, 0.0), error / ulp)
     ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
     return want, exact, error, ulp, ulps
+
+
+def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """|g - w| of whole numbers in float64, taken where no digit is lost: 0 if and only if they are equal."""
+    low, high = np.minimum(g, w).astype(np.int64), np.maximum(g, w).astype(np.int64)
+    return (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
 
 
 def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) -> ErrorCurve:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from cudalab import registry, sizes, values
 from cudalab.backends import Backend
@@ -43,6 +44,17 @@ class Group:
         """The `.cu` and the spec, by the names under which the results keep their digests."""
         return {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
 
+    def variants(self) -> Iterator[Variant]:
+        """Every variant of it, on whatever device, in the order of the backends."""
+        for name, backend in registry.backends().items():
+            if backend.own_indexing or not self.awkward:
+                yield from _made(name, backend, self)
+
+    @property
+    def file(self) -> str:
+        """Of the spec."""
+        return self.kernel.file
+
     @property
     def parts(self) -> int:
         """Into how many pieces the inputs are cut, since all of them would not fit into memory."""
@@ -56,7 +68,11 @@ class Group:
         if self.values == values.SAMPLE:
             return {names[0]: values.sample(self.dtype, math.prod(self.shape), seed).reshape(self.shape)}
         if self.values == values.PAIRS:
-            found = (values.pairs(self.dtype, len(names), i, seed) for i in range(len(names)))
+            found = (values.pairs(self.dtype, i, seed) for i in range(len(names)))
+            return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
+        if self.values == values.EACH:
+            n = math.prod(self.shape) // len(names)
+            found = (values.each(self.dtype, n, len(names), i, seed) for i in range(len(names)))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
         return self.kernel.make(self.shape, self.dtype, seed)
 
@@ -76,15 +92,66 @@ class Variant:
     name: str  # an entry's, where the backend has several
     parameters: Mapping[str, int] | None = None  # None: as they have been tuned here, or the default
 
+    why = ""  # as of `Way`
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        return self.backend.devices
+
     @property
     def label(self) -> str:
         name = labelled(self.name, self.parameters)
         return f"{self.backend_name}:{name}" if name else self.backend_name
 
 
+class Way(Protocol):
+    """What a selection chooses among: a variant of a kernel, or of a study."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where it runs: "cuda", "cpu"."""
+
+    @property
+    def why(self) -> str:
+        """What keeps it from running elsewhere, where there is more to say than that."""
+
+
+W_co = TypeVar("W_co", bound=Way, covariant=True)
+
+
+class Rows(Protocol[W_co]):
+    """Cases that are measured together: a `Group` of a kernel's, or a study's workload."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> str: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def parts(self) -> int: ...
+
+    @property
+    def file(self) -> str: ...
+
+    @property
+    def files(self) -> dict[str, Path]: ...
+
+    def variants(self) -> Iterable[W_co]: ...
+
+
 @dataclass(frozen=True)
 class Selection:
-    """Which variants take part: globs on `backend` or `backend:variant`."""
+    """Which variants take part: globs on `backend` or `backend:variant`, or on the labels of a study."""
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
@@ -97,13 +164,11 @@ class Selection:
                 raise unknown("backend", pattern, registry.backends())
         return cls(split(only), split(skip))
 
-    def variants(self, group: Group, device: str = "") -> Iterator[Variant]:
-        """The chosen variants for `group` on a kind of device ("": on any), in the order of the backends."""
-        for name, backend in registry.backends().items():
-            if (not device or device in backend.devices) and (backend.own_indexing or not group.awkward):
-                yield from (v for v in _made(name, backend, group) if self._takes(v))
+    def variants(self, group: Rows[W_co], device: str = "") -> Iterator[W_co]:
+        """The chosen variants of `group` on a kind of device ("": on any), in their order."""
+        yield from (v for v in group.variants() if (not device or device in v.devices) and self._takes(v))
 
-    def check(self, groups: Collection[Group]) -> None:
+    def check(self, groups: Collection[Rows[Way]]) -> None:
         """Raise NotFound for a glob that fits no variant of these groups, InputError if they leave none."""
         every = {v.label: v for group in groups for v in Selection().variants(group)}
         for pattern in (*self.only, *self.skip):
@@ -112,7 +177,7 @@ class Selection:
         if not any(self._takes(v) for v in every.values()):
             raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
 
-    def _takes(self, variant: Variant) -> bool:
+    def _takes(self, variant: Way) -> bool:
         return (not self.only or fits(variant.label, self.only)) and not fits(variant.label, self.skip)
 
 
@@ -165,7 +230,8 @@ def checks(
     """What a check without sizes looks at: hard values, the first size, awkward shapes, arrays off their alignment.
 
     Of functions of one array every value is tried, which for 32 bits is a matter of minutes on a GPU and only done
-    if `exhaustive`; else a `sample` of so many. Of functions of several arrays special values are combined.
+    if `exhaustive`; else a `sample` of so many. Of functions of two arrays special values are combined, and each of the
+    arrays has such values where the other has normal ones. At awkward shapes pointwise kernels also run in place.
     """
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text):
@@ -188,7 +254,9 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
 
     bits = 8 * kind.itemsize
     if len(kernel.input_names) == 2:
-        return [group("special pairs", values.PAIRED**2, values.PAIRS)]
+        label, n = ("all values", 1 << bits) if bits == 16 else ("every exponent", min(sample, values.EACH_SIZE))
+        pairs = group("special pairs", values.pairs_size(kind), values.PAIRS)
+        return [pairs, group(f"{label} of each", 2 * n, values.EACH)]
     if len(kernel.input_names) > 2:
         return []
     if bits == 16 or (exhaustive and bits == 32):
@@ -200,16 +268,23 @@ OFFSETS = (1, 2, 4, 8)  # bytes: as slices and packed records have them, below t
 
 
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
-    """An awkward shape that is large and quickly done, with all arrays off their alignment, and each of them alone."""
-    shape = max((edge for edge in kernel.edges if math.prod(edge) <= 1 << 16), key=math.prod, default=())
-    if not math.prod(shape):
+    """Awkward shapes, arrays off their alignment: a large one, quickly done, with all arrays and each of them alone.
+
+    And the smallest, which may end before the first aligned address.
+    """
+    shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
+    if not shapes:
         return []
     arrays = (*kernel.input_names, kernel.output)
     cases = {f"all +{off} B": (off,) * len(arrays) for off in OFFSETS if off % kind.itemsize == 0}
     cases |= {f"{a} +{kind.itemsize} B": tuple(kind.itemsize * (b == a) for b in arrays) for a in arrays}
+    chosen = [(shapes[0], f"all +{kind.itemsize} B")] if len(shapes) > 1 else []
+    chosen += [(shapes[-1], what) for what in cases]
     return [
-        Group(kernel, f"{'x'.join(map(str, shape))}, {what}", shape, kind, awkward=True, offsets=offsets, alias=name)
-        for what, offsets in cases.items()
+        Group(
+            kernel, f"{'x'.join(map(str, shape))}, {what}", shape, kind, awkward=True, offsets=cases[what], alias=name
+        )
+        for shape, what in chosen
     ]
 
 
@@ -238,6 +313,12 @@ def chosen_modes(text: str) -> tuple[str, ...]:
     if not split(text):
         raise InputError(f"no mode given; use {', '.join(MODES)}")
     return split(text)
+
+
+def modes_for(kind: str) -> tuple[str, ...]:
+    """The modes of timing that give times of a kind; "": of the main one."""
+    more = {"graph": "graph", "graph_cold": "graph", "api": "api"}.get(kind)
+    return ("launch", more) if more else ("launch",)
 
 
 def joined(value: object) -> str:

@@ -18,18 +18,14 @@ from time import monotonic
 
 import msgspec
 
-from cudalab import messages
+from cudalab import children, messages
 from cudalab.errors import Unavailable
 from cudalab.messages import Glimpse, Order, Report, Step
 
 SLICE, SOON = 0.2, 0.01  # seconds between two looks at the board, and at a worker that is ending
-KILLED = "the worker process was killed by "
+KILLED = f"the worker process {children.KILLED}"
 GRACE = 30.0  # seconds that a worker has to end by itself, and the system to end it
 TAIL, MOST = 2000, 200  # bytes of its standard error that are kept, and characters that are quoted if it dies
-
-# The parent's own sys.path, and before anything is imported: `-m` would put the current folder first, where a user's
-# kernel may well be called copy.py or select.py.
-BOOT = "import sys; sys.path[:] = sys.argv[5:]; from cudalab.worker import main; main()"
 
 
 class Ended(Exception):
@@ -54,7 +50,7 @@ class Process:
         given = (theirs, answers, self._board)
         try:
             self._child = subprocess.Popen(
-                [sys.executable, "-c", BOOT, *map(str, given), str(os.getpid()), *sys.path],
+                children.command("cudalab.worker.main", *map(str, given)),
                 stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=given, start_new_session=True,
             )  # fmt: skip
         finally:
@@ -121,8 +117,7 @@ class Process:
         """End the worker and every process that it has started, at once."""
         if self._child.returncode is not None:
             return
-        with contextlib.suppress(ProcessLookupError):  # not reaped yet, so the number is still its own
-            os.killpg(self._child.pid, signal.SIGKILL)
+        children.kill(self._child)
         try:
             self._child.wait(GRACE)
         except subprocess.TimeoutExpired:  # it hangs inside the driver, where no signal is taken
@@ -142,11 +137,8 @@ class Process:
         _, step = messages.read_board(self._board)
         self.kill()
         code = self._child.returncode
-        if code >= 0:
-            return Ended(f"the worker process ended with exit code {code}", step, self._said())
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         memory = " (has the machine run out of memory?)" if -code == signal.SIGKILL else ""
-        return Ended(f"{KILLED}{name}{memory}", step, self._said())
+        return Ended(f"the worker process {children.how(code)}{memory}", step, self._said())
 
     def _said(self) -> str:
         lines = self._tail.decode(errors="replace").split("\n")

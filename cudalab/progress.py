@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from cudalab.messages import Glimpse, Step
-from cudalab.plan import Group
+from cudalab.plan import Rows, Way
 
 if TYPE_CHECKING:
     from cudalab.results import Results
@@ -52,7 +52,7 @@ def ignore(event: Progress) -> None:
     """For runs that nobody watches."""
 
 
-def guess(group: Group, variants: int, budget: float) -> float:
+def guess(group: Rows[Way], variants: int, budget: float) -> float:
     """Seconds that a group might take; `budget` is seconds of sampling for each variant, 0 for a check."""
     elements = math.prod(group.shape) * group.parts
     return variants * (budget + EACH + ELEMENT * elements)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from types import CodeType, ModuleType
 from cudalab import source
 from cudalab.backends import Backend
 from cudalab.errors import CudalabError, SpecError, short, unknown, why
-from cudalab.spec import Kernel
+from cudalab.spec import Budget, Kernel, Launch
 from cudalab.text import visible
 
 
@@ -35,13 +37,18 @@ def backends() -> dict[str, Backend]:
 
 def kernel(name: str) -> Kernel:
     """A kernel by its name in the lab, or by the path of its spec (`./mine/softmax.py`) or `.cu`."""
-    if "/" in name or name.endswith((".py", ".cu")) or name in (".", ".."):
+    if is_path(name):
         return _load(_path(name))
     if name not in kernels():
         hint = unknown("kernel", name, kernels())
-        hint.args = (f"{hint}; a kernel of your own is named by its path, such as ./{name}.py",)
+        hint.args = (f"{hint}; a kernel of your own is named by its path, such as ./{Path(name).stem}.py",)
         raise hint
     return kernels()[name]
+
+
+def is_path(name: str) -> bool:
+    """Whether a name means a file, and not one of the lab's own."""
+    return "/" in name or name.endswith((".py", ".cu")) or name in (".", "..")
 
 
 def _path(name: str) -> Path:
@@ -63,6 +70,11 @@ def _load(path: Path) -> Kernel:
         raise SpecError(_of_folder(path))
     if not path.is_file():
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
+    return _spec_of(loaded(path))
+
+
+def loaded(path: Path) -> ModuleType:
+    """The module in a user's file. Raises SpecError for one that cannot be imported."""
     # A file that has changed since it was loaded is another module: no stale kernel is ever measured.
     module_name = f"cudalab_user_{path.stem}_{source.digest(path)[:16]}_{abs(hash(path)):x}"
     if module_name not in sys.modules:
@@ -76,7 +88,7 @@ def _load(path: Path) -> Kernel:
             if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
                 raise
             raise SpecError(f"{path}: {_said(error)}") from error
-    return _spec_of(sys.modules[module_name])
+    return sys.modules[module_name]
 
 
 def _of_folder(folder: Path) -> str:
@@ -94,9 +106,16 @@ class _Fresh(SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
+RECORDS: dict[str, type] = {"Kernel": Kernel, "Launch": Launch, "Budget": Budget}
+_UNKNOWN = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
+
+
 def _said(error: BaseException) -> str:
     try:
-        return visible(f"{type(error).__name__}: {error}".rstrip(": "), keep="\n")
+        text = str(error)
+        if (found := _UNKNOWN.match(text)) and found[1] in RECORDS:
+            return str(unknown(f"field of {found[1]}", found[2], inspect.signature(RECORDS[found[1]]).parameters))
+        return visible(f"{type(error).__name__}: {text}".rstrip(": "), keep="\n")
     except Exception:  # an exception of the spec's own, whose text cannot be made
         return type(error).__name__
 

@@ -7,18 +7,15 @@ Times are seconds, sizes bytes. The file is JSON (docs/results-file.md describes
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shlex
-import tempfile
 from collections.abc import Mapping
 from math import inf
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
-from cudalab import stats
+from cudalab import atomic, stats
 from cudalab.errors import InputError, why
 from cudalab.text import encodable, visible
 
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 FORMAT = "cudalab-results"
-VERSION = 3  # of what is written; older ones are read, see `cudalab.exchange.versions`
+VERSION = 4  # of what is written; older ones are read, see `cudalab.exchange.versions`
 
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
@@ -37,6 +34,8 @@ WRONG: Final = "WRONG"  # differs from the reference, or wrote where it may not:
 ERROR: Final = "error"  # did not compile, or failed while it ran
 SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
 CEILING: Final = "ceiling"  # not a variant: a plain copy of the case's bytes
+
+COPY = "copy"  # the backend of a ceiling
 
 
 # Bounds far beyond what can be measured, so that nothing derived from what was read overflows.
@@ -100,11 +99,13 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
 class Case(msgspec.Struct, forbid_unknown_fields=True):
     """One variant of one kernel at one size and dtype, with a verdict and times, or with a reason why not."""
 
-    kernel: Annotated[str, _says("the kernel's name")]
+    kernel: Annotated[str, _says("the kernel's name, or the study's")]
     size: Annotated[str, _says("the size's name in the spec, or the shape as text; in a check what was looked at")]
     shape: Annotated[tuple[Count, ...], _says("of the first input")]
     dtype: Annotated[str, _says("of inputs and output")]
-    backend: Annotated[str, _says("which backend ran it; `copy`: no backend, the ceiling")]
+    backend: Annotated[
+        str, _says("which backend ran it, of a study the variant's name; `copy`: no backend, the ceiling")
+    ]
     variant: Annotated[str, _says("an entry's name, where the backend has several")] = ""
     status: Annotated[
         Status,
@@ -121,9 +122,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     times: Annotated[
         dict[str, Rounds],
         _says(
-            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `api`, `wall`; see bench/METHOD.md): a "
-            "list of rounds, each a list of raw samples; round i of one case was taken beside round i of the others of "
-            "its kernel, size and dtype"
+            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `api`, `wall`, or a study's own; see "
+            "bench/METHOD.md): a list of rounds, each a list of raw samples; round i of one case was taken beside "
+            "round i of the others of its kernel, size and dtype"
         ),
     ] = {}
     costs: Annotated[
@@ -138,6 +139,13 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     ] = {}
     parameters: Annotated[
         dict[str, Integer], _says("launch parameters of the entry, where its spec declares tunables")
+    ] = {}
+    quantities: Annotated[
+        dict[str, Quantity],
+        _says(
+            "what a study counted beside the times, by name: in SI units where the name ends in one (`peak_bytes`), "
+            "else counts; `items`: samples that one run gets through"
+        ),
     ] = {}
     notes: Annotated[list[str], _says("what a reader of the times must know")] = []
 
@@ -178,7 +186,10 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     format: Annotated[str, _says("always `cudalab-results`")]
     version: Annotated[int, _says("of this format")]
     created: Annotated[str, _says("when the run began: ISO 8601, UTC")]
-    options: Annotated[dict[str, Any], _says("as the run was asked for; an endless timeout or budget is `inf`")]
+    options: Annotated[
+        dict[str, Any],
+        _says("as the run was asked for, with a study's name and baseline; an endless timeout or budget is `inf`"),
+    ]
     machine: Annotated[Machine, _says("what the numbers depend on")]
     no_gpu: Annotated[str, _says("why the CPU was used")] = ""
     sources: Annotated[dict[str, str], _says("SHA-256, in hex, by file name: of every .cu and spec")] = {}
@@ -189,9 +200,21 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     wall: Annotated[dict[str, Quantity], _says("seconds of the whole run, `total` and by phase")] = {}
     complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
 
+    def __str__(self) -> str:
+        """The tables that `cudalab show` prints."""
+        from cudalab import report
+
+        return report.render(self, "table")
+
     @property
     def rows(self) -> list[Case]:
         return self.cases
+
+    @property
+    def broken(self) -> list[Case]:
+        """Rows with a wrong answer, or with none; a plain copy that could not be made is no answer."""
+        found = (case for case in self.cases if case.status in (WRONG, ERROR))
+        return [case for case in found if self.of_study or case.backend != COPY]
 
     @property
     def timed(self) -> bool:
@@ -205,11 +228,22 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
             found.setdefault(case.group, []).append(case)
         return found
 
-    def baseline(self, case: Case, backend: str = "torch_eager") -> Case | None:
-        """The case of the same group that speed-ups refer to."""
-        return next((c for c in self.cases if c.group == case.group and c.backend == backend), None)
+    @property
+    def of_study(self) -> bool:
+        """Whether this is a run of `cudalab study`."""
+        return "study" in self.options
 
-    def speedup(self, case: Case, kind: str, backend: str = "torch_eager") -> stats.Ratio | None:
+    @property
+    def reference(self) -> str:
+        """What speed-ups refer to if nothing else is asked for: a backend, of a study the label of its baseline."""
+        return str(self.options.get("baseline", "")) if self.of_study else "torch_eager"
+
+    def baseline(self, case: Case, backend: str = "") -> Case | None:
+        """The case of the same group that speed-ups refer to: of `backend`, which may be a label, or `reference`."""
+        wanted = backend or self.reference
+        return next((c for c in self.cases if c.group == case.group and wanted in (c.backend, c.label)), None)
+
+    def speedup(self, case: Case, kind: str, backend: str = "") -> stats.Ratio | None:
         """How many times faster than the baseline `case` is, paired by rounds; None without both times."""
         base = self.baseline(case, backend)
         if base is None or not base.times.get(kind) or not case.times.get(kind):
@@ -233,7 +267,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         """
         from cudalab import exchange
 
-        write(path, exchange.encoded(self, exchange.whole_format(path)))
+        atomic.write(path, exchange.encoded(self, exchange.whole_format(path)))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat dict a case: medians in seconds, bytes a second, no raw samples."""
@@ -263,7 +297,9 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def main_kind(self) -> str:
         """The kind of time that speed-ups, and bandwidth if there can be one, are taken from."""
-        present = {kind for case in self.cases for kind in case.times}
+        present = dict.fromkeys(kind for case in self.cases for kind in case.times)
+        if self.of_study:  # whose variants may have clocks, and kinds, of their own
+            return next((k for k in (*str(self.options.get("kinds", "")).split(","), *present) if k in present), "")
         return next((k for k in ("cold", "wall", *KINDS) if k in present), "")
 
 
@@ -295,61 +331,14 @@ def endless(options: Mapping[str, Any], was: object, becomes: object) -> dict[st
     return {name: becomes if name in patient and value == was else value for name, value in options.items()}
 
 
-def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write the file whole or not at all; raises OSError, and leaves what was there."""
-    target = Path(path).resolve()  # a link stays a link
-    scratch = _beside(target)
-    try:
-        with scratch:
-            scratch.write(data)
-            scratch.flush()
-            os.fsync(scratch.fileno())  # else a machine that stops may keep the new name and not what is in it
-        os.chmod(scratch.name, 0o644)
-        os.replace(scratch.name, target)
-    except BaseException:  # a full disk, or Ctrl-C
-        with contextlib.suppress(OSError):
-            os.unlink(scratch.name)
-        raise
-
-
 def writable(path: str | os.PathLike[str]) -> None:
     """Raise InputError now if `save(path)` would fail later, or would replace a file that is not a run's."""
     from cudalab import exchange
 
-    target = place(path)
+    target = atomic.place(path)
     exchange.whole_format(path)
     if target.exists() and target.stat().st_size:
         try:
             load(target)
         except InputError as error:
             raise InputError(f"will not replace {target}, which is not a run's: {error}") from None
-
-
-def place(path: str | os.PathLike[str]) -> Path:
-    """The file that `path` names, links followed. Raises InputError now if `write` would fail there later."""
-    try:
-        target = Path(path).resolve()
-        target.exists()  # raises for a name that is too long
-        str(target).encode()
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a ring of links
-        raise InputError(
-            f"cannot write {visible(os.fspath(path))}: {why(error)}; choose another place with -o"
-        ) from None
-    folder = target.parent
-    if target.exists() and not target.is_file() and not target.is_dir():
-        raise InputError(f"{target} is no regular file; give another, such as -o results.json")
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; give a file, such as -o {target / 'results.json'}")
-    if not folder.is_dir():
-        raise InputError(f"no folder {folder}; make it first: mkdir -p {shlex.quote(str(folder))}")
-    try:
-        with _beside(target) as scratch:
-            os.unlink(scratch.name)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}; choose another place with -o") from None
-    return target
-
-
-def _beside(target: Path) -> IO[bytes]:
-    """A new file in the target's folder, to be renamed to it."""
-    return tempfile.NamedTemporaryFile(dir=target.absolute().parent, prefix=f".{target.name}.", delete=False)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from cudalab import results
+from cudalab.comparable import machines
 from cudalab.errors import InputError, short
-from cudalab.plan import Group
+from cudalab.plan import Rows, Way
 from cudalab.results import Machine, Results
+
+R = TypeVar("R", bound=Rows[Way])
 
 FREE = ("device", "timeout")  # options that may differ: the machine is compared, and patience changes no result
 
 
 def adopted(
-    path: str, kernels: tuple[str, ...], options: Mapping[str, Any], given: Collection[str]
+    path: str, kernels: tuple[str, ...], options: Mapping[str, Any], given: Collection[str], study: str = ""
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(kernels, options) for going on with the run in `path`: what is not `given` is as it was there."""
+    """(kernels, options) for going on with the run in `path`: what is not `given` is as it was there.
+
+    `study`: the name of the one that is to go on, if it is one.
+    """
     stored = results.load(path).options
-    wrote, here = _command(stored), _command(options)
+    wrote, here = _command(stored), _command({**options, "study": study} if study else options)
     if wrote != here:
         raise InputError(f"cannot resume {path} with `cudalab {here}`: it is of `cudalab {wrote}`")
     kept = {name: stored[name] for name in options if name in stored and name not in given}
@@ -34,6 +40,8 @@ def adopted(
 
 def _command(options: Mapping[str, Any]) -> str:
     """The command that has such options."""
+    if "study" in options:
+        return f"study {options['study']}"
     return "crossover" if "crossover" in options else "bench" if "budget" in options else "check"
 
 
@@ -61,13 +69,14 @@ def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> N
     """Raise InputError if numbers from here may not stand beside those in `path`."""
     if (then.device, then.name) != (now.device, now.name):
         raise InputError(f"cannot resume {path}: it was begun on {then.name} ({then.device}), this is {now.name}")
-    for name in sorted(then.versions.keys() | now.versions.keys()):
-        was, is_now = (v.versions.get(name, "not installed") for v in (then, now))
-        if was != is_now:
-            raise InputError(f"cannot resume {path}: {name} was {was} and is {is_now}; begin a new run with -o")
+    for found in machines(then, now, results.KINDS):
+        if found.old != found.new:
+            raise InputError(
+                f"cannot resume {path}: {found.what} was {found.old} and is {found.new}; begin a new run with -o"
+            )
 
 
-def left(run: Results, groups: Collection[Group]) -> list[Group]:
+def left(run: Results, groups: Collection[R]) -> list[R]:
     """The groups that `run` has no rows of."""
     done = run.groups()
     return [g for g in groups if (g.name, g.size, g.dtype.name) not in done]

@@ -18,16 +18,18 @@ from typing import Any
 import msgspec
 
 from cudalab import cache, crosscheck, measure, plan, results, resume, sanitize, source
-from cudalab.errors import InputError, Unavailable, unknown
-from cudalab.job import skipped
+from cudalab.errors import InputError, Unavailable, need_seconds, unknown
 from cudalab.messages import Ready, Setup, Step
 from cudalab.plan import Group, Selection
 from cudalab.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.results import Case, Machine, Results
+from cudalab.rows import skipped
+from cudalab.study.found import Workload
 from cudalab.supervisor import TIMEOUT, Supervisor
 
 BUDGET = 1.0  # seconds of sampling for each variant
 File = str | os.PathLike[str]
+Work = Group | Workload
 
 
 class Stopped(KeyboardInterrupt):
@@ -72,15 +74,14 @@ def bench(
     chosen, groups = Selection.parse(only, skip), plan.groups(names, options["sizes"], options["dtypes"])
     wanted = plan.chosen_modes(modes)
     chosen.check(groups)
-    if not isinstance(budget, (int, float)) or not budget > 0:
-        raise InputError(f"budget is {budget} s; give a positive number of seconds")
+    need_seconds("budget", budget)
     if order not in measure.ORDERS:
         raise unknown("order", order, measure.ORDERS)
     if cross_check:
         crosscheck.chosen(cross_check)
     setup = Setup(device, only, skip, wanted, seed, budget, order, sources(groups))
     with cache.fresh() if fresh_caches else nullcontext():
-        return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume, ready).results()
+        return run(options, setup, chosen, lambda _: groups, timeout, progress, output or resume, resume, ready)
 
 
 def check(
@@ -113,7 +114,31 @@ def check(
     groups = plan.groups(names, sizes, dtypes) if sizes else plan.checks(names, dtypes, exhaustive)
     chosen.check(groups)
     setup = Setup(device, only, skip, (), seed, BUDGET, "shuffled", sources(groups))
-    return _Run(options, setup, chosen, groups, timeout, progress, output or resume, resume).results()
+    return run(options, setup, chosen, lambda _: groups, timeout, progress, output or resume, resume)
+
+
+def run(
+    options: dict[str, Any],
+    setup: Setup,
+    selection: Selection,
+    planned: Callable[[str], Sequence[Work]],
+    timeout: float,
+    progress: Report,
+    output: File,
+    resumed: File,
+    ready: Callable[[Machine], object] = lambda machine: None,
+) -> Results:
+    """Do what is `planned` for the kind of device that there is, one piece after the other; the rest as of `bench`.
+
+    `planned` is asked with "" before that is known.
+    """
+    need_seconds("timeout", timeout, ", or inf")
+    begun = resume.begun(resumed, options, setup.sources) if resumed else None
+    if begun and not resume.left(begun, planned(begun.machine.device)):
+        begun.complete = True
+        keep(begun, output)
+        return begun
+    return _Run(options, setup, selection, planned, timeout, progress, output, resumed, ready).results(begun)
 
 
 LISTS = ("sizes", "dtypes", "only", "skip", "modes")
@@ -122,13 +147,18 @@ LISTS = ("sizes", "dtypes", "only", "skip", "modes")
 def _asked(arguments: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Kernels and options as text, whether they came as text or as Python's lists and numbers."""
     options = {k: v for k, v in arguments.items() if k not in ("names", "progress", "output", "resume", "ready")}
+    names = tuple(os.fspath(name) for name in arguments["names"])
+    return names, {"kernels": list(names), **as_text(options)}
+
+
+def as_text(options: dict[str, Any]) -> dict[str, Any]:
+    """Options with lists and a GPU's number as the command line has them. Raises InputError for a wrong seed."""
     options |= {k: plan.joined(options[k]) for k in LISTS if k in options}
     if isinstance(options["device"], int):
         options["device"] = f"cuda:{options['device']}"
     if not isinstance(options["seed"], int) or options["seed"] < 0:
         raise InputError(f"seed is {options['seed']!r}; give a whole number that is not negative")
-    names = tuple(os.fspath(name) for name in arguments["names"])
-    return names, {"kernels": list(names), **options}
+    return options
 
 
 def sources(groups: list[Group]) -> dict[str, str]:
@@ -162,37 +192,32 @@ def keep(run: Results, output: File) -> None:
 
 @dataclass
 class _Run:
-    """One call of `bench` or `check`."""
+    """One call of `run`."""
 
     options: dict[str, Any]
     setup: Setup
     selection: Selection
-    groups: list[Group]
+    planned: Callable[[str], Sequence[Work]]
     timeout: float
     progress: Report
     output: File
     resumed: File
-    ready: Callable[[Machine], object] = lambda machine: None
+    ready: Callable[[Machine], object]
+    groups: Sequence[Work] = ()
     workers: Supervisor | None = None
     pace: Pace | None = None
     labels: Sequence[str] = ()  # of the variants of the group that is at work
     done: int = 0  # groups
     start: float = 0.0
 
-    def results(self) -> Results:
-        if not isinstance(self.timeout, (int, float)) or not self.timeout > 0:
-            raise InputError(f"timeout is {self.timeout} s; give a positive number of seconds, or inf")
-        begun = resume.begun(self.resumed, self.options, self.setup.sources) if self.resumed else None
-        left = resume.left(begun, self.groups) if begun else self.groups
-        if begun and not left:
-            begun.complete = True
-            keep(begun, self.output)
-            return begun
+    def results(self, begun: Results | None) -> Results:
         self.setup.calibrate = not begun  # one calibration a file
         self.start = perf_counter()
+        self.groups = self.planned("")  # as far as that is known without the device: told while it is opened
         with Supervisor(self.setup, self.selection, self.timeout, self._at) as workers:
             self.workers = workers
             self.ready(workers.ready.machine)
+            self.groups = self.planned(workers.ready.machine.device)
             if self.setup.modes and "launch" not in self.setup.modes and workers.ready.machine.device == "cpu":
                 needs = f"--modes {','.join(self.setup.modes)} needs a GPU, and {workers.ready.no_gpu}"
                 raise Unavailable(f"{needs}; on the CPU --modes launch takes the wall time of a call")
@@ -205,6 +230,7 @@ class _Run:
                 raise Unavailable(f"a cross-check needs a GPU, and {workers.ready.no_gpu}")
             with self._sanitizer(workers.ready) as sanitizer:
                 run = begun or new_results(self.options, self.setup, workers.ready)
+                left = resume.left(begun, self.groups) if begun else self.groups
                 self._fill(run, left, workers, sanitizer)
         return run
 
@@ -220,19 +246,22 @@ class _Run:
             tuple(self.labels), self.workers.glimpses() if self.workers else {}, finished,
         ))  # fmt: skip
 
-    def _cross_check(self, group: Group, cases: list[Case]) -> None:
+    def _cross_check(self, group: Work, cases: list[Case]) -> None:
         if self.options.get("cross_check"):
+            assert isinstance(group, Group)
             self._at(Step(str(group), "timing with NVBench"))
             crosscheck.add(cases, group, self.setup.seed, self.setup.device)
 
-    def _elsewhere(self, group: Group, ready: Ready) -> list[Case]:
+    def _elsewhere(self, group: Work, ready: Ready) -> list[Case]:
         """Rows of the chosen variants that are for another kind of device."""
         here = ready.machine.device
         reason = f"needs a GPU, and {ready.no_gpu}" if here == "cpu" else "is for the CPU; see it with --device cpu"
-        others = (v for v in self.selection.variants(group) if here not in v.backend.devices)
-        return [skipped(group, v.label, reason) for v in others]
+        others = [v for v in self.selection.variants(group) if here not in v.devices]
+        return [skipped(group, v.label, v.why or reason) for v in others]
 
-    def _fill(self, run: Results, left: list[Group], workers: Supervisor, sanitizer: sanitize.Sanitizer | None) -> None:
+    def _fill(
+        self, run: Results, left: Sequence[Work], workers: Supervisor, sanitizer: sanitize.Sanitizer | None
+    ) -> None:
         """Add the rows of the groups that are left, and write the file after each."""
         before = dict(run.wall)
         run.complete = False
@@ -245,6 +274,7 @@ class _Run:
                 cases = workers.cases(group)
                 self._cross_check(group, cases)
                 if sanitizer:
+                    assert isinstance(group, Group)
                     self._at(Step(str(group), "under the sanitizers"))
                     sanitizer.add(cases, group)
                 run.cases += [*cases, *self._elsewhere(group, workers.ready)]
@@ -261,7 +291,7 @@ class _Run:
             kept = f"; {self.output} has what was finished, go on with --resume" if self.output and run.cases else ""
             raise Unavailable(f"{error}{kept}") from None
 
-    def _finished(self, group: Group, rows: Results) -> None:
+    def _finished(self, group: Work, rows: Results) -> None:
         assert self.pace is not None
         self.done += 1
         self.pace.next()

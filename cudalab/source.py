@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from cudalab.errors import SpecError, unknown
@@ -20,6 +22,8 @@ _UNREAD = re.compile(
 )
 _ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
 _ENTRY = re.compile(r"\b__global__\b(?:(?!\b__global__\b)[\w\s])*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
+
+_LOCAL = re.compile(r'#[ \t]*include[ \t]*"([^"\n]+)"')  # in a comment too, which does no harm
 
 
 def blank_comments(text: str) -> str:
@@ -78,6 +82,7 @@ class Parameter:
         return re.split(r"[*\[]", self.text)[0]
 
 
+@lru_cache(maxsize=256)  # asked before every launch
 def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
     """The declared parameters of a `__global__` function, in order. Raises NotFound if there is no such function."""
     bare = blank_comments(text)
@@ -114,18 +119,43 @@ def with_c_names(text: str, name: str) -> str:
 
 
 def read(path: Path) -> str:
-    """The text of a `.cu` as it is now."""
+    """The text of a `.cu` as it is now.
+
+    Where it includes files that stand beside it, a comment at its end has their digest: whatever keeps something by the
+    text, as compilers' caches do, is to know the text with other headers from this one.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        return text + _headers(text, path)
     except OSError as error:
-        raise SpecError(f"cannot read {path}: {error.strerror}; the .cu stands beside its spec") from None
+        named = error.filename or path  # which may be a header's
+        raise SpecError(f"cannot read {named}: {error.strerror}; the .cu stands beside its spec") from None
     except UnicodeDecodeError:
         raise SpecError(f"{path} is not UTF-8 text") from None
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file's bytes: says whether a stored result is of this source."""
+    """SHA-256 of a file's bytes, and of what it includes from beside it: says whether a stored result is of it."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        data = path.read_bytes()
+        return hashlib.sha256(data + _headers(data.decode(errors="replace"), path).encode()).hexdigest()
     except OSError as error:
-        raise SpecError(f"cannot read {path}: {error.strerror}") from None
+        raise SpecError(f"cannot read {error.filename or path}: {error.strerror}") from None
+
+
+def _headers(text: str, path: Path) -> str:
+    """A comment with the digest of every file that is included from beside a `.cu`, directly or not; "" for none."""
+    found: dict[Path, bytes] = {}
+    left = [(path, name) for name in _LOCAL.findall(text)] if path.suffix == ".cu" else []
+    while left:
+        by, name = left.pop()
+        for place in (by.parent, path.parent):
+            header = Path(os.path.normpath(place / name))
+            if header not in found and header.is_file():
+                found[header] = data = header.read_bytes()
+                left += [(header, more) for more in _LOCAL.findall(data.decode(errors="replace"))]
+                break
+    if not found:
+        return ""
+    digests = (hashlib.sha256(found[header]).hexdigest() for header in sorted(found))
+    return f"\n// with headers {hashlib.sha256(' '.join(digests).encode()).hexdigest()}\n"

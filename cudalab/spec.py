@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cudalab import fields, source
-from cudalab.dtypes import DTYPES, DType, dtype_of
+from cudalab import arguments, fields, source
+from cudalab.dtypes import DTYPES, DType
 from cudalab.errors import InputError, SpecError, short, unknown
 from cudalab.parallel import normal
 
@@ -25,7 +25,6 @@ Shape = tuple[int, ...]
 Arrays = dict[str, np.ndarray]
 
 _MACRO = re.compile("[A-Z][A-Z0-9_]*")
-C_DTYPES = {d.ctype: d for d in DTYPES.values()}
 
 
 def blocks(n: int, per_block: int) -> int:
@@ -38,19 +37,13 @@ def labelled(entry: str, parameters: Mapping[str, int] | None) -> str:
     return f"{entry}[{assigned(parameters)}]" if parameters else entry
 
 
+def _listed(shapes: Mapping[str, Shape]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+
+
 def assigned(parameters: Mapping[str, int]) -> str:
     """Launch parameters as text: VEC_THREADS=64 VEC_PACKS=2."""
     return " ".join(f"{name}={value}" for name, value in parameters.items())
-
-
-def _type_of(value: Any) -> str:
-    """A number's type as a spec writes it: np.int64, int."""
-    return f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
-
-
-def _fits(value: np.generic, declared: DType) -> bool:
-    """Whether a parameter of the `declared` type reads the number that these bytes stand for."""
-    return value.dtype.itemsize == declared.itemsize and (value.dtype.kind in "iub") != declared.floating
 
 
 def _compiled_by_torch(arrays: tuple[Any, ...]) -> bool:
@@ -129,10 +122,12 @@ class Kernel:
     edges: tuple[Shape, ...]  # awkward shapes for the checks
     reference: Callable[..., np.ndarray]  # NumPy, called on float64 inputs (integers as they are)
     entries: Mapping[str, Callable[..., Launch]]  # __global__ name -> launch(**arrays), from plain to fast
+    called: Callable[..., str] | None = None  # called(**inputs) names the entry that kernel(x) runs; default: the last
     budgets: Mapping[str, Budget]  # by dtype, for the entries, which compute in one pass
     peers: Mapping[str, Budget] = field(default_factory=dict)  # for libraries' one-pass forms; default: `budgets`
     composed: Mapping[str, Budget] = field(default_factory=dict)  # for forms that round at each step; default: `peers`
     inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = None  # default: `draw` for each
+    agree: Callable[..., bool] | None = None  # of the inputs' shapes, by name: whether they go together in a call
     output: str = "y"
     output_shape: Callable[..., Shape] | None = None  # of the inputs' shapes; default: the first input's
     pointwise: bool = False  # an output element depends on the input elements at its own index alone
@@ -177,8 +172,12 @@ class Kernel:
         called: list[tuple[str, Callable[..., Any], tuple[str, ...]]] = []
         for name, launch in self.entries.items():
             called.append((f"entries[{name!r}]", launch, (*self.input_names, self.output, *self._taken(name))))
+        if self.called:
+            called.append(("called", self.called, self.input_names))
         if self.restrictions:
             called.append(("restrictions", self.restrictions, tuple(self.tunables)))
+        if self.agree:
+            called.append(("agree", self.agree, self.input_names))
         if self.output_shape:
             called.append(("output_shape", self.output_shape, self.input_names))
         for what, function, names in called:
@@ -276,6 +275,26 @@ class Kernel:
             sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
             raise InputError(f"{self.name} takes sizes of {self.rank} dimensions, got {shape}; its own: {sizes}")
 
+    def agrees(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether inputs of these shapes go together; where the spec does not say, they do."""
+        try:
+            return self.agree is None or bool(self.agree(**shapes))
+        except (IndexError, ValueError):  # of fewer dimensions than it looks at
+            return False
+
+    def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
+        """Raise InputError if a call on inputs of these shapes makes no sense: by `agree`, else as for a size."""
+        if self.agree is None:
+            name, shape = next(iter(shapes.items()))
+            if self.rank is not None and len(shape) != self.rank:
+                raise InputError(f"{self.name} takes {self.rank} dimensions, and {name} has the shape {shape}")
+        elif not self.agrees(shapes):
+            label, shape = next(iter(self.sizes.items()))
+            own = {name: a.shape for name, a in self.make(shape, DTYPES[self.dtypes[0]]).items()}
+            raise InputError(
+                f"{self.name} is called with {_listed(shapes)}, which do not go together; at {label}: {_listed(own)}"
+            )
+
     def make(self, shape: Shape, dtype: DType, seed: int = 0) -> Arrays:
         """Inputs of one case, by name; the same for the same seed."""
         self.accepts(shape)
@@ -285,6 +304,8 @@ class Kernel:
             names = ", ".join(given) if isinstance(given, dict) else f"of type {type(given).__name__}"
             right = isinstance(given, dict) and set(given) == set(self.input_names)
             self._require(right, f"inputs gives {names}; give a dict of {', '.join(self.input_names)}")
+            shapes = {name: np.shape(given[name]) for name in self.input_names}
+            self._require(self.agrees(shapes), f"inputs gives {_listed(shapes)}, of which agree says no")
             return {name: given[name] for name in self.input_names}
         return {name: draw(shape, dtype.numpy, rng) for name in self.input_names}
 
@@ -306,40 +327,22 @@ class Kernel:
         launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
         if not isinstance(launch, Launch):
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
-        self._check_geometry(entry, launch)
+        wrong = arguments.wrong_geometry(launch)
+        self._require(not wrong, f"{entry}: {wrong}")
         declared = source.parameters(source.read(self.cu), entry)
-        where = f"{self.file}: {entry}"
-        if len(launch.args) != len(declared):
-            raise SpecError(f"{where} takes {len(declared)} arguments, its launch gives {len(launch.args)}")
-        for given, parameter in zip(launch.args, declared, strict=True):
-            name = next((n for n, a in arrays.items() if a is given), "")
-            if bool(name) != parameter.pointer:
-                got = f"the array {name!r}" if name else f"a number ({_type_of(given)})"
-                raise SpecError(f"{where} wants {parameter.text!r}, its launch gives {got}")
-            declared_dtype = C_DTYPES.get(parameter.ctype)
-            if parameter.ctype == "scalar_t" and self.output in arrays:
-                declared_dtype = dtype_of(arrays[self.output])
-            if name and declared_dtype and dtype_of(given) != declared_dtype:
-                raise SpecError(f"{where} wants {parameter.text!r}, but {name!r} has {dtype_of(given).name} elements")
-            fitting = declared_dtype.numpy.name if declared_dtype else "int64"
-            if not name and not isinstance(given, np.generic):
-                raise SpecError(f"{where}: give {parameter.text!r} as a NumPy scalar: np.{fitting}(...)")
-            if not name and declared_dtype and not _fits(given, declared_dtype):
-                raise SpecError(f"{where} wants {parameter.text!r}, not {_type_of(given)}; give np.{fitting}")
-            if name == self.output and parameter.constant:
-                raise SpecError(f"{where}: the output {name!r} is given for the read-only {parameter.text!r}; swapped?")
+        self._require(not (wrong := arguments.wrong(launch, declared, arrays, self.output)), f"{entry}{wrong}")
         return launch
 
-    def _check_geometry(self, entry: str, launch: Launch) -> None:
-        for what, dims in (("grid", launch.grid), ("block", launch.block)):
-            self._require(isinstance(dims, (tuple, list)), f"{entry}: {what} is {dims!r}; write ({dims!r},)")
-            whole = all(isinstance(d, (int, np.integer)) and d >= 0 for d in dims)
-            self._require(1 <= len(dims) <= 3 and whole, f"{entry}: {what} is {dims}; give one to three whole numbers")
-        whole = isinstance(launch.shared, (int, np.integer)) and launch.shared >= 0
-        self._require(bool(whole), f"{entry}: shared is {launch.shared!r}; give a whole number of bytes")
+    def entry_of_call(self, inputs: Mapping[str, Any]) -> str:
+        """The entry that a call runs on these inputs, by name. Raises SpecError where `called` names none."""
+        if not self.called:
+            return list(self.entries)[-1]
+        if (entry := self.called(**inputs)) not in self.entries:
+            raise SpecError(f"{self.file}: called: {unknown('entry', str(entry), self.entries)}")
+        return entry
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """Run the fastest entry on arrays of one library; see `cudalab.call.call`."""
+        """Run the fastest entry, or that which `called` names, on arrays of one library; see `cudalab.call.call`."""
         if _compiled_by_torch(arrays):
             import torch
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, sqrt
+from functools import lru_cache
+from math import ceil, exp, floor, inf, sqrt
 
 import numpy as np
 
@@ -12,6 +13,9 @@ Rounds = Sequence[Sequence[float]]
 
 RESAMPLES = 2000  # of the bootstrap: the ends of a 95 % interval are then known to a few per cent of its width
 FASTER, SAME, SLOWER, UNCLEAR = "FASTER", "SAME", "SLOWER", "UNCLEAR"
+FEW = 10  # rounds
+ONCE = 1e3  # either way: the interval of what was seen once; finite, since it is divided by and stored
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)  # 97.5 % of t, of 1 to 8 degrees of freedom
 MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, however sure
 
 
@@ -38,7 +42,9 @@ def median_interval(rounds: Rounds) -> tuple[float, float]:
 
 
 def relative_width(rounds: Rounds) -> float:
-    """Width of the median's interval over the median: how many digits a printed number deserves."""
+    """Width of the median's interval over the median: how many digits a printed number deserves. Of one sample none."""
+    if len(flat(rounds)) < 2:
+        return inf
     low, high = median_interval(rounds)
     return (high - low) / median(rounds)
 
@@ -50,6 +56,9 @@ def spread(rounds: Rounds) -> float:
     rounds would say less than the samples' number promises.
     """
     return relative_width([[float(np.median(r))] for r in rounds])
+
+
+VAGUE = 1.5  # a ratio whose interval spans such a factor is rough
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,11 @@ class Ratio:
             return SAME
         return UNCLEAR
 
+    @property
+    def vague(self) -> bool:
+        """Whether the interval spans a factor of VAGUE or more: the value alone would mislead."""
+        return self.high > VAGUE * self.low
+
     def over(self, factor: float) -> Ratio:
         """Relative to something that has itself become `factor` times faster."""
         return Ratio(self.value / factor, self.low / factor, self.high / factor)
@@ -87,14 +101,39 @@ def speedup(baseline: Rounds, other: Rounds, seed: int = 0, paired: bool = True)
     over samples: samples of one round are not independent (Efron and Tibshirani, An Introduction to the
     Bootstrap, 13.3). Not `paired`: rounds that were not taken side by side are
     resampled each on their own, and the value is the ratio of their midmeans.
+
+    Of fewer than FEW rounds a bootstrap knows too little: it takes the spread of what it has for that of all. There the
+    interval is at least as wide as Student's for the mean logarithm; one round alone leaves everything open.
     """
     if not paired:
         return _unpaired(baseline, other, seed)
     pairs = min(len(baseline), len(other))
-    ratios = _medians(baseline[:pairs]) / _medians(other[:pairs])
-    picks = np.random.default_rng(seed).integers(0, pairs, (RESAMPLES, pairs))
-    low, high = np.percentile(_midmean(ratios[picks]), [2.5, 97.5])
-    return Ratio(float(_midmean(ratios)), float(low), float(high))
+    return _bootstrap((_medians(baseline[:pairs]) / _medians(other[:pairs])).tobytes(), seed)
+
+
+@lru_cache(maxsize=4096)  # tables, plots and sentences ask for the same ones
+def _bootstrap(ratios: bytes, seed: int) -> Ratio:
+    """The midmean of these float64 numbers and its interval."""
+    values = np.frombuffer(ratios)
+    picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
+    low, high = np.percentile(_midmean(values[picks]), [2.5, 97.5])
+    return _at_least(Ratio(float(_midmean(values)), float(low), float(high)), values)
+
+
+def _at_least(found: Ratio, *samples: np.ndarray) -> Ratio:
+    """The same ratio with an interval no narrower than Student's, where there are few of these samples.
+
+    Of several samples, which were not taken side by side, the variances add up, with the least of the degrees of
+    freedom: never too narrow (Welch's approximation has more).
+    """
+    fewest = min(map(len, samples))
+    if fewest >= FEW:
+        return found
+    if fewest < 2:
+        return Ratio(found.value, found.value / ONCE, found.value * ONCE)
+    error = sqrt(sum(float(np.var(np.log(s), ddof=1)) / len(s) for s in samples))
+    factor = exp(STUDENT[fewest - 2] * error)
+    return Ratio(found.value, min(found.low, found.value / factor), max(found.high, found.value * factor))
 
 
 def _medians(rounds: Rounds) -> np.ndarray:
@@ -113,29 +152,28 @@ def _midmean(values: np.ndarray) -> np.ndarray:
 def _unpaired(baseline: Rounds, other: Rounds, seed: int) -> Ratio:
     rng = np.random.default_rng(seed)
 
-    def resampled(rounds: Rounds) -> tuple[float, np.ndarray]:
-        medians = _medians(rounds)
+    def resampled(medians: np.ndarray) -> tuple[float, np.ndarray]:
         picks = rng.integers(0, len(medians), (RESAMPLES, len(medians)))
         return float(_midmean(medians)), _midmean(medians[picks])
 
-    (base, bases), (ours, others) = resampled(baseline), resampled(other)
+    samples = _medians(baseline), _medians(other)
+    (base, bases), (ours, others) = map(resampled, samples)
     low, high = np.percentile(bases / others, [2.5, 97.5])
-    return Ratio(base / ours, float(low), float(high))
+    return _at_least(Ratio(base / ours, float(low), float(high)), *samples)
 
 
 def bimodal(rounds: Rounds) -> bool:
     """Whether the samples fall into two separate groups, so that no single number stands for them.
 
-    The sorted samples are cut at their widest gap; they are bimodal if each side has at least a fifth of them and
+    The sorted samples are cut at the widest gap that leaves at least a fifth of them on each side; they are bimodal if
     the gap is both 2 % of the median and four times the larger side's interquartile range.
     """
     values = np.sort(flat(rounds))
     if len(values) < 20:
         return False
-    cut = int(np.argmax(np.diff(values))) + 1
+    least = ceil(len(values) / 5)
+    cut = int(np.argmax(np.diff(values)[least - 1 : len(values) - least])) + least
     sides = values[:cut], values[cut:]
-    if min(map(len, sides)) < len(values) / 5:
-        return False
     gap = values[cut] - values[cut - 1]
     spread = max(float(np.subtract(*np.percentile(side, [75, 25]))) for side in sides)
     return bool(gap > 0.02 * np.median(values) and gap > 4 * spread)

@@ -23,11 +23,13 @@ import msgspec
 
 from cudalab import errors, messages
 from cudalab.errors import Unavailable
-from cudalab.job import RELEASE, failed
-from cudalab.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, Work
+from cudalab.job import RELEASE
+from cudalab.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step
 from cudalab.plan import Group, Selection
 from cudalab.process import Ended, Process
-from cudalab.results import Case
+from cudalab.results import COPY, Case
+from cudalab.rows import failed
+from cudalab.study.found import Workload
 
 TIMEOUT = 120.0  # seconds: longer than any compiler takes for one kernel
 OPENING = 120.0  # seconds that opening the device may take, if `timeout` is shorter
@@ -35,6 +37,7 @@ TRIES = 3  # to start a worker in another's place: a GPU may need a moment after
 DOUBT = 2  # crashes in one group
 
 LOST = "no process can use the GPU after this"
+HANGS = 2  # of a variant, of which the first may be due to the size
 NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
 
 
@@ -55,6 +58,7 @@ class Supervisor:
         self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
         self._process: Process | None = None
+        self._hung: dict[tuple[str, str, str], list[str]] = {}  # where it did, by file, dtype and label of a variant
 
     def __enter__(self) -> Supervisor:
         """Start the first worker. Raises what opening the device raised there."""
@@ -65,7 +69,7 @@ class Supervisor:
         if self._process:
             self._process.kill() if kind else self._process.end()
 
-    def labels(self, group: Group) -> list[str]:
+    def labels(self, group: Group | Workload) -> list[str]:
         """Of the selected variants, in the order of the rows."""
         return [v.label for v in self.selection.variants(group, self.ready.machine.device)]
 
@@ -73,16 +77,16 @@ class Supervisor:
         """What is known so far of the variants of the group that is at work."""
         return self._process.glimpses() if self._process else {}
 
-    def cases(self, group: Group, timed: bool = True) -> list[Case]:
+    def cases(self, group: Group | Workload, timed: bool = True) -> list[Case]:
         """Rows of one group, of every selected variant, whatever happens. Not `timed`: they are only checked."""
-        struck: dict[str, Death] = {}
+        struck = self._known_to_hang(group)
         again = True
         while True:
             end = self._attempt(group, struck, timed)
             if not isinstance(end, Death):
                 return self._merged(group, end, struck)
             if end.label and end.label not in struck:
-                struck[end.label] = end
+                struck[end.label] = self._noted(group, end)
                 if sum(death.crashed for death in struck.values()) >= DOUBT:
                     return self._apart(group, struck, timed)
             elif end.after:
@@ -92,6 +96,20 @@ class Supervisor:
             else:
                 return self._merged(group, [], dict.fromkeys(self.labels(group), end))
 
+    def _known_to_hang(self, group: Group | Workload) -> dict[str, Death]:
+        """What has not ended at HANGS groups before is not waited for again."""
+        found = {}
+        for label in (*self.labels(group), COPY):
+            places = self._hung.get((group.file, group.dtype.name, label), [])
+            if len(places) >= HANGS:
+                found[label] = Death(label, f"not tried: it did not end at {' and at '.join(places)}")
+        return found
+
+    def _noted(self, group: Group | Workload, death: Death) -> Death:
+        if death.hung:
+            self._hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
+        return death
+
     def search(self, order: messages.Search) -> list[messages.Tried] | Death:
         """What a search by Kernel Tuner found, or at which configuration its process came to an end."""
         report = self._asked(order, Step(str(order.work.group()), "start"))
@@ -100,7 +118,7 @@ class Supervisor:
         assert isinstance(report, (messages.Searched, Death))
         return report.tried if isinstance(report, messages.Searched) else report
 
-    def _apart(self, group: Group, struck: dict[str, Death], timed: bool) -> list[Case]:
+    def _apart(self, group: Group | Workload, struck: dict[str, Death], timed: bool) -> list[Case]:
         """Check every variant in a process of its own, except those that surely are at fault; time the survivors."""
         guilty = {label: death for label, death in struck.items() if not death.crashed}
         alone: list[Case] = []
@@ -109,7 +127,7 @@ class Supervisor:
                 self._kill()
                 end = self._attempt(group, [other for other in self.labels(group) if other != label], timed=False)
                 if isinstance(end, Death):
-                    guilty[label] = end
+                    guilty[label] = self._noted(group, end)
                 alone += [] if isinstance(end, Death) else end
         self._kill()
         together = self._attempt(group, guilty) if self.setup.modes and timed else alone
@@ -119,19 +137,19 @@ class Supervisor:
                 case.notes.append(NOT_TIMED)
         return self._merged(group, together, guilty)
 
-    def _merged(self, group: Group, cases: list[Case], deaths: dict[str, Death]) -> list[Case]:
+    def _merged(self, group: Group | Workload, cases: list[Case], deaths: dict[str, Death]) -> list[Case]:
         """All rows in their order. What the dead would have read and written is what the others did."""
         rows = {case.label: case for case in cases}
         nbytes = max((case.nbytes for case in cases), default=0)
         for label, death in deaths.items():
             rows[label] = failed(group, label, death.reason)
             rows[label].nbytes = nbytes
-        order = [*self.labels(group), "copy"]
+        order = [*self.labels(group), COPY]
         return [rows[label] for label in order if label in rows]
 
-    def _attempt(self, group: Group, omit: Collection[str], timed: bool = True) -> list[Case] | Death:
+    def _attempt(self, group: Group | Workload, omit: Collection[str], timed: bool = True) -> list[Case] | Death:
         """Let a worker do the group without the variants in `omit`."""
-        report = self._asked(Work.on(group, tuple(omit), timed), Step(str(group), "start"))
+        report = self._asked(messages.work_on(group, tuple(omit), timed), Step(str(group), "start"))
         if isinstance(report, Failed):
             return [failed(group, label, report.message) for label in self.labels(group) if label not in omit]
         assert isinstance(report, (Finished, Death))
@@ -158,7 +176,7 @@ class Supervisor:
         step = ended.step
         if ended.hung:
             doing = f"{step.label} ({step.phase})" if step.label else step.phase
-            reason = f"{ended.how}: {doing} was stopped; a longer timeout allows more"
+            reason = f"{ended.how}: {doing} was stopped; a longer --timeout allows more"
         else:
             doing = f"ran {step.label} ({step.phase})" if step.label else f"was at: {step.phase}"
             reason = f"{ended.how} while it {doing}" + (f"; its last words: {ended.said}" if ended.said else "")

@@ -20,10 +20,10 @@ import pytest
 
 from cudalab import plan, results, values
 from cudalab.devices import cuda
-from cudalab.errors import CudalabError, unknown
-from cudalab.job import failed
+from cudalab.errors import CudalabError, InputError, unknown
 from cudalab.messages import Setup, Step
 from cudalab.plan import Group, Selection, Variant
+from cudalab.rows import failed
 from cudalab.runner import BUDGET, sources
 from cudalab.supervisor import Supervisor
 
@@ -96,6 +96,8 @@ class Wanted:
         """
         if self.device not in DEVICES:
             raise unknown("device", self.device, DEVICES)
+        if self.sample < values.LEAST_SAMPLE:
+            raise InputError(f"sample is {self.sample}; give at least {values.LEAST_SAMPLE}, which misses no exponent")
         names = [os.fspath(spec) for spec in self.specs]
         names = [str(folder / name) if os.sep in name or Path(name).suffix else name for name in names]
         selection = Selection.parse(self.only, self.skip)

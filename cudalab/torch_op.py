@@ -12,6 +12,7 @@ import importlib
 import re
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
@@ -149,8 +150,10 @@ def _with_gradients_of_their_own(
     form = kernel.torch_native or kernel.torch
     if form is None:
         raise InputError(f"{kernel.name} has no second derivative: its spec has no torch form; leave out create_graph")
+    inputs = tuple(x.view_as(x) for x in inputs)  # apart: where one comes of another, autograd itself adds that path
     wanted = [x for x, need in zip(inputs, needed, strict=True) if need]
-    found = iter(torch.autograd.grad(form(*inputs), wanted, dy, create_graph=True, allow_unused=True))
+    with unchanged(dy):
+        found = iter(torch.autograd.grad(form(*inputs), wanted, dy, create_graph=True, allow_unused=True))
     return tuple(next(found) if need else None for need in needed)
 
 
@@ -170,7 +173,9 @@ def call(kernel: Kernel, arrays: tuple[Any, ...], out: Any) -> Any:
     if transformed():
         if form is None:
             raise InputError(f"{kernel.name} has no torch form for torch.func and forward-mode differentiation")
-        return form(*arrays) if out is None else out.copy_(form(*arrays))
+        with unchanged(arrays[0]):
+            result = form(*arrays)
+        return result if out is None else out.copy_(result)
     if differentiates(every) and kernel.backward is None:
         raise InputError("this kernel does not differentiate; pass x.detach(), or call it in torch.no_grad()")
     if differentiates(every) and out is not None:
@@ -181,6 +186,15 @@ def call(kernel: Kernel, arrays: tuple[Any, ...], out: Any) -> Any:
     if form and not TorchTensors.on_gpu(arrays[0]):
         return run(kernel, arrays)  # PyTorch differentiates that form itself
     return differentiable(kernel, arrays)
+
+
+def unchanged(tensor: Any) -> AbstractContextManager[Any]:
+    """Where a torch form gives the tensors' own dtype, as a kernel does: autocast does not reach inside."""
+    import torch
+
+    kind = tensor.device.type
+    reached = kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if reached else nullcontext()
 
 
 def differentiates(tensors: tuple[Any, ...]) -> bool:

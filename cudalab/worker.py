@@ -24,18 +24,18 @@ from cudalab import machine, messages, source
 from cudalab.devices import open_device
 from cudalab.errors import CudalabError, InputError
 from cudalab.job import ContextLost, Job
-from cudalab.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, Work
-from cudalab.plan import Group, Selection
+from cudalab.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, StudyWork, Work
+from cudalab.plan import Group, Selection, split
+from cudalab.study.found import Workload
 
-PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 OOM_SCORE = "500"  # of 1000: if memory runs out, this process is to die and not the one that has the results
 
 
-def main() -> None:
-    commands, reports, board, parent = map(int, sys.argv[1:5])
+def main(*given: str) -> None:
+    commands, reports, board = map(int, given)
     for fd in (commands, reports, board):
         os.set_inheritable(fd, False)  # a compiler that outlives this process must not hold its pipes open
-    _set_apart(parent)
+    _set_apart()
     with open(commands, "rb") as orders, open(reports, "wb") as answers:
 
         def answer(report: Report) -> None:
@@ -52,7 +52,7 @@ def main() -> None:
         try:
             answer(_guarded(worker.open))
             for text in orders:
-                order = msgspec.json.decode(text, type=Work | messages.Search)
+                order = msgspec.json.decode(text, type=Work | StudyWork | messages.Search)
                 answer(_guarded(lambda: worker.do(order)))  # noqa: B023 (called at once)
         except ContextLost as lost:
             answer(Lost(lost.step, lost.reason))
@@ -60,13 +60,9 @@ def main() -> None:
         worker.close()
 
 
-def _set_apart(parent: int) -> None:
-    """Die with the parent, and leave Ctrl-C to it."""
+def _set_apart() -> None:
+    """Leave Ctrl-C to the parent, and die before it does where memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError, AttributeError):  # not Linux: the end of the pipe is noticed after the group
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before this could be asked for
-        os._exit(1)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
@@ -97,13 +93,12 @@ class _Worker:
     ) -> None:
         self.setup, self.progress, self.glimpse = setup, progress, glimpse
         self.job: Job | None = None
-        self.known: set[str] = set()  # specs whose files have been looked at
 
     def open(self) -> Ready:
         setup = self.setup
         self.progress(Step("worker", "opening the device"))
         device, note = open_device(setup.device)
-        selection = Selection.parse(setup.only, setup.skip)
+        selection = Selection(split(setup.only), split(setup.skip))  # the parent has looked at the words
         self.job = Job(
             device, selection, setup.modes, setup.seed, setup.budget, self.progress, order=setup.order,
             glimpse=self.glimpse,
@@ -113,7 +108,7 @@ class _Worker:
             calibration = device.calibrate(setup.modes) if setup.modes and setup.calibrate else {}
         return Ready(machine.describe(device), note, calibration, self._wall())
 
-    def do(self, order: Work | messages.Search) -> Finished | messages.Searched:
+    def do(self, order: Work | StudyWork | messages.Search) -> Finished | messages.Searched:
         assert self.job is not None
         work = order.work if isinstance(order, messages.Search) else order
         group = work.group()
@@ -122,7 +117,13 @@ class _Worker:
         if isinstance(order, messages.Search):
             from cudalab.tuning.search import search  # which needs a GPU
 
+            assert isinstance(group, Group)
+
             return messages.Searched(search(order, group, job), self._wall())
+        if isinstance(group, Workload):
+            from cudalab.study import engine
+
+            return Finished(engine.cases(job, group, work.omit), self._wall())
         return Finished(job.cases(group, work.omit), self._wall())
 
     def close(self) -> None:
@@ -135,14 +136,8 @@ class _Worker:
         self.job.wall.clear()
         return taken
 
-    def _unchanged(self, group: Group) -> None:
-        """Raise InputError if the kernel's files are not those that the run began with.
-
-        Asked when a kernel is first used. From then on it is the text that was read, whatever happens to the file.
-        """
-        if group.kernel.file in self.known:
-            return
+    def _unchanged(self, group: Group | Workload) -> None:
+        """Raise InputError if the kernel's or the study's files are not those that the run began with."""
         for name, path in group.files.items():
             if source.digest(path) != self.setup.sources[name]:
                 raise InputError(f"{path} has changed since this run began")
-        self.known.add(group.kernel.file)

@@ -16,7 +16,10 @@ def reference(x, bias):
 
 
 def matrix_and_row(shape, dtype, rng):
-    return {"x": draw(shape, dtype, rng), "bias": draw(shape[1:], dtype, rng)}
+    """Standard normal, but for a row that reaches to where Phi(z) vanishes."""
+    x = draw(shape, dtype, rng)
+    x[:1] *= 8
+    return {"x": x, "bias": draw(shape[1:], dtype, rng)}
 
 
 def plain(x, bias, y):
@@ -54,7 +57,10 @@ def cupy_composite(x, bias):
     return (z * 0.5 * (1.0 + erf(inner))).astype(x.dtype, copy=False)
 
 
-FITTED = "as gelu; what float32 loses of x + bias is made good, since the tail makes z^2 times as much of it"
+FITTED = (
+    "as gelu; what float32 loses of x + bias is made good, since the tail makes z^2 times as much of it, but not in "
+    "max(z, 0): small sums above 0 are up to 4.5 ULP off"
+)
 INSIDE = "the same in float32 inside, one rounding at the end"
 CANCELS = "of the peers: they round x + bias, and 1 + erf(z / sqrt(2)) cancels in the tail"
 SUM = "of F.gelu(x + bias), two kernels: the sum is rounded to the dtype in between, half a ULP of z, at most 8"
@@ -65,7 +71,7 @@ bias_gelu = Kernel(
     summary="y = z * Phi(z), z = x + bias (one for each column), row-major matrix",
     dtypes=("float32", "float16", "bfloat16"),
     sizes={"small": (128, 768), "large": (8192, 4096), "xlarge": (32768, 4096)},
-    edges=((1, 1), (5, 3), (1, 129), (129, 1), (17, 128), (16, 256), (33, 260), (67, 131), (0, 8), (8, 0)),
+    edges=((1, 1), (5, 3), (1, 129), (129, 1), (19, 128), (16, 256), (33, 272), (67, 131), (37, 16), (0, 8), (8, 0)),
     reference=reference,
     entries={"bias_gelu_plain": plain, "bias_gelu_vec": vec},
     budgets={
@@ -80,6 +86,7 @@ bias_gelu = Kernel(
     },
     composed={"float16": Budget(4, 8e-3, ROUNDS), "bfloat16": Budget(4, 6.4e-2, ROUNDS)},
     inputs=matrix_and_row,
+    agree=lambda x, bias: len(x) == 2 and bias == x[1:],
     rank=2,
     tunables={"VEC_THREADS": (128, 64, 256), "VEC_ROWS": (4, 2, 1)},
     torch=composite,

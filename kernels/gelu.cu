@@ -16,35 +16,36 @@
 #define ROUNDER 12582912.0f   // 1.5 * 2^23
 #define DOWN 5.42101086e-20f  // 2^-64
 
-// x * Phi(x) from Phi(-|x|). NaN for NaN and for -inf, as the reference; x for +inf; -0 stays -0.
-__device__ __forceinline__ float times_phi(float x, float tail) {
-    return x * fabsf((x > 0.0f ? 1.0f : 0.0f) - tail);
+// x * Phi(x) from w: Phi(-|x|) = exp2(-100 w)^2. NaN for NaN and for -inf, as the reference; x for +inf; -0 stays -0.
+// Of 100 times what is held to [0, 1] the compiler knows that exp2 will not be subnormal, and leaves out the three
+// instructions that would see to it. Where w is 1 the square vanishes, as Phi does there.
+__device__ __forceinline__ float times_phi(float x, float w) {
+    const float root = exp2f(-100.0f * __saturatef(w));
+    return x * fabsf(fmaf(-root, root, x > 0.0f ? 1.0f : 0.0f));
 }
 
-// 16 bits: Phi(-a) = exp2(polynomial in a), which falls without bound, so that Phi(-inf) is 0. The last argument only
-// chooses the form.
+// 16 bits: w = -log2(Phi(-a)) / 200, a polynomial in a that rises without bound. The last argument only chooses the
+// form.
 __device__ __forceinline__ float gelu(float x, const __nv_bfloat16*) {
     const float a = fabsf(x);
-    float p = -3.26537815e-07f;
-    p = fmaf(p, a, 1.81005544e-05f);
-    p = fmaf(p, a, -0.00042281911f);
-    p = fmaf(p, a, 0.00548780616f);
-    p = fmaf(p, a, -0.0445191748f);
-    p = fmaf(p, a, -0.472778559f);
-    p = fmaf(p, a, -1.14301622f);
-    return times_phi(x, exp2f(fmaf(p, a, -1.00073826f)));
+    float w = 1.6326891e-09f;
+    w = fmaf(w, a, -9.05027733e-08f);
+    w = fmaf(w, a, 2.11409565e-06f);
+    w = fmaf(w, a, -2.74390295e-05f);
+    w = fmaf(w, a, 0.000222595874f);
+    w = fmaf(w, a, 0.00236389274f);
+    w = fmaf(w, a, 0.005715081f);
+    return times_phi(x, fmaf(w, a, 0.00500369165f));
 }
 
 __device__ __forceinline__ float gelu(float x, const __half*) {
     const float a = fabsf(x);
-    float p = -1.03336879e-06f;
-    p = fmaf(p, a, 4.94729065e-05f);
-    p = fmaf(p, a, -0.00085913029f);
-    p = fmaf(p, a, 0.00830167159f);
-    p = fmaf(p, a, -0.0536576733f);
-    p = fmaf(p, a, -0.458674043f);
-    p = fmaf(p, a, -1.15119588f);
-    return times_phi(x, exp2f(fmaf(p, a, -0.999997497f)));
+    float w = 1.65309007e-06f;
+    w = fmaf(w, a, -2.96244343e-05f);
+    w = fmaf(w, a, 0.000242837617f);
+    w = fmaf(w, a, 0.00231826375f);
+    w = fmaf(w, a, 0.00574715575f);
+    return times_phi(x, fmaf(w, a, 0.00500048883f));
 }
 
 // max(x, 0), but NaN for NaN and for -inf, where the product 0 * inf of the reference is NaN too; -0 stays -0.
@@ -137,7 +138,8 @@ template <int N> __device__ __forceinline__ void gelu_block(const scalar_t* x, s
 
 // One pack a thread: 0.95 of a copy's speed. Two: 0.99, since index, bounds and alignment cost a thread as much as an
 // element does, and with two loads under way a multiprocessor waits less. Where all fits into L2 one is better, since
-// there are more threads to share the work. erff in place of the forms above: 0.73 in 16 bits.
+// there are more threads to share the work. There, at 4.8 million elements, exp2 without its guard saves
+// 5 % in float16 (with a degree of 5) and 3 % in bfloat16. erff in place of the forms above: 0.73 in 16 bits.
 // The bounds keep the registers at 32, so that all warps fit.
 extern "C" __global__ void __launch_bounds__(VEC_THREADS, 2048 / VEC_THREADS)
     gelu_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n, int packs) {

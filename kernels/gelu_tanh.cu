@@ -15,22 +15,30 @@
 #define K3_LOW -2.01619832e-9f
 #define UNSCALE 1.26217745e-29f  // 2^-96
 
+// 16 bits: y = x * |[x > 0] - q / (1 + q)|, NaN for NaN and for -inf, as the reference; -0 stays -0. In both forms the
+// compiler sees that exp2 has no subnormal result, and leaves out the three instructions that would see to it: here of
+// an absolute value, which gives 1 / q. The last argument only chooses the form.
+__device__ __forceinline__ float gelu_tanh(float x, const __half*) {
+    const float tail = __fdividef(1.0f, 1.0f + exp2f(fabsf(x * fmaf(x * x, K3, K1))));
+    return x * fabsf((x > 0.0f ? 1.0f : 0.0f) - tail);
+}
+
+// bfloat16 reaches down to 2^-133, where 1 / q would overflow: here exp2 of 100 times what is held to [0, 1] gives the
+// square root of q, which underflows only when it is squared.
+__device__ __forceinline__ float gelu_tanh(float x, const __nv_bfloat16*) {
+    const float root = exp2f(-100.0f * __saturatef(fabsf(x) * fmaf(x * x, K3 / 200, K1 / 200)));
+    const float q = root * root;
+    return x * fabsf(fmaf(-q, __fdividef(1.0f, 1.0f + q), x > 0.0f ? 1.0f : 0.0f));
+}
+
 // max(x, 0), but NaN for NaN and for -inf, where the product inf * 0 of the reference is NaN too; -0 stays -0.
 __device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }
-
-// Beyond |x| = 12 every result is x or 0; the bound keeps inf * 0 out.
-__device__ __forceinline__ float bounded(float x) { return fminf(fabsf(x), 12.0f); }
-
-// 16 bits; the last argument only chooses the form.
-template <class T> __device__ __forceinline__ float gelu_tanh(float x, const T*) {
-    const float a = bounded(x), q = exp2f(a * fmaf(a * a, -K3, -K1));
-    return fmaf(-a, __fdividef(q, 1.0f + q), positive_part(x));
-}
 
 // float32: -2u/ln 2 reaches -160 before y vanishes, where its rounding alone would be 60 ULP of y. So what rounding
 // loses is kept in a second number, and the whole part of the exponent is taken off before the two are added.
 __device__ __forceinline__ float gelu_tanh(float x, const float*) {
-    const float a = bounded(x), s = a * a, s_low = fmaf(a, a, -s);
+    const float a = fminf(fabsf(x), 12.0f);  // beyond it every result is x or 0; the bound keeps inf * 0 out
+    const float s = a * a, s_low = fmaf(a, a, -s);
     const float p = fmaf(s, K3, K1);  // K1 has few bits, so that K1 - p is exact
     const float low = fmaf(s_low, K3, fmaf(s, K3_LOW, fmaf(s, K3, K1 - p) + K1_LOW));
     // -a * p = k + f, k whole: adding 1.5 * 2^23 rounds to a whole number, which is then in the low bits; here it is
@@ -60,7 +68,8 @@ extern "C" __global__ void gelu_tanh_scalar(const scalar_t* __restrict__ x, scal
 }
 
 // 16 bytes a thread: the widest load and store there is, so a quarter (or an eighth) of the memory instructions. 0.98
-// of a copy's speed in float32, all of it in 16 bits.
+// of a copy's speed in float32, all of it in 16 bits. exp2 without its guard saves 4 to 5 % in 16 bits, in a graph at
+// 4.8 million elements (all in L2), and 0.3 % at 154 million.
 struct __align__(16) Pack {
     static const int width = 16 / sizeof(scalar_t);
     scalar_t v[width];

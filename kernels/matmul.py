@@ -61,6 +61,7 @@ matmul = Kernel(
     entries={"matmul_plain": plain, "matmul_tile": tile, "matmul_registers": registers},
     budgets={"float32": Budget(128, why=ORDER)},
     inputs=positive_matrices,
+    agree=lambda a, b: len(a) == len(b) == 2 and a[1] == b[0],
     output_shape=lambda a, b: (a[0], b[1]),
     rank=3,
     torch=composite,

@@ -2,19 +2,34 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
+from cudalab.spec import Budget, Kernel, Launch, blocks, draw
 
 THREADS = 256  # of a block where the whole row passes by
 BLOCK = 128  # threads of a block that rows share, each with a warp or less
 HELD = 32  # elements that a thread of softmax_vec keeps in registers
-SHORT = 512  # columns of a row that fewer than 32 threads take, so that no shuffle is for a few elements
+SHORT = 512  # columns of a row that half of HELD a thread is for: a warp or less, if rows are many
 BUSY = 2**16  # threads that keep the memory of a large GPU busy, half of what an H200 holds at 64 registers
-MOST = 1024  # threads of a block, CUDA's limit
+WARP, MOST = 32, 1024  # threads: the most that a row of softmax_short has, and that a block may have
 
 
 def reference(x):
-    e = np.exp(x - x.max(axis=1, keepdims=True))
+    with np.errstate(invalid="ignore"):  # -inf - -inf
+        e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
+
+
+def normal_and_masked_rows(shape, dtype, rng):
+    """Standard normal, but for the first rows, where exp(x) overflows unless the largest is subtracted.
+
+    And -inf, which is what attention masks with: a third of a row, a whole one, and all but its end.
+    """
+    x = draw(shape, dtype, rng)
+    x[:1] += 100
+    x[:1, 1::3] = -np.inf
+    x[2:3, -1:] = 200
+    x[3:4] = -np.inf
+    x[4:5, :-5] = -np.inf
+    return {"x": x}
 
 
 def block_a_row(x, y):
@@ -31,11 +46,26 @@ def threads_of_row(rows, cols, itemsize):
     return min(1 << (blocks(cols, held) - 1).bit_length(), MOST)
 
 
-def vec(x, y):
+def share(x, y, threads):
+    """Each row has so many threads; what has a warp or less shares a block."""
     rows, cols = x.shape
-    threads = threads_of_row(rows, cols, x.dtype.itemsize)
-    shared = BLOCK // threads if threads <= 32 else 1  # rows of a block
+    shared = BLOCK // threads if threads <= WARP else 1  # rows of a block
     return Launch((blocks(rows, shared),), (threads, shared), (x, y, np.int64(rows), np.int32(cols)))
+
+
+def short(x, y):
+    return share(x, y, min(threads_of_row(*x.shape, x.dtype.itemsize), WARP))
+
+
+def vec(x, y):
+    return share(x, y, threads_of_row(*x.shape, x.dtype.itemsize))
+
+
+def called(x):
+    """softmax_short where the two are launched in the same way."""
+    rows, cols = x.shape
+    fits = cols <= SHORT and threads_of_row(rows, cols, x.dtype.itemsize) <= WARP
+    return "softmax_short" if fits else "softmax_vec"
 
 
 def composite(x):
@@ -56,6 +86,10 @@ def cupy_composite(x):
     return e / e.sum(axis=1)[:, None]
 
 
+EDGES = (  # the last long ones: each number of packs a thread, and more than it keeps
+    (1, 1), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (5, 4099),
+    (2, 16376), (1, 24568), (1, 33008), (0, 8),
+)  # fmt: skip
 EXPONENT = "x - max goes to -10 and is rounded: 8 ULP of the exponential; then the exponential, the sum, the division"
 INSIDE = "float32 inside, one rounding at the end"
 ROUNDS = "x - max goes to -10: rounding it to the dtype is 8 ULP of the exponential; then exp, the sum and the division"
@@ -72,15 +106,17 @@ softmax = Kernel(
         "long": (4096, 16384),
         "longest": (1024, 65536),
     },
-    edges=((1, 1), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (2, 4099), (1, 33001), (0, 8)),
+    edges=EDGES,
     reference=reference,
-    entries={"softmax_plain": block_a_row, "softmax_online": block_a_row, "softmax_vec": vec},
+    entries={"softmax_plain": block_a_row, "softmax_online": block_a_row, "softmax_short": short, "softmax_vec": vec},
+    called=called,
     budgets={
         "float32": Budget(16, why=EXPONENT),
         "float16": Budget(1, why=INSIDE),
         "bfloat16": Budget(1, why=INSIDE),
     },
     composed={"float16": Budget(16, why=ROUNDS), "bfloat16": Budget(16, why=ROUNDS)},
+    inputs=normal_and_masked_rows,
     rank=2,
     torch=composite,
     torch_native=native,

@@ -5,7 +5,7 @@
 // thread may take a column as cheaply as a row, and both sides of the tile meet memory in whole lines.
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); elements are moved, not computed.
 //
-// Blocks number the tiles row by row, in one dimension: in y a grid has at most 65,535 blocks, too few for tall
+// Blocks number the tiles row by row. In y and in z a grid has at most 65,535 blocks: in y alone too few for tall
 // matrices.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -49,94 +49,126 @@ extern "C" __global__ void transpose_tile(const scalar_t* __restrict__ x, scalar
     }
 }
 
-// 16 bytes an access on both sides of a tile of 64 x 64 words of 4 bytes. In 16 bits a word is a pair of elements that
-// are neighbours in a row of y, and come from two rows of x: the tile is 128 x 64 elements then. All loads of a thread
-// are under way before the first word is put down. The tile is y's: what one thread puts down word by word, another
-// picks up as 16 bytes of a row of y. Where a group of four words is in its row of the tile depends on the pack of x
-// that the row comes from, so that neither side meets a bank twice. 0.95 of a copy's speed in float32 and in 16 bits;
-// with a load and its words in one step of a loop, as a first form had it, it was 0.79 and 0.66.
-#define SIDE 64
-
 struct __align__(16) Words {
     unsigned v[4];
 };
 
-#define WIDTH (16 / (int)sizeof(scalar_t))     // elements of 16 bytes
-#define PAIR (4 / (int)sizeof(scalar_t))       // elements of a word, and rows of x that make a row of words
-#define ACROSS (SIDE / WIDTH)                  // 16-byte pieces of a row of x in the tile
-#define STEPS (SIDE * ACROSS / THREADS)        // pieces of each of PAIR rows that a thread loads
-#define ELEMENT_ROW (SIDE + PAIR)              // elements of a row where they are moved one by one: a bank longer
+#define WIDTH (16 / (int)sizeof(scalar_t))  // elements of 16 bytes
+#define PAIR (4 / (int)sizeof(scalar_t))    // elements of a word, and rows of x that make a row of words
 
-__device__ __forceinline__ int group_at(int row, int group) { return row * SIDE / 4 + (group ^ row / WIDTH % 16); }
+// 16 bytes an access on both sides of a tile of SIDE x SIDE words of 4 bytes. In 16 bits a word is a pair of elements
+// that are neighbours in a row of y, and come from two rows of x: the tile has twice as many rows of x then. All loads
+// of a thread are under way before the first word is put down. The tile is y's: what one thread puts down word by word,
+// another picks up as 16 bytes of a row of y. Where a group of four words is in its row of the tile depends on the pack
+// of x that the row comes from, so that neither side meets a bank twice.
+template <int SIDE, int THREADS> struct Tile {
+    static constexpr int ACROSS = SIDE / WIDTH;             // 16-byte pieces of a row of x in the tile
+    static constexpr int BESIDE = ACROSS < 8 ? ACROSS : 8;  // of which a warp takes so many,
+    static constexpr int BELOW = 32 / BESIDE;               // in so many rows of words
+    static constexpr int STEPS = SIDE * ACROSS / THREADS;   // pieces of each of PAIR rows that a thread loads
+    static constexpr int DOWN = SIDE / STEPS;               // rows of words from one of them to the next
+    static constexpr int GROUPS = SIDE / 4;                 // of words, in a row
+    static constexpr int ROWS = THREADS / GROUPS;           // of y, that the threads store at a time
+    static constexpr int LONGER = SIDE + PAIR;              // elements of a row where they are moved one by one
 
-// The k-th column of pieces of neighbouring rows, as a word.
-__device__ __forceinline__ unsigned column(const Words* pieces, int k) {
-    if (PAIR == 1) return pieces[0].v[k % 4];
-    const unsigned upper = pieces[0].v[k / PAIR], lower = pieces[PAIR - 1].v[k / PAIR];
-    return k % 2 == 0 ? (upper & 0xffffu) | (lower << 16) : (upper >> 16) | (lower & 0xffff0000u);
-}
-
-__device__ __forceinline__ void by_words(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows,
-                                         long long cols, long long top, long long left, Words* tile) {
-    // A warp takes 8 neighbouring pieces of 4 rows of words.
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, halves = ACROSS / 8;
-    const int piece = lane % 8 + warp % halves * 8, first = lane / 8 + warp / halves * 4;
-    Words pieces[STEPS][PAIR];
-#pragma unroll
-    for (int s = 0; s < STEPS; ++s) {
-        const long long row = top + (first + s * (SIDE / STEPS)) * PAIR, col = left + piece * WIDTH;
-#pragma unroll
-        for (int p = 0; p < PAIR; ++p)
-            if (row < rows && col < cols) pieces[s][p] = *reinterpret_cast<const Words*>(x + (row + p) * cols + col);
+    // Of row `pack * WIDTH + k` of the tile.
+    static __device__ __forceinline__ int group_at(int pack, int k, int group) {
+        return (pack * WIDTH + k) * GROUPS + (group ^ pack * PAIR % GROUPS);
     }
-#pragma unroll
-    for (int s = 0; s < STEPS; ++s) {
-        const int word = first + s * (SIDE / STEPS);
-#pragma unroll
-        for (int k = 0; k < WIDTH; ++k)
-            tile[group_at(piece * WIDTH + k, word / 4)].v[word % 4] = column(pieces[s], k);
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = threadIdx.x; i < SIDE * SIDE / 4; i += THREADS) {
-        const int c = i / (SIDE / 4), group = i % (SIDE / 4);
-        const long long row = top + group * WIDTH, col = left + c;
-        if (row < rows && col < cols) *reinterpret_cast<Words*>(y + col * rows + row) = tile[group_at(c, group)];
-    }
-}
 
-// The same tile, element by element, in PAIR squares; a thread has four loads under way.
-__device__ __forceinline__ void by_elements(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows,
-                                            long long cols, long long top, long long left, scalar_t* tile) {
-    const int c = threadIdx.x % SIDE, step = THREADS / SIDE;
-    const long long end = top + PAIR * SIDE;
-    for (; top < end; top += SIDE) {
-#pragma unroll 1
-        for (int r = threadIdx.x / SIDE; r < SIDE; r += 4 * step) {
-            scalar_t v[4];
+    // The k-th column of pieces of neighbouring rows, as a word.
+    static __device__ __forceinline__ unsigned column(const Words* pieces, int k) {
+        if (PAIR == 1) return pieces[0].v[k % 4];
+        const unsigned upper = pieces[0].v[k / PAIR], lower = pieces[PAIR - 1].v[k / PAIR];
+        return k % 2 == 0 ? (upper & 0xffffu) | (lower << 16) : (upper >> 16) | (lower & 0xffff0000u);
+    }
+
+    // Addresses are found once and stepped; a tile that is whole asks nothing about the sides of the matrix.
+    template <bool whole>
+    static __device__ __forceinline__ void by_words(const scalar_t* x, scalar_t* y, long long rows, long long cols,
+                                                    long long top, long long left, Words* tile) {
+        const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, parts = ACROSS / BESIDE;
+        const unsigned piece = lane % BESIDE + warp % parts * BESIDE, first = lane / BESIDE + warp / parts * BELOW;
+        const long long row = top + first * PAIR, col = left + piece * WIDTH;
+        x += row * cols + col;
+        Words pieces[STEPS][PAIR];
 #pragma unroll
-            for (int k = 0; k < 4; ++k)
-                if (top + r + k * step < rows && left + c < cols) v[k] = x[(top + r + k * step) * cols + left + c];
+        for (int s = 0; s < STEPS; ++s) {
 #pragma unroll
-            for (int k = 0; k < 4; ++k) tile[(r + k * step) * ELEMENT_ROW + c] = v[k];
+            for (int p = 0; p < PAIR; ++p)
+                if (whole || (row + s * DOWN * PAIR < rows && col < cols))
+                    pieces[s][p] = *reinterpret_cast<const Words*>(x + (s * DOWN * PAIR + p) * cols);
+        }
+#pragma unroll
+        for (int s = 0; s < STEPS; ++s) {
+            const unsigned word = first + s * DOWN;
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k) tile[group_at(piece, k, word / 4)].v[word % 4] = column(pieces[s], k);
         }
         __syncthreads();
-#pragma unroll 1
-        for (int r = threadIdx.x / SIDE; r < SIDE; r += step)
-            if (top + c < rows && left + r < cols) y[(left + r) * rows + top + c] = tile[c * ELEMENT_ROW + r];
-        __syncthreads();  // all have taken what they need: the next square may come
+        const unsigned c = threadIdx.x / GROUPS, group = threadIdx.x % GROUPS;
+        y += (left + c) * rows + top + group * WIDTH;
+#pragma unroll
+        for (int s = 0; s < SIDE / ROWS; ++s) {
+            const unsigned pack = c / WIDTH + s * (ROWS / WIDTH);
+            if (whole || (top + group * WIDTH < rows && left + c + s * ROWS < cols))
+                *reinterpret_cast<Words*>(y + s * ROWS * rows) = tile[group_at(pack, c % WIDTH, group)];
+        }
     }
-}
 
-// By elements where rows do not begin at 16-byte boundaries, on either side. The bounds keep the registers at 32, so
-// that as many blocks as can be are at work: some load while others store.
-extern "C" __global__ void __launch_bounds__(THREADS, 2048 / THREADS)
+    // The same tile, element by element, in PAIR squares, whose rows are a bank longer; a thread has four loads under
+    // way.
+    static __device__ __forceinline__ void by_elements(const scalar_t* x, scalar_t* y, long long rows, long long cols,
+                                                       long long top, long long left, scalar_t* tile) {
+        const int c = threadIdx.x % SIDE, step = THREADS / SIDE;
+        const int wide = (int)(cols - left < SIDE ? cols - left : SIDE);
+        x += top * cols + left, y += left * rows + top;
+        for (int square = 0; square < PAIR; ++square, x += SIDE * cols, y += SIDE) {
+            const long long below = rows - top - square * SIDE;
+            const int high = (int)(below < SIDE ? below : SIDE);
+#pragma unroll 1
+            for (int r = threadIdx.x / SIDE; r < SIDE; r += 4 * step) {
+                scalar_t v[4];
+#pragma unroll
+                for (int k = 0; k < 4; ++k)
+                    if (r + k * step < high && c < wide) v[k] = x[(r + k * step) * cols + c];
+#pragma unroll
+                for (int k = 0; k < 4; ++k) tile[(r + k * step) * LONGER + c] = v[k];
+            }
+            __syncthreads();
+#pragma unroll 1
+            for (int r = threadIdx.x / SIDE; r < SIDE; r += step)
+                if (c < high && r < wide) y[r * rows + c] = tile[c * LONGER + r];
+            __syncthreads();  // all have taken what they need: the next square may come
+        }
+    }
+
+    // The block's tile, by elements where rows do not begin at 16-byte boundaries, on either side.
+    static __device__ __forceinline__ void move(const scalar_t* x, scalar_t* y, long long rows, long long cols,
+                                                Words* tile) {
+        const long long left = (long long)blockIdx.x * SIDE;
+        const long long top = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * PAIR * SIDE;
+        if (top >= rows) return;  // gridDim.z need not divide the rows of tiles
+        const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;
+        if (!aligned || cols % WIDTH != 0 || rows % WIDTH != 0)
+            by_elements(x, y, rows, cols, top, left, reinterpret_cast<scalar_t*>(tile));
+        else if (top + PAIR * SIDE <= rows && left + SIDE <= cols) by_words<true>(x, y, rows, cols, top, left, tile);
+        else by_words<false>(x, y, rows, cols, top, left, tile);
+    }
+};
+
+constexpr int FEW = 128;                                 // threads of a tile of 32 words
+constexpr int MANY = sizeof(scalar_t) == 4 ? 512 : 256;  // of one of 64
+constexpr int BLOCKS = sizeof(scalar_t) == 4 ? 4 : 6;    // on a multiprocessor: 32 registers, 40 in 16 bits
+
+// Tiles of 64 words; of 32, which the number of threads says, where blocks of 64 would leave multiprocessors idle. On
+// an H200 0.95 of a copy's speed at 4,096 x 8,192 in float32 and in 16 bits (with tiles of 32: 0.92 and 0.87), 0.94 and
+// 0.92 at 16,384 x 8,192 (0.87 and 0.82); at 256 x 384, with tiles of 32, 0.90 and 0.93 (of 64: 0.86 and 0.89). Tiles
+// in another order, down strips of 2,048 rows, were as fast in float32 and 1 % slower in 16 bits. With a load and its
+// words in one step of a loop, as a first form had it, it was 0.79 and 0.66.
+extern "C" __global__ void __launch_bounds__(MANY, BLOCKS)
     transpose_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, long long cols) {
-    __shared__ Words tile[(SIDE + 1) * SIDE / 4];
-    const unsigned across = (unsigned)((cols + SIDE - 1) / SIDE);  // tiles in a row of them
-    const long long left = (long long)(blockIdx.x % across) * SIDE;
-    const long long top = (long long)(blockIdx.x / across) * PAIR * SIDE;
-    const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;
-    if (aligned && cols % WIDTH == 0 && rows % WIDTH == 0) by_words(x, y, rows, cols, top, left, tile);
-    else by_elements(x, y, rows, cols, top, left, reinterpret_cast<scalar_t*>(tile));
+    __shared__ Words tile[(64 + 1) * 64 / 4];
+    if (blockDim.x == FEW) Tile<32, FEW>::move(x, y, rows, cols, tile);
+    else Tile<64, MANY>::move(x, y, rows, cols, tile);
 }

@@ -4,7 +4,9 @@ import numpy as np
 
 from cudalab.spec import Budget, Kernel, Launch, blocks
 
-TILE, STEP, SIDE = 32, 8, 64  # as in the .cu
+TILE, STEP = 32, 8  # as in the .cu
+MULTIPROCESSORS = 132  # of an H200
+MOST = 65535  # blocks in y, and in z, CUDA's limit
 
 
 def reference(x):
@@ -17,10 +19,20 @@ def tile(x, y):
     return Launch((tiles,), (TILE, STEP), (x, y, np.int64(rows), np.int64(cols)))
 
 
-def vec(x, y, THREADS):
+def tiles_of(x, side):
+    """Tiles of `side` words of 4 bytes: in a row of them, and rows."""
     rows, cols = x.shape
-    tiles = blocks(rows, SIDE * 4 // x.dtype.itemsize) * blocks(cols, SIDE)  # of 64 words of 4 bytes down
-    return Launch((tiles,), (THREADS,), (x, y, np.int64(rows), np.int64(cols)))
+    return blocks(cols, side), blocks(rows, side * 4 // x.dtype.itemsize)
+
+
+def vec(x, y):
+    across, down = tiles_of(x, 64)
+    threads = 512 if x.dtype.itemsize == 4 else 256  # MANY of the .cu
+    if across * down < MULTIPROCESSORS:  # some would have nothing to do
+        (across, down), threads = tiles_of(x, 32), 128
+    deep = max(blocks(down, MOST), 1)
+    rows, cols = x.shape
+    return Launch((across, blocks(down, deep), deep), (threads,), (x, y, np.int64(rows), np.int64(cols)))
 
 
 def composite(x):
@@ -33,6 +45,10 @@ def cupy_composite(x):
     return cupy.ascontiguousarray(x.T)
 
 
+EDGES = (  # packs need rows and columns that are multiples of 8: both are, one of them is, none is
+    (1, 1), (1, 33), (31, 1), (32, 32), (33, 64), (64, 33), (64, 128), (136, 200), (68, 132), (129, 127),
+    (1528, 712), (1531, 709), (0, 7), (7, 0),  # the first two are enough for tiles of 64 words, some of them cut
+)  # fmt: skip
 EXACT = Budget(0, why="elements are moved, not computed")
 
 transpose = Kernel(
@@ -40,13 +56,12 @@ transpose = Kernel(
     summary="y[c][r] = x[r][c], row-major matrix",
     dtypes=("float32", "float16", "bfloat16"),
     sizes={"small": (256, 384), "large": (4096, 8192), "xlarge": (16384, 8192)},
-    edges=((1, 1), (1, 33), (31, 1), (32, 32), (33, 65), (64, 128), (72, 200), (68, 132), (129, 127), (0, 7), (7, 0)),
+    edges=EDGES,
     reference=reference,
     entries={"transpose_plain": tile, "transpose_tile": tile, "transpose_vec": vec},
     budgets={"float32": EXACT, "float16": EXACT, "bfloat16": EXACT},
     output_shape=lambda x: (x[1], x[0]),
     rank=2,
-    tunables={"THREADS": (512, 256)},
     torch=composite,
     torch_native=composite,
     cupy=cupy_composite,

@@ -1,13 +1,18 @@
-"""A cache of their own for the tests, and what `gpu` means."""
+"""A cache of their own for the tests, what `gpu` means, and what keeps them quick."""
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 
 import pytest
 
 from cudalab.devices import cuda
 from cudalab.testing import need_gpu
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # several that share the cores: threads of PyTorch would spin, waiting for one
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,6 +22,13 @@ def _own_cache(tmp_path_factory):
         base = tmp_path_factory.getbasetemp()
         shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # what one has built, the other need not
         os.environ["CUDALAB_CACHE"] = str(shared / "cache")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c():
+    """What a shell starts in the background ignores it, and so would the programs that tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,6 +43,11 @@ def pytest_runtest_setup(item):
         pytest.skip("needs the CPU stand-in for libcuda: make test-fake-gpu")
     if item.get_closest_marker("gpu"):
         need_gpu()
+
+
+def pytest_collection_finish():
+    """What lives as long as the session need not be looked through by each garbage collection, of which runs ask."""
+    gc.freeze()
 
 
 def pytest_report_header():

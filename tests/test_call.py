@@ -8,15 +8,24 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cudalab.kernels.add2d import add2d
+from cudalab.kernels.bias_gelu import bias_gelu
 from cudalab.kernels.gelu import gelu
+from cudalab.kernels.layernorm import layernorm
+from cudalab.kernels.matmul import matmul
 from cudalab.kernels.plus_one import plus_one
 
+from cudalab import registry
 from cudalab.errors import InputError, SpecError
 
 X = np.linspace(-5, 5, 1001, dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "kind", [np.float32, pytest.param(np.float16, marks=SLOW), pytest.param(ml_dtypes.bfloat16, marks=SLOW)]
+)
 def test_numpy(kind):
     y = gelu(X.astype(kind))
     assert y.dtype == kind
@@ -31,6 +40,34 @@ def test_shapes_and_several_inputs():
     np.testing.assert_array_equal(add2d(a, a + 1), 2 * a + 1)
     np.testing.assert_array_equal(plus_one(np.arange(6, dtype=np.int32).reshape(1, 2, 3)).ravel(), np.arange(1, 7))
     assert gelu(np.empty((0, 3), np.float32)).shape == (0, 3)
+
+
+def test_inputs_of_different_shapes():
+    rng = np.random.default_rng(0)
+    a, b, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 3), (3, 4), (3,)))
+    np.testing.assert_allclose(matmul(a, b), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(bias_gelu(a, bias), gelu(a + bias), rtol=1e-5)
+    torch = pytest.importorskip("torch")
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # which would make bfloat16 of the product
+        np.testing.assert_allclose(matmul(torch.from_numpy(a), torch.from_numpy(b)), a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shapes"),
+    [
+        (bias_gelu, [(8, 6), (3,)]), (bias_gelu, [(8, 6), (1, 6)]), (bias_gelu, [(6,), (6,)]),
+        (layernorm, [(8, 6), (6,), (5,)]), (layernorm, [(6,), (6,), (6,)]),
+        (matmul, [(5, 3), (4, 3)]), (matmul, [(5,), (5, 3)]), (matmul, [(2, 5, 3), (3, 4)]),
+    ],
+)  # fmt: skip
+def test_what_would_be_read_out_of_bounds_is_refused(kernel, shapes):
+    with pytest.raises(InputError, match=rf"{kernel.name} is called with \w+ \(.*which do not go together; at small: "):
+        kernel(*(np.ones(shape, np.float32) for shape in shapes))
+
+
+def test_every_kernel_of_the_lab_says_which_inputs_go_together():
+    for kernel in registry.kernels().values():
+        assert kernel.pointwise or len(kernel.input_names) == 1 or kernel.agree, kernel.name
 
 
 def test_out_is_written_and_returned_also_in_place():
@@ -138,7 +175,7 @@ def test_a_backward_that_cannot_be_called_is_refused(backward, message):
         (lambda: gelu(X.reshape(7, -1).T), "not C-contiguous"),
         (lambda: gelu(X.astype(np.float64)), "has no float64; convert to one of float32, float16, bfloat16"),
         (lambda: gelu(X.astype(complex)), "arrays of complex128 are not supported"),
-        (lambda: add2d(X, X), "sizes of 2 dimensions"),
+        (lambda: add2d(X, X), r"add2d takes 2 dimensions, and a has the shape \(1001,\)"),
         (lambda: add2d(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)), "must agree"),
         (lambda: gelu(X, out=np.empty(3, np.float32)), r"out has float32 \(3,\), gelu gives float32 \(1001,\)"),
         (lambda: gelu(X, out=np.empty(1001, np.float16)), "out has float16"),

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import cudalab
 import cudalab.errors
-from cudalab import registry, results
+from cudalab import registry, results, source
 from cudalab.cli import main
 
 QUICK = ["--device", "cpu", "--skip", "torch_*", "--budget", "0.01"]
@@ -42,6 +42,7 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert shown.stdout == run.stdout
 
 
+@pytest.mark.slow
 def test_deprecation_noise_stays_out(tmp_path):
     command = [sys.executable, "-m", "cudalab.cli", "bench", "plus_one", "--sizes", "100", "--only", "torch_script",
                "--device", "cpu", "--budget", "0.01", "--quiet"]  # fmt: skip
@@ -130,6 +131,40 @@ def mine(tmp_path):
     return write
 
 
+@pytest.mark.slow
+def test_an_edited_header_makes_another_source(mine, tmp_path):
+    """Whatever keeps something by the source must not take the one with the old header for the new one."""
+    path = mine(source='#include "factor.h"\n' + SOURCE.replace("2 *", "FACTOR *"))
+    header, found = tmp_path / "factor.h", []
+    (tmp_path / "more.h").write_text("#define FACTOR 2\n")
+    for text in ('#include "more.h"\n', "#define FACTOR 3\n", '#include "more.h"\n', "#define FACTOR 2\n"):
+        header.write_text(text)
+        run = cudalab.check(path, sizes="small", only="host", device="cpu")
+        found.append((run.rows[0].status, run.sources["twice.cu"]))
+    assert [status for status, _ in found] == ["ok", "WRONG", "ok", "ok"]
+    assert len({digest for _, digest in found}) == 3
+    (tmp_path / "more.h").write_text("#define FACTOR 2 // more\n")
+    assert source.digest(path.with_suffix(".cu")) == found[-1][1]  # it is not included any more
+    (tmp_path / "in").mkdir()  # headers that include each other, by paths that go up and down
+    header.write_text('#pragma once\n#include "in/more.h"\n#define FACTOR 2\n')
+    (tmp_path / "in" / "more.h").write_text('#pragma once\n#include "../in/../factor.h"\n')
+    assert cudalab.check(path, sizes="small", only="host", device="cpu").rows[0].status == "ok"
+    header.unlink()
+    assert source.read(path.with_suffix(".cu")) == path.with_suffix(".cu").read_text()
+
+
+def test_a_kernel_that_is_edited_during_a_run_is_not_measured_on(mine):
+    path = mine()
+
+    def edit(event):
+        if event.finished:
+            path.with_suffix(".cu").write_text(SOURCE.replace("2 *", "3 *"))
+
+    before, after = cudalab.check(path, sizes="small,2000", only="host", device="cpu", progress=edit).rows
+    assert (before.status, after.status) == ("ok", "error")
+    assert after.reason.endswith("twice.cu has changed since this run began")
+
+
 def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
     """Neither the old text nor the old compiled module may stand for the new file."""
     assert cudalab.check(mine(), sizes="small", only="host", device="cpu").rows[0].status == "ok"
@@ -148,7 +183,7 @@ def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):
 
 def test_a_kernel_of_ones_own(mine):
     path = mine()
-    run = invoke("check", path, "--device", "cpu")
+    run = invoke("check", path, "--device", "cpu", "--skip", "torch_*", "--sizes", "small")
     assert run.exit_code == 0, run.output
     assert re.search(r"twice +float32 +host:twice +right", run.stdout)
     run = invoke("bench", path.with_suffix(".cu"), "--sizes", "small", *QUICK)
@@ -159,7 +194,8 @@ def test_a_kernel_of_ones_own(mine):
     ("spec", "source", "message"),
     [
         (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "missing 1 required keyword-only argument"),
-        (SPEC.replace("summary", "sumary"), SOURCE, "unexpected keyword argument 'sumary'"),
+        (SPEC.replace("summary", "sumary"), SOURCE, "no field of Kernel named 'sumary'; did you mean 'summary'?"),
+        (SPEC.replace("why=", "wy="), SOURCE, "no field of Budget named 'wy'; did you mean 'why'?"),
         (SPEC.replace('"float32": Budget', '"float16": Budget'), SOURCE, "budgets has no entry for dtype 'float32'"),
         (SPEC.replace('dtypes=("float32",)', 'dtypes=("float23",)'), SOURCE, "unknown dtype 'float23'"),
         (SPEC.replace('sizes={"small": (1000,)}', "sizes={}"), SOURCE, "sizes is empty"),
@@ -195,6 +231,12 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
         ("Launch((blocks(x.size, 128),)", "Launch(blocks(x.size, 128)", "twice: grid is 8; write (8,)"),
         ("np.int32(x.size))", "np.int32(x.size)), 0.5", "twice: shared is 0.5; give a whole number of bytes"),
         ("    reference", "    inputs=lambda *a: {'z': 1}, reference", "inputs gives z; give a dict of x"),
+        ("    reference", "    agree=lambda a: True, reference", "agree takes (a), but it is called by name with x"),
+        (
+            "    reference",
+            "    inputs=lambda *a: {'x': a[2].random(9)}, agree=lambda x: x[1] == 9, reference",
+            "inputs gives x (9,), of which agree says no",
+        ),
         ("    reference", "    inputs=lambda *a: a[2], reference", "inputs gives of type Generator; give a dict of x"),
     ],
 )
@@ -221,7 +263,7 @@ def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
     assert "twice.cu:3" in run.stdout
     assert "two" in run.stdout
     assert re.search(r"host:twice +error", run.stdout)
-    assert re.search(r"^numpy +0 +[\d.]+ ", run.stdout, re.MULTILINE)
+    assert re.search(r"^numpy +0 +\S*\d", run.stdout, re.MULTILINE)
     assert re.search(r"host:plus_one_vec +0\.5", run.stdout)
 
 
@@ -250,6 +292,8 @@ def test_list_and_doctor():
     text = invoke("doctor").stdout
     for name in registry.backends():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
+    for tool in ("nvdisasm", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
+        assert re.search(rf"^{tool} +(ready +for `cudalab |missing +\S)", text, re.MULTILINE)
     assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
 
 

@@ -12,8 +12,9 @@ from cudalab.cli import main
 from cudalab.crosscheck import BATCH, COLD, WALL
 from cudalab.dtypes import dtype
 from cudalab.errors import LaunchError, Unavailable
-from cudalab.job import Job, row
+from cudalab.job import Job
 from cudalab.plan import Selection
+from cudalab.rows import row
 
 
 def benchmark(name, skipped=False, **values):

@@ -14,10 +14,10 @@ from cudalab import results
 from cudalab.cli import main
 from cudalab.crossover import between, crossover
 from cudalab.errors import CudalabError
-from cudalab.job import row
 from cudalab.messages import Ready
 from cudalab.report.crossover import sentences
 from cudalab.results import Machine
+from cudalab.rows import row
 
 ONE, OTHER = "pycuda:gelu_vec", "torch_native"
 

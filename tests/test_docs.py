@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from documents import PAGES, ROOT, blocks, prose
 
+import cudalab
 from cudalab.cli import main
 from cudalab.dtypes import DTYPES
-from cudalab.report import columns
+from cudalab.report import columns, render
 from cudalab.spec import Budget, Kernel, Launch
+from cudalab.study import Published, Study, Variant, Work
 
 
 def str_of(page: Path) -> str:
@@ -94,6 +96,7 @@ def test_python_can_be_read(page):
             ast.parse(block.text)
 
 
+@pytest.mark.slow
 def test_the_page_about_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"x": np.ones((3, 5), np.float32)}
@@ -101,6 +104,23 @@ def test_the_page_about_python_runs(tmp_path, monkeypatch, capsys):
         exec(block.text, names)
     assert names["y"].shape == (3, 5)
     assert "gelu small float32 numpy ok" in capsys.readouterr().out
+
+
+def test_the_study_of_the_page_about_studies_runs(tmp_path):
+    (block,) = (b for b in blocks(ROOT / "docs" / "studies.md") if b.title == "row_sums.py")
+    (tmp_path / "row_sums.py").write_text(block.text)
+    run = cudalab.run_study(tmp_path / "row_sums.py", device="cpu", budget=0.02)
+    assert [(case.size, case.label, case.status) for case in run.cases] == [
+        ("small", "loop", "ok"), ("small", "at once", "ok"),
+    ]  # fmt: skip
+    assert run.cases[1].quantities == {"input_bytes": 800_000, "items": 100}
+    assert re.search(r"all rows at once are summed [\d.]+ times", render(run, "table"))
+
+
+def test_the_page_of_studies_has_every_field():
+    text = (ROOT / "docs" / "studies.md").read_text()
+    fields = {field.name for record in (Study, Variant, Work, Published) for field in dataclasses.fields(record)}
+    assert {name for name in fields - {"label", "make"} if not re.search(rf"\b{name}\b", text)} == set()
 
 
 def test_the_page_of_specs_has_every_field():

@@ -49,14 +49,15 @@ def test_the_derivative_in_float32(fit):
     assert largest(fit, fit.wide_slope, c, fit.derivative) < 3
 
 
-@pytest.mark.parametrize(("name", "most", "slope"), [("float16", 0.51, 0.57), ("bfloat16", 0.63, 0.66)])
+@pytest.mark.parametrize(("name", "most", "slope"), [("float16", 0.64, 0.63), ("bfloat16", 0.63, 0.63)])
 def test_all_values_of_16_bits(fit, name, most, slope):
     x = values.every(dtype(name)).reshape(-1).astype(np.float32)
+    _, _, order, scale = fit.LOG_SLOPE[name]
     with np.errstate(all="ignore"):
         c, _ = fit.log_polynomial(name)
         assert fit.judged(fit.narrow(x, c), x, dtype(name)).max_ulp < most
-        c, _ = fit.log_slope_polynomial(name)
-        got = fit.narrow_slope(x, c, fit.LOG_SLOPE[name][1])
+        w, _ = fit.log_slope_polynomial(name)
+        got = fit.narrow_slope(x, w, order, scale)
         assert fit.judged(got, x, dtype(name), fit.derivative).max_ulp < slope
 
 
@@ -85,9 +86,14 @@ def test_the_kernels_hold_these_coefficients(fit, name, polynomials):
 
 
 def test_the_kernels_hold_these_constants(fit):
-    gelu, slope = numbers("gelu"), numbers("gelu_backward")
+    gelu, slope, bias = (numbers(name) for name in ("gelu", "gelu_backward", "bias_gelu"))
     half, high = fit.UNIT * fit.LOG2_E / 2, np.float64(fit.A0_HIGH)
     zero = (high, fit.A0 - high)
-    for held, wanted in ((gelu, (fit.UNIT, half, fit.C)), (slope, (fit.UNIT, half, fit.SLOPE_C, *zero))):
+    each = (
+        (gelu, (fit.UNIT, half, fit.C, fit.SCALE)),
+        (slope, (fit.UNIT, half, fit.SLOPE_C, *zero, *(scale for *_, scale in fit.LOG_SLOPE.values()))),
+        (bias, (fit.UNIT, half, fit.C, fit.SCALE)),
+    )
+    for held, wanted in each:
         for number in wanted:
-            assert np.isclose(held, number, rtol=1e-7, atol=0).any(), f"{number:.9g} is missing"
+            assert np.isclose(np.abs(held), abs(number), rtol=1e-7, atol=0).any(), f"{number:.9g} is missing"

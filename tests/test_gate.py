@@ -43,6 +43,7 @@ def cudalab(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_slowed_kernel_is_right(tmp_path):
     sizes = ("--sizes", "1000,100003", "--only", "host:gelu_vec")
     done = cudalab("check", slowed(tmp_path), "--device", "cpu", "--dtypes", "float32,float16", *sizes)

@@ -165,8 +165,8 @@ def test_block_barriers(cooperative, rng, is_right):
         (0, block_sum_is_right),
         (1, tree_sum_is_right),
         (2, tree_sum_is_right),
-        (3, transpose_is_right),
-        (4, transpose_is_right),
+        pytest.param(3, transpose_is_right, marks=pytest.mark.slow),
+        pytest.param(4, transpose_is_right, marks=pytest.mark.slow),
     ],
 )
 def test_a_missing_barrier_is_noticed(rng, removed, notices):
@@ -260,6 +260,23 @@ def test_a_block_that_cannot_end_is_diagnosed(warp, entry, says):
     x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
     warp.launch("neighbour", (1, 1, 1), (64, 1, 1), [out, x])  # the module is still good
     np.testing.assert_array_equal(out, x ^ 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
+@pytest.mark.slow
+def test_modules_do_not_all_keep_their_stacks():
+    """A process may have 65530 mappings, and the stacks of one block are up to 2048."""
+    source = """__global__ void reversed(const int* x, int* y) {{ __shared__ int all[1024];
+        all[threadIdx.x] = x[threadIdx.x]; __syncthreads(); y[threadIdx.x] = all[1023 - threadIdx.x] + {number}; }}"""
+    modules = [host.load(source.format(number=number)) for number in range(3)]
+    x, y = np.arange(1024, dtype=np.int32), np.empty(1024, np.int32)
+    mappings = []
+    for number in (0, 0, 1, 2, 1, 0, 2, 2):
+        modules[number].launch("reversed", (1, 1, 1), (1024, 1, 1), [x, y])
+        np.testing.assert_array_equal(y, x[::-1] + number)
+        mappings.append(len(Path("/proc/self/maps").read_text().splitlines()))
+    assert min(mappings) > 2000
+    assert max(mappings) < min(mappings) + 100
 
 
 def test_a_portable_stack_switch_gives_the_same(rng):
@@ -589,6 +606,7 @@ FUNCTIONS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scalar_t", list(NARROW))
 def test_the_functions_of_both_narrow_types(rng, scalar_t):
     module, dtype = load("names.cu", scalar_t=scalar_t), NARROW[scalar_t]
@@ -789,6 +807,17 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "file"))
     with pytest.raises(Unavailable, match=r"cannot write .* set CUDALAB_CACHE"):
         host.load("__global__ void nothing() {}")
+
+
+def test_without_a_home_the_cache_has_to_be_named(tmp_path, monkeypatch):
+    """As in containers whose user the system does not know."""
+    for name in ("HOME", "XDG_CACHE_HOME", "CUDALAB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    with pytest.raises(Unavailable, match="no home folder for the cache; set CUDALAB_CACHE"):
+        caches.folder("host")
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path))
+    assert caches.folder("host") == tmp_path / "host"
 
 
 def test_no_compiler_says_what_to_install(monkeypatch):

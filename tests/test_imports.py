@@ -25,6 +25,7 @@ print(len(sys.modules), sorted({heavy} & {{m.partition('.')[0] for m in sys.modu
         ("from cudalab.cli import main; main(['--help'])", 250),
         ("from cudalab.cli import main; main(['bench', '--help'])", 250),
         ("from cudalab.cli import main; main(['list'])", 450),
+        ("from cudalab.cli import main; main(['study', 'list'])", 600),
         ("from cudalab.kernels.gelu import gelu", 400),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from cudalab import measure, stats
 from cudalab.backends import Bound
 from cudalab.devices import Clock
+from cudalab.errors import InputError
 
 NOTHING = Bound(lambda: None, lambda: None)
 
@@ -66,12 +67,15 @@ def test_the_budget_ends_it_after_the_least_number_of_rounds():
     assert len(taken.rounds["t"]) == measure.LEAST_ROUNDS
 
 
-def test_one_failing_variant_costs_itself():
+@pytest.mark.parametrize(
+    ("error", "said"), [(ValueError("no such luck"), "ValueError: no such luck"), (InputError("give 1"), "give 1")]
+)
+def test_one_failing_variant_costs_itself(error, said):
     def fails():
-        raise ValueError("no such luck")
+        raise error
 
     taken = measure.take({"bad": {"t": clock(fails)}, "good": {"t": clock(lambda: 1.0)}}, 0, 1)
-    assert taken["bad"].error == "failed while it was timed: ValueError: no such luck"
+    assert taken["bad"].error == f"failed while it was timed: {said}"
     assert taken["good"].error == ""
     assert stats.median(taken["good"].rounds["t"]) == 1
 
@@ -140,6 +144,35 @@ def test_two_modes_are_seen_and_one_is_not():
     assert not stats.bimodal(one)
     assert stats.bimodal(two)
     assert not stats.bimodal(outlier)
+
+
+def test_an_outlier_does_not_hide_two_groups():
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(1, 0.005, 25), rng.normal(1.2, 0.005, 25)
+    assert stats.bimodal([[*one, *other]])
+    assert stats.bimodal([[*one, *other, 2.0, 0.1]])
+    assert not stats.bimodal([[*one, *other[:4], 2.0]])
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("rounds", [2, 3, 4, 5, 9])
+def test_few_rounds_promise_no_more_than_they_know(rounds, paired):
+    """Of a 95 % interval at most a twentieth may miss, and a difference be claimed where there is none."""
+    rng, missed, claimed = np.random.default_rng(rounds), 0, 0
+    for _ in range(400):
+        a, b = np.exp(rng.normal(0, 0.03, (2, rounds)))
+        ratio = stats.speedup([[t] for t in a], [[t] for t in b], paired=paired)
+        assert 0 < ratio.low <= ratio.value <= ratio.high
+        missed += not ratio.low <= 1 <= ratio.high
+        claimed += ratio.verdict() in (stats.FASTER, stats.SLOWER)
+    assert missed <= 0.08 * 400
+    assert claimed <= 0.05 * 400
+
+
+def test_one_round_says_nothing():
+    assert stats.speedup([[1.0] * 9], [[0.5] * 9]).verdict() == stats.UNCLEAR
+    assert stats.speedup([[1.0] * 9], [[0.5] * 9]).vague
+    assert stats.relative_width([[1.0]]) == np.inf
 
 
 def test_blocked_order_keeps_each_variant_together():

@@ -9,6 +9,7 @@ import importlib
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,13 @@ from cudalab.errors import SpecError
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))  # as for a script in that folder
 script = importlib.import_module("mutants")
-equivalent, gate, rules = (importlib.import_module(f"mutation.{name}") for name in ("equivalent", "gate", "rules"))
+equivalent, gate, rules, sampling = (
+    importlib.import_module(f"mutation.{name}") for name in ("equivalent", "gate", "rules", "sample")
+)
 
-SECONDS = 20.0  # of processor time: many times what any of these takes
-SAMPLE = 4  # automatic mutants of each kernel
-SCORED = list(equivalent.EQUIVALENT)  # the kernels whose survivors have been looked at, one by one
+SECONDS = (20.0,)  # of processor time: many times what any of these takes
+KERNELS = list(registry.kernels())
+DRAWN = ["gelu_tanh", "matmul", "transpose"]  # a few seconds each; others have mutants by hand
 
 TINY = """\
 // if (a < b) return a + 1;
@@ -74,6 +77,10 @@ BY_HAND = {
     ("plus_one", "no end"): ("if (i < n)", "while (i < n)", "timed out"),
     ("plus_one", "a null pointer"): ("if (i < n) y[i]", "if (i < n) *(volatile int*)0 = 0, y[i]", "crashed"),
     ("plus_one", "no C++"): ("if (i < n)", "if (i < m)", "invalid"),
+    ("sum", "a head beyond the end"): ("missing < n ? missing : n", "missing < n ? missing : missing", "wrong"),
+    ("sum", "a table read in part"): ("b += blockDim.x", "b += 2 * blockDim.x", "wrong"),
+    ("sum", "a flag that nobody sets"): ("last = atomicInc(", "atomicInc(", "wrong"),
+    ("softmax", "no maximum"): ("top = over_row<largest>(top, partial);", "top = 0.0f;", "wrong"),
     ("add2d", "transposed"): ("y[row * cols + col] =", "y[col * rows + row] =", "wrong"),
 }
 
@@ -84,27 +91,32 @@ def mutated(kernel, old, new):
     return text.replace(old, new)
 
 
-def sample(kernel):
-    found = rules.mutants(source.read(registry.kernel(kernel).cu))
-    return random.Random(kernel).sample(found, SAMPLE)
+@cache
+def made(kernel):
+    return rules.mutants(source.read(registry.kernel(kernel).cu))
+
+
+def drawn(kernel):
+    return random.Random(kernel).choice(made(kernel))
 
 
 @pytest.fixture(scope="module")
-def verdicts():
-    """Verdicts of all mutants of this file, a few of them at work at once.
-
-    A documented survivor goes without the sanitizer, which takes longer than all the rest: `make mutants` has it.
-    """
+def verdicts(request):
+    """Verdicts of all mutants that a test asks for, a few of them at work at once."""
+    asked = {item.name.partition("[")[2] for item in request.session.items if item.path == request.path}
     with ThreadPoolExecutor(script.CORES) as pool:
         found = {}
         for (kernel, what), change in BY_HAND.items():
-            seconds = 1.0 if what == "no end" else SECONDS
+            if f"{kernel}-{what}]" not in asked:
+                continue
+            limits = (1.0,) if what == "no end" else SECONDS
             text = mutated(kernel, *change[:2])
-            found[kernel, what] = pool.submit(gate.judge, registry.kernel(kernel), text, seconds)
-        for kernel in SCORED:
-            for m in sample(kernel):
-                sanitize = script.why(kernel, m) is None
-                found[kernel, m] = pool.submit(gate.judge, registry.kernel(kernel), m.text, SECONDS, sanitize)
+            twin = source.read(registry.kernel(kernel).cu)
+            found[kernel, what] = pool.submit(gate.judge, registry.kernel(kernel), text, limits, twin)
+        for kernel in [name for name in DRAWN if f"{name}]" in asked]:
+            m = drawn(kernel)
+            twin = m.twin if script.why(kernel, m) is None else None
+            found[kernel, "drawn"] = pool.submit(gate.judge, registry.kernel(kernel), m.text, SECONDS, twin)
         yield found
 
 
@@ -123,52 +135,93 @@ def test_a_mutant_says_where_and_what():
     assert mutant.text == TINY.replace("i < n)", "i < n - 1)")
 
 
-@pytest.mark.parametrize("name", list(registry.kernels()))
+@pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_has_at_least_40_mutants_no_two_the_same(name):
-    text = source.read(registry.kernel(name).cu)
-    found = rules.mutants(text)
+    found = made(name)
     assert len(found) >= 40
-    assert len({m.text for m in found} | {text}) == len(found) + 1
-    assert found == rules.mutants(text)
+    assert len({m.text for m in found}) == len({m.key for m in found}) == len(found)
+    assert found == rules.mutants(source.read(registry.kernel(name).cu))
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_mutant_and_its_twin_have_everything_else_at_the_same_place(name):
+    text = source.read(registry.kernel(name).cu)
+    for m in made(name):
+        assert "".join(m.twin.split()) == "".join(text.split()) != "".join(m.text.split())
+        assert [len(line) for line in m.twin.split("\n")] == [len(line) for line in m.text.split("\n")], m
+
+
+@pytest.mark.parametrize("name", list(equivalent.EQUIVALENT))
 def test_every_documented_equivalent_is_a_mutant_and_has_a_reason(name):
-    made = {(m.before, m.after) for m in rules.mutants(source.read(registry.kernel(name).cu))}
     documented = equivalent.EQUIVALENT[name]
-    assert set(documented) <= made
+    assert set(documented) <= {m.key for m in made(name)}
     assert all(len(reason) > 20 for reason in documented.values())
 
 
-@pytest.mark.parametrize(("kernel", "what"), list(BY_HAND))
+SECONDS_EACH = ("sum", "softmax")
+LIKE_OTHERS = (("gelu", "a copy"), ("gelu", "tanh for erf"), ("gelu", "a skipped tail"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "what"),
+    [
+        pytest.param(*key, marks=pytest.mark.slow) if key[0] in SECONDS_EACH or key in LIKE_OTHERS else key
+        for key in BY_HAND
+    ],
+)
 def test_a_mutant_made_by_hand_is_found_out(verdicts, kernel, what):
     verdict = verdicts[kernel, what].result()
     assert verdict.outcome == BY_HAND[kernel, what][2], verdict
 
 
-@pytest.mark.parametrize(("kernel", "index"), [(k, i) for k in SCORED for i in range(SAMPLE)])
-def test_a_mutant_made_by_rule_is_killed_or_documented(verdicts, kernel, index):
-    mutant = sample(kernel)[index]
-    verdict = verdicts[kernel, mutant].result()
-    documented = script.why(kernel, mutant)
-    assert verdict.outcome == "survived" if documented else verdict.outcome in gate.KILLS, f"{mutant}: {verdict}"
+@pytest.mark.slow
+def test_the_same_machine_code_is_known():
+    kernel = registry.kernel("plus_one")
+    assert gate.same_code(kernel, mutated("plus_one", "width = 16 /", "width = 17 /"))
+    assert not gate.same_code(kernel, mutated("plus_one", "<= n", "<  n"))
 
 
-def score(monkeypatch, outcomes, documented=()):
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", DRAWN)
+def test_a_mutant_made_by_rule_is_killed_or_explained(verdicts, kernel):
+    mutant, verdict = drawn(kernel), verdicts[kernel, "drawn"].result()
+    assert verdict.outcome != "survived" or script.explained(kernel, mutant, verdict), f"{mutant}: {verdict}"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_sample_is_spread_over_rules_and_lines(name):
+    found = made(name)
+    some, more = (sampling.sample(found, n, "seed") for n in (60, 80))
+    assert some == sampling.sample(found, 60, "seed") != sampling.sample(found, 60, "other")
+    assert len(some) == 60 and [m for m in more if m in some] == some
+    for rule in {m.rule for m in found}:
+        lines = [m.line for m in found if m.rule == rule]
+        share = [m.line for m in some if m.rule == rule]
+        due = 60 * len(lines) / len(found)
+        assert due - 2 < len(share) < due + 2
+        middle = sorted(lines)[len(lines) // 2]
+        assert abs(sum(line < middle for line in share) - 60 * sum(line < middle for line in lines) / len(found)) < 2
+    assert sampling.sample(found, 10_000, "seed") == found
+
+
+def score(monkeypatch, outcomes, documented=(), also=None):
     """What `make mutants` prints and its exit code, if the first mutants of plus_one end so."""
-    made = rules.mutants(source.read(registry.kernel("plus_one").cu))[: len(outcomes)]
-    lines = {(made[i].before, made[i].after): "the same answers, for some reason" for i in documented}
-    monkeypatch.setattr(script, "EQUIVALENT", {"plus_one": lines})
-    monkeypatch.setattr(script, "judged", lambda name, kernel, jobs: zip(made, map(gate.Verdict, outcomes)))
-    return CliRunner().invoke(script.main, ["plus_one"])
+    found = made("plus_one")
+    lines = {found[i].key: "the same answers, for some reason" for i in documented}
+    monkeypatch.setattr(script, "EQUIVALENT", {"plus_one": {**lines, **(also or {})}})
+    verdicts = [o if isinstance(o, gate.Verdict) else gate.Verdict(o) for o in outcomes]
+    monkeypatch.setattr(script, "judged", lambda name, kernel, found, jobs: zip(found, verdicts))
+    return CliRunner().invoke(script.main, ["plus_one", "--all"])
 
 
 def test_a_documented_survivor_is_no_fault(monkeypatch):
-    done = score(monkeypatch, ["wrong", "survived", "invalid", "crashed"], documented=[1])
+    same = gate.Verdict("survived", gate.SAME)
+    done = score(monkeypatch, ["wrong", "survived", "invalid", "crashed", same], documented=[1])
     assert done.exit_code == 0, done.output
     numbers = dict(zip(script.HEAD[1:], map(int, done.output.split("\n")[1].split()[1:])))
     assert {k: n for k, n in numbers.items() if n} == {
-        "mutants": 4, "killed": 2, "wrong": 1, "crashed": 1, "invalid": 1, "equivalent": 1,
+        "mutants": len(made("plus_one")), "tried": 5, "killed": 2, "wrong": 1, "crashed": 1, "invalid": 1,
+        "same code": 1, "equivalent": 1,
     }  # fmt: skip
 
 
@@ -182,6 +235,28 @@ def test_a_reason_for_what_is_killed_is_out_of_date(monkeypatch):
     done = score(monkeypatch, ["wrong", "overrun"], documented=[1])
     assert done.exit_code == 1
     assert "is killed (overrun)" in done.output
+
+
+def test_a_reason_for_what_is_made_no_more_is_out_of_date(monkeypatch):
+    done = score(monkeypatch, ["wrong"], also={("if (n < i)", "if (n <= i)", 0): "the same answers, for some reason"})
+    assert done.exit_code == 1
+    assert "if (n < i)  ->  if (n <= i)  is no mutant any more" in done.output
+
+
+def test_a_reason_for_what_is_not_tried_is_left_alone(monkeypatch):
+    assert score(monkeypatch, ["wrong"], documented=[1]).exit_code == 0
+
+
+def test_so_many_mutants_as_are_asked_for_are_tried(monkeypatch):
+    def judged(name, kernel, found, jobs):
+        return ((m, gate.Verdict("wrong")) for m in found)
+
+    monkeypatch.setattr(script, "judged", judged)
+    monkeypatch.setattr(script, "EQUIVALENT", {})
+    for arguments, tried in (([], script.SAMPLE), (["--sample", "50"], 50), (["--all"], len(made("matmul")))):
+        done = CliRunner().invoke(script.main, ["matmul", *arguments])
+        assert done.exit_code == 0, done.output
+        assert done.output.split("\n")[1].split()[:3] == ["matmul", str(len(made("matmul"))), str(tried)]
 
 
 def test_a_kernel_that_is_wrong_itself_has_no_score(tmp_path):

@@ -67,6 +67,33 @@ def test_what_the_kernels_do_not_take_goes_to_pytorch():
     assert torch.equal(torch.func.vmap(nn.GELU())(x), torch.nn.functional.gelu(x))
 
 
+class Tagged(torch.Tensor):
+    """As users write them."""
+
+
+@EVERYWHERE
+@FORMS
+def test_tensors_that_are_more_than_their_elements(device, form):
+    x = torch.randn(3, 5, device=device)
+    ours, theirs = nn.GELU(form), torch.nn.GELU(form)
+    got = ours(x.as_subclass(Tagged))
+    assert type(got) is Tagged
+    assert torch.equal(got.as_subclass(torch.Tensor), theirs(x))
+    mirrored = torch.complex(x, x).conj().imag
+    assert mirrored.is_neg()
+    torch.testing.assert_close(ours(mirrored), theirs(mirrored))
+
+
+def test_a_default_device_does_not_change_who_computes(monkeypatch):
+    called = []
+    monkeypatch.setitem(nn.FORMS, "none", lambda x: called.append(x) or x)
+    with torch.device("cpu"):
+        nn.GELU()(torch.randn(3))
+        nn.GELU()(torch.nn.Parameter(torch.randn(3)))
+    assert len(called) == 2
+
+
+@pytest.mark.slow
 @EVERYWHERE
 @FORMS
 def test_in_a_compiled_model_and_under_autocast(device, form):

@@ -11,6 +11,8 @@ from cudalab import registry
 from cudalab.devices import cuda
 from cudalab.dtypes import dtype
 
+pytestmark = pytest.mark.slow
+
 ARCHITECTURES = ("80", "100")  # sm_90 is that of the kept machine code
 # In one dtype, another for each: nvcc takes its time, and what differs between dtypes is a few lines of each file.
 KERNELS = registry.kernels().values()

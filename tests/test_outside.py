@@ -13,6 +13,8 @@ import pytest
 
 from cudalab import registry, results
 
+pytestmark = pytest.mark.slow
+
 OUTSIDE = Path(__file__).parent / "data" / "outside"
 KERNELS = ("row_softmax", "tiled_transpose", "block_sum")
 SPECS = [str(OUTSIDE / f"{name}.py") for name in KERNELS]
@@ -87,12 +89,16 @@ def statuses(run, name):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The commands of the tests below, two at once. PyTorch's compilers take long: one kernel stands for all there."""
+    """The commands of the tests below, two at once. PyTorch's compilers take long: one kernel stands for all there.
+
+    The sizes for the bugs are two of those that a check looks at by itself; libraries are not asked about the others.
+    """
     bugs = planted(tmp_path_factory.mktemp("planted"))
     quick = ("--sizes", "small", "--budget", "0.01", "--only")
     commands = {
-        "check": ("check", *SPECS, "--only", "host,numpy,torch_eager"),
-        "bugs": ("check", *bugs, "--only", "host", "--dtypes", "float32"),
+        "check": ("check", *SPECS, "--only", "host"),
+        "libraries": ("check", *SPECS, "--only", "numpy,torch_eager", "--sizes", "small"),
+        "bugs": ("check", *bugs, "--only", "host", "--dtypes", "float32", "--sizes", "small,7x1023"),
         "compiled": ("bench", SPECS[0], *quick, "torch_compile,torch_script"),
         "bench": ("bench", *SPECS, *quick, "numpy,host"),
     }
@@ -104,13 +110,15 @@ def runs(tmp_path_factory):
 
 
 def test_they_are_right_on_the_cpu(runs):
-    status, run = runs["check"].result()
-    bad = [f"{c.label} {c.group}: {c.reason}" for c in run.cases if c.status in (results.WRONG, results.ERROR)]
-    assert (status, bad) == (0, [])
-    for backend in ("host", "numpy", "torch_eager"):
-        assert {(c.kernel, c.dtype) for c in run.cases if c.backend == backend and c.status == results.OK} == DTYPES
-    entries = {c.variant for c in run.cases if c.backend == "host"}
-    assert entries == {entry for spec in SPECS for entry in registry.kernel(spec).entries}
+    for name, backends in (("check", ("host",)), ("libraries", ("numpy", "torch_eager"))):
+        status, run = runs[name].result()
+        bad = [f"{c.label} {c.group}: {c.reason}" for c in run.cases if c.status in (results.WRONG, results.ERROR)]
+        assert (status, bad) == (0, [])
+        for backend in backends:
+            assert {(c.kernel, c.dtype) for c in run.cases if c.backend == backend and c.status == results.OK} == DTYPES
+    _, run = runs["check"].result()
+    assert {case.size for case in run.cases} > {"small", "7x1023"}
+    assert {c.variant for c in run.cases} == {entry for spec in SPECS for entry in registry.kernel(spec).entries}
 
 
 def test_they_can_be_benchmarked(runs):

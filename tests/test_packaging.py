@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -33,6 +35,7 @@ def test_the_wheel_holds_what_is_needed(wheel):
     for name in ("kernels/gelu.cu", "devices/lab.cu", "host/cuda_host.h", "host/include/cuda_fp16.h", "py.typed",
                  "report/html/page.html.j2", "report/html/style.css", "report/html/script.js"):  # fmt: skip
         assert f"cudalab/{name}" in names
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "cudalab").rglob("*.py")} <= set(names)
     assert {n.split("/")[0] for n in names if not n.startswith("cudalab-")} == {"cudalab"}
 
 

@@ -15,17 +15,36 @@ from cudalab.testing import cases
 # What others have wrong, found by this very check: `cudalab check gelu` says it to users.
 # Where there is no GPU, the skips of one kernel say so as well as those of all, which are thousands.
 ON_A_GPU = () if os.environ.get("CUDALAB_REQUIRE") == "cuda" or not cuda.missing() else ("plus_one",)
+COUSINS = ("gelu_tanh", "gelu_backward", "bias_gelu", "layernorm", "matmul")  # built as others are
 SAMPLE = 2**16  # values of float32, no exponent missing; `cudalab check` takes 2^24
 FAR = "where an infinite dy meets a gradient that float32 has as 0 and float64 has not, they give NaN"
+LARGE = "they are right to a share of 1, not of the gradient: a dy of any size multiplies what is lost in the tail"
+OVERFLOW = {("gelu", "torch_native", "bfloat16", "all values"), ("gelu", "torch_native", "float32", "every exponent")}
 KNOWN = {
-    ("gelu", "torch_native", "bfloat16", "all values"): "F.gelu on the CPU overflows from 1.7e38 on",
-    ("gelu", "torch_native", "float32", "every exponent"): "the same",
     **{
         ("gelu_backward", backend, kind, "special pairs"): FAR
         for backend in ("numpy", "torch_eager", "torch_native", "torch_script")
         for kind in ("float32", "float16", "bfloat16")
     },
+    **{
+        ("gelu_backward", backend, kind, f"{what} of each"): LARGE
+        for kind, what, backends in (
+            ("float32", "every exponent", ("numpy", "torch_eager", "torch_native", "torch_script")),
+            ("bfloat16", "all values", ("torch_eager", "torch_script")),
+        )
+        for backend in backends
+    },
 }
+
+
+def known(case):
+    """Whether a variant is known to be wrong there."""
+    what = (case.group.name, case.variant.label, case.group.dtype.name, case.group.size)
+    if what in OVERFLOW:  # on some CPUs F.gelu does so from 1.7e38 on
+        import torch
+
+        return bool(torch.nn.functional.gelu(torch.full((64,), 2e38)).isinf().any())
+    return what in KNOWN
 
 
 def outputs(group):
@@ -41,25 +60,42 @@ def on_the_host(case):
     assert case.check().parity.n == outputs(case.group)
 
 
-@cases(device="cpu", only="host", dtypes="float32,int32", sample=SAMPLE)
+@cases(*[name for name in registry.kernels() if name not in COUSINS], device="cpu", only="host",
+       dtypes="float32,int32", sample=SAMPLE)  # fmt: skip
 def test_on_the_host(case):
     on_the_host(case)
 
 
+@pytest.mark.slow
+@cases(*COUSINS, device="cpu", only="host", dtypes="float32", sample=SAMPLE)
+def test_cousins_on_the_host(case):
+    on_the_host(case)
+
+
+@pytest.mark.slow
 @cases("gelu", "gelu_backward", "softmax", "transpose", device="cpu", only="host", dtypes="bfloat16")
 def test_in_16_bits_on_the_host(case):
     """One kernel of each kind; more of them, and float16, are in test_kernels.py, and all are on a GPU."""
     on_the_host(case)
 
 
-@cases(device="cpu", dtypes="float32,bfloat16,int32", sample=SAMPLE, skip="host,torch_compile")
+@cases(device="cpu", dtypes="float32,int32", sample=SAMPLE, skip="host,torch_compile")
 def test_on_the_cpu(case):
-    group = case.group
-    if (group.name, case.variant.label, group.dtype.name, group.size) in KNOWN:
+    on_the_cpu(case)
+
+
+@pytest.mark.slow
+@cases(device="cpu", dtypes="bfloat16", skip="host,torch_compile")
+def test_in_16_bits_on_the_cpu(case):
+    on_the_cpu(case)
+
+
+def on_the_cpu(case):
+    if known(case):
         with pytest.raises(pytest.fail.Exception, match="values differ"):
             case.check()
     else:
-        assert case.check().parity.n == outputs(group)
+        assert case.check().parity.n == outputs(case.group)
 
 
 @cases("gelu", "softmax", device="cpu", only="torch_compile", dtypes="float32", sample=SAMPLE)

@@ -7,12 +7,15 @@ import pytest
 from cudalab.kernels.gelu import gelu
 
 from cudalab import parallel
+from cudalab.devices.cpu import Cpu
 from cudalab.dtypes import DTYPES, dtype
+from cudalab.job import Job
 from cudalab.parity import compare, expected
-from cudalab.spec import Budget
+from cudalab.plan import Group, Selection
+from cudalab.spec import Budget, Kernel, Launch, blocks
 from cudalab.values import every
 
-F32, F16, BF16, I32 = (dtype(n) for n in ("float32", "float16", "bfloat16", "int32"))
+F32, F16, BF16, I32, I64 = (dtype(n) for n in ("float32", "float16", "bfloat16", "int32", "int64"))
 EXACT = Budget(0.5)
 
 
@@ -88,6 +91,119 @@ def test_integers_are_exact():
     assert (parity.wrong, parity.max_ulp) == (2, 1.0)
 
 
+def test_integers_that_float64_cannot_tell_apart_are_told_apart():
+    want = np.array([2**60, -(2**62) + 7, -(2**63), 5], np.int64)
+    assert compare(want.copy(), want, I64, Budget(0)).ok
+    for at, off in ((0, 1), (1, 100), (2, 1)):
+        got = want.copy()
+        got[at] += off
+        parity = compare(got, want, I64, Budget(off - 1))
+        assert (parity.ok, parity.wrong, parity.max_ulp) == (False, 1, off)
+    assert compare(np.array([2**63 - 1]), np.array([-(2**63)]), I64, Budget(0)).max_ulp == 2.0**64
+    assert compare(np.array([0], np.uint8), np.array([255], np.uint8), dtype("uint8"), Budget(0)).max_ulp == 255
+
+
+# ---- what a whole check sees -------------------------------------------------------------------------------------
+
+
+INCREMENT = """
+__global__ void k(const scalar_t* x, scalar_t* y, long long n) {{
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    {body}
+}}
+"""
+
+
+def checked(tmp_path, body, name="float32", reference=lambda x: x + 1, awkward=False, shape=(70,)):
+    """The row of a pointwise kernel with this body, executed on the host."""
+    (tmp_path / "k.cu").write_text(INCREMENT.format(body=body))
+
+    def inputs(shape, kind, rng):
+        x = np.arange(np.prod(shape), dtype=np.float64) % 300
+        with np.errstate(all="ignore"):
+            return {"x": (np.where(x == 2, np.nan, x) if kind.kind == "f" else x).astype(kind)}
+
+    kernel = Kernel(
+        file=str(tmp_path / "k.py"), summary="", dtypes=(name,), sizes={"small": shape}, edges=(), inputs=inputs,
+        reference=reference, entries={"k": lambda x, y: Launch((blocks(x.size, 32),), (32,), (x, y, np.int64(x.size)))},
+        budgets={name: Budget(0.5)}, pointwise=True,
+    )  # fmt: skip
+    group = Group(kernel, "small", shape, dtype(name), awkward=awkward)
+    (case,) = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    return case
+
+
+def test_an_element_that_is_never_written_is_seen_where_nan_was_due(tmp_path):
+    """The poison is a NaN, and NaN is right there."""
+    assert checked(tmp_path, "if (i < n) y[i] = x[i] + 1;").status == "ok"
+    case = checked(tmp_path, "if (i < n && x[i] == x[i]) y[i] = x[i] + 1;")
+    assert case.status == "WRONG"
+    assert "[2] got 0.0114889704, want nan (was every element written?)" in case.reason
+
+
+@pytest.mark.parametrize(("name", "poison"), [("uint8", 255), pytest.param("int64", -1, marks=pytest.mark.slow)])
+def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_path, name, poison):
+    def reference(x):
+        return np.where(x > 5, x.dtype.type(poison), x)
+
+    assert checked(tmp_path, f"if (i < n) y[i] = x[i] > 5 ? {poison} : x[i];", name, reference).status == "ok"
+    case = checked(tmp_path, "if (i < n && x[i] <= 5) y[i] = x[i];", name, reference)
+    assert case.status == "WRONG"
+    assert f"want {poison}; ... (was every element written?)" in case.reason
+
+
+def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
+    """A last pack that overlaps the one before gives the same answer twice, unless it reads what it has written."""
+    right = "if (i < n) y[i] = x[i] + 1;"
+    overlapping = "for (int k = 0; k < 4; ++k) if (i % 4 == 0 && i < n) {{ auto j = i + 4 <= n ? i : n - 4; {} }}"
+    twice = overlapping.format("y[j + k] = x[j + k] + 1;")
+    assert checked(tmp_path, right, awkward=True).status == checked(tmp_path, twice).status == "ok"
+    case = checked(tmp_path, twice, awkward=True)
+    assert case.status == "WRONG"
+    assert "with the output in the place of 'x', which pointwise=True allows" in case.reason
+
+
+def test_an_error_in_place_is_not_blamed_on_the_next(monkeypatch):
+    """The input has been written over by then."""
+    real, failed = Cpu.fingerprint, []
+
+    def fingerprint(self, array):
+        if array is self._guarded["x"].array and not failed:
+            failed.append(array)
+            raise MemoryError("no room")
+        return real(self, array)
+
+    monkeypatch.setattr(Cpu, "fingerprint", fingerprint)
+    group = Group(gelu, "33", (33,), F32, awkward=True)
+    cases = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    assert [(c.variant, c.status, c.reason, c.parity is None) for c in cases] == [
+        ("gelu_scalar", "error", "out of memory: no room", True), ("gelu_vec", "ok", "", False)
+    ]  # fmt: skip
+
+
+def test_what_is_changed_while_all_are_timed_costs_all_their_times(tmp_path):
+    calls = []
+
+    def later(x):
+        calls.append(x)
+        if len(calls) > 40:
+            x[0] = 5
+        return x + 1
+
+    (tmp_path / "k.cu").write_text(INCREMENT.format(body="if (i < n) y[i] = x[i] + 1;"))
+    kernel = Kernel(
+        file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (1000,)}, edges=(),
+        reference=lambda x: x + 1, entries={"k": lambda x, y: Launch((1,), (32,), (x, y, np.int64(x.size)))},
+        budgets={"float32": Budget(1)}, pointwise=True, torch=later,
+    )  # fmt: skip
+    job = Job(Cpu(), Selection(only=("numpy", "torch_eager")), ("launch",), 0, 0.01, lambda step: None)
+    cases = job.cases(Group(kernel, "small", (1000,), F32))
+    assert {case.label: (case.status, case.times) for case in cases} == {
+        "numpy": ("error", {}), "torch_eager": ("error", {})
+    }  # fmt: skip
+    assert all("one of those timed here changed its input 'x'; time them one by one" in c.reason for c in cases)
+
+
 def test_shape_and_dtype_are_part_of_the_answer():
     want = np.zeros((2, 3))
     assert "shape is (3, 2), expected (2, 3)" in compare(np.zeros((3, 2), np.float32), want, F32, EXACT).message
@@ -133,7 +249,7 @@ def test_every_pattern_is_there():
 def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
     shape = (2 * parallel.CHUNK + 3,)
     one = gelu.make(shape, F32, seed=5)["x"]
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("cudalab.parallel.cores", lambda: 1)
     np.testing.assert_array_equal(gelu.make(shape, F32, seed=5)["x"], one)
     assert (gelu.make(shape, F32, seed=6)["x"] != one).any()
     assert abs(one.mean()) < 0.01
@@ -145,10 +261,6 @@ def test_each_form_is_judged_by_its_own_budget():
     pytest.importorskip("torch")
     from dataclasses import replace
 
-    from cudalab.devices import open_device
-    from cudalab.job import Job
-    from cudalab.plan import Group, Selection
-
     tight, wide = {"float32": Budget(0, why="none")}, {"float32": Budget(8, 1e-6, "loses digits")}
     lists = {"no peers": {}, "peers": {"peers": wide}, "composed": {"composed": wide}}
     right = {}
@@ -156,7 +268,7 @@ def test_each_form_is_judged_by_its_own_budget():
         kernel = replace(gelu, dtypes=("float32",), budgets=tight, **{"peers": {}, "composed": {}, **given})
         group = Group(kernel, "10", (10,), F32)
         selection = Selection(only=("host:gelu_vec", "torch_native", "torch_eager"))
-        cases = Job(open_device("cpu")[0], selection, (), 0, 0.0, lambda step: None).cases(group)
+        cases = Job(Cpu(), selection, (), 0, 0.0, lambda step: None).cases(group)
         right[name] = {case.label for case in cases if case.status == "ok"}
     assert right == {"no peers": set(), "peers": {"torch_eager", "torch_native"}, "composed": {"torch_eager"}}
 

@@ -12,6 +12,7 @@ from crashing import altered
 import cudalab
 from cudalab import plan, registry, testing
 from cudalab.devices import cuda
+from cudalab.errors import InputError
 from cudalab.supervisor import Supervisor
 
 pytest_plugins = "pytester"
@@ -71,6 +72,11 @@ def workers(monkeypatch):
 
 
 # ---- pytest --cudalab --------------------------------------------------------------------------------------------
+
+
+def test_a_sample_that_would_miss_exponents_is_refused():
+    with pytest.raises(InputError, match="sample is 10; give at least 1024"):
+        testing.Wanted((), sample=10).cases(testing.Bench(1.0), Path())
 
 
 def test_every_spec_below_a_folder_gives_a_test_a_case(pytester, workers):
@@ -186,6 +192,7 @@ def test_two_kernels_of_one_name_stay_apart(pytester, workers):
     assert len(workers) == 1
 
 
+@pytest.mark.slow
 def test_one_case_by_its_id(pytester, workers):
     """The spec is not imported as a module of tests besides: one called copy.py could not be."""
     example(pytester.path)
@@ -326,6 +333,7 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(pytester):
     pytester.runpytest_subprocess("-W", "error").assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_with_xdist(pytester):
     pytest.importorskip("xdist")
     wrong(pytester.path)

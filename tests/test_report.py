@@ -98,6 +98,7 @@ def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_t
     assert said.detail.startswith("fastest of the others: torch_native, ")
 
 
+@pytest.mark.slow
 def test_every_chart_fits_the_schema_of_vega_lite():
     import altair
 
@@ -240,6 +241,7 @@ def test_a_file_cannot_add_markup():
     assert len(text) < 100_000  # a long reason is there once, not with each row, and only its beginning
 
 
+@pytest.mark.slow
 def test_the_committed_page_is_of_the_committed_results():
     """Only the drawings are not made anew: their specifications' digests are compared."""
     committed = (H200 / "report.html").read_text()
@@ -299,6 +301,7 @@ def test_what_cannot_be_drawn_is_said_in_one_line(file, tmp_path, monkeypatch, a
     assert Path("mine.svg").read_text() == "<svg>mine</svg>"
 
 
+@pytest.mark.slow
 def test_links(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("page.html").symlink_to("page")  # what it is to be is told by the name that was given

@@ -24,7 +24,10 @@ FLAGS = (
 CHROME = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 DRIVER = shutil.which("chromedriver")
 
-pytestmark = pytest.mark.skipif(not (CHROME and DRIVER), reason="needs chromium and chromedriver on PATH")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (CHROME and DRIVER), reason="needs chromium and chromedriver on PATH"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,15 @@ def drawn_here(spec):
 @pytest.fixture
 def opened(browser, pages):
     """Opens a page as a screen of some width, and afterwards looks for errors and requests."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
     seen = []
+
+    def loaded(_):
+        """The driver may say that the page is there before it is. This asks without a script of the page's own."""
+        asked = {"expression": "document.readyState + ' ' + document.URL"}
+        state = browser.execute_cdp_cmd("Runtime.evaluate", asked)["result"]["value"]
+        return state.startswith(f"complete {seen[-1]}")
 
     def open_(name="plain", width=1280, scripts=True, fragment=""):
         browser.get("about:blank")
@@ -71,6 +82,7 @@ def opened(browser, pages):
         browser.get_log("performance")
         seen.append(pages[name])
         browser.get(pages[name] + fragment)
+        WebDriverWait(browser, 20).until(loaded)
         return browser
 
     yield open_

@@ -75,20 +75,20 @@ def test_a_field_that_is_not_known_is_refused_lest_it_be_lost(run, tmp_path):
             cudalab.load(path)
 
 
-def test_version_1_is_read_and_saved_as_3(tmp_path):
+def test_version_1_is_read_and_saved_as_4(tmp_path):
     # Cut by a script from bench/results/h200/gelu.json: seven cases, ten rounds of at most two samples each.
     old = ROOT / "tests" / "data" / "results_v1.json"
     run = cudalab.load(old)
     assert json.loads(old.read_text())["version"] == 1
-    assert run.version == results.VERSION == 3
+    assert run.version == results.VERSION == 4
     assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
                                                        "copy"]  # fmt: skip
     assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
     run.save(tmp_path / "new.json")
     assert cudalab.load(tmp_path / "new.json") == run
     tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
-    assert tree.pop("version") == 3
-    assert all(c.pop("parameters") == {} for c in tree["cases"])
+    assert tree.pop("version") == 4
+    assert all(c.pop("parameters") == c.pop("quantities") == {} for c in tree["cases"])
     assert all(c["parity"] is None or c["parity"].pop("curve") is None for c in tree["cases"])
     before.pop("version")
     assert tree == before
@@ -141,14 +141,14 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
         ('{"benchmarks": []}', "not a cudalab results file"),
         (
             '{"format": "cudalab-results", "version": 99}',
-            "results version 99; this cudalab reads 1 to 3; upgrade it",
+            "results version 99; this cudalab reads 1 to 4; upgrade it",
         ),
-        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 3$"),
+        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 4$"),
         ('{"format": "cudalab-results", "version": true}', "results version True"),
         ('{"format": "cudalab-results", "version": [2]}', r"results version \[2\]"),
         ('{"format": "cudalab-results", "version": 1}', "missing required field"),
         ('{"format": "cudalab-results", "version": 1, "created": 5}', "Expected `str`, got `int`"),
-        ('{"format": "cudalab-results", "version": 3, "created": 5}', "Expected `str`, got `int`"),
+        ('{"format": "cudalab-results", "version": 4, "created": 5}', "Expected `str`, got `int`"),
         ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool, and is not read back"),
         ("  ", "is empty; write one with"),
         ('""" a text """', "is not a results file: JSON is malformed"),
@@ -335,3 +335,10 @@ def test_a_time_whose_speed_up_is_vague_is_marked():
         (row,) = (line for line in report.render(run, "table", 140).splitlines() if line.startswith("numpy"))
         assert ("100.0?" in row) == vague
         assert ("no better than a factor of 1.5" in report.render(run, "table", 140)) == vague
+
+
+def test_a_run_prints_as_its_tables(run):
+    from cudalab.report import render
+
+    assert str(run) == render(run, "table")
+    assert repr(run).startswith("Results(")

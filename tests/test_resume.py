@@ -159,6 +159,7 @@ def test_resume_refuses_other_sources_and_machines(begun):
     for change, message in (
         ({"name": "NVIDIA Other", "device": "cuda"}, "it was begun on NVIDIA Other"),
         ({"versions": {**stored["machine"]["versions"], "numpy": "0.1"}}, "numpy was 0.1 and is"),
+        ({"details": {**stored["machine"]["details"], "driver": "550.1"}}, "driver was 550.1 and is not known"),
     ):
         out.write_text(json.dumps({**stored, "machine": {**stored["machine"], **change}}))
         with pytest.raises(InputError, match=message):

@@ -22,6 +22,7 @@ from cudalab import messages
 from cudalab.cli import live, terminal
 from cudalab.messages import Glimpse, Step
 from cudalab.progress import Pace, Progress, guess
+from cudalab.report import table
 from cudalab.results import Case, Machine, Parity, Results
 
 LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")
@@ -123,6 +124,19 @@ def test_the_table_fills_in_and_is_gone_at_the_end(bench, plain):
     assert last.count("the spec says hello") == 2  # what a kernel prints stays, above
     assert re.search(r"^numpy +0 ", last, re.MULTILINE)
     assert not watched.screen.cursor.hidden
+
+
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_names_are_cut_where_a_table_has_no_room_and_numbers_are_not(width):
+    made = table.columns_of(["kernel", "variant", "max ULP", "shapes"], left=2)
+    made.add_row("gelu_backward", "host:gelu_backward_scalar", "0.62", "12,345,678")
+    out = io.StringIO()
+    table.screen(out, width, False).print(table.fitted(made, width, (1, 0)))
+    row = out.getvalue().splitlines()[-1]
+    assert len(row) <= width
+    assert row.split()[-2:] == ["0.62", "12,345,678"]
+    assert ("\u2026" in row) == (width < 60)
+    assert row.startswith("gelu_backward host:g")
 
 
 def test_ctrl_c_leaves_a_clean_screen(bench, plain):

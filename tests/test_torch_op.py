@@ -114,6 +114,26 @@ def test_gradients_of_several_inputs_one_of_which_has_none(device):
 
 
 @EVERYWHERE
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("called", [torch_op.operator, lambda kernel: lambda *x: torch_op.differentiable(kernel, x)])
+def test_gradients_where_one_input_comes_of_another(device, called, create_graph):
+    """Each path counts once: autograd adds up what comes of the other input, a gradient is of its own alone."""
+
+    def form(a, b):
+        return a * b * b
+
+    own = replace(add2d, torch=form, torch_native=None, backward=lambda dy, a, b: (dy * b * b, dy * 2 * a * b))
+    for of in (lambda x: (x, x), lambda x: (x, x * x), lambda x: (x.sin(), x)):
+        x, same = pair((3, 4), device)
+        (slope,) = torch.autograd.grad(called(own)(*of(x)).sum(), x, create_graph=create_graph)
+        (want,) = torch.autograd.grad(form(*of(same)).sum(), same, create_graph=True)
+        close(slope, want)
+        if create_graph:
+            (curvature,), (due,) = (torch.autograd.grad(s.sum(), at) for s, at in ((slope, x), (want, same)))
+            torch.testing.assert_close(curvature, due, rtol=1e-4, atol=1e-5)
+
+
+@EVERYWHERE
 def test_a_kernel_without_backward_says_so(device):
     with pytest.raises(InputError, match="does not differentiate; pass"):
         plus_one(torch.ones(3, device=device, requires_grad=True))
@@ -324,6 +344,7 @@ def test_compile_of_the_function_itself_and_beside_what_cannot_be_compiled(compi
     assert all("cudalab.gelu" in graph for graph in graphs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imported", ["cudalab.kernels.gelu", "cudalab.nn"])
 def test_compile_in_a_process_that_has_done_nothing_yet(imported):
     """Where torch imports more and more of itself as it compiles."""
@@ -437,6 +458,7 @@ def losses(act, device, autocast=None, steps=200, width=24):
     return torch.stack(found).cpu()
 
 
+@pytest.mark.slow
 @EVERYWHERE
 def test_two_hundred_steps_of_training_give_the_same_losses(device):
     want = losses(F.gelu, device)

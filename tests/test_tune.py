@@ -24,11 +24,12 @@ from cudalab.devices.cuda import Card
 from cudalab.dtypes import dtype
 from cudalab.errors import CudalabError, InputError, SpecError
 from cudalab.inspection import forms, kept
-from cudalab.job import Job, row
+from cudalab.job import Job
 from cudalab.messages import Ready, Tried, Work
 from cudalab.plan import Selection
 from cudalab.report import tuning as report
 from cudalab.results import Machine
+from cudalab.rows import row
 from cudalab.spec import Launch
 from cudalab.stats import Ratio
 from cudalab.supervisor import Death
@@ -223,6 +224,12 @@ def test_a_choice_for_other_code_is_stale(scale, tmp_path):
     assert stored.chosen(registry.kernel(str(spec)), "scale", FLOAT32, HERE)[1] == []
     spec.write_text(spec.read_text().replace("(THREADS,), (x", "(THREADS, 1), (x"))
     assert "has changed" in stored.chosen(registry.kernel(str(spec)), "scale", FLOAT32, HERE)[1][0]
+    copied("scale", tmp_path)
+    spec.write_text(f"HELD = 4  # what a launch may use\n{spec.read_text()}")
+    loaded = registry.kernel(str(spec))
+    assert "has changed" in stored.chosen(loaded, "scale", FLOAT32, HERE)[1][0]
+    spec.write_text("half of an edit (")  # while the kernel that was loaded is still called
+    assert "has changed" in stored.chosen(loaded, "scale", FLOAT32, HERE)[1][0]
 
 
 @pytest.mark.parametrize(
@@ -526,7 +533,7 @@ def test_a_dry_run_says_what_would_be_tried():
         (["gelu", "--strategy", "brute"], "no strategy named 'brute'; did you mean 'brute_force'"),
         (["gelu", "--kind", "wall"], "no kind of time named 'wall'"),
         (["gelu", "--most", "5"], "leave out --most, or add --strategy random_sample"),
-        (["gelu", "--budget", "0"], "give positive numbers"),
+        (["gelu", "--budget", "0"], "give a positive number of seconds"),
         (["gelu", "--device", "cpu"], "cannot tune on the CPU: .*leave out --device"),
         (["gelu", "-o", ""], "--output is empty"),
     ],

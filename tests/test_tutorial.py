@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from documents import ROOT, Block, blocks
 
+pytestmark = pytest.mark.slow
+
 DIFFER = "Your times will differ"
 MARK = "=-=-= end of a command:"
 

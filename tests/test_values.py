@@ -11,7 +11,7 @@ from cudalab import plan, results, values
 from cudalab.devices.cpu import Cpu
 from cudalab.dtypes import dtype
 from cudalab.job import Job
-from cudalab.plan import Group, Selection
+from cudalab.plan import Selection
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
@@ -45,8 +45,17 @@ def test_the_special_values_are_special(name):
 
 def test_every_combination_is_among_the_pairs():
     kind = dtype("float32")
-    a, b = (values.pairs(kind, 2, i, seed=0).view(np.uint32) for i in range(2))
+    a, b = (values.pairs(kind, i, seed=0).view(np.uint32) for i in range(2))
     assert len(np.unique(a.astype(np.uint64) << np.uint64(32) | b)) == values.PAIRED**2
+
+
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("infinity", [-np.inf, np.inf])
+def test_every_value_of_16_bits_meets_the_infinities(index, infinity):
+    kind = dtype("bfloat16")
+    inputs = [values.pairs(kind, i, seed=0) for i in range(2)]
+    beside = inputs[index][inputs[1 - index].astype(np.float32) == infinity]
+    assert len(np.unique(beside.view(np.uint16))) == 2**16
 
 
 def test_the_parts_of_all_values_are_all_values(monkeypatch):
@@ -102,9 +111,30 @@ def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
 
 def test_hard_values_have_the_shape_that_the_kernel_takes():
     shapes = {g.size: g.shape for g in plan.checks(["add2d"], "") if g.values}
-    assert shapes == {"special pairs": (256, 256)}
-    group = Group(plan.named(["add2d"])["add2d"], "special pairs", (256, 256), dtype("float32"), values=values.PAIRS)
-    assert {a.shape for a in group.arrays(0).values()} == {(256, 256)}
+    assert shapes == {"special pairs": (256, 256), "every exponent of each": (2**10, 2**11)}
+    names = ["add2d", "gelu_backward"]
+    pairs = [g for name in names for g in plan.checks([name], "all") if g.size == "special pairs"]
+    assert [g.shape for g in pairs] == [(256, 256), (2**16,), (5 * 2**16,), (5 * 2**16,)]
+    assert all(a.shape == g.shape for g in pairs for a in g.arrays(0).values())
+
+
+@pytest.mark.parametrize("n", [values.PAIRED, 1 << 16, pytest.param(values.SAMPLE_SIZE, marks=pytest.mark.slow)])
+def test_a_sample_ends_with_numbers(n):
+    """Where an output is NaN, its poison is as well, so that an end that is not written would not be seen."""
+    end = values.sample(dtype("float32"), n, 0)[-n // 16 :]
+    assert np.isfinite(end).all() and (np.abs(np.log2(np.abs(end))) < 64).all()
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_each_of_two_inputs_has_all_values(kind):
+    of, n = dtype(kind), 1 << 16
+    inputs = [values.each(of, n, 2, i, 0) for i in range(2)]
+    bits = [a.view(f"u{of.itemsize}") for a in inputs]
+    wanted = (values.every(of) if kind == "float16" else values.sample(of, n, 0)).view(f"u{of.itemsize}")
+    for i in range(2):
+        np.testing.assert_array_equal(bits[i][i * n : (i + 1) * n], wanted)
+        other = inputs[i][(1 - i) * n : (2 - i) * n].astype(np.float64)
+        assert abs(other.mean()) < 0.02 and abs(other.std() - 1) < 0.02
 
 
 def test_exhaustive_is_every_value_of_32_bits():
@@ -112,9 +142,14 @@ def test_exhaustive_is_every_value_of_32_bits():
         return {g.dtype.name: (g.size, g.shape, g.parts) for g in plan.checks(["gelu"], "all", **how) if g.values}
 
     sixteen = ("all values", (1 << 16,), 1)
-    usual = {"float16": sixteen, "bfloat16": sixteen, "float32": ("every exponent", (1 << 24,), 1)}
+    usual = {"float16": sixteen, "bfloat16": sixteen, "float32": ("every exponent", (values.SAMPLE_SIZE,), 1)}
     assert chosen() == usual
     assert chosen(exhaustive=True) == {**usual, "float32": ("all values", (1 << 32,), 64)}
+
+
+def test_arrays_off_their_alignment_are_long_and_may_end_before_the_first_aligned_address():
+    shapes = {g.shape for g in plan.checks(["sum"], "float32") if g.offsets}
+    assert shapes == {(1,), (2**15 + 9,)}
 
 
 def test_arrays_off_their_alignment_are_where_they_are_said_to_be():

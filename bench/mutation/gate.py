@@ -6,6 +6,8 @@ the lab's own worker would start Python anew for each. What is done there is the
 
 from __future__ import annotations
 
+import gc
+import itertools
 import math
 import multiprocessing
 import os
@@ -14,17 +16,19 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Literal
 
-from cudalab import plan, results, source
+from cudalab import host, plan, results, source, values
 from cudalab.devices import open_device
+from cudalab.dtypes import dtype
 from cudalab.errors import CudalabError, SpecError
 from cudalab.job import Job
 from cudalab.plan import Group, Selection
@@ -35,55 +39,64 @@ from cudalab.spec import Kernel
 Outcome = Literal["wrong", "overrun", "failed", "sanitizer", "crashed", "timed out", "survived", "invalid"]
 KILLS: tuple[Outcome, ...] = ("wrong", "overrun", "failed", "sanitizer", "crashed", "timed out")
 
-SAMPLE = 1 << 20  # float32 values, all exponents among them; the user's check takes sixteen times as many
+SAMPLE = 1 << 20  # float32 values, all exponents among them; survivors meet sixteen times as many, as in the check
 SILENCE = 300.0  # seconds of wall time: a mutant that waits for ever uses no processor time
-LEAST, TIMES = 3.0, 3.0  # seconds of processor time: at least this, and so many times what the kernel itself takes
-PRELOADED = ["scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.job", "cudalab.plan", "cudalab.registry"]
+LEAST, TIMES = 2.0, 4.0  # seconds of processor time for a group of cases: and so many times what the kernel takes
+PRELOADED = [
+    "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.job", "cudalab.plan", "cudalab.registry",
+    "cudalab.sanitize", __name__, "__main__",
+]  # fmt: skip
+SAME = "the compiler makes the same machine code of it"
 HEADERS = ("*.h", "*.cuh")  # what a `.cu` may include from its own folder
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant, the reason in words, and the processor time of its check in seconds.
+    """What became of a mutant, the reason in words, and the processor time of each group of cases in seconds.
 
     wrong: an output differs from the reference. overrun: it wrote beside its output, or into an input. failed: the
     host says why, such as a misaligned access or a barrier that is never complete. sanitizer: right so far, but
     `--sanitize` finds a fault. crashed: a signal ended its process. timed out: it took several times as long as the
-    kernel itself. invalid: it does not compile, which says nothing.
+    kernel itself for one of the groups. invalid: it does not compile, which says nothing.
     """
 
     outcome: Outcome
     reason: str = ""
-    cost: float = 0.0
+    costs: tuple[float, ...] = ()
 
 
-def judge_all(kernel: Kernel, texts: Iterable[tuple[str, bool]], jobs: int) -> Iterator[Verdict]:
-    """Verdicts on versions of the kernel's `.cu`, in their order; `jobs` are at work at once.
+def judge_all(kernel: Kernel, texts: Iterable[tuple[str, str | None]], jobs: int) -> Iterator[Verdict]:
+    """Verdicts on versions of the kernel's `.cu`, each with its twin (see `judge`), in their order.
 
-    With each text comes whether it goes through the sanitizer if it is right so far.
+    `jobs` are at work at once.
 
     Raises SpecError if the kernel itself does not pass: nothing could then be learnt from its mutants.
     """
-    itself = judge(kernel, source.read(kernel.cu), SILENCE)
+    text = source.read(kernel.cu)
+    itself = judge(kernel, text, (SILENCE,), text)
     if itself.outcome != "survived":
         raise SpecError(
             f"{kernel.cu} does not pass itself ({itself.outcome}: {itself.reason}); see: "
             f"cudalab check {kernel.file} --only host --device cpu"
         )
-    seconds = LEAST + TIMES * itself.cost
+    limits = [LEAST + TIMES * cost for cost in itself.costs]
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda each: judge(kernel, each[0], seconds, sanitize=each[1]), texts)
+        yield from pool.map(lambda each: judge(kernel, each[0], limits, each[1]), texts)
 
 
-def judge(kernel: Kernel, text: str, seconds: float, sanitize: bool = True) -> Verdict:
-    """Verdict on `text` in the place of the kernel's `.cu`; it may use `seconds` of processor time.
+def judge(kernel: Kernel, text: str, limits: Sequence[float], twin: str | None = None) -> Verdict:
+    """Verdict on `text` in the place of the kernel's `.cu`.
+
+    `limits` are seconds of processor time for each group of cases, in their order; the last is for the rest too.
+    `twin` is the original, with everything in the same lines and columns. A mutant without one is known to survive,
+    and does so after the cases of the check: not even the sanitizer, which takes longer than all the rest, has a word.
 
     Without `sanitize` some survive that would be killed.
     """
     with tempfile.TemporaryDirectory(prefix="cudalab-mutant-", ignore_cleanup_errors=True) as folder:
         spec = _copy(kernel, text, Path(folder))
         ours, theirs = _server().Pipe(duplex=False)
-        child = _server().Process(target=_child, args=(spec, theirs, seconds, sanitize), daemon=True)
+        child = _server().Process(target=_child, args=(spec, theirs, limits, twin), daemon=True)
         child.start()
         theirs.close()
         with ours:
@@ -92,7 +105,7 @@ def judge(kernel: Kernel, text: str, seconds: float, sanitize: bool = True) -> V
                 verdict = ours.recv() if ended else Verdict("timed out", f"no end within {SILENCE:g} s")
             except EOFError:
                 child.join()
-                verdict = _death(child.exitcode or 0, seconds)
+                verdict = _death(child.exitcode or 0)
         child.kill()
         child.join()
         return verdict
@@ -116,51 +129,96 @@ def _server() -> ForkServerContext:
     return context
 
 
-def _death(code: int, seconds: float) -> Verdict:
+def _death(code: int) -> Verdict:
     """Of a process that ended before it could answer."""
-    if code == -signal.SIGXCPU:
-        return Verdict("timed out", f"more than {seconds:.0f} s of processor time")
+    if code in (-signal.SIGPROF, -signal.SIGXCPU):
+        return Verdict("timed out", "several times the processor time that the kernel itself takes")
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
     return Verdict("crashed", name)
 
 
-def _child(spec: Path, answer: Connection, seconds: float, sanitize: bool) -> None:
+def _child(spec: Path, answer: Connection, limits: Sequence[float], twin: str | None) -> None:
     """Judge one mutant, in the process that it may bring down."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds) + 5))  # SIGXCPU, later SIGKILL
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SILENCE), int(SILENCE)))  # for the compiler too, which inherits it
+    gc.freeze()  # the lab collects garbage after each group: not what the server has imported
     nothing = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # what a mutant prints is of no interest
         os.dup2(nothing, stream)
     os.environ["CUDALAB_CACHE"] = str(spec.parent / "cache")  # gone with the mutant
-    answer.send(check(spec, sanitize))
+    answer.send(check(spec, limits, twin))
 
 
-def check(spec: Path, sanitize: bool) -> Verdict:
+class _Killed(Exception):
+    """One of the cases is not right."""
+
+    def __init__(self, outcome: Outcome, group: Group, case: Case) -> None:
+        super().__init__(outcome)
+        self.verdict = Verdict(outcome, f"{group}, {case.variant}: {case.reason}")
+
+
+def check(spec: Path, limits: Sequence[float], twin: str | None) -> Verdict:
     """Verdict on the kernel of `spec`, from the cases of `cudalab check`, up to the first that is not right.
 
-    Dtype by dtype, small inputs first: most mutants need no more than those.
+    Dtype by dtype, small inputs first, and before all of them those of one dtype without the other forms that the
+    kernel may be tuned to, which take a compilation more: most mutants need no more than that.
     """
     try:
         groups = plan.checks([str(spec)], "all", sample=SAMPLE)
         groups.sort(key=lambda g: (g.kernel.dtypes.index(g.dtype.name), math.prod(g.shape)))
         device, _ = open_device("cpu")
         job = Job(device, Selection(only=("host",)), (), seed=0, budget=0.0, progress=lambda step: None)
-        done: list[tuple[Group, list[Case]]] = []
-        for group in groups:
-            done.append((group, job.cases(group)))
-            if case := _bad(done[-1][1]):
-                return Verdict(_outcome(case), f"{group}, {case.variant}: {case.reason}")
-        cost = time.process_time()
-        if not sanitize:
-            return Verdict("survived", cost=cost)
-        with Sanitizer("cpu", "cpu", 0, SILENCE) as sanitizer:
-            for group, cases in done:
-                sanitizer.add(cases, group)
-                if case := _bad(cases):
-                    return Verdict("sanitizer", f"{group}, {case.variant}: {case.reason}")
+        kernel, costs = groups[0].kernel, []
+        for group, limit in zip(groups, _repeated(limits)) if kernel.tunables else ():
+            if group.dtype == groups[0].dtype and not group.values:
+                default = tuple((entry, kernel.parameters) for entry in kernel.entries)
+                _run(job, replace(group, forms=default), limit)
+        with nullcontext() if twin is None else Sanitizer("cpu", "cpu", 0, SILENCE) as sanitizer:
+            for _, of_dtype in itertools.groupby(zip(groups, _repeated(limits)), lambda pair: pair[0].dtype):
+                done = [(group, *_run(job, group, limit)) for group, limit in of_dtype]
+                costs += [cost for _, _, cost in done]
+                for group, cases, _ in done if sanitizer else ():
+                    sanitizer.add(cases, group)
+                    if case := _bad(cases):
+                        raise _Killed("sanitizer", group, case)
+        if twin is None or same_code(kernel, twin):
+            return Verdict("survived", SAME if twin else "", tuple(costs))
+        for group in plan.checks([str(spec)], "all"):
+            if group.values == values.SAMPLE:
+                _run(job, group, SILENCE)
+        return Verdict("survived", costs=tuple(costs))
+    except _Killed as killed:
+        return killed.verdict
     except CudalabError as error:  # the spec does not fit its `.cu` any more
         return Verdict("invalid", str(error))
-    return Verdict("survived", cost=cost)
+
+
+def _repeated(limits: Sequence[float]) -> Iterator[float]:
+    """The limits, and the last again and again."""
+    return itertools.chain(limits, itertools.repeat(limits[-1]))
+
+
+def _run(job: Job, group: Group, limit: float) -> tuple[list[Case], float]:
+    """Rows of a group and the processor time that they took; after `limit` seconds the system ends the process."""
+    start = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    cases = job.cases(group)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    if case := _bad(cases):
+        raise _Killed(_outcome(case), group, case)
+    return cases, time.process_time() - start
+
+
+def same_code(kernel: Kernel, twin: str) -> bool:
+    """Whether the compiler makes the same of the kernel and of its `twin`, for all dtypes and forms of the check."""
+    found = kernel.configurations()
+    chosen = (kernel.with_parameters(parameters) for parameters in (found[0], found[-1]))
+    forms = [each.macros(dtype(name)) for each in chosen for name in kernel.dtypes]
+
+    def made(text: str, defines: Mapping[str, str]) -> bytes:
+        return host.build(text, name=kernel.cu.name, defines=defines, include=kernel.cu.parent).read_bytes()
+
+    return all(made(source.read(kernel.cu), each) == made(twin, each) for each in forms)
 
 
 def _bad(cases: list[Case]) -> Case | None:

@@ -40,7 +40,11 @@ class Edit:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A `.cu` with one fault: the whole text, and where and how it differs from the original."""
+    """A `.cu` with one fault: the whole text, and where and how it differs from the original.
+
+    `text` and `twin` are the mutant and the original with spaces where the other is longer, so that all that follows
+    is at the same lines and columns in both: compilers write those into machine code, for messages.
+    """
 
     rule: str
     line: int  # from 1
@@ -49,7 +53,14 @@ class Mutant:
     new: str
     before: str  # the original's line, without the spaces at its ends
     after: str  # the mutant's
+    nth: int  # from 0: of the original's lines that are like `before`
     text: str
+    twin: str
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells it from the others, and stays when lines are added elsewhere."""
+        return self.before, self.after, self.nth
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column} {self.rule}: {self.before}  ->  {self.after}"
@@ -69,7 +80,17 @@ def _mutant(text: str, mutated: str, edit: Edit) -> Mutant:
     line = text.count("\n", 0, edit.start)
     column = edit.start - (text.rfind("\n", 0, edit.start) + 1) + 1
     before, after = (t.split("\n")[line].strip() for t in (text, mutated))
-    return Mutant(edit.rule, line + 1, column, text[edit.start : edit.end], edit.new, before, after, mutated)
+    nth = [each.strip() for each in text.split("\n")[:line]].count(before)
+    old = text[edit.start : edit.end]
+    wide = (_as_wide(edit.new, old), _as_wide(old, edit.new))
+    texts = (f"{text[: edit.start]}{each}{text[edit.end :]}" for each in wide)
+    return Mutant(edit.rule, line + 1, column, old, edit.new, before, after, nth, *texts)
+
+
+def _as_wide(code: str, other: str) -> str:
+    """`code`, with as many lines as `other` has and spaces up to where `other` ends."""
+    *lines, last = other.split("\n")
+    return code + "\n" * len(lines) + " " * len(last) if lines else code.ljust(len(last))
 
 
 def edits(code: Code) -> Iterator[Edit]:

@@ -61,7 +61,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
         return call
 
-    return writing(prepare, operands, as_users_call if variant == list(kernel.entries)[-1] else None)
+    return writing(prepare, operands, as_users_call if variant == kernel.entry_of_call(operands.inputs) else None)
 
 
 def _function(text: str, entry: str, options: tuple[str, ...], name: str) -> Any:

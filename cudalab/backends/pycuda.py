@@ -33,7 +33,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         tensors = interop.to_torch_all(on)
         return lambda: kernel(*tensors)
 
-    last = list(kernel.entries)[-1]  # which the function launches
+    launched = kernel.entry_of_call(operands.inputs)  # by the function
     return writing(
-        lambda on: cuda.prepare(kernel, variant, dtype, on), operands, as_a_function if variant == last else None
+        lambda on: cuda.prepare(kernel, variant, dtype, on), operands, as_a_function if variant == launched else None
     )

@@ -62,6 +62,13 @@ def variants(context: click.Context, param: click.Parameter, incomplete: str) ->
     return _listed(incomplete, [f"{last.partition(':')[0]}:{entry}" for entry in entries])
 
 
+def studies(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Names of the lab's studies, and first `list`; where none fits, files."""
+    names = sorted(m.name for m in pkgutil.iter_modules(importlib.import_module("cudalab.studies").__path__))
+    words = [*(["list"] if param.name == "name" else []), *(n.replace("_", "-") for n in names if n[0] != "_")]
+    return [CompletionItem(n) for n in words if n.startswith(incomplete)] or files(context, param, incomplete)
+
+
 def _listed(incomplete: str, words: Iterable[str]) -> Offer:
     """Those of `words` that can end a comma-separated list, with what stands before."""
     before, comma, last = incomplete.rpartition(",")

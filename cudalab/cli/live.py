@@ -236,8 +236,9 @@ def summary(event: Progress) -> str:
     if timed:
         best = min(timed, key=lambda c: c.median(kind) or 0.0)
         ratio = rows.speedup(best, kind)
-        eager = f", {columns.times(ratio.value)} x eager" if ratio else ""
-        said.insert(0, f"fastest {best.label} {columns.microseconds(best, kind)} \u00b5s{eager}")
+        of = rows.reference if rows.of_study else "eager"
+        than = f", {columns.times(ratio.value)} x {of}" if ratio else ""
+        said.insert(0, f"fastest {best.label} {columns.microseconds(best, kind)} \u00b5s{than}")
     else:
         right = sum(c.status == "ok" for c in rows.cases)
         said.insert(0, f"{right} right" if right or said else "nothing that runs here")

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 def measured(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
-    costs: bool = False,
+    costs: bool = False, study: str = "",
 ) -> Results:  # fmt: skip
-    """Do the work, with what `--resume` names taken into account; the results are saved and printed."""
+    """Do the work, with what `--resume` names taken into account; the results are saved and printed.
+
+    `study`: its name, where the work is one.
+    """
     from cudalab import results, resume
 
     quiet = options.pop("quiet", False)
     if options["resume"]:
-        kernels, options = resume.adopted(options["resume"], kernels, options, given())
+        kernels, options = resume.adopted(options["resume"], kernels, options, given(), study)
         output = output or options["resume"]
     if output:
         results.writable(output)
@@ -34,7 +37,7 @@ def measured(
         with shown(quiet) as progress:
             run = work(*kernels, **options, output=output or "", progress=progress)
     except KeyboardInterrupt as stop:
-        _stopped(str(stop), output)
+        _stopped(str(stop), output, study)
     if output:
         _save(run, output)
     printed(run, format, costs)
@@ -47,7 +50,7 @@ def exit_code(run: Results) -> int:
     """0 all right, 1 a wrong answer, 2 a kernel that does not compile or run."""
     from cudalab import results
 
-    status = {case.status for case in run.cases}
+    status = {case.status for case in run.broken}
     return 2 if results.ERROR in status else 1 if results.WRONG in status else 0
 
 
@@ -59,9 +62,9 @@ def given() -> set[str]:
     return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
-def _stopped(text: str, output: str | None) -> NoReturn:
+def _stopped(text: str, output: str | None, study: str) -> NoReturn:
     """After Ctrl-C: say what is kept and how to go on."""
-    command = click.get_current_context().info_name
+    command = f"{click.get_current_context().info_name}{study and ' ' + shlex.quote(study)}"
     kept = _kept(output)
     if kept and output and not kept.complete:  # also where a second Ctrl-C came before `text` was made
         advice = f"go on with: cudalab {command} --resume {shlex.quote(output)}"

@@ -17,8 +17,10 @@ from cudalab.errors import InputError
 from cudalab.spec import Arrays, Kernel
 
 GUARD = 1 << 16  # bytes before and after every buffer: more than a block of threads can overrun
-GUARD_BYTE = 0xA5
+GUARD_BYTE = 0x7F  # huge, or NaN, in every floating-point format: what is read from there shows in the result
+OUTPUT_GUARD_BYTE = 0xA5  # another: what copies, or adds 1 to a huge number, writes what it reads
 POISON_BYTE = 0xFF  # all ones is a NaN in every floating-point format
+OTHER_POISON = 0x3C  # for outputs in which a NaN may be right, or, of integers, -1: what stays is not right twice
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,14 @@ class Device(Protocol):
         `offsets` (bytes, inputs then output; none: 0) put an array off the alignment that it would have.
         """
 
-    def poison(self, array: Any) -> None:
-        """Fill an array of any library with a pattern that no result has (NaN for floats)."""
+    def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
+        """Fill an array of any library with a pattern that results hardly have (NaN for floats)."""
 
     def fetch(self, array: Any) -> np.ndarray:
         """Wait for all work and copy an array of any library into new NumPy memory."""
 
-    def fingerprint(self, array: Any) -> int | None:
-        """A 64-bit digest of an array's bytes, taken where it lies; None where fetching it costs no more."""
+    def fingerprint(self, array: Any) -> int:
+        """A 64-bit digest of an array's bytes, taken where it lies, after all work."""
 
     def tampered(self, operands: Operands) -> str | None:
         """Wait, then say what was written that no kernel may write: an input, or beyond an end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 
 from cudalab import interop
 from cudalab.backends import Bound, Operands
-from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock, by_name
+from cudalab.devices import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Clock, by_name
 from cudalab.dtypes import DType
 from cudalab.spec import Arrays, Kernel
 
@@ -24,7 +25,8 @@ SPAN = 100e-6  # seconds a sample lasts at least, so that reading the clock does
 class Guarded:
     """A NumPy array in the middle of a larger buffer whose ends hold a known pattern."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, offset: int = 0) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, offset: int = 0, guard: int = GUARD_BYTE) -> None:
+        self._guard = guard
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         raw = np.empty(size + 2 * GUARD + ALIGN + offset, np.uint8)
         start = -raw.ctypes.data % ALIGN + offset
@@ -34,11 +36,11 @@ class Guarded:
 
     def mend(self) -> None:
         """Write the pattern into both ends."""
-        self.whole[:GUARD] = self.whole[-GUARD:] = GUARD_BYTE
+        self.whole[:GUARD] = self.whole[-GUARD:] = self._guard
 
     def overrun(self) -> str | None:
         for where, band in (("before", self.whole[:GUARD]), ("after", self.whole[-GUARD:])):
-            if touched := int((band != GUARD_BYTE).sum()):
+            if touched := int((band != self._guard).sum()):
                 return f"{touched} bytes {where}"
         return None
 
@@ -58,20 +60,23 @@ class Cpu:
         for name, array in arrays.items():
             self._guarded[name].array[...] = array
         self._pristine = dict(arrays)
-        result = self._guarded[kernel.output] = Guarded(shape, dtype.numpy, off[kernel.output])
+        result = Guarded(shape, dtype.numpy, off[kernel.output], OUTPUT_GUARD_BYTE)
+        self._guarded[kernel.output] = result
         self.poison(result.array)
         return Operands({k: self._guarded[k].array for k in arrays}, result.array)
 
-    def poison(self, array: Any) -> None:
+    def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
         plain = interop.as_plain(array)
         assert isinstance(plain, np.ndarray)
-        plain.reshape(-1).view(np.uint8)[:] = POISON_BYTE
+        plain.reshape(-1).view(np.uint8)[:] = byte
 
     def fetch(self, array: Any) -> np.ndarray:
         return np.array(interop.as_plain(array))
 
-    def fingerprint(self, array: Any) -> None:
-        return None
+    def fingerprint(self, array: Any) -> int:
+        plain = interop.as_plain(array)
+        assert isinstance(plain, np.ndarray)
+        return int.from_bytes(hashlib.blake2b(_bytes(plain).data, digest_size=8).digest())
 
     def tampered(self, operands: Operands) -> str | None:
         for name, guarded in self._guarded.items():

@@ -11,7 +11,7 @@ import numpy as np
 
 from cudalab import interop
 from cudalab.backends import Bound, Operands
-from cudalab.devices import GUARD, GUARD_BYTE, POISON_BYTE, Clock, by_name, cuda
+from cudalab.devices import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Clock, by_name, cuda
 from cudalab.devices.events import CALLS_MOST, COLD, HOT_LEAST, HOT_MOST, Timer, affordable
 from cudalab.devices.graph import Graph
 from cudalab.devices.nvml import Condition, Nvml
@@ -33,10 +33,10 @@ BUSY = 50  # copies enqueued before the clocks are read, so that they are those 
 class Buffer:
     """Device memory with guard bands before and after."""
 
-    def __init__(self, nbytes: int, stream: Any, offset: int = 0) -> None:
+    def __init__(self, nbytes: int, stream: Any, offset: int = 0, guard: int = GUARD_BYTE) -> None:
         import pycuda.driver as driver
 
-        self.nbytes = nbytes
+        self.nbytes, self._guard = nbytes, guard
         self._memory = driver.mem_alloc(nbytes + 2 * GUARD + offset)
         self.ptr = int(self._memory) + GUARD + offset
         self._stream = stream
@@ -47,7 +47,7 @@ class Buffer:
         import pycuda.driver as driver
 
         for start in (self.ptr - GUARD, self.ptr + self.nbytes):
-            driver.memset_d8_async(start, GUARD_BYTE, GUARD, self._stream)
+            driver.memset_d8_async(start, self._guard, GUARD, self._stream)
 
     def overrun(self) -> str | None:
         """Where its ends were written, or None. The stream must be idle."""
@@ -56,7 +56,7 @@ class Buffer:
         for where, start in (("before", self.ptr - GUARD), ("after", self.ptr + self.nbytes)):
             band = np.empty(GUARD, np.uint8)
             driver.memcpy_dtoh(band, start)
-            if touched := int((band != GUARD_BYTE).sum()):
+            if touched := int((band != self._guard).sum()):
                 return f"{touched} bytes {where}"
         return None
 
@@ -91,7 +91,7 @@ class Gpu:
         inputs = {name: self._put(name, array.shape, array.dtype, off[name]) for name, array in arrays.items()}
         self._upload(arrays, inputs)
         shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
-        output = self._put(kernel.output, shape, dtype.numpy, off[kernel.output])
+        output = self._put(kernel.output, shape, dtype.numpy, off[kernel.output], OUTPUT_GUARD_BYTE)
         self.poison(output)
         self._context.synchronize()  # the uploads went through another stream
         self._digests = {name: self._digest(array) for name, array in inputs.items()}
@@ -109,15 +109,17 @@ class Gpu:
             if array.size:
                 self._driver.memcpy_htod(to[name].ptr, _bytes(np.ascontiguousarray(array)))
 
-    def _put(self, name: str, shape: tuple[int, ...], dtype: np.dtype, offset: int) -> DeviceArray:
+    def _put(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype, offset: int, guard: int = GUARD_BYTE
+    ) -> DeviceArray:
         array = DeviceArray(tuple(shape), dtype, 0)
-        buffer = self._buffers[name] = Buffer(array.nbytes, self.stream, offset)
+        buffer = self._buffers[name] = Buffer(array.nbytes, self.stream, offset, guard)
         return DeviceArray(array.shape, dtype, buffer.ptr, buffer)
 
-    def poison(self, array: Any) -> None:
+    def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
         plain = interop.as_plain(array)
         if plain.size:
-            self._driver.memset_d8_async(plain.ptr, POISON_BYTE, plain.nbytes, self.stream)  # type: ignore[union-attr]
+            self._driver.memset_d8_async(plain.ptr, byte, plain.nbytes, self.stream)  # type: ignore[union-attr]
 
     def fetch(self, array: Any) -> np.ndarray:
         plain = interop.as_plain(array)

@@ -49,3 +49,11 @@ class Nvml:
             "temperature_c": nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
             "throttled": ", ".join(name for bit, name in REASONS.items() if reasons & bit),
         }
+
+    def power_now(self) -> float | None:
+        """Watts at this moment; None where the driver tells only the mean of the last second, which is `power_w`."""
+        try:
+            field = self._nvml.nvmlDeviceGetFieldValues(self._handle, [self._nvml.NVML_FI_DEV_POWER_INSTANT])[0]
+        except Exception:  # NVML's own, or bindings that do not know the field
+            return None
+        return 1e-3 * field.value.uiVal if field.nvmlReturn == self._nvml.NVML_SUCCESS else None

@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from cudalab import exchange
+from cudalab.atomic import place, write
 from cudalab.errors import InputError
 from cudalab.exchange import salvage
-from cudalab.results import load, place, write
+from cudalab.results import load
 
 __all__ = ["converted", "free", "write"]
 

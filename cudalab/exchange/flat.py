@@ -18,33 +18,43 @@ from cudalab.results import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
 TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu")
 OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
 OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "versions", "options", "sources")
-LATER = ("parameters",)  # of a case, in versions after the first: a table may lack them
+LATER = ("parameters", "quantities")  # of a case, in versions after the first: a table may lack them
 NEEDED = (*IDENTITY, "shape", *OF_RUN, *OF_CASE)
 COLUMNS = (*NEEDED, *LATER)
 
 
 def medians(run: Results) -> list[dict[str, Any]]:
-    """One dict a case: medians in seconds, bytes a second, how many times faster than eager PyTorch."""
+    """One dict a case: medians in seconds, bytes a second, how many times faster than eager PyTorch.
+
+    Of a study how many times faster than its baseline, and what it counted, by name.
+    """
     kind = run.main_kind
-    return [_medians(run, case, kind) for case in run.cases]
+    kinds = dict.fromkeys((*KINDS, *(kind for case in run.cases for kind in case.times)))
+    taken = {*IDENTITY, *COLUMNS, *OF_RUN, *kinds}
+    counted = {n: f"quantity {n}" if n in taken else n for case in run.cases for n in case.quantities}
+    return [
+        _medians(run, case, kind, list(kinds)) | {shown: case.quantities.get(n) for n, shown in counted.items()}
+        for case in run.cases
+    ]
 
 
-def _medians(run: Results, case: Case, main: str) -> dict[str, Any]:
+def _medians(run: Results, case: Case, main: str, kinds: Sequence[str]) -> dict[str, Any]:
     return {
         **{name: getattr(case, name) for name in IDENTITY},
         "shape": "x".join(map(str, case.shape)),
         "max_ulp": case.parity.max_ulp if case.parity else None,
         "rel_l2": case.parity.rel_l2 if case.parity else None,
         "nbytes": case.nbytes,
-        **{kind: case.median(kind) for kind in KINDS},
-        "bytes_per_second": case.bandwidth(main),
+        **{kind: case.median(kind) for kind in kinds if kind not in COLUMNS},
+        "bytes_per_second": None if run.of_study else case.bandwidth(main),
         **_speedup(run, case, main),
     }
 
 
 def _speedup(run: Results, case: Case, kind: str) -> dict[str, Any]:
     ratio = run.speedup(case, kind)
-    names = ("speedup_over_eager", "speedup_low", "speedup_high", "verdict")
+    over = "baseline" if run.of_study else "eager"
+    names = (f"speedup_over_{over}", "speedup_low", "speedup_high", "verdict")
     values = (ratio.value, ratio.low, ratio.high, ratio.verdict()) if ratio else (None,) * 4
     return dict(zip(names, values, strict=True))
 

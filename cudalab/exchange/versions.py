@@ -28,7 +28,12 @@ def _from_2(tree: Tree) -> Tree:
     return {**tree, "version": 3}
 
 
-STEPS: dict[int, Callable[[Tree], Tree]] = {1: _from_1, 2: _from_2}  # by the version that they start from
+def _from_3(tree: Tree) -> Tree:
+    """4 adds `quantities` to a case; nothing else changed."""
+    return {**tree, "version": 4}
+
+
+STEPS: dict[int, Callable[[Tree], Tree]] = {1: _from_1, 2: _from_2, 3: _from_3}  # by the version that they start from
 
 
 class Head(msgspec.Struct):
@@ -102,10 +107,16 @@ def invalid(error: Exception, path: str) -> InputError:
 def unreadable(error: Exception, data: bytes, path: str) -> InputError:
     """For bytes that are not JSON; a file that was cut off is told from one that never was a run's."""
     if not data.strip():
-        return InputError(f"{path} is not a results file: it is empty; write one with `cudalab bench -o {path}`")
+        return InputError(f"{path} is not a results file: it is empty; {_advice(path)}")
     if is_cut(error, data) and f'"{FORMAT}"'.encode() in data[:200]:
         return cut_off(f"ends at byte {len(data):,} in the middle of a value", path)
-    return InputError(f"{path} is not a results file: {error}; write one with `cudalab bench -o {path}`")
+    return InputError(f"{path} is not a results file: {error}; {_advice(path)}")
+
+
+def _advice(path: str) -> str:
+    """Never to write over what is something else."""
+    named = path if path.endswith((".json", ".jsonl")) else "results.json"
+    return f"write one with `cudalab bench -o {shlex.quote(named)}`"
 
 
 def is_cut(error: Exception, text: bytes) -> bool:

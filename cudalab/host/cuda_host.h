@@ -32,6 +32,7 @@
 #include "sanitize.h"
 #if CUDALAB_FIBERS
 #include "stack_switch.h"
+#include "stacks.h"
 #include "shared_memory.h"
 #include "fibers.h"
 #include "warp.h"

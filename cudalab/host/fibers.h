@@ -5,8 +5,6 @@
 // answer instead of hiding. What comes first is up to the launch's order (order.h); in a shuffled one a warp may also
 // have to stop between two warp operations.
 #pragma once
-#include <sys/mman.h>
-#include <unistd.h>
 #include <utility>
 
 namespace cudalab {
@@ -41,19 +39,13 @@ public:
     using block_body = void (*)(void**);
     block_runner(block_body body, void** arguments, size_t shared, uint64_t order)
         : body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z), shared_bytes(shared),
-          order(order) {
-        // Untouched pages cost nothing. One page between stacks is closed, so that a kernel whose local arrays
-        // overflow stops there instead of corrupting its neighbour.
-        page = size_t(sysconf(_SC_PAGESIZE));
-        stacks = static_cast<char*>(mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+          order(order), stack(count) {
         fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
         room = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128 + 2 * shared_guard));
-        if (stacks == MAP_FAILED || !fibers || !room) {
+        if (!stack || !fibers || !room) {
             current_failure->record("no memory for %u threads of a block", count);
             return;
         }
-        allow(stacks, count * stack_bytes);  // of an earlier launch, with other frames
         shared_memory = room + shared_guard;
         forbid(room, shared_guard);
         forbid(shared_memory + shared, shared_guard);
@@ -61,11 +53,9 @@ public:
         memset(shared_memory + shared, 0xff, shared_guard);
 #endif
         for (unsigned t = 0; t < count; ++t) {
-            char* const stack = stacks + t * stack_bytes;
-            mprotect(stack, page, PROT_NONE);
             fibers[t].index = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
             // Staggered tops: at equal distances from a page they would compete for the same few cache lines.
-            start(fibers[t].where, stack, stack_bytes - t % 64 * 64, thread_main);
+            start(fibers[t].where, stack.of(t), stack_bytes - t % 64 * 64, thread_main);
         }
         running = this;
         dynamic_shared_base = shared_memory;
@@ -75,17 +65,18 @@ public:
 #endif
     }
     ~block_runner() {
-        if (stacks != MAP_FAILED) allow(stacks, count * stack_bytes), munmap(stacks, count * stack_bytes);
         free(fibers);
         free(room);
     }
 
     // Returns false, with the reason recorded, if the block cannot end. The runner is of no use then.
     bool run_block(uint64_t block) {
-        // Shared memory starts with arbitrary contents: all ones is NaN in every floating point format.
-        memset(shared_memory, 0xff, shared_bytes);
-        static_shared.spoil();
         turns turn(order, block);
+        // Shared memory starts with arbitrary contents: all ones is NaN in every floating point format, but also a
+        // true `bool` and an index below all others, so in one of the orders that a check tries it is zeros.
+        const int contents = turn.shuffled() ? 0 : 0xff;
+        memset(shared_memory, contents, shared_bytes);
+        static_shared.spoil(contents);
         for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
         const unsigned warps = (count + 31) / 32;
         bool stopped;
@@ -135,7 +126,7 @@ private:
                 if (me().now != state::ready) continue;
                 threadIdx = me().index;
                 void* fake = nullptr;
-                leaving(&fake, stacks + current * stack_bytes, stack_bytes);
+                leaving(&fake, stack.of(current), stack_bytes);
                 switch_to(scheduler, me().where);
                 arrived(fake, nullptr, nullptr);
             }
@@ -215,16 +206,15 @@ private:
         }
     }
 
-    static constexpr size_t stack_bytes = 256 << 10;
     block_body body;
     void** arguments;
     unsigned count, current = 0;
-    size_t shared_bytes, page;
+    size_t shared_bytes;
     uint64_t order;
+    stacks stack;
     context scheduler;
     const void* scheduler_stack = nullptr;
     size_t scheduler_bytes = 0;
-    char* stacks;
     fiber* fibers;
     char *room, *shared_memory = nullptr;
     static_shared_memory static_shared;

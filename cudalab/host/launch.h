@@ -100,6 +100,13 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
 // The order of blocks and threads in the next launches from the calling thread: see order.h.
 CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = order; }
 
+// Give back the memory that is kept for the next launch, since another module launches next.
+CUDALAB_EXTERN void cudalab_forget() {
+#if CUDALAB_FIBERS
+    cudalab::stacks::forget();
+#endif
+}
+
 // Why the last launch from the calling thread failed.
 CUDALAB_EXTERN const char* cudalab_error() { return cudalab::last_error; }
 

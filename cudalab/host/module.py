@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from cudalab.errors import InputError, LaunchError, OverrunError, unknown
 from cudalab.host.compiler import compile_source
+from cudalab.parallel import cores
 
 Triple = tuple[int, int, int]
 
@@ -37,9 +37,11 @@ class Module:
         entries: names of the `__global__` functions; templates are not among them.
     """
 
+    _last: Module | None = None  # to launch anything: it keeps memory for its next launch
+
     def __init__(self, library: Path, entries: tuple[str, ...], workers: int = 0) -> None:
         """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores)."""
-        self.entries, self._workers = entries, workers or _cores()
+        self.entries, self._workers = entries, workers or cores()
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = ctypes.c_char_p
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
@@ -68,6 +70,9 @@ class Module:
         run = self._library[f"cudalab_run_{entry}"]
         run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
         run.restype = ctypes.c_int
+        if (last := Module._last) not in (None, self):
+            last._library.cudalab_forget()
+        Module._last = self
         self._library.cudalab_set_order(ctypes.c_uint64(turns))
         if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
             text = self._library.cudalab_error().decode()
@@ -160,9 +165,3 @@ def _turns(order: Order) -> int:
     if order < 0:
         raise InputError(f"the seed of an order is {order}; give a whole number that is not negative")
     return len(ORDERS) + int(order) % 2**63
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -16,14 +16,14 @@ template <class T> struct dynamic_array {
 };
 
 #if CUDALAB_SANITIZE || !defined(__linux__)
-struct static_shared_memory { void spoil() {} };  // sanitized: they are plain static variables
+struct static_shared_memory { void spoil(int) {} };  // sanitized: they are plain static variables
 #else
 class static_shared_memory {
 public:
     static_shared_memory() { dl_iterate_phdr(find, this); }
 
-    // Overwrite them with all ones, which is NaN in every floating point format, and nothing of the lab's own.
-    void spoil() {
+    // Overwrite them with these bytes, and nothing of the lab's own.
+    void spoil(int contents) {
         __asm__ volatile("" ::: "memory");
         const auto index = threadIdx, block = blockIdx;
         const auto block_size = blockDim, grid_size = gridDim;
@@ -31,7 +31,7 @@ public:
         const auto base = dynamic_shared_base;
         const auto failing = current_failure;
         const auto order = wanted_order;
-        memset(start, 0xff, bytes);
+        memset(start, contents, bytes);
         // Nothing else in sight takes the addresses of these: the compiler would think that they still have their values.
         __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
         __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(wanted_order));

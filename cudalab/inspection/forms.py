@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from cudalab import parallel
 from cudalab.devices.cuda import Card
 from cudalab.dtypes import DType
 from cudalab.errors import SpecError
@@ -42,6 +42,6 @@ def once(jobs: Sequence[tuple[Kernel, DType, str]], compiled: Compiler) -> Itera
     """The code of each job, in their order; those that differ in the entry alone share one compilation."""
     keys = [(kind, arch, tuple(kernel.parameters.items())) for kernel, kind, arch in jobs]
     wanted = dict(zip(keys, jobs, strict=True))
-    with ThreadPoolExecutor(min(len(wanted), os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(len(wanted), parallel.cores())) as pool:
         made = dict(zip(wanted, pool.map(lambda job: compiled(*job), wanted.values()), strict=True))
     return (made[key] for key in keys)

@@ -57,7 +57,7 @@ class _Walk:
             self.steps += 1
             if self.steps > MOST:
                 said = f"a thread of {self.code.name} executes over {MOST:,} instructions"
-                raise InputError(f"{said}; give a smaller --size, if it ends at all")
+                raise InputError(f"{said}; give a smaller --size, or others by --only")
             self.path.counts[instruction.address] += 1
             if instruction.guard and state.truth(instruction.guard) is False:
                 self.path.idle[instruction.address] += 1

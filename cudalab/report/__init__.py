@@ -16,7 +16,7 @@ def render(
     `width` (columns), `color`, `costs` (what each variant costs once) and `plots` ("blocks" or "ascii": bars and
     distributions drawn with such characters) are for the table alone.
     """
-    from cudalab.report import flat, markdown, table
+    from cudalab.report import flat, markdown, study_text, table
 
     formats: dict[str, Callable[[], str]] = {
         "table": lambda: table.render(results, width, color, costs, plots),
@@ -24,6 +24,9 @@ def render(
         "csv": lambda: flat.as_csv(results),
         "json": lambda: flat.as_json(results),
     }
+    if results.of_study:
+        formats["table"] = lambda: study_text.render(results, width, color, costs, plots)
+        formats["markdown"] = lambda: study_text.markdown(results)
     if format not in formats:
         raise unknown("format", format, formats)
     return formats[format]()

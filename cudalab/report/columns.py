@@ -8,21 +8,20 @@ from math import ceil, floor, log10
 from cudalab import results, stats
 from cudalab.results import Case, Results
 
-GPU_KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api")
+GPU_KINDS = tuple(kind for kind in results.KINDS if kind != "wall")
 WIDE = 110  # columns from which a table has room for intervals and verdicts
 NOT_MEASURED = "-"
 
 FLOOR = 10  # a time below so many floors is mostly floor
 CEILING = 1.01  # a bandwidth so far above the copy's does not come from memory alone
 NOISY = 0.1  # width of a median's interval from which the row says so
-VAGUE = 1.5  # a speed-up whose interval spans such a factor, likewise
 # Marks on a cold time, and what they say below the table.
 MARKS = {
     "~": f"below {FLOOR} x the time of an empty event pair: much of it is launch and timer, not the kernel",
     "^": "faster than a copy of as many bytes: more read than written, or part of it was in cache",
     "!": "the GPU ran below its highest clock",
     "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}, "
-    f"or the speed-up to no better than a factor of {VAGUE:g}",
+    f"or the speed-up to no better than a factor of {stats.VAGUE:g}",
 }
 
 
@@ -115,12 +114,9 @@ def marks(run: Results, case: Case, cases: list[Case]) -> str:
     found += "^" if best and case is not copy and time * CEILING < best and "~" not in found else ""
     found += "!" if copy and copy.condition.get("throttled") else ""
     samples = case.times[kind]
-    rough = stats.relative_width(samples) > NOISY or stats.bimodal(samples) or _vague(run.speedup(case, kind))
+    ratio = run.speedup(case, kind)
+    rough = stats.relative_width(samples) > NOISY or stats.bimodal(samples) or (ratio is not None and ratio.vague)
     return found + ("?" if rough else "")
-
-
-def _vague(ratio: stats.Ratio | None) -> bool:
-    return ratio is not None and ratio.high > VAGUE * ratio.low
 
 
 COST_HEADERS = ["variant", "bind ms", "first run ms", "graph build ms", "graph pays back after"]
@@ -162,9 +158,17 @@ def microseconds(case: Case, kind: str) -> str:
     rounds = case.times.get(kind)
     if not rounds:
         return NOT_MEASURED
-    value, width = stats.median(rounds) * 1e6, stats.relative_width(rounds)
-    digits = 4 if width <= 0 else min(4, max(2, 1 + floor(-log10(width))))
-    return significant(value, digits)
+    return supported(stats.median(rounds) * 1e6, stats.relative_width(rounds))
+
+
+def supported(value: float, width: float) -> str:
+    """`value` with as many digits as an interval of this width, relative to it, supports: two to four.
+
+    So many that rounding moves it by no more than half of the interval, out of which it would fall otherwise.
+    """
+    if value == 0 or width <= 0:
+        return significant(value, 4)
+    return significant(value, min(4, max(2, 1 + floor(log10(abs(value))) - floor(log10(abs(value) * min(width, 1))))))
 
 
 def significant(value: float, digits: int) -> str:
@@ -180,7 +184,9 @@ def three(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A speed-up: two decimals, one from 10 on."""
+    """A speed-up: two decimals, one from 10 on, and two digits below a tenth."""
+    if 0 < ratio < 0.0995:
+        return significant(ratio, 2)
     return f"{ratio:.{2 if ratio < 9.995 else 1}f}"
 
 
@@ -205,6 +211,11 @@ def rows(cases: list[Case]) -> list[Case]:
         return rank, time or 0.0
 
     return sorted((c for c in cases if c.status != results.SKIPPED), key=order)
+
+
+def ordered(run: Results, cases: list[Case]) -> list[Case]:
+    """`rows`; of a study in its own order, which goes from what is usual to what is new."""
+    return [c for c in cases if c.status != results.SKIPPED] if run.of_study else rows(cases)
 
 
 def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
@@ -235,7 +246,7 @@ def skipped(run: Results) -> list[tuple[str, str]]:
     found: dict[str, dict[str, None]] = {}
     for case in run.cases:
         if case.status == results.SKIPPED:
-            found.setdefault(case.reason, {})[case.backend] = None
+            found.setdefault(case.reason, {})[case.label if run.of_study else case.backend] = None
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
 

@@ -131,33 +131,33 @@ def _several(names: list[str]) -> str:
 
 
 def _table(found: Comparison, names: tuple[str, str], width: int | None, color: bool) -> str:
-    from cudalab.report.table import _columns, _plain, _remark, screen
+    from cudalab.report.table import columns_of, fitted, plain, remark, screen
 
     out = io.StringIO()
     console = screen(out, width, color)
-    console.print(_plain(f"{names[0]} -> {names[1]}", "bold"))
+    console.print(plain(f"{names[0]} -> {names[1]}", "bold"))
     for line in differing(found):
-        console.print(_plain(f"differs: {line}", "yellow"))
+        console.print(plain(f"differs: {line}", "yellow"))
     for title, pairs in groups(found.pairs).items():
         console.print()
-        console.print(_plain(title))
-        table = _columns(HEADERS, left=1)
+        console.print(plain(title))
+        table = columns_of(HEADERS, left=1)
         for pair in pairs:
-            table.add_row(*map(_plain, cells(pair)), style="dim" if pair.control else STYLES[pair.verdict])
-        console.print(table)
+            table.add_row(*map(plain, cells(pair)), style="dim" if pair.control else STYLES[pair.verdict])
+        console.print(fitted(table, console.width))
     if rows := errors_in_ulp(found):
         console.print()
-        table = _columns(ULP_HEADERS, left=3)
+        table = columns_of(ULP_HEADERS, left=3)
         for row in rows:
-            table.add_row(*map(_plain, row))
-        console.print(table)
+            table.add_row(*map(plain, row))
+        console.print(fitted(table, console.width, [ULP_HEADERS.index(name) for name in ("variant", "kernel")]))
     console.print()
     for what, which, why in notes(found):
-        console.print(_remark(what, which, why))
+        console.print(remark(what, which, why))
     if found.pairs:
-        console.print(_plain(FOOTER, "dim"))
+        console.print(plain(FOOTER, "dim"))
     verdict = "bold red" if found.exit_code else "bold green"
-    console.print(_plain(sentence(found), verdict))
+    console.print(plain(sentence(found), verdict))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 

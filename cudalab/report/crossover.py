@@ -14,20 +14,20 @@ UNSURE = "neither surely"
 
 def render(found: Crossover, width: int | None = None, color: bool = False) -> str:
     """The table of all sizes that were tried, and the answer below it."""
-    from cudalab.report.table import _columns, _plain
+    from cudalab.report.table import columns_of, plain
 
     out = io.StringIO()
     console = screen(out, width, color)
-    console.print(_plain(columns.heading(found.run), "bold"))
+    console.print(plain(columns.heading(found.run), "bold"))
     if found.probes:
-        table = _columns(headers(found), left=1)
+        table = columns_of(headers(found), left=1)
         for row in rows(found):
-            table.add_row(*map(_plain, row))
+            table.add_row(*map(plain, row))
         console.print()
         console.print(table)
     console.print()
     for line in sentences(found):
-        console.print(_plain(line, "bold red" if found.wrong else "bold"))
+        console.print(plain(line, "bold red" if found.wrong else "bold"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
@@ -40,8 +40,8 @@ def sentences(found: Crossover) -> list[str]:
         return [_no_change(found)]
     (low, high), *others = found.changes
     said = f"{found.ahead(low)} is faster up to {low.size}, {found.ahead(high)} from {high.size} on ({_what(found)})"
-    if inside := [p for p in found.probes if low.elements < p.elements < high.elements]:
-        said += f"; neither surely at {_list([p.size for p in inside])}"
+    if unsure := [p.size for p in found.probes if not found.ahead(p)]:  # beyond as well, where the machine is noisy
+        said += f"; neither surely at {_list(unsure)}"
     more = [f"and again: {found.ahead(a)} up to {a.size}, {found.ahead(b)} from {b.size} on" for a, b in others]
     return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --sizes`"] if more else [])]
 

@@ -17,7 +17,7 @@ from cudalab.inspection.mix import KINDS, OTHER, Access
 from cudalab.inspection.sass import Instruction
 from cudalab.report import columns
 from cudalab.report.columns import NOT_MEASURED
-from cudalab.report.table import _plain, screen
+from cudalab.report.table import plain, screen
 from cudalab.text import visible
 
 Row = tuple[str, list[str]]
@@ -36,7 +36,7 @@ def render(found: list[Inspected], width: int | None, color: bool, sass: bool = 
     for i, group in enumerate(_groups(found)):
         if i:
             console.print()
-        console.print(_plain(_title(group[0]), "bold"))
+        console.print(plain(_title(group[0]), "bold"))
         for some in _pieces(group, console.width):
             console.print()
             console.print(_table(some))
@@ -44,11 +44,11 @@ def render(found: list[Inspected], width: int | None, color: bool, sass: bool = 
         for one in group:
             _say(console, one)
             if sass:
-                console.print(_plain("\n".join(code(one)), keep="\n"), soft_wrap=True)
+                console.print(plain("\n".join(code(one)), keep="\n"), soft_wrap=True)
                 console.print()
     if any(one.bounds for one in found):
         console.print()
-        console.print(_plain(f"{NOTE} Memory: {_source(found)}.", "dim"))
+        console.print(plain(f"{NOTE} Memory: {_source(found)}.", "dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
@@ -80,7 +80,7 @@ def _table(group: list[Inspected]) -> Table:
         table.add_column(Text(visible(one.entry)), justify="right", min_width=COLUMN - 1, no_wrap=True)
     for name, cells in rows(group):
         style = "bold" if name in ("predicted", "measured, cold") else ""
-        table.add_row(*map(_plain, (name, *cells)), style=style)
+        table.add_row(*map(plain, (name, *cells)), style=style)
     return table
 
 
@@ -159,11 +159,11 @@ def _time(seconds: float | None) -> str:
 
 
 def _say(console: Console, one: Inspected) -> None:
-    console.print(_plain(one.sentence, "bold"))
+    console.print(plain(one.sentence, "bold"))
     for text in one.hints:
-        console.print(Padding(_plain(f"hint: {text}", "yellow"), (0, 0, 0, 2)))
+        console.print(Padding(plain(f"hint: {text}", "yellow"), (0, 0, 0, 2)))
     for text in one.path.notes:
-        console.print(Padding(_plain(f"assumed: {text}", "dim"), (0, 0, 0, 2)))
+        console.print(Padding(plain(f"assumed: {text}", "dim"), (0, 0, 0, 2)))
 
 
 def _source(found: list[Inspected]) -> str:

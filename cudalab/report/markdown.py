@@ -18,14 +18,19 @@ def _lines(run: Results) -> list[str]:
     lines = [columns.heading(run), *([columns.missing(run)] if columns.missing(run) else [])]
     for cases in run.groups().values():
         lines += ["", f"**{columns.title(cases)}**", "", *group(run, cases)]
-        lines += ["", *(f"- {status}: {labels}: {_one_line(text)}" for status, labels, text in columns.remarks(cases))]
-    lines += ["", *(f"- skipped: {labels}: {_one_line(reason)}" for labels, reason in columns.skipped(run))]
+        lines += ["", *(f"- {status}: {labels}: {one_line(text)}" for status, labels, text in columns.remarks(cases))]
+    lines += ["", *(f"- skipped: {labels}: {one_line(reason)}" for labels, reason in columns.skipped(run))]
     return [*lines, "", *columns.footer(run)]
 
 
 def group(run: Results, cases: list[Case]) -> list[str]:
     """The table of one group."""
     names, body = columns.table(run, cases, wide=True)
+    return tabled(names, body)
+
+
+def tabled(names: list[str], body: list[list[str]]) -> list[str]:
+    """A table whose first column is of names, the others of numbers."""
     return [_row(names), _row(["---", *["--:"] * (len(names) - 1)]), *map(_row, body)]
 
 
@@ -38,5 +43,6 @@ def _row(cells: list[str]) -> str:
     return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A remark's text, without its breaks."""
     return " ".join(text.split())

@@ -41,7 +41,7 @@ ASCII = Ink("#", "", ".:-=+*#@")
 def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> list[str]:
     """Of one group: a heading, then a line for each timed row in the order of the table. Empty if nothing was timed."""
     kind = run.main_kind
-    timed = [c for c in columns.rows(cases) if c.times.get(kind)]
+    timed = [c for c in columns.ordered(run, cases) if c.times.get(kind)]
     if not timed:
         return []
     label = min(max(len(columns.name(c)) for c in timed), LABEL)
@@ -88,10 +88,10 @@ def histogram(values: np.ndarray, reach: float, ink: Ink = BLOCKS) -> str:
 
 
 def _speeds(run: Results, timed: list[Case], kind: str) -> tuple[str, list[float]]:
-    """Speed-ups over eager; where there is no eager row, speeds relative to the fastest."""
+    """Speed-ups over eager or a study's baseline; where there is none, speeds relative to the fastest."""
     ratios = [run.speedup(case, kind) for case in timed]
     if all(ratios):
-        return "x eager", [ratio.value for ratio in ratios if ratio]
+        return f"x {run.reference if run.of_study else 'eager'}", [ratio.value for ratio in ratios if ratio]
     medians = [stats.median(case.times[kind]) for case in timed]
     return "speed, fastest = 1", [min(medians) / m for m in medians]
 

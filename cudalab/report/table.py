@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Literal
 
 from rich.console import Console
@@ -31,17 +32,17 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
         raise unknown("kind of plots", plots, INKS)
     out = io.StringIO()
     console = screen(out, width, color)
-    console.print(_plain(columns.heading(run), "bold"))
+    console.print(plain(columns.heading(run), "bold"))
     if text := columns.missing(run):
-        console.print(_plain(text, "bold yellow"))
+        console.print(plain(text, "bold yellow"))
     if run.timed:
         _times(console, run, costs, INKS.get(plots))
     else:
         _checks(console, run)
     for labels, reason in columns.skipped(run):
-        console.print(_remark("skipped", labels, reason))
+        console.print(remark("skipped", labels, reason))
     for line in columns.footer(run) + ([plots_.legend(run)] if plots and run.timed else []):
-        console.print(_plain(line, "dim"))
+        console.print(plain(line, "dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
@@ -56,43 +57,40 @@ def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
 def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) -> None:
     for cases in run.groups().values():
         console.print()
-        console.print(_plain(columns.title(cases)))
+        console.print(plain(columns.title(cases)))
         headers, rows = columns.table(run, cases, wide=console.width >= columns.WIDE)
-        table = _columns(headers, left=1)
+        table = columns_of(headers, left=1)
         for cells, case in zip(rows, columns.rows(cases), strict=True):
-            table.add_row(*map(_plain, cells), style=STYLES.get(case.status))
-        console.print(table)
+            table.add_row(*map(plain, cells), style=STYLES.get(case.status))
+        console.print(fitted(table, console.width))
         if ink and (drawn := plots_.lines(run, cases, console.width, ink)):
-            console.print(Padding(_plain("\n".join(drawn), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
-        for remark in columns.remarks(cases):
-            console.print(_remark(*remark))
+            console.print(Padding(plain("\n".join(drawn), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
+        for said in columns.remarks(cases):
+            console.print(remark(*said))
         if costs and (once := columns.costs(cases)):
-            table = _columns(columns.COST_HEADERS, left=1)
+            table = columns_of(columns.COST_HEADERS, left=1)
             for cells in once:
-                table.add_row(*map(_plain, cells))
+                table.add_row(*map(plain, cells))
             console.print(Padding(table, (1, 0, 0, 2)))
     console.print()
 
 
 def _checks(console: Console, run: Results) -> None:
-    table = _columns(columns.CHECK_HEADERS, left=4)
+    table = columns_of(columns.CHECK_HEADERS, left=4)
     for cells, _ in columns.check_rows(run):
-        table.add_row(*map(_plain, cells), style=STYLES.get(cells[3]))
-    for name, column in zip(columns.CHECK_HEADERS, table.columns, strict=True):
-        if name not in ("kernel", "variant"):  # only names are ever cut
-            column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
+        table.add_row(*map(plain, cells), style=STYLES.get(cells[3]))
     console.print()
-    console.print(table)
+    console.print(fitted(table, console.width, [columns.CHECK_HEADERS.index(name) for name in ("variant", "kernel")]))
     console.print()
     errors = [("largest error", labels, element) for labels, element in columns.largest_errors(run)]
     remarks = errors + columns.remarks(run.cases, placed=True)
-    for remark in remarks:
-        console.print(_remark(*remark))
+    for said in remarks:
+        console.print(remark(*said))
     if remarks:
         console.print()
 
 
-def _columns(names: list[str], left: int) -> Table:
+def columns_of(names: list[str], left: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
     for i, name in enumerate(names):
         justify: Literal["left", "right"] = "left" if i < left else "right"
@@ -100,12 +98,22 @@ def _columns(names: list[str], left: int) -> Table:
     return table
 
 
-def _remark(status: str, labels: str, text: str) -> Padding:
+def fitted(table: Table, width: int, names: Sequence[int] = (0,)) -> Table:
+    """The same table, in which columns of names are cut where there is no room, one after the other: never a number."""
+    widths = [max(len(line) for cell in (c.header, *c.cells) for line in str(cell).split("\n")) for c in table.columns]
+    excess = sum(widths) + len(widths) - 1 - width
+    for i in names if excess > 0 else ():
+        table.columns[i].width = max(widths[i] - max(excess, 0), min(widths[i], 6))
+        excess -= widths[i] - (table.columns[i].width or 0)
+    return table
+
+
+def remark(status: str, labels: str, text: str) -> Padding:
     said = visible(text, keep="\n")  # a compiler's lines
     line = Text.assemble((status, STYLES.get(status, "dim")), f" {visible(labels)}: {said}")
     return Padding(line, (0, 0, 0, 2))
 
 
-def _plain(text: str, style: str = "", keep: str = "") -> Text:
+def plain(text: str, style: str = "", keep: str = "") -> Text:
     """One line shown as it is: Rich would read [red] as a style, and a terminal obeys escape sequences."""
     return Text(visible(text, keep), style=style)

@@ -18,21 +18,21 @@ DEFAULT = "default"
 
 def render(found: Sequence[Tuning], width: int | None = None, color: bool = False) -> str:
     """For each dtype the finalists with their times, what was excluded, and what was kept."""
-    from cudalab.report.table import _columns, _plain
+    from cudalab.report.table import columns_of, fitted, plain
 
     out = io.StringIO()
     console = screen(out, width, color)
-    console.print(_plain(columns.heading(found[0].run), "bold"))
+    console.print(plain(columns.heading(found[0].run), "bold"))
     for tuning in found:
         console.print()
-        console.print(_plain(title(tuning), "bold"))
-        table = _columns(headers(tuning), left=1)
+        console.print(plain(title(tuning), "bold"))
+        table = columns_of(headers(tuning), left=1)
         for finalist in tuning.finalists:
-            table.add_row(*map(_plain, row(tuning, finalist)))
-        console.print(table)
+            table.add_row(*map(plain, row(tuning, finalist)))
+        console.print(fitted(table, console.width))
         for line in excluded(tuning):
-            console.print(_plain(f"  {line}"))
-        console.print(_plain(sentence(tuning), "bold"))
+            console.print(plain(f"  {line}"))
+        console.print(plain(sentence(tuning), "bold"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 

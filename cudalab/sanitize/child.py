@@ -21,9 +21,9 @@ from cudalab.devices import GUARD, POISON_BYTE, by_name
 from cudalab.devices.cpu import Guarded
 from cudalab.errors import CudalabError
 from cudalab.interop import DeviceArray
-from cudalab.job import said
 from cudalab.messages import Work
 from cudalab.plan import Group
+from cudalab.rows import said
 from cudalab.spec import Arrays
 
 Buffers = dict[str, tuple[int, int]]  # by name: address and bytes

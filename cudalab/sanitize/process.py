@@ -6,7 +6,6 @@ import contextlib
 import os
 import select
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from time import monotonic
@@ -14,12 +13,10 @@ from types import TracebackType
 
 import msgspec
 
+from cudalab import children
 from cudalab.messages import Work
 from cudalab.plan import Group
 from cudalab.sanitize.child import Answer, Buffers, Request
-
-# The parent's own sys.path, as for the worker: `-m` would put the current folder first.
-BOOT = "import sys; sys.path[:] = sys.argv[1:]; from cudalab.sanitize.child import main; main()"
 
 
 class Died(Exception):
@@ -37,7 +34,7 @@ class Process:
         self.timeout = timeout
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._child = subprocess.Popen(
-            [*prefix, sys.executable, "-c", BOOT, *sys.path],
+            [*prefix, *children.command("cudalab.sanitize.child.main")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env={**os.environ, **environment},
             start_new_session=True,
         )  # fmt: skip
@@ -76,7 +73,7 @@ class Process:
             data = os.read(self._child.stdout.fileno(), 1 << 16)
             if not data:
                 self._child.wait()
-                raise Died(f"the process ended with exit code {self._child.returncode}", buffers)
+                raise Died(f"the process {children.how(self._child.returncode)}", buffers)
             self._lines += data
         line, _, rest = self._lines.partition(b"\n")
         self._lines = rest
@@ -104,7 +101,5 @@ class Process:
 
     def kill(self) -> None:
         """End it and what it has started."""
-        if self._child.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._child.pid, 9)
-            self._child.wait()
+        children.kill(self._child)
+        self._child.wait()

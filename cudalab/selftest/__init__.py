@@ -13,7 +13,7 @@ from math import ceil
 from typing import TYPE_CHECKING, cast
 
 from cudalab.devices import Device
-from cudalab.errors import InputError, Unavailable
+from cudalab.errors import Unavailable, named, need_seconds
 from cudalab.stats import MIN_EFFECT
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def selftest(
     """
     from cudalab.devices import open_device
 
-    if not seconds > 0:
-        raise InputError(f"seconds is {seconds:g}; give a positive number")
+    need_seconds("seconds", seconds)
     opened, note = open_device(device)
     try:
         return examine(opened, seconds, show, note, begin)
@@ -141,5 +140,5 @@ def _asked(check: Check) -> Finding:
     except Unavailable as error:
         state, text = SKIPPED, str(error)
     except Exception as error:  # a check that breaks has not passed
-        state, text = FAILED, f"{type(error).__name__}: {error}"
+        state, text = FAILED, named(error)
     return Finding(check.name, state, text, check.expected, check.why)

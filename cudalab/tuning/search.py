@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import plan, results, source
+from cudalab import parallel, plan, results, source
 from cudalab.backends import Operands
 from cudalab.devices import cuda
 from cudalab.errors import CompileError, CudalabError
-from cudalab.job import Job, said
+from cudalab.job import Job
 from cudalab.messages import Search, Step, Tried
 from cudalab.plan import Group
+from cudalab.rows import said
 from cudalab.spec import labelled
 
 BACKEND = "pycuda"
@@ -89,7 +90,7 @@ def compile_ahead(order: Search, group: Group, job: Job) -> None:
             cuda.cubin(text, kernel.cu.name, macros, kernel.cu.parent, target)
 
     wanted = [p for p in kernel.configurations() if label(order.entry, p) in order.among]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(parallel.cores()) as pool:
         for _ in pool.map(compiled, wanted):
             job.at(Step(str(group), "compiling"))  # a sign of life
 

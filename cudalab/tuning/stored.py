@@ -5,6 +5,7 @@ A choice is used on the GPUs of its architecture while the code is what it was; 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import os
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cudalab import results, source
+from cudalab import atomic, source
 from cudalab.devices import cuda
 from cudalab.devices.cuda import Card
 from cudalab.dtypes import DType
@@ -91,7 +92,7 @@ def load(path: Path) -> Tuned:
 def writable(path: str | os.PathLike[str]) -> Path:
     """The file's place. Raises InputError now if `save` would fail there later, or replace what is no such file."""
     try:
-        target = results.place(path)
+        target = atomic.place(path)
     except InputError as error:
         raise InputError(f"{error}; it is read beside the .cu alone, so copy it there later") from None
     if target.exists() and target.stat().st_size:
@@ -107,7 +108,7 @@ def save(path: Path, choices: Sequence[Choice]) -> None:
     kept = load(path).choices if path.exists() and path.stat().st_size else ()
     every = {choice.key: choice for choice in (*kept, *choices)}
     tree = Tuned(FORMAT, VERSION, tuple(every[key] for key in sorted(every)))
-    results.write(path, msgspec.json.format(msgspec.json.encode(tree), indent=1) + b"\n")
+    atomic.write(path, msgspec.json.format(msgspec.json.encode(tree), indent=1) + b"\n")
 
 
 def sources(kernel: Kernel, entry: str) -> dict[str, str]:
@@ -116,11 +117,18 @@ def sources(kernel: Kernel, entry: str) -> dict[str, str]:
 
 
 def _launch_digest(kernel: Kernel, entry: str) -> str:
-    """Of the launch function's text; of the whole spec where Python does not have it."""
+    """Of the launch function's text and of what it may use, all of the spec but its record; comments do not count."""
     try:
-        return hashlib.sha256(inspect.getsource(kernel.entries[entry]).encode()).hexdigest()
-    except (OSError, TypeError):
+        nodes = ast.parse(Path(kernel.file).read_bytes()).body
+        used = [ast.unparse(node) for node in nodes if not _assigns(node, kernel.name)]
+        said = "\n".join([inspect.getsource(kernel.entries[entry]), *used])
+    except (OSError, TypeError, ValueError, SyntaxError):
         return source.digest(Path(kernel.file))
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
 
 
 def for_variant(kernel: Kernel, variant: Variant, dtype: DType, device: Device) -> tuple[Kernel, list[str]]:

@@ -20,7 +20,7 @@ import msgspec
 
 from cudalab import plan, registry, results, stats
 from cudalab.devices import cuda
-from cudalab.errors import CudalabError, InputError, Unavailable, unknown
+from cudalab.errors import CudalabError, InputError, Unavailable, need_seconds, unknown
 from cudalab.messages import Search, Setup, Step, Tried, Work
 from cudalab.plan import Group, Selection
 from cudalab.progress import FINISHED, Progress, Report, ignore
@@ -40,8 +40,7 @@ STRATEGIES = (
 )  # fmt: skip
 SIZES = 2  # of the spec's, the largest, are tuned for if none are named
 FINALISTS = 3
-GRAPHS = ("graph", "graph_cold")
-KINDS = ("cold", "hot", *GRAPHS)  # of time that launch parameters make
+KINDS = ("cold", "hot", "graph", "graph_cold")  # of time that launch parameters make
 
 
 def tune(
@@ -79,13 +78,12 @@ def tune(
             raise InputError(f"{name} is {value}; give a whole number from {least} on")
     if most and strategy == EVERY:
         raise InputError(f"{EVERY} tries every configuration; leave out --most, or add --strategy random_sample")
-    if not budget > 0 or not timeout > 0:
-        raise InputError(f"budget is {budget} s and timeout {timeout} s; give positive numbers")
+    need_seconds("budget", budget)
+    need_seconds("timeout", timeout, ", or inf")
     need_gpu(kernel, device)
     target = stored.writable(output or stored.place(work.kernel))
-    modes = ("launch", "graph") if kind in GRAPHS else ("launch",)
     place = "cuda" if device == "auto" else device
-    setup = Setup(place, BACKEND, "", modes, seed, budget, "shuffled", sources(list(work.groups)))
+    setup = Setup(place, BACKEND, "", plan.modes_for(kind), seed, budget, "shuffled", sources(list(work.groups)))
     asked = _Asked(work, strategy, most, finalists, kind, min_effect, target)
     return _Run(asked, setup, timeout, progress).tunings()
 
@@ -133,8 +131,14 @@ def need_gpu(kernel: str, device: str) -> None:
             f"cannot tune here: {reason}, and {no_use}; `cudalab doctor` says more, "
             f"`cudalab tune {kernel} --dry-run` what would be tried"
         )
-    if find_spec("kernel_tuner") is None:
-        raise Unavailable("Kernel Tuner is not installed; pip install -e '.[tune]' in the checkout")
+    if lacking := missing():
+        raise Unavailable(lacking)
+
+
+def missing() -> str | None:
+    """Why nothing can be searched, and what to type; None if Kernel Tuner is there."""
+    found = find_spec("kernel_tuner")
+    return None if found else "Kernel Tuner is not installed; pip install -e '.[tune]' in the checkout"
 
 
 @dataclass(frozen=True)

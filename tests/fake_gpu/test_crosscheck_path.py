@@ -13,7 +13,7 @@ from cudalab.backends import Bound
 from cudalab.devices import cuda
 from cudalab.dtypes import dtype
 from cudalab.errors import LaunchError
-from cudalab.job import row
+from cudalab.rows import row
 
 
 @pytest.fixture

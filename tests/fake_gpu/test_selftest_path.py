@@ -12,7 +12,7 @@ import pytest
 
 from cudalab import selftest
 from cudalab.devices import cuda
-from cudalab.selftest import FAILED, PASSED, SKIPPED
+from cudalab.selftest import FAILED, SKIPPED
 from cudalab.selftest import gpu as on_gpu
 from cudalab.selftest.comparison import Comparison
 
@@ -34,7 +34,8 @@ def test_every_check_measures_something(fake):
     report = selftest.examine(fake, 0.1, shown.append)
     said = {f.name: f.measured for f in report.findings}
     assert shown == report.findings
-    assert re.search(r"500000 cycles at 1\.000 GHz are 500\.\d us; off by cold", said["known cycles"])
+    clock = re.search(r"500000 cycles at (\d\.\d+) GHz are ([\d.]+) us; off by cold", said["known cycles"])
+    assert float(clock[1]) * float(clock[2]) == pytest.approx(500, rel=0.2)
     assert re.search(r"ms by events, .* ms by the host", said["host's clock"])
     assert re.search(r"64 MiB at \d+ GB/s, .* % of a bus of 16$", said["known bytes"])
     assert "on another stream as" in said["wrong stream"]
@@ -73,9 +74,13 @@ def test_work_that_is_not_seen_elsewhere_fails_the_wrong_stream(fake, monkeypatc
     assert asked(fake, "wrong stream").state == FAILED
 
 
+def factor(finding):
+    return int(re.search(r"wrong by a factor of (\d+)", finding.measured)[1])
+
+
 def test_launches_that_wait_fail_naive_timing(fake, monkeypatch):
     """As under CUDA_LAUNCH_BLOCKING=1."""
-    assert asked(fake, "naive timing").state == PASSED
+    before = factor(asked(fake, "naive timing"))
     real = on_gpu.Spin.run
 
     def run(self):
@@ -83,4 +88,6 @@ def test_launches_that_wait_fail_naive_timing(fake, monkeypatch):
         fake.stream.synchronize()
 
     monkeypatch.setattr(on_gpu.Spin, "run", run)
-    assert asked(fake, "naive timing").state == FAILED
+    finding = asked(fake, "naive timing")
+    assert finding.state == FAILED
+    assert factor(finding) < before

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
+HERE = Path(__file__).parent
+
 # deadline: an example that meets a compiler or an import is slow once; what may not be slow has a limit of its own.
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": False}
-settings.register_profile("quick", max_examples=25, derandomize=True, database=None, **COMMON)
+settings.register_profile("quick", max_examples=15, derandomize=True, database=None, **COMMON)
 settings.register_profile("thorough", max_examples=1000, **COMMON)
 if settings.get_current_profile_name() != "thorough":
     settings.load_profile("quick")
 
 
+@pytest.hookimpl(tryfirst=True)  # before those are left out that `-m` does not want
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.slow)
     if config.getoption("--hypothesis-profile") == "thorough":
         for item in items:
             item.add_marker(pytest.mark.timeout(0))

@@ -6,6 +6,7 @@ import math
 import time
 from contextlib import contextmanager
 
+import msgspec
 import numpy as np
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
@@ -101,6 +102,21 @@ def whole(device="cuda", timed=True):
         results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", options, machine, "no driver", {"gelu.cu": "00"},
         {"empty event pair": [2e-6], "empty kernel": [3e-6]}, cases, {"total": 9.0}, complete=False,
     )  # fmt: skip
+
+
+def of_study(name="graphs"):
+    """A run of a study, of the lab's own or of another."""
+    cases = [
+        case("default", kinds=("wall",), nbytes=0, quantities={"peak_bytes": 1e9, "launches": 5.0, "items": 32.0}),
+        case("graph", 0.5, ("wall", "a kind of its own"), nbytes=0, quantities={"peak_bytes": 5e8, "compile_s": 0.1}),
+        case("jit.script", status=results.WRONG, reason="3 of 12 values differ", times={}, nbytes=0),
+        case("ours", status=results.SKIPPED, reason="needs a GPU", times={}, nbytes=0, parity=None),
+    ]
+    for one in cases:
+        one.kernel = name
+    run = whole("cpu")
+    options = {"study": name, "settings": {"calls": 5, "exact": True}, "baseline": "default", "kinds": "wall"}
+    return msgspec.structs.replace(run, cases=cases, options=run.options | options, calibration={})
 
 
 KERNELS = {"gelu": gelu, "add2d": add2d, "plus_one": plus_one}

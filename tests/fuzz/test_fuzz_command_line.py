@@ -12,7 +12,7 @@ from fuzzing import ODD, at_most, damaged, more, said_clearly, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab import plan, registry, results, runner
+from cudalab import plan, registry, results, run_study, runner
 from cudalab.cli import main
 from cudalab.devices import cpu, open_device
 from cudalab.errors import CudalabError
@@ -66,7 +66,7 @@ def test_sizes(text):
 def without_measuring():
     """The command line as it is, up to the moment at which a worker would be started."""
 
-    def nothing(self):
+    def nothing(self, begun):
         open_device(self.setup.device)  # what the worker does first
         return Results(
             results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", self.options, Machine("cpu", "none")
@@ -98,6 +98,7 @@ words = [
 option_texts = st.one_of(texts, st.lists(st.sampled_from([*words, *ODD[:12]]), max_size=6).map("".join))
 OPTIONS = ["sizes", "dtypes", "only", "skip", "modes", "device", "budget", "seed", "timeout", "order", "cross-check",
            "format"]  # fmt: skip
+STUDY_OPTIONS = ["sizes", "set", "only", "skip", "device", "budget", "seed", "timeout", "format", "resume"]
 
 
 @pytest.mark.usefixtures("without_measuring")
@@ -124,6 +125,24 @@ class TestOptions:
     @example(["a" * 5000])
     def test_names_of_kernels(self, names):
         answer("check", "--", *names)
+
+    @more(4)
+    @given(st.lists(st.tuples(st.sampled_from(STUDY_OPTIONS), option_texts), min_size=1, max_size=3))
+    @example([("set", "=")])
+    @example([("set", "memory_gib=" + "9" * 5000)])
+    @example([("set", "memory_gib=nan")])
+    @example([("sizes", "t" * 100_000)])
+    def test_study(self, given_options):
+        answer("study", "checkpoint", *(f"--{name}={text}" for name, text in given_options))
+
+    @more(2)
+    @given(option_texts, st.sampled_from([(), ("list",)]))
+    @example("./\0.py", ())
+    @example("/", ())
+    @example("./" + "a" * 5000, ("list",))
+    @example("./\ud800.py", ())
+    def test_names_of_studies(self, name, before):
+        answer("study", *before, "--", name)
 
     @more(4)
     @given(texts, st.sampled_from(["-o", "--resume", "show"]))
@@ -154,11 +173,16 @@ class TestOptions:
                  st.binary(max_size=5), st.dictionaries(texts, texts, max_size=2)))  # fmt: skip
 def test_values_of_any_type_from_python(name, value):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner._Run, "results", lambda self: None)
+        patch.setattr(runner._Run, "results", lambda self, begun: None)
         try:
             runner.bench("gelu", **{name: value})
         except CudalabError as error:
             said_clearly(error, value)
+        if name not in ("dtypes", "modes"):
+            try:
+                run_study("graphs", **{name: value})
+            except CudalabError as error:
+                said_clearly(error, value)
 
 
 @more(4)

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fuzzing import at_most, damaged, more, said_clearly, texts, whole
+from fuzzing import at_most, damaged, more, of_study, said_clearly, texts, whole
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -27,7 +27,7 @@ from cudalab.parity import compare
 from cudalab.results import Results
 from cudalab.spec import Budget
 
-WHOLE = [whole(), whole("cpu"), whole("cpu", timed=False)]
+WHOLE = [whole(), whole("cpu"), whole("cpu", timed=False), of_study(), of_study("another")]
 TREES = [json.loads(run.to_json()) for run in WHOLE]
 NUMBERS = [0, -1, 1, 1e-300, 5e-324, 1e300, 1e-12, 1e12, 2**63, 2**64, 10**30, 10**400, -(10**30), 0.5, True, None]
 junk = st.one_of(texts, st.sampled_from(NUMBERS), st.sampled_from([[], {}, [[]], {"": []}, [None], "ok", "WRONG"]),

@@ -11,8 +11,8 @@ from cudalab.cli.compared import FORMATS, min_effect, printed
 @click.command("compare")
 @click.argument("old", shell_complete=complete.files)
 @click.argument("new", shell_complete=complete.files)
-@click.option("--kind", default="", metavar="LIST",
-              help="Of cold, hot, graph, graph_cold, call, wall; or all. Default: cold, on a CPU wall.")  # fmt: skip
+@click.option("--kind", default="", metavar="LIST", help="Of cold, hot, graph, graph_cold, call, api, wall; or all. "
+              "Default: cold, on a CPU wall.")  # fmt: skip
 @min_effect
 @click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Compare this kernel alone; may be repeated.")
 @click.option("--only", default="", metavar="GLOBS", help="Backends or backend:entry, such as 'torch_*,pycuda'.")

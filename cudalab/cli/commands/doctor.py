@@ -14,7 +14,8 @@ BEFORE = 34  # columns of a line's label and state
 def command() -> None:
     """What runs here, and what to type for the rest.
 
-    GPU, driver, nvcc, the host's compiler, and each backend: ready, or missing, with the reason.
+    GPU, driver, nvcc, the host's compiler, what single commands need, and each backend: ready, or missing, with the
+    reason.
 
     \b
     cudalab doctor

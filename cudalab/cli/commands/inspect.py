@@ -17,7 +17,7 @@ from cudalab.cli.terminal import said
               shell_complete=complete.sizes)  # fmt: skip
 @click.option("--arch", "archs", default="", metavar="LIST", help="Such as sm_80,sm_90. Default: the card's.")
 @click.option("--card", default="", metavar="NAME", help="Whose limits to predict with, such as A100 or RTX4090. "
-              "Default: that of --results, or H200.")  # fmt: skip
+              "Default: that of --results; without --arch, H200.")  # fmt: skip
 @click.option("--results", "file", default="", metavar="FILE", help="Measured times to show beside the prediction.",
               shell_complete=complete.files)  # fmt: skip
 @click.option("--sass", is_flag=True, help="Also print the machine code that a thread executes.")

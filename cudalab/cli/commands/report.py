@@ -11,8 +11,8 @@ from cudalab.errors import InputError
 @click.option("-o", "--output", required=True, metavar="FILE", shell_complete=complete.files,
               help="A page: .html; one plot: .svg or .png.")  # fmt: skip
 @click.option("--chart", default="", metavar="NAME",
-              help="Which plot: speedup (default), cold, hot, graph, graph_cold, call, wall, samples, bandwidth, "
-                   "accuracy, error.")  # fmt: skip
+              help="Which plot: speedup (default), cold, hot, graph, graph_cold, call, api, wall, samples, "
+                   "bandwidth, accuracy, error.")  # fmt: skip
 @click.option("--kernel", default="", metavar="NAME", help="Of a plot, where RESULTS have several.")
 @click.option("--dtype", default="", metavar="NAME", help="The same.")
 @click.option("--size", default="", metavar="NAME", help="Of a plot: a size as the tables name it.  [the largest]")

@@ -19,7 +19,7 @@ from cudalab.cli.work import printed
 @click.option("--sizes", default="", metavar="GLOBS", help="Show these sizes alone.")
 @click.option("--dtypes", default="", metavar="GLOBS", help="Show these dtypes alone.", shell_complete=complete.dtypes)
 def command(file: str, format: str, costs: bool, plots: bool | None, kernels: str, sizes: str, dtypes: str) -> None:
-    """Print results that `bench` or `check` wrote.
+    """Print results that `bench`, `check` or `study` wrote.
 
     In FILE, as JSON, JSON Lines or CSV. On a terminal each table is followed by a bar for each row, as long as it is
     fast, and by a histogram of its samples: two humps are two groups of times, of which the median says little.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudalab import atomic
 from cudalab.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -29,18 +30,16 @@ def need() -> None:
 
 def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:
     """Write the page whole or not at all. `loaded`: results with the paths that they came from."""
-    from cudalab import results
     from cudalab.report.html import page
 
-    results.write(target, page.render(loaded).encode())
+    atomic.write(target, page.render(loaded).encode())
 
 
 def write_plot(
     target: Path, runs: Sequence[Results], chart: str, scale: float = 3, headed: bool = True, **which: str
 ) -> None:
     """Write one chart as SVG or, where `target` ends so, PNG; which one as `plot.chosen` says."""
-    from cudalab import results
     from cudalab.report.html import plot
 
     figure, about = plot.chosen(runs, chart, **which)
-    results.write(target, plot.encoded(figure, about, target.suffix.lower(), scale, headed))
+    atomic.write(target, plot.encoded(figure, about, target.suffix.lower(), scale, headed))

@@ -120,7 +120,10 @@ def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: floa
 def samples(rows: Sequence[Strip], axis: str, edge: float, bins: int = 64) -> Spec:
     """A row of samples each, as heights of a histogram from -edge to edge; those beyond are counted at the side."""
     scale = alt.Scale(domain=[-100 * edge, 100 * edge], nice=False)
-    x = alt.X("x:Q", scale=scale, axis=alt.Axis(title=axis, tickCount=5))
+    half = 50 * edge  # of the reach: it has a line and no number, or numbers would touch
+    plain = f"abs(datum.value) == {half!r} ? '' : datum.label"
+    values = [half * i for i in (-2, -1, 0, 1, 2)]
+    x = alt.X("x:Q", scale=scale, axis=alt.Axis(title=axis, values=values, labelExpr=plain))
     tall = alt.Scale(domain=[len(rows), 0], nice=False)
     data = [
         {

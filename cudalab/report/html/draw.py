@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
+from cudalab import parallel
 from cudalab.errors import CudalabError
 from cudalab.report.html.palette import INK, MUTED, SURFACE
 
@@ -51,7 +52,7 @@ def studio() -> Iterator[Callable[[dict[str, Any]], Future[str]]]:
             children.append(mine.child)
         return _asked(mine.child, spec)
 
-    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, PROCESSES))
+    pool = ThreadPoolExecutor(min(parallel.cores(), PROCESSES))
     try:
         yield lambda spec: pool.submit(drawn, spec)
     finally:

@@ -28,7 +28,7 @@ def of(label: str, run: Results) -> Environment:
         ("Floors", [(plain(k, 40), f"{1e6 * stats.median([v]):.2f} \u00b5s") for k, v in run.calibration.items()]),
         (
             "Options",
-            [(plain(k, 40), _said(v)) for k, v in run.options.items() if v is not False and v not in ("", None)],
+            [(plain(k, 40), _said(v)) for k, v in run.options.items() if v is not False and v not in ("", None, {})],
         ),
         ("Sources (SHA-256)", [(plain(k, 60), plain(v, 16)) for k, v in run.sources.items()]),
         ("Time spent", [(plain(k, 40), f"{columns.three(v)} s") for k, v in run.wall.items()]),
@@ -67,4 +67,6 @@ def _clocks(run: Results) -> list[tuple[str, str]]:
 
 
 def _said(value: Any) -> str:
+    if isinstance(value, dict):  # a study's settings
+        value = [f"{name}={held}" for name, held in value.items()]
     return plain(", ".join(map(str, value)) if isinstance(value, list) else str(value))

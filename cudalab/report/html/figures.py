@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cudalab import results, stats
-from cudalab.report import columns, plots
+from cudalab.report import columns, plots, study
 from cudalab.results import Case, Results
 from cudalab.text import visible
 
@@ -43,6 +43,14 @@ KINDS = {
     "api": "host time for one call as a user makes it, with the allocation of its result",
     "wall": "wall clock of one call on the CPU",
 }
+
+
+RUNS = "a run, of many back to back until the last is done"  # the wall time of a study
+
+
+def number(kind: str) -> str:
+    """A kind of time in words; a study may have kinds of its own."""
+    return NUMBER.get(kind) or plain(kind.replace("_", " "), 40)
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ def role(case: Case) -> str:
 
 def baseline(cases: Iterable[Case], kind: str, among: Sequence[str] = BASELINES) -> Case | None:
     """The case of a group that speed-ups refer to: the first of `among` that was timed."""
-    timed = {case.backend: case for case in cases if case.times.get(kind)}
+    timed = {name: case for case in cases if case.times.get(kind) for name in (case.backend, case.label)}
     return next((timed[backend] for backend in among if backend in timed), None)
 
 
@@ -92,47 +100,53 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     from cudalab.report.html.charts import Bar, bars
 
     kind = kind or run.main_kind
-    base = baseline(cases, kind)
+    base = baseline(cases, kind, (run.reference,) if run.of_study else BASELINES)
     if base is None:
         return None
+    than = plain(base.label, 40)
     rows, said = [], []
-    for case in columns.rows(cases):
-        ratio = run.speedup(case, kind, base.backend)
+    for case in columns.ordered(run, cases):
+        ratio = run.speedup(case, kind, base.label)
         if ratio is None:
             rows.append(Bar(name(case), _without(case), role=role(case)))
             continue
         value, word = columns.times(ratio.value), "" if case is base else ratio.verdict()
         interval = f"{columns.times(ratio.low)} to {columns.times(ratio.high)}"
-        hint = f"{name(case, 80)}: {value} ({interval}) times as fast as {base.backend}{word and ': ' + word}"
+        hint = f"{name(case, 80)}: {value} ({interval}) times as fast as {than}{word and ': ' + word}"
         rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), hint))
-        said.append(hint)
-    title = f"Speed-up over {base.backend}, {NUMBER[kind]}"
-    says = f"Fastest first, with 95 % intervals. {said[0]}." if said else ""
-    return Figure("speedup", title, says, bars(rows, f"times as fast as {base.backend}", rule=1))
+        said.append((ratio.value, hint))
+    title = f"Speed-up over {than}, {number(kind)}"
+    order = "" if run.of_study else "Fastest first, with "
+    says = f"{order}95 % intervals. {max(said)[1] if run.of_study else said[0][1]}." if said else ""
+    return Figure("speedup", title, says, bars(rows, f"times as fast as {than}", rule=1))
 
 
 def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
-    """One kind of time of each variant of a group, in microseconds."""
+    """One kind of time of each variant of a group, in microseconds; a study's in what suits it."""
     from cudalab.report.html.charts import Bar, bars
 
     if not any(case.times.get(kind) for case in cases):
         return None
     rows = []
-    for case in columns.rows(cases):
+    unit, seconds = study.unit_of(cases, kind) if run.of_study else study.UNITS[-1]
+    per = 1 / seconds
+    for case in columns.ordered(run, cases):
         value = case.median(kind)
         if value is None:
             rows.append(Bar(name(case), _without(case), role=role(case)))
             continue
-        low, high = (1e6 * end for end in stats.median_interval(case.times[kind]))
+        low, high = (per * end for end in stats.median_interval(case.times[kind]))
         marks = columns.marks(run, case, cases) if kind == run.main_kind else ""
-        text = f"{columns.microseconds(case, kind)} {marks}".strip()
-        hint = f"{name(case, 80)}: {text} \u00b5s ({columns.significant(low, 4)} to {columns.significant(high, 4)})"
-        rows.append(Bar(name(case), text, 1e6 * value, low, high, role(case), hint))
+        shown = columns.supported(per * value, stats.relative_width(case.times[kind]))
+        text = f"{shown} {marks}".strip()
+        hint = f"{name(case, 80)}: {text} {unit} ({columns.significant(low, 4)} to {columns.significant(high, 4)})"
+        rows.append(Bar(name(case), text, per * value, low, high, role(case), hint))
     best = min(
         (r for r in rows if r.value is not None and r.role != "copy"), key=lambda r: r.value or inf, default=None
     )
-    says = f"{_upper(KINDS[kind])}. {f'Shortest: {best.hint}.' if best else ''}".strip()
-    return Figure(kind, f"{_upper(NUMBER[kind])} time", says, bars(rows, f"median \u00b5s, {NUMBER[kind]}"))
+    what = RUNS if run.of_study and kind == "wall" else KINDS.get(kind, "")
+    says = f"{f'{_upper(what)}. ' if what else ''}{f'Shortest: {best.hint}.' if best else ''}".strip()
+    return Figure(kind, f"{_upper(number(kind))} time", says, bars(rows, f"median {unit}, {number(kind)}"))
 
 
 def samples(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
@@ -140,7 +154,7 @@ def samples(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     from cudalab.report.html.charts import samples as chart
 
     kind = kind or run.main_kind
-    timed = [case for case in columns.rows(cases) if case.times.get(kind)]
+    timed = [case for case in columns.ordered(run, cases) if case.times.get(kind)]
     if not timed:
         return None
     deviations = [plots.deviations(case, kind) for case in timed]
@@ -150,8 +164,8 @@ def samples(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     noisy = [row.name for row in rows if row.noisy]
     word = f"Two groups of samples, or a wide interval: {', '.join(noisy)}." if noisy else "None falls into two groups."
     says = f"All {sum(map(len, deviations)):,} samples; each row is scaled to its own median. {word}"
-    axis = f"% from the variant's own median, {NUMBER[kind]}"
-    return Figure("samples", f"Samples, {NUMBER[kind]}", says, chart(rows, axis, edge))
+    axis = f"% from the variant's own median, {number(kind)}"
+    return Figure("samples", f"Samples, {number(kind)}", says, chart(rows, axis, edge))
 
 
 def _strip(case: Case, kind: str, deviations: np.ndarray, edge: float) -> Strip:

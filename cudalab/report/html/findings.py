@@ -29,8 +29,11 @@ def question(runs: Iterable[Results]) -> str:
     """What the page answers."""
     held = list(runs)
     kernels = list(dict.fromkeys(plain(case.kernel, 40) for run in held for case in run.cases))
+    studies = {plain(case.kernel, 40) for run in held if run.of_study for case in run.cases}
     names = ", ".join(kernels[:4]) + (f" and {len(kernels) - 4} more" if len(kernels) > 4 else "")
     where = ", ".join(dict.fromkeys(plain(run.machine.name, 60) for run in held))
+    if studies and len(studies) == len(kernels):
+        return f"{f'{len(studies)} studies' if len(studies) > 1 else kernels[0]} on {where}: what came of it?"
     asked = "right, and how fast" if any(run.timed for run in held) else "right"
     return f"{names or 'Nothing'} on {where}: {asked}?"
 

@@ -18,7 +18,9 @@ from typing import Any
 
 from cudalab import results, stats
 from cudalab.report import columns
+from cudalab.report import study as report_study
 from cudalab.report.html import draw, environment, figures, findings, palette
+from cudalab.report.html import study as studies
 from cudalab.report.html.figures import Figure, plain
 from cudalab.results import Case, Results
 from cudalab.text import visible
@@ -52,6 +54,7 @@ class Group:
     size: str
     anchor: str = ""
     charts: list[Figure] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)  # of a study's rows, whose table stands with the charts
 
     @property
     def nbytes(self) -> int:
@@ -70,9 +73,13 @@ class Subject:
     charts: list[Figure] = field(default_factory=list)
     anchor: str = ""
     drawn: list[Group] = field(default_factory=list)
+    study: Run | None = None  # the run that it is of, if it is a study
+    lines: list[str] = field(default_factory=list)  # above its charts
 
     @property
     def title(self) -> str:
+        if self.study:
+            return " \u00b7 ".join(filter(None, (f"Study: {plain(self.kernel, 40)}", self.dtype)))
         return f"{plain(self.kernel, 40)}, {plain(self.dtype, 20)}"
 
     def every(self) -> list[Figure]:
@@ -108,17 +115,19 @@ def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
             _filled(subject)
             svgs |= {id(chart): drawn(chart.spec) for chart in subject.every()}
     _anchored(subjects)
-    style, script = _style(), (HERE / "script.js").read_text()
+    of_study = [run.results.of_study for run in runs]
+    style, script = _style(any(of_study)), (HERE / "script.js").read_text()
     return _template().render(
         question=findings.question(run.results for run in runs),
         subjects=subjects,
+        choose="Study" if all(of_study) else f"Kernel and dtype{', or study' if any(of_study) else ''}",
         runs=runs,
         svg=lambda chart, label: _labelled(svgs[id(chart)].result(), label),
-        digest=lambda chart: hashlib.sha256(json.dumps(chart.spec, sort_keys=True).encode()).hexdigest()[:12],
+        digest=lambda chart: _digest(chart.spec),
         table=_table(subjects),
         checks=_checks(runs),
         remarks=_remarks(runs),
-        skipped=_unique((n, _cut(why)) for run in runs for n, why in columns.skipped(run.results)),
+        skipped=_unique((names, _cut(why)) for run in runs for names, why in _skipped(run)),
         largest=_unique(line for run in runs if not run.results.timed for line in columns.largest_errors(run.results)),
         headings=_unique(columns.heading(run.results) for run in runs),
         missing=[(run.label, columns.missing(run.results)) for run in runs if columns.missing(run.results)],
@@ -133,10 +142,19 @@ def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
     )
 
 
+def _digest(spec: dict[str, Any]) -> str:
+    """Of a specification. The last digits of numbers are left out: they depend on the CPU that took the medians."""
+    same = json.loads(json.dumps(spec), parse_float=lambda text: f"{float(text):.9g}")
+    return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:12]
+
+
 def _subjects(runs: list[Run]) -> list[Subject]:
     """What was run, by kernel and dtype, in the order of the files."""
     found: dict[tuple[str, str], Subject] = {}
     for run in runs:
+        if run.results.of_study:
+            found[run.label, "study"] = _study(run, runs)
+            continue
         parts: dict[tuple[str, str], list[Case]] = {}
         for (kernel, _, dtype), cases in run.results.groups().items():
             subject = found.setdefault((kernel, dtype), Subject(kernel, dtype))
@@ -150,12 +168,32 @@ def _subjects(runs: list[Run]) -> list[Subject]:
     return list(found.values())
 
 
+def _study(run: Run, runs: list[Run]) -> Subject:
+    """A run of a study: one subject, which names its file where another is of the same."""
+    name = str(run.results.options["study"])
+    again = [other for other in runs if other.results.of_study and other.results.options["study"] == name]
+    subject = Subject(run.results.cases[0].kernel if run.results.cases else name, "", study=run)
+    subject.dtype = run.label if len(again) > 1 else ""
+    for cases in run.results.groups().values():
+        headers, cells = studies.cells(run.results, cases)
+        title = plain(report_study.title(run.results, cases), 200)
+        subject.groups.append(Group(run, cases, headers, cells, title, plain(cases[0].size, 40)))
+    return subject
+
+
+def _skipped(run: Run) -> list[tuple[str, str]]:
+    return studies.skipped(run.results) if run.results.of_study else columns.skipped(run.results)
+
+
 def _title(cases: list[Case]) -> str:
     return " \u00b7 ".join(plain(part, 80) for part in columns.title(cases).split("  "))
 
 
 def _filled(subject: Subject) -> None:
     """Give a subject its answer and its charts."""
+    if subject.study:
+        _filled_study(subject, subject.study.results)
+        return
     files = _unique(group.run.label for group in subject.groups)
     checks = [case for _, cases in subject.checks for case in cases]
     subject.groups.sort(key=lambda group: group.nbytes)
@@ -176,6 +214,13 @@ def _filled(subject: Subject) -> None:
     for group in subject.drawn:
         group.size += f" \u00b7 {group.run.label}" if len(files) > 1 else ""
         group.charts = _of(group)
+
+
+def _filled_study(subject: Subject, run: Results) -> None:
+    subject.answer, subject.lines, subject.drawn = studies.answer(run), studies.lines(run), subject.groups
+    for group in subject.groups:
+        group.charts = studies.charts(run, group.cases)
+        group.states = [studies.state(case) for case in report_study.shown(group.cases)]
 
 
 def _over_sizes(groups: list[Group], several: bool) -> list[Figure]:
@@ -205,7 +250,7 @@ def _anchored(subjects: list[Subject]) -> None:
     """Names of the parts for links: letters and digits of their titles, no two alike."""
     taken: set[str] = set()
     for subject in subjects:
-        subject.anchor = _anchor(f"{subject.kernel}-{subject.dtype}", taken)
+        subject.anchor = _anchor(f"{'study-' if subject.study else ''}{subject.kernel}-{subject.dtype}", taken)
         for group in subject.drawn:
             group.anchor = _anchor(f"{subject.anchor}-{group.size}", taken)
 
@@ -219,7 +264,7 @@ def _anchor(text: str, taken: set[str]) -> str:
 
 def _table(subjects: list[Subject]) -> dict[str, Any]:
     """Every row of every group under all headers, with the words that the terminal's tables have."""
-    groups = [group for subject in subjects for group in subject.groups]
+    groups = [group for subject in subjects if not subject.study for group in subject.groups]
     several = len({group.run.label for group in groups}) > len({group.cases[0].kernel for group in groups})
     own = _unique(header for group in groups for header in group.headers)
     rows = []
@@ -261,13 +306,22 @@ def _cut(text: str) -> str:
 
 def _method(runs: list[Run]) -> list[str]:
     """How to read it, in the words of the terminal's tables."""
-    lines = _unique(line for run in runs for line in columns.footer(run.results) if not line.startswith("floor"))
+    kernels = [run for run in runs if not run.results.of_study]
+    lines = _unique(line for run in kernels for line in columns.footer(run.results) if not line.startswith("floor"))
+    if len(kernels) < len(runs):
+        lines.append(
+            "Studies: the result of every variant was compared with the baseline's before it was timed; what the "
+            "columns of one are stands above its charts."
+        )
     if any(run.results.timed for run in runs):
         lines += [
             "Intervals are of 95 %: for a median from the order of its samples, for a speed-up a bootstrap over rounds "
             "in which all variants took turns.",
             f"FASTER or SLOWER: the whole interval is more than {stats.MIN_EFFECT:.0%} from 1; SAME: all of it is "
             "within; UNCLEAR: neither.",
+        ]
+    if any(run.results.timed for run in kernels):
+        lines += [
             "copy (ceiling): a plain copy of as many bytes, timed in the same rounds. Inputs are random normal "
             "numbers, outputs are compared with NumPy in float64 before and after the timing; what is wrong has no "
             "time.",
@@ -279,9 +333,10 @@ def _unique(items: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
-def _style() -> str:
+def _style(with_studies: bool) -> str:
     dark = "@media (prefers-color-scheme:dark){" + palette.css(':root:not([data-theme="light"])') + "}"
-    return (HERE / "style.css").read_text() + dark + palette.css(':root[data-theme="dark"]')
+    more = (HERE / "study.css").read_text() if with_studies else ""
+    return (HERE / "style.css").read_text() + more + dark + palette.css(':root[data-theme="dark"]')
 
 
 def _labelled(svg: str, label: str) -> Any:

@@ -1,0 +1,16 @@
+"""Why mutants of gelu_backward survive."""
+
+from mutation.equivalent.reasons import LONGER, PACKS, aligned, exp2, lines
+
+HALF = "the two differ at 0 alone, where the gradient is 1/2 from either side"
+
+REASONS = {
+    **LONGER,
+    **lines(
+        "const float positive = x > 0.0f ? 1.0f : 0.0f, from = fmaf(positive, -2.0f * A0_HIGH, x + A0_HIGH);",
+        ("x >", "x >=", HALF),
+    ),
+    **exp2(),
+    **aligned("const bool aligned = (((size_t)dy | (size_t)x | (size_t)dx) % sizeof(Pack)) == 0;"),
+    **PACKS,
+}

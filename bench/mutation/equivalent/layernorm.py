@@ -1,0 +1,45 @@
+"""Why mutants of layernorm survive."""
+
+from mutation.equivalent.reasons import ALIGNED, lines
+
+EIGHT = "the block has 256 threads, and 256 / 31 is 8 as well"
+ZERO_SUM = "distances from the mean add up to 0, whatever multiplies all of them: the same number but for rounding"
+NO_WEIGHT = "a mean of no numbers, which has no weight in what it is joined with"
+PLAIN = "of a row that one warp has: layernorm_plain is launched with 256 threads"
+FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others once, as 16, 8, 4, 2, 1 do"
+CORRECTION = "a thousandth of what makes good the last digit of a division"
+POWERS = "blocks have a power of two of threads: none has 33"
+PAST = "a pack that begins beyond the row, where nothing is done"
+UNREAD = "a second pack is loaded, and not used; slower"
+
+REASONS = {
+    **lines("if (blockDim.x <= 32) return value;", ("<=", "<", PLAIN), ("32", "31", PLAIN)),
+    **lines(
+        "for (int s = 16; s > 0; s /= 2) value += __shfl_xor_sync(0xffffffffu, value, s);",
+        ("16", "16 + 1", FOLDED),
+        nth=1,
+    ),
+    **lines("for (int s = 16; s > 0; s /= 2)", ("16", "16 + 1", FOLDED)),
+    **lines("return fmaf(__fdividef(1.0f, b), fmaf(-q, b, a), q);", ("1.0f", "1.001f", CORRECTION)),
+    **lines("if (blockDim.x <= 32) return over_lanes(mine, cols, blockDim.x);", ("32", "33", POWERS)),
+    **lines(
+        "for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);",
+        ("p < packs", "p <= packs", PAST),
+    ),
+    **lines("read<width, 1>(x, at, cols, v);", ("1", "2", UNREAD)),
+    **lines("const bool wide = addresses % 16 == 0 && cols % WIDE == 0;", ("== 0;", "== (-1);", ALIGNED)),
+    **lines(
+        "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;",
+        ("warps = blockDim.x / 32", "warps = blockDim.x / 31", EIGHT),
+    ),
+    **lines(
+        "for (long long c = threadIdx.x; c < cols; c += blockDim.x) "
+        "squares += (float(x[c]) - mean) * (float(x[c]) - mean);",
+        ("- mean) *", "- eps) *", ZERO_SUM),
+        ("- mean);", "+ mean);", ZERO_SUM),
+    ),
+    **lines(
+        "__device__ __forceinline__ float mean() const { return n == 0.0f ? 0.0f : __fdividef(sum, n); }",
+        ("? 0.0f", "? 0.001f", NO_WEIGHT),
+    ),
+}

@@ -1,0 +1,39 @@
+"""Why mutants of softmax survive."""
+
+from mutation.equivalent.reasons import ELEMENTS, TWICE, lines
+
+ALL_LANES = "after the exchange all lanes of the warp have the value: the others write what the first would"
+NEAR = "what is subtracted cancels: any number near the largest will do, so that nothing overflows or vanishes"
+WITHIN = "the 16 bits' exponential is 12 ULP off in float32, within the budget of 16, which rounding x - max asks for"
+PLAIN = "of a row that one warp has: the entries that call this are launched with 256 threads"
+FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others once, as 16, 8, 4, 2, 1 do"
+LONG = "the form for rows of any length takes what would fit into registers as well; slower"
+
+REASONS = {
+    **lines("if (blockDim.x <= 32) return value;", ("blockDim.x <= 32", "false", PLAIN)),
+    **lines(
+        "for (int s = 16; s > 0; s /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, s));",
+        ("16", "16 + 1", FOLDED),
+        nth=1,
+    ),
+    **lines(
+        "row.top = over_lanes<largest>(fmaxf(mine.top, largest_of<n>(v)), blockDim.x);", ("(v))", "(v) - 1)", NEAR)
+    ),
+    **lines(
+        "else if (length <= turn * (HELD / WIDE)) softmax_row<WIDE, HELD / WIDE, true, false>(x, y, cols, partial);",
+        ("<= turn", "< turn", LONG),
+        ("turn *", "turn /", LONG),
+    ),
+    **lines("if (lane == 0) partial[warp] = value;", ("==", "!=", ALL_LANES)),
+    **lines(
+        "for (long long c = threadIdx.x; c < cols; c += blockDim.x) y[c] = scalar_t(expf(float(x[c]) - top) * scale);",
+        ("blockDim.x", "blockDim.y", TWICE),
+    ),
+    **lines(
+        "__device__ __forceinline__ float power(float d) "
+        "{ return sizeof(scalar_t) == 4 ? expf(d) : exp2f(d * 1.44269504f); }",
+        ("== 4", "== 3", WITHIN),
+    ),
+    **lines("all.top = over_lanes<largest>(other.top, warps);", ("warps)", "warps) - 1", NEAR)),
+    **lines("if (!wide) softmax_row<1, 4, false, one_warp>(x, y, cols, partial);", ("!wide", "true", ELEMENTS)),
+}

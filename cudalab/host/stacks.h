@@ -1,0 +1,85 @@
+// Memory for the stacks of a block's threads. Its pages are closed and touched one by one, which takes longer than a
+// small block runs, so that what a launch leaves is kept for the next ones, until another module launches.
+#pragma once
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace cudalab {
+
+constexpr size_t stack_bytes = 256 << 10;
+
+class stacks {
+public:
+    // `memory` is null if there is none. What the frames of an earlier launch held is still there, as it is from block
+    // to block.
+    explicit stacks(unsigned count) : count(count) {
+        if ((memory = taken(count))) {
+            allow(memory, count * stack_bytes);
+            return;
+        }
+        // Untouched pages cost nothing. One page between stacks is closed, so that a kernel whose local arrays
+        // overflow stops there instead of corrupting its neighbour.
+        void* const fresh = mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (fresh == MAP_FAILED) return;
+        memory = static_cast<char*>(fresh);
+        allow(memory, count * stack_bytes);  // of memory that was used before, with other frames
+        const size_t page = size_t(sysconf(_SC_PAGESIZE));
+        for (unsigned t = 0; t < count; ++t) mprotect(of(t), page, PROT_NONE);
+    }
+    ~stacks() {
+        if (memory) keep(memory, count);
+    }
+    stacks(const stacks&) = delete;
+
+    explicit operator bool() const { return memory; }
+    char* of(unsigned thread) const { return memory + thread * stack_bytes; }
+
+    // Give back what is kept: a process may have 65530 mappings, a block of 1024 threads has 2048.
+    static void forget() {
+        pthread_mutex_lock(&lock);
+        for (kept& one : kept_stacks) {
+            if (one.memory) released(one.memory, one.count);
+            one = kept{};
+        }
+        pthread_mutex_unlock(&lock);
+    }
+
+private:
+    struct kept {
+        char* memory;
+        unsigned count;
+    };
+    static inline kept kept_stacks[4];  // a small grid runs on few of the operating system's threads
+    static inline pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    static char* taken(unsigned count) {
+        char* found = nullptr;
+        pthread_mutex_lock(&lock);
+        for (kept& one : kept_stacks)
+            if (!found && one.memory && one.count == count) found = one.memory, one = kept{};
+        pthread_mutex_unlock(&lock);
+        return found;
+    }
+    static void keep(char* memory, unsigned count) {
+        kept old{memory, count};  // goes to the first place, and each of the others one place on
+        pthread_mutex_lock(&lock);
+        for (kept& one : kept_stacks) {
+            std::swap(one, old);
+            if (!old.memory) break;
+        }
+        pthread_mutex_unlock(&lock);
+        if (old.memory) released(old.memory, old.count);
+    }
+    static void released(char* memory, unsigned count) {
+        allow(memory, count * stack_bytes);
+        munmap(memory, count * stack_bytes);
+    }
+
+    char* memory = nullptr;
+    unsigned count;
+};
+
+}  // namespace cudalab

@@ -1,0 +1,229 @@
+"""What is shown of a study's run, whatever the format: its columns and cells, and the lines above and below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cudalab import results, stats
+from cudalab.errors import named, short
+from cudalab.report import columns
+from cudalab.results import Case, Results
+from cudalab.study import Published, Study, found, says
+
+UNITS = (("s", 1.0), ("ms", 1e-3), ("\u00b5s", 1e-6))
+SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+SUFFIXES = {  # of quantities, with the units that they are shown in
+    "_bytes": SIZES, "_s": UNITS, "_hz": (("MHz", 1e6),), "_w": (("W", 1.0),), "_c": (("\u00b0C", 1.0),),
+}  # fmt: skip
+BLANK = columns.NOT_MEASURED
+ITEMS = "items"  # the quantity that is shown as a throughput
+NAMED = {  # quantities that the engine counts itself, and what they are
+    "peak_bytes": "the most that torch had allocated at once during a run, above what it had before it.",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of one workload's table. `joined`: it stays beside the one before."""
+
+    name: str
+    cells: list[str]
+    joined: bool = False
+
+
+def heading(run: Results) -> str:
+    """The first line: which study, what it asks, and the settings that were changed."""
+    study, settings = found.of(run), run.options.get("settings")
+    changed = {k: v for k, v in settings.items() if v != study.settings.get(k)} if isinstance(settings, dict) else {}
+    given = ", ".join(f"{k} {plain(v)}" for k, v in changed.items())
+    return f"{study.name}: {study.summary}" + (f" ({given})" if given else "")
+
+
+def title(run: Results, cases: list[Case]) -> str:
+    """The line above one workload's table: its size and what that means."""
+    size = cases[0].size
+    given = found.of(run).sizes.get(size) or {"shape": cases[0].shape}
+    return f"{size}: {in_words(given)}".removesuffix(": ")
+
+
+def in_words(parameters: object) -> str:
+    """Parameters of a size."""
+    held = parameters.items() if hasattr(parameters, "items") else ()
+    return ", ".join(f"{name.replace('_', ' ')} {plain(value)}" for name, value in held if value != ())
+
+
+def plain(value: object) -> str:
+    """A parameter's value."""
+    return "x".join(map(plain, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def shown(cases: list[Case]) -> list[Case]:
+    """The cases of a table: those that ran, in the study's order."""
+    return [c for c in cases if c.status != results.SKIPPED]
+
+
+def table(run: Results, cases: list[Case]) -> list[Column]:
+    """Of one workload: variants, times, ratios with their intervals, what was counted, what an article published."""
+    study, main, rows = found.of(run), run.main_kind, shown(cases)
+    kinds = [k for k in dict.fromkeys((main, *study.kinds, *(k for c in rows for k in c.times))) if _any(rows, k)]
+    drawn = [Column("variant", [case.label for case in rows])]
+    for kind in kinds:
+        unit = unit_of(rows, kind)
+        drawn.append(Column(f"{kind.replace('_', ' ')} {unit[0]}", [_time(run, case, kind, unit[1]) for case in rows]))
+    if not kinds:
+        drawn.append(Column("time", [_failed(case) for case in rows]))
+    drawn += _ratios(run, study, rows)
+    drawn += [_quantity(run, rows, name) for name in dict.fromkeys(name for c in rows for name in c.quantities)]
+    articles = printed(study, rows)
+    for i, article in enumerate(articles):
+        drawn += _published(article, f"published{f' {i + 1}' if len(articles) > 1 else ''}", study, rows, main)
+    return [column for column in drawn if column.cells]
+
+
+def _ratios(run: Results, study: Study, rows: list[Case]) -> list[Column]:
+    ratios = [says.speedup(run, case) for case in rows]
+    if not any(ratios):
+        return []
+    others = [None if c.label == study.baseline else r for c, r in zip(rows, ratios, strict=True)]
+    return [
+        Column(f"x {study.baseline}", [times(r.value) if r else BLANK for r in ratios]),
+        Column("95 % interval", [f"{times(r.low)} to {times(r.high)}" if r else BLANK for r in others]),
+        Column("verdict", [r.verdict() if r else BLANK for r in others], joined=True),
+    ]
+
+
+def _failed(case: Case) -> str:
+    return case.status if case.status in (results.WRONG, results.ERROR) else BLANK
+
+
+def _time(run: Results, case: Case, kind: str, unit: float) -> str:
+    """A median in the unit, with as many digits as its 95 % interval supports, at most four, and a mark if rough."""
+    rounds = case.times.get(kind)
+    if not rounds:
+        return _failed(case)
+    text = columns.supported(stats.median(rounds) / unit, stats.relative_width(rounds))
+    return text + (columns.marks(run, case, []) if kind == run.main_kind else "")
+
+
+def unit_of(rows: list[Case], kind: str) -> tuple[str, float]:
+    """The unit, and its seconds, in which the smallest of some times is at least 1, or microseconds."""
+    least = min((s for c in rows if (s := c.median(kind))), default=1.0)
+    return next((unit for unit in UNITS if least >= unit[1]), UNITS[-1])
+
+
+def times(ratio: float) -> str:
+    """A ratio as the tables of kernels have it, and a small one with two digits."""
+    return columns.times(ratio) if ratio >= 0.1 else columns.significant(ratio, 2) if ratio >= 1e-3 else f"{ratio:.1e}"
+
+
+def _any(cases: list[Case], kind: str) -> bool:
+    return any(case.times.get(kind) for case in cases)
+
+
+def _quantity(run: Results, rows: list[Case], name: str) -> Column:
+    """What was counted under a name; items become a throughput."""
+    if name != ITEMS:
+        values = [case.quantities.get(name) for case in rows]
+        title, scale = quantity_name(name, values)
+        return Column(title, [quantity(value, scale) for value in values])
+    rates = (_rate(run, case) for case in rows)
+    return Column("items/s", [columns.three(rate) if rate else BLANK for rate in rates])
+
+
+def _rate(run: Results, case: Case) -> float | None:
+    items, seconds = case.quantities.get(ITEMS), case.median(run.main_kind)
+    return items / seconds if items and seconds else None
+
+
+def quantity_name(name: str, values: Sequence[float | None] = ()) -> tuple[str, float]:
+    """A quantity's name as the head of a column, with the unit that suits its largest value, and that unit's scale."""
+    for suffix, units in SUFFIXES.items():
+        if name.endswith(suffix) and not name.endswith("_per_s"):
+            largest = max((abs(v) for v in values if v), default=0.0)
+            unit, scale = next((u for u in units if largest >= u[1]), units[-1])
+            return f"{in_name(name)} {unit}", scale
+    return in_name(name), 1.0
+
+
+def in_name(name: str) -> str:
+    """A quantity's name without its unit, if that can be another."""
+    if name.endswith("_per_s"):
+        return f"{name.removesuffix('_per_s').replace('_', ' ')}/s"
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+    return name.removesuffix(suffix).replace("_", " ")
+
+
+def quantity(value: float | None, scale: float = 1.0) -> str:
+    """A quantity in a unit."""
+    if value is None:
+        return BLANK
+    value /= scale
+    if abs(value) >= 1e15:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else columns.three(value)
+
+
+def printed(study: Study, rows: list[Case]) -> list[Published]:
+    """The articles that have a number for one of the rows."""
+    return [p for p in study.published if any((c.size, c.label) in p.seconds for c in rows)]
+
+
+def _published(article: Published, name: str, study: Study, rows: list[Case], main: str) -> list[Column]:
+    theirs = [article.seconds.get((case.size, case.label)) for case in rows]
+    base = article.seconds.get((rows[0].size, study.baseline))
+    unit = next(u for u in UNITS if min(s for s in theirs if s) >= u[1] or u is UNITS[-1])
+    return [
+        Column(f"{name} {unit[0]}", [columns.significant(s / unit[1], 3) if s else BLANK for s in theirs]),
+        *([Column(f"{name} x", [times(base / s) if s else BLANK for s in theirs], joined=True)] if base else []),
+    ]
+
+
+def costs(cases: list[Case]) -> list[Column]:
+    """What each variant costs once: making it ready, and its first run, which may compile."""
+    rows = [case for case in shown(cases) if case.costs]
+    kinds = [name for name in ("bind", "first run") if any(name in case.costs for case in rows)]
+    found_ = [
+        Column(f"{name} ms", [columns.three(1e3 * c.costs[name]) if name in c.costs else BLANK for c in rows])
+        for name in kinds
+    ]
+    return [Column("variant", [case.label for case in rows]), *found_] if found_ else []
+
+
+def footer(run: Results) -> list[str]:
+    """What the columns are, and what the published numbers were taken on."""
+    study, kind = found.of(run), run.main_kind
+    lines = ["wall: time of a run, of many back to back until the last is done."] if _any(run.cases, "wall") else []
+    if kind:
+        lines.append(f"x {study.baseline}: how many times as fast, from the {kind.replace('_', ' ')} time.")
+    counted = dict.fromkeys(name for case in run.cases for name in case.quantities)
+    lines += [f"{in_name(name)}: {NAMED[name]}" for name in counted if name in NAMED]
+    borne = "".join(columns.marks(run, case, []) for case in run.cases)
+    lines += [f"{mark} {text}." for mark, text in columns.MARKS.items() if mark in borne]
+    articles = printed(study, run.cases)
+    for i, p in enumerate(articles):
+        number = f" {i + 1}" if len(articles) > 1 else ""
+        lines.append(f"published{number}: {p.source} ({p.machine}); {p.differs.removesuffix('.')}.")
+    return [*lines, *sentences(study.about)]
+
+
+def sentences(text: str) -> list[str]:
+    """The lines of a text, those that end in the middle of a sentence joined with the next."""
+    found_: list[str] = []
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        if found_ and not found_[-1].endswith((".", ":", "!", "?")):
+            found_[-1] += f" {line}"
+        else:
+            found_.append(line)
+    return found_
+
+
+def finding(run: Results) -> str:
+    """The run in one line, or nothing where nothing was timed. An error in making it does not cost the tables."""
+    if not any(case.times for case in run.cases):
+        return ""
+    try:
+        said = found.of(run).finding(run)
+    except (Exception, SystemExit) as error:  # a user's study, or a run that lacks what the finding is about
+        return f"none could be made of this run: {named(error)}"
+    return " ".join(said.split()) if isinstance(said, str) else f"none could be made of this run: it is {short(said)}"

@@ -1,0 +1,175 @@
+"""A study's run on a terminal and in Markdown, and the list of all studies."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cudalab.report import columns, study, table
+from cudalab.report import plots as plots_
+from cudalab.report.markdown import one_line, tabled
+from cudalab.report.study import Column
+from cudalab.results import Results
+from cudalab.study import Study, found
+from cudalab.text import visible
+
+NARROW = 9  # a head of so many characters is not worth two lines
+
+
+def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
+    """The whole run for a terminal, at most `width` columns wide; `costs` and `plots` as of `table.render`."""
+    out = io.StringIO()
+    console = table.screen(out, width, color)
+    console.print(table.plain(study.heading(run), "bold"))
+    console.print(table.plain(columns.heading(run)))
+    if text := columns.missing(run):
+        console.print(table.plain(text, "bold yellow"))
+    for cases in run.groups().values():
+        console.print()
+        console.print(table.plain(study.title(run, cases)))
+        split = parts(study.table(run, cases), console.width)
+        if not split:
+            console.print(table.plain("nothing that runs here", "dim"))
+        for i, part in enumerate(split):
+            console.print(Padding(_drawn(part, [c.status for c in study.shown(cases)]), (bool(i), 0, 0, 0)))
+        if plots and (lines := plots_.lines(run, cases, console.width, table.INKS[plots])):
+            console.print(Padding(table.plain("\n".join(lines), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
+        for said in columns.remarks(cases):
+            console.print(table.remark(*said))
+        if costs and (once := study.costs(cases)):
+            console.print(Padding(_drawn(once, [""] * len(once[0].cells)), (1, 0, 0, 2)))
+    console.print()
+    for labels, reason in columns.skipped(run):
+        console.print(table.remark("skipped", labels, reason))
+    for line in study.footer(run) + ([plots_.legend(run)] if plots and run.main_kind else []):
+        console.print(table.plain(line, "dim"))
+    if text := study.finding(run):
+        console.print(table.plain(f"Finding: {text}", "bold"))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def parts(drawn: list[Column], width: int) -> list[list[Column]]:
+    """The columns as tables that fit, one below the other, each with the names of the variants."""
+    if not drawn:
+        return []
+    first, *others = drawn
+    found_: list[list[Column]] = [[first]]
+    room = width - _width(first)
+    for i, column in enumerate(others):
+        if column.joined:
+            continue
+        together = [column]
+        for after in others[i + 1 :]:
+            if not after.joined:
+                break
+            together.append(after)
+        needed = sum(1 + _width(c) for c in together)
+        if needed > room and len(found_[-1]) > 1:
+            found_.append([first])
+            room = width - _width(first)
+        found_[-1] += together
+        room -= needed
+    return found_
+
+
+def _width(column: Column) -> int:
+    return max(len(line) for text in (_head(column), *column.cells) for line in visible(text, keep="\n").split("\n"))
+
+
+def _head(column: Column) -> str:
+    """The name, in as many lines as make it about as wide as what stands below."""
+    name = visible(column.name)
+    if name.startswith(("x ", "95 ")):
+        return name
+    widest = max(NARROW, *map(len, column.cells), *map(len, name.split()))
+    return "\n".join(textwrap.wrap(name, widest, break_on_hyphens=False))
+
+
+def _drawn(part: list[Column], statuses: list[str]) -> Table:
+    drawn = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
+    for i, column in enumerate(part):
+        drawn.add_column(Text(_head(column)), justify="right" if i else "left", no_wrap=True, vertical="bottom")
+    for cells, status in zip(zip(*(column.cells for column in part), strict=True), statuses, strict=True):
+        drawn.add_row(*map(table.plain, cells), style=table.STYLES.get(status))
+    return drawn
+
+
+def markdown(run: Results) -> str:
+    """The same in Markdown."""
+    lines = [f"**{study.heading(run)}**", "", columns.heading(run)]
+    lines += [columns.missing(run)] if columns.missing(run) else []
+    for cases in run.groups().values():
+        drawn = study.table(run, cases)
+        rows = [list(row) for row in zip(*(column.cells for column in drawn), strict=True)]
+        lines += ["", f"**{study.title(run, cases)}**", ""]
+        lines += tabled([column.name for column in drawn], rows) if drawn else ["nothing that runs here"]
+        lines += ["", *(f"- {status}: {labels}: {one_line(text)}" for status, labels, text in columns.remarks(cases))]
+    lines += ["", *(f"- skipped: {labels}: {one_line(reason)}" for labels, reason in columns.skipped(run))]
+    lines += ["", *(f"- {line}" for line in study.footer(run))]
+    lines += ["", f"**Finding: {study.finding(run)}**"] if study.finding(run) else []
+    return "\n".join(map(visible, lines)).replace("\n\n\n", "\n\n")
+
+
+def listed(width: int | None, color: bool) -> str:
+    """All studies, a row each: what each asks and at which sizes."""
+    out = io.StringIO()
+    console = table.screen(out, width, color)
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for head, ratio in (("study", None), ("what it asks", 3), ("sizes", 2)):
+        drawn.add_column(head, ratio=ratio, overflow="fold", no_wrap=head == "study")
+    for name, one in found.studies().items():
+        drawn.add_row(*map(table.plain, (name, one.summary, ", ".join(one.sizes))))
+    console.print(drawn)
+    console.print()
+    console.print(table.plain("More of one: cudalab study list NAME", "dim"))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def described(one: Study, width: int | None, color: bool) -> str:
+    """One study: what it asks, its sizes, settings and variants, and whose numbers it has beside its own."""
+    out = io.StringIO()
+    console = table.screen(out, width, color)
+    console.print(table.plain(f"{one.name}: {one.summary}", "bold"))
+    for line in study.sentences(one.about):
+        console.print(table.plain(line))
+    for head, rows in _facts(one).items():
+        if rows:
+            _fact(console, head, rows)
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+
+def _fact(console: Console, head: str, rows: list[tuple[str, str]]) -> None:
+    console.print(table.plain(f"\n{head}", "dim", keep="\n"))
+    drawn = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for row in rows:
+        drawn.add_row(*map(table.plain, row))
+    console.print(Padding(drawn, (0, 0, 0, 2)))
+
+
+def _facts(one: Study) -> dict[str, list[tuple[str, str]]]:
+    """Heads, and names with what is said of them."""
+    usual = {size: [d for d, names in one.defaults.items() if size in names] for size in one.sizes}
+    on = {"cuda": "a GPU", "cpu": "a CPU"}
+    places = {size: f" (usual on {' and '.join(on[d] for d in found_)})" if found_ else ""
+              for size, found_ in usual.items()}  # fmt: skip
+    return {
+        "sizes, for --sizes": [(size, study.in_words(p) + places[size]) for size, p in one.sizes.items()],
+        "settings, for --set": [(f"{key}={value}", "") for key, value in one.settings.items()],
+        "variants, for --only and --skip": [
+            (v.label, "; ".join(filter(None, (
+                "what the others are compared with" if v.label == one.baseline else "",
+                f"only on {on[v.devices[0]]}{v.why and f': {v.why}'}" if len(v.devices) == 1 else "",
+                f"only at {', '.join(v.sizes)}" if v.sizes else "",
+            ))))
+            for v in one.variants
+        ],
+        "not here": [(on[d], one.why) for d in on if d not in one.defaults and one.why],
+        "published": [(p.source, p.machine) for p in one.published],
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""One file a study: see `cudalab.study.Study` for what it defines."""

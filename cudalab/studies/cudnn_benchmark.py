@@ -1,0 +1,114 @@
+"""Is it worth letting cuDNN try its convolutions before it takes one?
+
+After NVIDIA's PyTorch performance tuning guide, "Enable cuDNN auto-tuner". With `torch.backends.cudnn.benchmark` off,
+cuDNN takes for each shape what its heuristics name first; with it on, it runs several at the shape's first use and
+keeps the fastest. So the first step is dear and later ones may be cheaper, by as much as the heuristics were wrong.
+
+torch keeps the plan of a shape for as long as the thread lives, whatever the flag was when it was found: in a program
+that has met a shape before, the flag does nothing. Here each variant therefore has a thread, and so plans, of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from typing import Any
+
+from cudalab.results import Results
+from cudalab.study import Study, Variant, Work, says
+from cudalab.study.lab import Lab
+from cudalab.study.training import Training, exactly
+
+
+class Lane:
+    """A thread in which a variant's work is enqueued, backward passes too, with cuDNN's flag as it is to be."""
+
+    def __init__(self, lab: Lab, benchmark: bool) -> None:
+        self.benchmark = benchmark
+        # The current device and stream are a thread's own. A CPU has no plans, and its profiler sees one thread.
+        self.thread = ThreadPoolExecutor(1, initializer=lab.torch) if lab.cuda else None
+
+    def __call__(self, work: Callable[[], Any]) -> Any:
+        """What `work` returns; until it has been enqueued, not until it is done."""
+        return self.thread.submit(self._flagged, work).result() if self.thread else self._flagged(work)
+
+    def _flagged(self, work: Callable[[], Any]) -> Any:
+        import torch
+
+        before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, self.benchmark
+        try:
+            with torch.autograd.set_multithreading_enabled(False):  # else one thread does all backward passes
+                return work()
+        finally:
+            torch.backends.cudnn.benchmark = before
+
+    def close(self) -> None:
+        if self.thread:
+            self.thread.shutdown()
+
+
+def given(lab: Lab) -> tuple[Any, Any, Any]:
+    """Model, images and classes."""
+    torch, where = lab.torch(), lab.where
+    from cudalab.study import models
+
+    batch, image = lab["batch"], lab["image"]
+    x = torch.randn(batch, 3, image, image, device=where)
+    torch.nn.functional.conv2d(x[:1], torch.ones(1, 3, 3, 3, device=where)).sum().item()  # loads cuDNN
+    return models.resnet50(10, lab["width"]).to(where), x, torch.randint(10, (batch,), device=where)
+
+
+def trained(benchmark: bool) -> Callable[[Lab], Work]:
+    def make(lab: Lab) -> Work:
+        training = Training(*lab.once("given", lambda: given(lab)))
+        lane = Lane(lab, benchmark)
+        start = perf_counter()
+        lane(training.step)
+        lab.synchronize()
+        first = perf_counter() - start
+
+        def losses() -> list[Any]:
+            with exactly(benchmark):  # TF32's ten bits, through fifty layers, would be all that is seen
+                return training.losses()
+
+        return Work(
+            lambda: lane(training.step),
+            lambda: lane(losses),
+            quantities=lambda: {"first_step_s": first},
+            items=lab["batch"],
+            notes=[] if lab.cuda else ["no cuDNN on a CPU: the flag does nothing"],
+            close=lane.close,
+        )
+
+    return make
+
+
+def finding(run: Results) -> str:
+    def gain(size: str) -> str:
+        first = [says.counted(run, size, label, "first_step_s") for label in ("off", "on")]
+        cost = f", its first {first[1]:.2g} s instead of {first[0]:.2g} s long," if all(first) else ""
+        return f"{says.factor(run, size, 'on')} as fast{cost}"
+
+    return f"where cuDNN tries its algorithms before it takes one, a training step is {says.at_sizes(run, gain)}"
+
+
+study = Study(
+    file=__file__,
+    summary="ResNet-50 in training with cuDNN's choice of convolutions by heuristics and by trial",
+    sizes={
+        "batch-16": {"batch": 16, "image": 224, "width": 64},
+        "batch-128": {"batch": 128, "image": 224, "width": 64},
+        "tiny": {"batch": 4, "image": 64, "width": 4},
+    },
+    defaults={"cuda": ("batch-16", "batch-128")},
+    why="cuDNN is a GPU's; --sizes tiny shows that both ways give the same losses",
+    variants=(Variant("off", trained(False)), Variant("on", trained(True))),
+    baseline="off",
+    tolerance=1e-2,  # other algorithms, and steps that make their differences larger
+    memory=True,
+    rounds=5,
+    finding=finding,
+    about="first step: the first of a shape, with the search where it is on. Peak MB has cuDNN's workspace in it.\n"
+    "float32 as torch has it by default: convolutions may use TF32. Inputs whose shape changes are searched for anew.",
+)

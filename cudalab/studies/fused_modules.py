@@ -1,0 +1,191 @@
+"""What do fused optimizers and a fused LayerNorm save over the same arithmetic in single operations?
+
+After NVIDIA's PyTorch performance tuning guide, "Use APEX fused building blocks". An optimizer that goes from tensor to
+tensor launches a dozen kernels for each of a model's hundred; foreach does one operation on all tensors in a few
+launches, fused the whole update in as few. Most of what Apex once had is in torch now; where Apex is installed it is
+measured beside its successors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cudalab.errors import Unavailable
+from cudalab.results import Results
+from cudalab.study import Study, Variant, Work, says
+from cudalab.study.lab import Lab
+from cudalab.study.launches import launches
+from cudalab.study.training import RATE
+
+STEPS = 5  # after which weights are compared
+LARGE_RATE = 1e-2  # for these, so that the steps are seen in the weights
+EPS = 1e-5
+NO_APEX = "Apex is not installed; it has to be built from source. foreach, fused and native are its successors in torch"
+
+
+def parameters(lab: Lab) -> list[tuple[Any, Any]]:
+    """Those of a ResNet-50, each with a gradient."""
+    torch = lab.torch()
+    from cudalab.study import models
+
+    values = [p.detach().to(lab.where) for p in models.resnet50(10, lab["width"]).parameters()]
+    return [(value, torch.randn_like(value)) for value in values]
+
+
+def torchs(lab: Lab, held: list[Any], rate: float, foreach: bool, fused: bool) -> Any:
+    import torch
+
+    if lab["of"] == "adamw":
+        return torch.optim.AdamW(held, lr=rate, foreach=foreach, fused=fused)
+    return torch.optim.SGD(held, lr=rate, momentum=0.9, foreach=foreach, fused=fused)
+
+
+def unfused_optimizer(lab: Lab, held: list[Any], rate: float) -> Any:
+    return torchs(lab, held, rate, False, False)
+
+
+def foreach(lab: Lab, held: list[Any], rate: float) -> Any:
+    return torchs(lab, held, rate, True, False)
+
+
+def fused(lab: Lab, held: list[Any], rate: float) -> Any:
+    return torchs(lab, held, rate, False, True)
+
+
+def apex_optimizer(lab: Lab, held: list[Any], rate: float) -> Any:
+    try:
+        from apex.optimizers import FusedAdam, FusedSGD  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        return FusedAdam(held, lr=rate, weight_decay=1e-2) if lab["of"] == "adamw" else FusedSGD(held, rate, 0.9)
+    except (ImportError, RuntimeError) as error:  # RuntimeError: built without its CUDA extensions
+        raise Unavailable(NO_APEX) from error
+
+
+def optimized(make_optimizer: Callable[[Lab, list[Any], float], Any]) -> Callable[[Lab], Work]:
+    """A run is a step of the optimizer with the gradients as they are."""
+
+    def made(lab: Lab, rate: float) -> tuple[Any, list[Any]]:
+        import torch
+
+        held = []
+        for value, gradient in lab.once("parameters", lambda: parameters(lab)):
+            held.append(torch.nn.Parameter(value.clone()))
+            held[-1].grad = gradient
+        return make_optimizer(lab, held, rate), held
+
+    def make(lab: Lab) -> Work:
+        lab.torch()
+        optimizer, _ = made(lab, RATE)
+
+        def result() -> list[Any]:
+            other, held = made(lab, LARGE_RATE)
+            for _ in range(STEPS):
+                other.step()
+            return held
+
+        return Work(optimizer.step, result, quantities=lambda: launches(lab, optimizer.step))
+
+    return make
+
+
+def given(lab: Lab) -> tuple[Any, Any, Any, Any]:
+    """Input, weight, bias, and the gradient of the output."""
+    torch, shape = lab.torch(), lab["shape"]
+    x, gradient = (torch.randn(shape, device=lab.where) for _ in range(2))
+    weight, bias = (torch.randn(shape[-1], device=lab.where) for _ in range(2))
+    return x.requires_grad_(), weight.requires_grad_(), bias.requires_grad_(), gradient
+
+
+def composed(x: Any, weight: Any, bias: Any) -> Any:
+    off = x - x.mean(-1, keepdim=True)
+    return off / (off.square().mean(-1, keepdim=True) + EPS).sqrt() * weight + bias
+
+
+def native(x: Any, weight: Any, bias: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, EPS)
+
+
+def apex_norm(x: Any, weight: Any, bias: Any) -> Any:
+    try:
+        from apex.normalization.fused_layer_norm import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            fused_layer_norm_affine,
+        )
+
+        return fused_layer_norm_affine(x, weight, bias, x.shape[-1:], EPS)
+    except (ImportError, RuntimeError) as error:
+        raise Unavailable(NO_APEX) from error
+
+
+def normalized(function: Callable[[Any, Any, Any], Any]) -> Callable[[Lab], Work]:
+    """A run is forward and backward."""
+
+    def make(lab: Lab) -> Work:
+        torch, last = lab.torch(), [()]
+        *inputs, gradient = lab.once("given", lambda: given(lab))
+
+        def run() -> None:
+            y = function(*inputs)
+            last[0] = (y, *torch.autograd.grad(y, inputs, gradient))
+
+        run()
+        return Work(run, lambda: last[0], quantities=lambda: launches(lab, run))
+
+    return make
+
+
+def either(optimizer: Callable[..., Any], norm: Callable[..., Any]) -> Callable[[Lab], Work]:
+    return lambda lab: (normalized(norm) if lab["of"] == "layernorm" else optimized(optimizer))(lab)
+
+
+def finding(run: Results) -> str:
+    said = []
+    for size in says.sizes(run):
+        found = ((label, says.case(run, size, label)) for label in ("foreach", "fused", "native", "apex"))
+        factors = {f"in its {label} form": says.factor(run, size, label) for label, one in found if one and one.times}
+        said.append(f"{size} is {says.listed(factors) or '?'}")
+    return f"compared with the same arithmetic in single operations, {'; '.join(said)}"
+
+
+def steps(of: str, width: int) -> dict[str, Any]:
+    return {"of": of, "width": width}
+
+
+def norms(*shape: int) -> dict[str, Any]:
+    return {"of": "layernorm", "shape": shape}
+
+
+OPTIMIZERS = ("adamw", "sgd", "cpu-adamw", "cpu-sgd", "tiny", "tiny-sgd")
+NORMS = ("layernorm", "cpu-layernorm", "tiny-layernorm")
+
+study = Study(
+    file=__file__,
+    summary="AdamW and SGD by tensor, foreach and fused; LayerNorm composed and native; Apex where it is",
+    sizes={
+        "adamw": steps("adamw", 64),
+        "sgd": steps("sgd", 64),
+        "layernorm": norms(8192, 4096),
+        "cpu-adamw": steps("adamw", 16),
+        "cpu-sgd": steps("sgd", 16),
+        "cpu-layernorm": norms(256, 1024),
+        "tiny": steps("adamw", 1),
+        "tiny-sgd": steps("sgd", 1),
+        "tiny-layernorm": norms(8, 64),
+    },
+    defaults={"cuda": ("adamw", "sgd", "layernorm"), "cpu": ("cpu-adamw", "cpu-sgd", "cpu-layernorm")},
+    variants=(
+        Variant("unfused", either(unfused_optimizer, composed)),
+        Variant("foreach", optimized(foreach), sizes=OPTIMIZERS),
+        Variant("fused", optimized(fused), sizes=OPTIMIZERS),
+        Variant("native", normalized(native), sizes=NORMS),
+        Variant("apex", either(apex_optimizer, apex_norm), ("cuda",), "Apex is for GPUs"),
+    ),
+    baseline="unfused",
+    tolerance=1e-4,  # the same in another order of operations
+    memory=True,
+    finding=finding,
+    about="A run is one step of the optimizer on a ResNet-50's parameters (width: of its first stage), or forward\n"
+    "and backward of LayerNorm. Compared: the weights after five steps; the output and all gradients.",
+)

@@ -1,0 +1,126 @@
+"""How many launches and how many bytes does each form of GELU need, and does its time follow from them?
+
+Written as an expression, GELU is five kernels, each of which reads its operands from memory and writes a result there.
+What fuses them launches one kernel that reads the input once and writes the output once. So a small GELU should gain as
+many times as launches were saved, a large one as many times as bytes were: both are counted here, beside the times.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+from cudalab import registry
+from cudalab.backends import torch_compile
+from cudalab.backends.torch_script import PROFILING_RUNS
+from cudalab.errors import Unavailable
+from cudalab.results import Results
+from cudalab.study import Study, Variant, Work, says
+from cudalab.study.lab import NO_KERNEL, Lab
+
+Form = Callable[[Any], Any]
+GELU = registry.kernel("gelu")
+
+
+def eager(lab: Lab) -> Form:
+    assert GELU.torch is not None
+    return GELU.torch
+
+
+def scripted(lab: Lab) -> Form:
+    """By torch.jit.script, of a new function: TorchScript keeps a graph per function, with the shapes it first saw."""
+    torch, form = lab.torch(), eager(lab)
+    assert isinstance(form, FunctionType)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it goes, and people still ask about it
+        made: Form = torch.jit.script(FunctionType(form.__code__, form.__globals__, form.__name__))
+        for _ in range(PROFILING_RUNS):
+            made(given(lab))
+    return made
+
+
+def compiled(lab: Lab) -> Form:
+    if reason := torch_compile.missing(lab.device.kind):
+        raise Unavailable(reason)
+    torch = lab.torch()
+    torch._dynamo.reset()  # else the first size's tuning is used for every later one
+    made: Form = torch.compile(eager(lab), dynamic=False)
+    return made
+
+
+def native(lab: Lab) -> Form:
+    form: Form = lab.torch().nn.functional.gelu
+    return form
+
+
+def ours(lab: Lab) -> Form:
+    return GELU
+
+
+def given(lab: Lab) -> Any:
+    """The input, float32, normally distributed."""
+    torch = lab.torch()
+    return lab.once("x", lambda: torch.randn(lab["shape"], device=lab.where))
+
+
+def called(form: Callable[[Lab], Form]) -> Callable[[Lab], Work]:
+    def make(lab: Lab) -> Work:
+        x, function, last = given(lab), form(lab), [None]
+
+        def run() -> None:
+            last[0] = function(x)
+
+        return Work(run, lambda: last[0], afterwards=lambda: counted(lab, run, 2 * x.nbytes))
+
+    return make
+
+
+def counted(lab: Lab, run: Callable[[], object], least: int) -> Mapping[str, float]:
+    """Launches of a run, or on a CPU its operators, and the bytes that these read and write: at least `least`."""
+    from cudalab.study import launches
+
+    found = launches.launches(lab, run)
+    steps = found["kernels" if lab.cuda else "operators"]
+    if steps == 1:
+        return found | {"moved_bytes": least}
+    several = launches.traffic(run)
+    return found | ({"moved_bytes": several.nbytes} if several.operators == steps else {})  # else fused in part
+
+
+def finding(run: Results) -> str:
+    size = says.sizes(run)[0]
+    name = "kernels" if run.machine.device == "cuda" else "operators"
+    many, few = (says.counted(run, size, label, name) for label in ("eager", "F.gelu"))
+    moved = says.share(run, size, "F.gelu", "moved_bytes")
+    known = many is not None and few is not None
+    counts = f" takes {few:.0f} instead of {many:.0f} {name}, moves {moved} of the bytes, and" if known else ""
+    return f"compared with eager GELU, F.gelu{counts} is {says.gains(run, 'F.gelu')}"
+
+
+study = Study(
+    file=__file__,
+    summary="launches and bytes of each form of GELU, counted, against its time",
+    sizes={
+        "small": {"shape": (1, 3, 224, 224)},
+        "large": {"shape": (32, 3, 224, 224)},
+        "xlarge": {"shape": (1024, 3, 224, 224)},
+        "tiny": {"shape": (1, 3, 8, 8)},
+    },
+    defaults={"cuda": ("small", "large", "xlarge"), "cpu": ("small", "large")},
+    variants=(
+        Variant("eager", called(eager)),
+        Variant("jit.script", called(scripted)),
+        Variant("compile", called(compiled)),
+        Variant("F.gelu", called(native)),
+        Variant("ours", called(ours), ("cuda",), NO_KERNEL),
+    ),
+    baseline="eager",
+    kinds=("wall", "hot"),
+    tolerance=1e-5,
+    finding=finding,
+    about="kernels, launches: of one call, as torch.profiler sees them. operators (on a CPU): those that the call "
+    "dispatches,\nof torch.compile's code one; there TorchScript dispatches all five, for it fuses on a GPU alone.\n"
+    "moved: what the operands of the kernels hold; what the L2 cache spares memory is not taken off.",
+)

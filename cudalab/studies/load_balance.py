@@ -1,0 +1,178 @@
+"""What does it cost that the sequences of a batch differ in length, and what if they are shared out by their tokens?
+
+DistributedDataParallel exchanges gradients in every step, so in every step all ranks wait for the one that has most to
+do. A sampler that counts sequences, as DistributedSampler does, gives each rank as many of them, however long: what one
+has drawn in long ones the others wait for. Sharing them out longest first, each to the rank with the fewest tokens so
+far, makes the same step of the same batch, only with different sums on either side. The wait that is left then is that
+tokens are not quite the work: attention grows with the square of a sequence's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cudalab.results import Results
+from cudalab.study import Study, Variant, Work, ranks, says
+from cudalab.study.lab import Lab
+from cudalab.study.rank import Rank
+
+VOCABULARY = 256
+SPREAD = 1.0  # of the logarithm of the lengths: a long tail, as texts have
+LONGEST = 8  # in multiples of the mean
+RANKS = 2
+
+
+def drawn(seed: int, batches: int, sequences: int, mean: int, even: bool = False) -> list[list[int]]:
+    """The lengths of each batch's sequences; `even`: as many tokens in as many sequences of one length, or nearly."""
+    rng = np.random.default_rng(seed)
+    raw = rng.lognormal(np.log(mean) - SPREAD**2 / 2, SPREAD, (batches, sequences))
+    uneven = np.clip(np.rint(raw), 1, LONGEST * mean).astype(int)
+    if not even:
+        return uneven.tolist()
+    return [[(total + i) // sequences for i in range(sequences)] for total in uneven.sum(1).tolist()]
+
+
+def by_count(lengths: Sequence[int], count: int) -> list[list[int]]:
+    """Of each rank, the numbers of its sequences: every count-th, as DistributedSampler deals them."""
+    return [list(range(number, len(lengths), count)) for number in range(count)]
+
+
+def by_tokens(lengths: Sequence[int], count: int) -> list[list[int]]:
+    """The longest first, each to the rank that has the fewest tokens."""
+    shares: list[list[int]] = [[] for _ in range(count)]
+    tokens = [0] * count
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        least = tokens.index(min(tokens))
+        shares[least].append(i)
+        tokens[least] += lengths[i]
+    return shares
+
+
+WAYS = {"by_count": by_count, "by_tokens": by_tokens}
+
+
+def encoder(width: int, depth: int) -> Any:
+    """A transformer encoder of sequences in a row: one matrix product for all, attention within each; no padding."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = max(1, width // 64)
+            self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x: Any, lengths: Sequence[int]) -> Any:
+            each = self.qkv(self.before(x)).split(lengths)
+            x = x + self.out(torch.cat([self.attended(rows) for rows in each]))
+            return x + self.mlp(self.between(x))
+
+        def attended(self, rows: Any) -> Any:
+            """Of one sequence, (length, 3 * width) to (length, width)."""
+            q, k, v = rows.view(1, len(rows), 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+            return nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(len(rows), -1)
+
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.classify = nn.Embedding(VOCABULARY, width), nn.Linear(width, VOCABULARY)
+            self.blocks = nn.ModuleList(Block() for _ in range(depth))
+
+        def forward(self, tokens: Any, lengths: Sequence[int]) -> Any:
+            x = self.embedding(tokens)
+            for block in self.blocks:
+                x = block(x, lengths)
+            return self.classify(x)
+
+    return Encoder()
+
+
+def loss(model: Any, batch: tuple[Any, Any, list[int], float]) -> Any:
+    """The sum over this rank's tokens in the place of their mean: ranks with fewer tokens count for less."""
+    from torch.nn.functional import cross_entropy
+
+    tokens, labels, lengths, share = batch
+    return cross_entropy(model(tokens, lengths), labels, reduction="sum") * share
+
+
+def part(rank: Rank, way: str, lengths: list[list[int]], width: int, depth: int) -> Any:
+    """A rank's share of every batch."""
+    import torch
+
+    from cudalab.study.sharded import Shared
+
+    model = encoder(width, depth).to(rank.where)
+    batches = []
+    for each in lengths:
+        tokens, labels = torch.randint(VOCABULARY, (2, sum(each)))
+        mine = WAYS[way](each, rank.count)[rank.number]
+        own = [(tokens.split(each)[i], labels.split(each)[i]) for i in mine]
+        # DDP takes the mean over the ranks of what each has: times their number it is the sum.
+        share = rank.count / sum(each)
+        x, y = (torch.cat(list(rows)).to(rank.where) for rows in zip(*own, strict=True))
+        batches.append((x, y, [each[i] for i in mine], share))
+    return Shared(rank, model, loss, batches)
+
+
+def shared(way: str, even: bool = False) -> Any:
+    def make(lab: Lab) -> Work:
+        lengths = drawn(lab.seed, lab["batches"], lab["sequences"], lab["mean"], even)
+        total = sum(map(sum, lengths))
+        work = ranks.work(lab, part, total, way=way, lengths=lengths, width=lab["width"], depth=lab["depth"])
+        if even:
+            work.result = None
+            work.notes.append("computes something else: other sequences, of as many tokens")
+        counted, busiest = work.quantities, [_busiest(each, way) for each in lengths]
+        work.quantities = lambda: {"busiest_rank_tokens": sum(busiest) / len(busiest)} | dict(counted())
+        return work
+
+    return make
+
+
+def _busiest(lengths: Sequence[int], way: str) -> int:
+    """Tokens of the rank that has most of a batch."""
+    return max(sum(lengths[i] for i in mine) for mine in WAYS[way](lengths, RANKS))
+
+
+def finding(run: Results) -> str:
+    """Of the largest size: what sharing out by tokens gains, and the wait that it takes away."""
+    size = says.sizes(run)[-1]
+    said = f"DDP with sequences shared out by tokens is {says.factor(run, size, 'by_tokens')} as fast as by count"
+    waits = []
+    for label in WAYS:
+        shares = [says.counted(run, size, label, f"rank{number}_wait_share") for number in range(RANKS)]
+        known = [f"{100 * share:.3g} %" for share in shares if share is not None]
+        waits += [f"{' and '.join(known)} of a step {label.replace('_', ' ')}"] if known else []
+    said += f"; its processes wait {', '.join(waits)}" if waits else ""
+    even = says.factor(run, size, "even")
+    return said + (f"; sequences of one length are {even} as fast" if even != "?" else "")
+
+
+study = Study(
+    file=__file__,
+    summary="DDP on sequences of mixed lengths, shared out by count and by tokens, and on even ones",
+    sizes={
+        "small": {"sequences": 16, "mean": 64, "batches": 4, "width": 64, "depth": 2},
+        "large": {"sequences": 16, "mean": 512, "batches": 8, "width": 768, "depth": 4},
+        "tiny": {"sequences": 8, "mean": 16, "batches": 2, "width": 32, "depth": 1},
+    },
+    defaults={"cuda": ("large",), "cpu": ("small",)},
+    variants=(
+        Variant("by_count", shared("by_count")),
+        Variant("by_tokens", shared("by_tokens")),
+        Variant("even", shared("by_count", even=True)),
+    ),
+    baseline="by_count",
+    tolerance=1e-3,  # of gradients in float32, summed in another order
+    finding=finding,
+    about="a run is a pass over all batches, a step of SGD for each, in two processes with a device each; items are "
+    "its tokens.\n"
+    "rank0, rank1 wait share: of a step until all gradients are there, what that rank waits for the other; "
+    "a barrier's own time is in it.\n"
+    "On a CPU two processes share its cores: one that waits leaves them to the other, so the gain is less.",
+)

@@ -1,0 +1,167 @@
+"""What does a CUDA Graph save of a whole training step: forward, backward and the optimizer's update?
+
+After "Accelerating PyTorch with CUDA Graphs": a small network's step is some twenty kernels of a few microseconds, and
+the host needs longer to launch each than the GPU to run it. Captured once, with input and target at fixed addresses,
+the whole step is one launch. The larger network of the same form keeps the GPU busy, so there is little to save.
+
+`static` is the step that is captured, on fixed addresses but called as it is; `callables` captures the network alone,
+forward and backward, by make_graphed_callables, for programs whose loss or optimizer cannot be captured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cudalab.results import Results
+from cudalab.study import Published, Study, Variant, Work, says
+from cudalab.study.graph import captured
+from cudalab.study.lab import Lab
+
+NO_GRAPHS = "CUDA Graphs are a GPU's"
+RATE = 0.1
+BATCHES = 8  # of data, in turns
+CURVE = 20  # steps whose losses are compared
+
+
+class Training:
+    """A network, its optimizer, and a step in one of four ways: `step(x, y)` gives the loss, which it may reuse."""
+
+    def __init__(self, lab: Lab, way: Callable[[Training, Lab], Callable[[Any, Any], Any]], dropout: bool) -> None:
+        torch = lab.torch()
+        nn, (inputs, hidden, outputs) = torch.nn, lab["layers"]
+        first, second = (0.2, 0.1) if dropout else (0.0, 0.0)
+        self.model = nn.Sequential(
+            nn.Linear(inputs, hidden), nn.Dropout(first), nn.Linear(hidden, outputs), nn.Dropout(second)
+        ).to(lab.where)
+        start = lab.once("weights", lambda: {k: v.clone() for k, v in self.model.state_dict().items()})
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE)
+        self.criterion = nn.MSELoss()
+        self.step = way(self, lab)
+        self.model.load_state_dict(start)  # in place; warming up and capturing have trained it
+
+    def update(self, x: Any, y: Any) -> Any:
+        """One step, as it is written."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.criterion(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+
+def eager(training: Training, lab: Lab) -> Callable[[Any, Any], Any]:
+    return training.update
+
+
+def static(training: Training, lab: Lab) -> Callable[[Any, Any], Any]:
+    return _at_fixed_addresses(training, lab, lambda update: update)
+
+
+def graph(training: Training, lab: Lab) -> Callable[[Any, Any], Any]:
+    def whole(update: Callable[[], Any]) -> Callable[[], Any]:
+        replay, loss = captured(lab, update)
+
+        def replayed() -> Any:
+            replay()
+            return loss
+
+        return replayed
+
+    return _at_fixed_addresses(training, lab, whole)
+
+
+def callables(training: Training, lab: Lab) -> Callable[[Any, Any], Any]:
+    torch, (x, _) = lab.torch(), data(lab)[0]
+    training.model = torch.cuda.make_graphed_callables(training.model, (x.clone(),))
+    return training.update
+
+
+def _at_fixed_addresses(
+    training: Training, lab: Lab, made: Callable[[Callable[[], Any]], Callable[[], Any]]
+) -> Callable[[Any, Any], Any]:
+    """A step that copies its input and target to where `made(update)` expects them."""
+    x, y = (tensor.clone() for tensor in data(lab)[0])
+    update = made(lambda: training.update(x, y))
+
+    def step(new_x: Any, new_y: Any) -> Any:
+        x.copy_(new_x)
+        y.copy_(new_y)
+        return update()
+
+    return step
+
+
+def data(lab: Lab) -> list[tuple[Any, Any]]:
+    """Batches of inputs and targets, normally distributed."""
+    torch = lab.torch()
+    batch, (inputs, _, outputs) = lab["batch"], lab["layers"]
+
+    def made() -> list[tuple[Any, Any]]:
+        return [tuple(torch.randn(batch, n, device=lab.where) for n in (inputs, outputs)) for _ in range(BATCHES)]
+
+    found: list[tuple[Any, Any]] = lab.once("data", made)
+    return found
+
+
+def trained(way: Callable[[Training, Lab], Callable[[Any, Any], Any]]) -> Callable[[Lab], Work]:
+    """Timed with dropout. Compared without: the random numbers of a graph are others than those of calls."""
+
+    def make(lab: Lab) -> Work:
+        from cudalab.study.launches import launches
+
+        batches, training, done = data(lab), Training(lab, way, dropout=True), [0]
+
+        def run() -> None:
+            training.step(*batches[done[0] % BATCHES])
+            done[0] += 1
+
+        def losses() -> list[Any]:
+            plain = Training(lab, way, dropout=False)
+            return [plain.step(*batches[i % BATCHES]).detach().clone() for i in range(CURVE)]
+
+        return Work(run, losses, afterwards=lambda: launches(lab, run), items=lab["batch"])
+
+    return make
+
+
+def finding(run: Results) -> str:
+    def gain(size: str) -> str:
+        if not says.ran(run, size, "graph"):
+            return f"{says.factor(run, size, 'static')} as fast in the form that a CUDA Graph would capture"
+        alone = says.factor(run, size, "callables")
+        return f"{says.factor(run, size, 'graph')} as fast in a CUDA Graph, {alone} with its network alone in graphs"
+
+    return f"compared with an eager one, a training step is {says.at_sizes(run, gain)}"
+
+
+study = Study(
+    file=__file__,
+    summary="a whole training step, eager and in a CUDA Graph, and with the network alone in graphs",
+    sizes={
+        "small": {"batch": 32, "layers": (128, 256, 16)},
+        "large": {"batch": 640, "layers": (4096, 2048, 1024)},
+        "tiny": {"batch": 4, "layers": (16, 32, 8)},
+    },
+    defaults={"cuda": ("small", "large")},
+    why="CUDA Graphs are a GPU's; --sizes tiny compares there what would be captured",
+    variants=(
+        Variant("eager", trained(eager)),
+        Variant("static", trained(static)),
+        Variant("graph", trained(graph), ("cuda",), NO_GRAPHS),
+        Variant("callables", trained(callables), ("cuda",), NO_GRAPHS),
+    ),
+    baseline="eager",
+    kinds=("wall", "hot"),
+    tolerance=1e-4,  # of losses after twenty steps: a captured product may sum in another order
+    finding=finding,
+    published=(
+        Published(
+            "Accelerating PyTorch with CUDA Graphs",
+            "as published, torch 1.10",
+            {("small", "eager"): 1.11e-3, ("small", "graph"): 0.471e-3},
+            "one clock over many steps; here medians with intervals, and the steps in turns",
+        ),
+    ),
+    about="wall: with what the host spends on launches; hot: the GPU's time alone, the queue held while it is filled.\n"
+    "The loss curves that are compared are without dropout: a graph's random numbers are others.",
+)

@@ -1,0 +1,170 @@
+"""Studies by name: the files of `cudalab.studies`, and what a run of one is to do."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cudalab import registry
+from cudalab import studies as package
+from cudalab.dtypes import DType, dtype
+from cudalab.errors import InputError, SpecError, short, unknown, why
+from cudalab.plan import split
+from cudalab.study import Setting, Study, Variant, fields
+
+if TYPE_CHECKING:
+    from cudalab.results import Results
+
+
+MOST = 2**53  # what a setting lies below: whole numbers that JSON's readers tell apart, and no infinity or NaN
+_users: dict[str, Study] = {}  # those of files, by the path as it was given
+
+
+@cache
+def studies() -> dict[str, Study]:
+    """Every study of the lab, by its name: that of its file, with dashes."""
+    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+    found = (importlib.import_module(f"{package.__name__}.{name}").study for name in names)
+    return {study.name: study for study in found}
+
+
+def study(name: str) -> Study:
+    """The study of this name, or in the file of this path. Raises NotFound with the closest one, or SpecError."""
+    if registry.is_path(name):
+        _users[name] = _in_file(name)
+        return _users[name]
+    if name not in studies():
+        raise unknown("study", name, studies())
+    return studies()[name]
+
+
+def _in_file(name: str) -> Study:
+    try:
+        path = Path(name).resolve()
+        there = path.is_file()
+        str(path).encode()
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte, undecodable bytes, too long; a ring of links
+        raise SpecError(
+            f"{short(name)} cannot be the path of a study: {why(error)}; give one such as ./mine.py"
+        ) from None
+    if not there:
+        raise SpecError(f"no study at {path}; the lab's own are named without a path: {', '.join(studies())}")
+    held = [v for v in vars(registry.loaded(path)).values() if isinstance(v, Study) and v.file == str(path)]
+    if len(held) != 1:
+        raise SpecError(f"{path} must define one `study = Study(file=__file__, ...)`, found {len(held)}")
+    return fields.checked(held[0])
+
+
+def of(run: Results) -> Study:
+    """The study that a run is of. Of one that is not known here, as much as the run tells.
+
+    A results file is never a reason to run a file that it names.
+    """
+    name = str(run.options["study"])
+    return _users.get(name) or studies().get(name) or _told(run, name)
+
+
+def _told(run: Results, name: str) -> Study:
+    labels = dict.fromkeys(case.label for case in run.cases)
+    sizes: dict[str, Mapping[str, Any]] = {case.size: {} for case in run.cases}
+    return Study(
+        file=name, summary="a study that is not one of this cudalab's", sizes=sizes, variants=(), defaults={},
+        baseline=str(run.options.get("baseline") or next(iter(labels), "")), finding=lambda run: "",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Variants of a study that share a size and their rounds: what a `plan.Group` is to kernels."""
+
+    study: Study
+    size: str
+    settings: Mapping[str, Setting] = field(default_factory=dict)  # all of the study's
+
+    path: str = ""  # of a study that is not the lab's own
+
+    parts = 1  # as a plan.Group has
+
+    @property
+    def name(self) -> str:
+        return self.study.name
+
+    @property
+    def file(self) -> str:
+        return self.study.file
+
+    @property
+    def files(self) -> dict[str, Path]:
+        return {Path(self.file).name: Path(self.file)}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Of the size, and the settings that it does not name."""
+        return {**self.settings, **self.study.sizes[self.size]}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.parameters.get("shape", ()))
+
+    @property
+    def dtype(self) -> DType:
+        return dtype(str(self.parameters.get("dtype", "float32")))
+
+    def variants(self) -> list[Variant]:
+        """Of this size, the baseline first: the others are compared with it."""
+        here = [v for v in self.study.variants if not v.sizes or self.size in v.sizes]
+        return sorted(here, key=lambda v: v.label != self.study.baseline)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.size}"
+
+
+def workloads(
+    study: Study, size_text: str, settings: Mapping[str, Setting], device: str, path: str = ""
+) -> list[Workload]:
+    """What is to be measured on a kind of device; raises InputError for sizes that the study does not have.
+
+    `size_text`: a comma-separated list, "all", or empty for what the study takes on that device.
+    """
+    if not size_text and device not in study.defaults:
+        here, there = ("GPU", "--device cpu") if device == "cuda" else ("CPU", "a GPU")
+        raise InputError(f"{study.name} does not run on a {here}: {study.why or f'it is for {there}'}")
+    names = tuple(study.sizes) if size_text == "all" else split(size_text) if size_text else study.defaults[device]
+    if not names:
+        known = ", ".join(study.sizes)
+        raise InputError(f"--sizes is {short(size_text)}, which names nothing; {study.name} has {known}")
+    for name in names:
+        if name not in study.sizes:
+            raise unknown(f"size of {study.name}", name, study.sizes)
+    return [Workload(study, name, settings, path) for name in dict.fromkeys(names)]
+
+
+def chosen(study: Study, given: Mapping[str, str]) -> dict[str, Setting]:
+    """All settings of a study, those in `given` as text changed. Raises NotFound or InputError."""
+    found = dict(study.settings)
+    for key, text in given.items():
+        if key not in found:
+            raise unknown(f"setting of {study.name}", key, found)
+        found[key] = _read(key, text, found[key])
+    return found
+
+
+def _read(key: str, text: str, default: Setting) -> Setting:
+    if isinstance(default, bool):
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() not in words:
+            raise InputError(f"{key} is {short(text)}; give yes or no")
+        return words[text.lower()]
+    try:
+        value = type(default)(text)
+        if isinstance(value, str) or abs(value) < MOST:
+            return value
+        raise ValueError("no results file can hold it")
+    except ValueError:
+        kind = {int: "a whole number", float: "a number"}.get(type(default), "a text")
+        raise InputError(f"{key} is {short(text)}; give {kind}, such as --set {key}={default}") from None

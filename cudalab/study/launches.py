@@ -1,0 +1,49 @@
+"""How many kernels, launches and operators a piece of a study's work needs, counted by torch.profiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cudalab.profiling import events
+from cudalab.study.lab import Lab
+
+
+def recorded(lab: Lab, run: Callable[[], object], runs: int = 1) -> events.Recording:
+    """What torch.profiler sees of so many runs."""
+    lab.torch()
+    return events.record(run, lab.synchronize, lab.cuda, runs)
+
+
+def launches(lab: Lab, run: Callable[[], object], runs: int = 1) -> dict[str, float]:
+    """Of one run: on a GPU `kernels`, `launches` and `gpu_busy_s`; on a CPU `operators`, for there are no launches."""
+    counts = recorded(lab, run, runs).counts()
+    return {name: value for name, value in counts.items() if lab.cuda == (name != "operators")}
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Operators that a run dispatched, without views, and the bytes of all their inputs and outputs."""
+
+    operators: int
+    nbytes: int
+
+
+def traffic(run: Callable[[], object]) -> Traffic:
+    """What a run's operators read and write. Code that torch.compile made is not seen: its expression is."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    seen: list[int] = []
+
+    class Counting(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = func(*args, **(kwargs or {}))
+            if not events.returns_a_view(func._schema):
+                seen.append(sum(t.nbytes for t in tree_leaves((args, kwargs, result)) if hasattr(t, "nbytes")))
+            return result
+
+    with Counting():
+        run()
+    return Traffic(len(seen), sum(seen))

@@ -1,0 +1,85 @@
+"""A study, as the parent sees it: the run of `cudalab bench`, with a study's workloads in the place of kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cudalab import registry, runner, source
+from cudalab.errors import InputError, need_seconds, unknown
+from cudalab.messages import Setup
+from cudalab.plan import Selection, fits, split
+from cudalab.progress import Report, ignore
+from cudalab.results import Machine, Results
+from cudalab.runner import BUDGET, File
+from cudalab.study import found
+from cudalab.supervisor import TIMEOUT
+
+Words = str | Sequence[str]
+
+
+def named(name: str) -> Callable[..., Results]:
+    """`study` of one name, as a command that has no other argument."""
+    found.study(name)  # a name that is wrong is said before anything else
+    return partial(study, name)
+
+
+def study(
+    name: File,
+    *,
+    sizes: Words = "",
+    settings: Mapping[str, Any] | None = None,
+    only: Words = "",
+    skip: Words = "",
+    device: str | int = "auto",
+    seed: int = 0,
+    budget: float = BUDGET,
+    timeout: float = TIMEOUT,
+    progress: Report = ignore,
+    output: File = "",
+    resume: File = "",
+    ready: Callable[[Machine], object] = lambda machine: None,
+) -> Results:
+    """Run a study, by its name or by the path of its file: compare what its variants compute, then time them.
+
+    `sizes` is a comma-separated list of the study's, or a sequence ("": those meant for the device; "all"), `settings`
+    are what --set takes, by name, `only` and `skip` globs on the variants' labels. The rest, and what is raised, is as
+    of `cudalab.bench`.
+    """
+    name = os.fspath(name)
+    chosen = found.study(name)
+    given = {key: str(value) for key, value in (settings or {}).items()}
+    options = runner.as_text({
+        "study": name, "sizes": sizes, "settings": found.chosen(chosen, given), "only": only, "skip": skip,
+        "modes": "launch", "device": device, "seed": seed, "budget": budget, "order": "shuffled", "timeout": timeout,
+        "baseline": chosen.baseline, "kinds": ",".join(chosen.kinds),
+    })  # fmt: skip
+    need_seconds("budget", budget)
+    selection = Selection(*(split(options[word]) for word in ("only", "skip")))
+    path = str(Path(name).resolve()) if registry.is_path(name) else ""  # a worker may have another folder
+
+    def planned(kind: str) -> list[found.Workload]:
+        if not kind and not options["sizes"]:  # which are the device's
+            return []
+        workloads = found.workloads(chosen, options["sizes"], options["settings"], kind, path)
+        _check(selection, workloads)
+        return workloads
+
+    # What is wrong on any device is said before a worker starts.
+    _check(selection, found.workloads(chosen, options["sizes"] or "all", options["settings"], "cpu"))
+    sources = {file: source.digest(place) for file, place in found.Workload(chosen, "").files.items()}
+    setup = Setup(options["device"], options["only"], options["skip"], ("launch",), seed, budget, "shuffled", sources)
+    return runner.run(options, setup, selection, planned, timeout, progress, output or resume, resume, ready)
+
+
+def _check(selection: Selection, workloads: list[found.Workload]) -> None:
+    """Raise NotFound for a glob that fits no variant of these, InputError if they leave none."""
+    labels = list(dict.fromkeys(v.label for workload in workloads for v in workload.variants()))
+    for pattern in (*selection.only, *selection.skip):
+        if not any(fits(label, [pattern]) for label in labels):
+            raise unknown(f"variant of {workloads[0].name}", pattern, labels)
+    if not any(True for workload in workloads for _ in selection.variants(workload)):
+        raise InputError(f"no variant is left to run of {', '.join(labels)}; check --only and --skip")

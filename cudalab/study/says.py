@@ -1,0 +1,117 @@
+"""Numbers of a study's run as words: for its finding, and for the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cudalab import stats
+from cudalab.report.columns import significant, three
+from cudalab.results import Case, Results
+from cudalab.study import found
+
+
+def case(run: Results, size: str, label: str) -> Case | None:
+    """The row of a variant at a size, if it was run."""
+    return next((c for c in run.cases if (c.size, c.label) == (size, label)), None)
+
+
+def main_kind(run: Results) -> str:
+    """The kind of time that ratios are about: the first of the study's that the run has."""
+    return run.main_kind
+
+
+def speedup(run: Results, one: Case, kind: str = "") -> stats.Ratio | None:
+    """How many times faster than the study's baseline, of the same workload; None without both times."""
+    study = found.of(run)
+    return run.speedup(one, kind or main_kind(run), study.baseline)
+
+
+def factor(run: Results, size: str, label: str, kind: str = "") -> str:
+    """`speedup` as a text such as "1.82 times"; "?" where it was not measured."""
+    one = case(run, size, label)
+    return in_words(speedup(run, one, kind) if one else None)
+
+
+def in_words(ratio: stats.Ratio | None) -> str:
+    """Such as "1.82 times", of one that is rough "4.7 times (0.44 to 66)"; "?" where there is none."""
+    if ratio is None:
+        return "?"
+    if ratio.vague:
+        value, low, high = (_digits(of, 2) for of in (ratio.value, ratio.low, ratio.high))
+        return f"{value} times ({low} to {high})"
+    return f"{_digits(ratio.value, 3)} times"
+
+
+def _digits(value: float, digits: int) -> str:
+    return significant(float(f"{value:.{digits}g}"), digits)  # 0.9996 is 1.00, and no digit more
+
+
+def listed(ways: Mapping[str, str], than: str = "as fast") -> str:
+    """Factors, such as "1.82 times", by how they come about: "1.82 times as fast with 2 workers, 3.10 times with 4"."""
+    return ", ".join(f"{factor} {'' if i else f'{than} '}{way}" for i, (way, factor) in enumerate(ways.items()))
+
+
+def gains(run: Results, label: str, kind: str = "") -> str:
+    """A variant's `factor` at each size: "1.82 times as fast at small, 1.10 times at large"."""
+    return listed({f"at {size}": factor(run, size, label, kind) for size in sizes(run)})
+
+
+def at_sizes(run: Results, say: Callable[[str], str]) -> str:
+    """What `say` tells of each size that was timed, with the size's name: "1.82 times at small; ..."."""
+    return "; ".join(f"{say(size)} at {size}" for size in sizes(run))
+
+
+def parameter(run: Results, size: str, name: str) -> Any:
+    """What `lab[name]` was: of the size, or a setting; None if there is no such."""
+    settings = run.options.get("settings")
+    return {**(settings if isinstance(settings, dict) else {}), **found.of(run).sizes.get(size, {})}.get(name)
+
+
+def ran(run: Results, size: str, label: str) -> bool:
+    """Whether a variant was timed at a size."""
+    one = case(run, size, label)
+    return bool(one and one.times)
+
+
+def sizes(run: Results) -> list[str]:
+    """Those of the run in which something was timed, in its order."""
+    return list(dict.fromkeys(c.size for c in run.cases if c.times))
+
+
+def counted(run: Results, size: str, label: str, name: str) -> float | None:
+    """A quantity of a row, if it is there."""
+    one = case(run, size, label)
+    return one.quantities.get(name) if one else None
+
+
+def share(run: Results, size: str, label: str, name: str) -> str:
+    """A quantity as a share of the baseline's, such as "41 %"; "?" where one of them is not there."""
+    got, base = (counted(run, size, of, name) for of in (label, found.of(run).baseline))
+    return "?" if got is None or not base else f"{three(100 * got / base)} %"
+
+
+def rate(run: Results, size: str, label: str) -> str:
+    """Items a second, such as "1,230"; "?" where they were not measured."""
+    one, kind = case(run, size, label), main_kind(run)
+    seconds = one.median(kind) if one else None
+    items = counted(run, size, label, "items")
+    return "?" if not seconds or not items else three(items / seconds)
+
+
+def ratio(run: Results, size: str, label: str, to: str, kind: str = "") -> str:
+    """How many times as fast a variant is as another of its workload, as a text; "?" without both times."""
+    one, base, kind = case(run, size, label), case(run, size, to), kind or main_kind(run)
+    if not one or not base or not one.times.get(kind) or not base.times.get(kind):
+        return "?"
+    return in_words(run.ratio(base, one, kind))
+
+
+def took(run: Results, size: str, label: str, kind: str = "") -> str:
+    """A variant's median time with its unit, such as "1.36 s"; "?" where it was not measured."""
+    one = case(run, size, label)
+    seconds = one.median(kind or main_kind(run)) if one else None
+    if not seconds:
+        return "?"
+    unit, scale = next((u for u in (("s", 1.0), ("ms", 1e-3)) if seconds >= u[1]), ("\u00b5s", 1e-6))
+    return f"{three(seconds / scale)} {unit}"

@@ -1,0 +1,199 @@
+"""Training as studies measure it: a step that can be repeated for ever, what it computes, how large a batch fits."""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+from cudalab.results import Results
+from cudalab.study import memory, says
+from cudalab.study.lab import Lab
+
+RATE = 1e-4  # so small that a batch may be learnt ten thousand times over
+STEPS = 3  # whose losses say whether two ways to train are one
+GIB = 2**30
+MOST = 2**20  # samples in a batch that is still looked for
+
+
+def sgd(parameters: Iterable[Any]) -> Any:
+    import torch
+
+    return torch.optim.SGD(parameters, lr=RATE, momentum=0.9)
+
+
+def cross_entropy(output: Any, target: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.cross_entropy(output.float(), target)
+
+
+def exactly(benchmark: bool = False) -> AbstractContextManager[Any]:
+    """cuDNN without TF32, whose ten bits would hide a difference, and adding up in the same order each time."""
+    import torch
+
+    flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
+        enabled=True, benchmark=benchmark, deterministic=True, allow_tf32=False
+    )
+    return flags
+
+
+def plainly(model: Any, x: Any) -> Any:
+    return model(x)
+
+
+@dataclass
+class Training:
+    """A model that is trained on one batch, over and over.
+
+    `given` stays as it is: a copy of it is trained, so that variants that are given the same model start alike.
+    `autocast` is a torch dtype for mixed precision, with a GradScaler for float16. `around` is entered in each step.
+    """
+
+    given: Any  # nn.Module
+    x: Any
+    y: Any
+    loss: Callable[[Any, Any], Any] = cross_entropy
+    optimized: Callable[[Iterable[Any]], Any] = sgd
+    forward: Callable[[Any, Any], Any] = plainly
+    autocast: Any = None
+    set_to_none: bool = True
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    model: Any = field(init=False)
+    optimizer: Any = field(init=False)
+    scaler: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        import torch
+
+        self.model = copy.deepcopy(self.given).train()
+        self.optimizer = self.optimized(self.model.parameters())
+        half = self.autocast is torch.float16
+        self.scaler = torch.amp.GradScaler(self.x.device.type) if half else None
+
+    def step(self) -> Any:
+        """One step of training; the loss before it, as a tensor, so that nothing waits for it."""
+        with self.around():
+            self.optimizer.zero_grad(set_to_none=self.set_to_none)
+            loss = self._loss()
+            if self.scaler is None:
+                loss.backward()
+                self.optimizer.step()
+            else:
+                self.scaler.scale(loss).backward()
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+        return loss.detach()
+
+    def _loss(self) -> Any:
+        if self.autocast is None:
+            return self.loss(self.forward(self.model, self.x), self.y)
+        import torch
+
+        with torch.autocast(self.x.device.type, dtype=self.autocast):
+            return self.loss(self.forward(self.model, self.x), self.y)
+
+    def anew(self) -> Training:
+        """The same, from the start."""
+        return replace(self)
+
+    def losses(self, steps: int = STEPS) -> list[Any]:
+        """Of the first steps from the start."""
+        other = self.anew()
+        return [other.step() for _ in range(steps)]
+
+    def gradients(self) -> dict[str, Any]:
+        """Of the first step from the start, by the parameters' names, with its `loss`; see `exactly`."""
+        other = self.anew()
+        with exactly():
+            loss = other.step()
+        return {"loss": loss} | {name: p.grad for name, p in other.model.named_parameters()}
+
+    def weights(self, steps: int = STEPS) -> dict[str, Any]:
+        """After the first steps from the start, by name."""
+        other = self.anew()
+        for _ in range(steps):
+            other.step()
+        return dict(other.model.named_parameters())
+
+    def held(self) -> int:
+        """Bytes of what stays from step to step: weights, gradients, buffers, the optimizer's state and the batch."""
+        states = (value for state in self.optimizer.state.values() for value in state.values())
+        gradients = (p.grad for p in self.model.parameters())
+        tensors = [*self.model.parameters(), *self.model.buffers(), *gradients, *states, self.x, self.y]
+        return sum(tensor.nbytes for tensor in tensors if hasattr(tensor, "nbytes"))  # None has not
+
+
+def largest_batch(lab: Lab, training: Training, batch: Callable[[int], tuple[Any, Any]], gib: float) -> int:
+    """How many samples `training` gets through in one step within `gib` GiB of memory; 0 if not one.
+
+    `batch(n)` gives n samples and their targets. Memory is what torch allocates: weights, gradients, the optimizer's
+    state, the batch, and the step's peak above these. What its allocator keeps in reserve, the context and the
+    libraries come on top.
+    """
+    trial = training.anew()
+    trial.x, trial.y = batch(1)
+    trial.step()  # gradients and the optimizer's state are there from now on
+
+    def needed(samples: int) -> float:
+        lab.tick(f"trying a batch of {samples}")
+        trial.x, trial.y = batch(samples)
+        return trial.held() + memory.above(lab, trial.step)
+
+    return most(lambda samples: _survived(lab, lambda: needed(samples)), gib * GIB, len(training.x))
+
+
+def within(run: Results, size: str) -> str:
+    """The memory that a study looked for the largest batch in, for its finding: "4 GiB"."""
+    return f"{says.parameter(run, size, 'memory_gib') or says.parameter(run, size, 'gib'):g} GiB"
+
+
+def most(needed: Callable[[int], float], budget: float, start: int) -> int:
+    """The largest number that needs no more than the budget, up to MOST; 0 if 1 needs more.
+
+    Looked for from where a straight line through the needs of `start` and twice as many says, in strides that double
+    until it is between two numbers, then by bisection: right wherever more needs more.
+    """
+    known: dict[int, float] = {}
+
+    def fits(number: int) -> bool:
+        if number not in known:
+            known[number] = needed(number)
+        return known[number] <= budget
+
+    for number in (start, 2 * start):
+        fits(number)
+    slope = (known[2 * start] - known[start]) / start
+    guess = start + (budget - known[start]) / slope if 0 < slope < inf else start
+    low = high = min(max(int(guess), 1), MOST)
+    stride = 1
+    while low > 0 and not fits(low):
+        low, high, stride = max(low - stride, 0), low, 2 * stride
+    while high == low or (high <= MOST and fits(high)):
+        low, high, stride = high, high + stride, 2 * stride
+    high = min(high, MOST + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _survived(lab: Lab, needed: Callable[[], float]) -> float:
+    """`needed()`, which is without end where the device's memory is not enough."""
+    import torch
+
+    try:
+        return needed()
+    except torch.OutOfMemoryError:
+        pass  # only now its traceback, which holds the tensors, goes
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # of a CPU's allocator, which has no class of its own
+            raise
+    gc.collect()
+    if lab.cuda:
+        torch.cuda.empty_cache()
+    return inf

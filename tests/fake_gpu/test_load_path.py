@@ -1,0 +1,48 @@
+"""A study's load on the CPU stand-in: what is enqueued, and what of it the times are of."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+
+from cudalab.devices import cuda
+from cudalab.selftest.gpu import Spin
+from cudalab.study import found
+from cudalab.study.lab import Lab
+from cudalab.study.load import SAMPLES, Load
+
+CYCLES = 200_000
+
+
+@pytest.fixture(scope="module")
+def fake():
+    device = cuda.open_gpu(0, cuda.missing())
+    yield device
+    device.close()
+
+
+def test_times_are_of_single_runs_after_the_load(fake):
+    lab = Lab(fake, found.Workload(found.study("clocks"), "tiny"), 0, lambda phase: None)
+    spin, runs = Spin(fake, CYCLES), []
+    spin.run()
+    seconds = spin.seconds
+
+    def run():
+        runs.append(perf_counter())
+        spin.run()
+
+    load = Load(lab, run)
+    load.sample(0.0)
+    runs.clear()
+    start = perf_counter()
+    taken = load.sample(0.05, rest=0.02)
+    assert runs[0] - start >= 0.02
+    assert runs[-1] - runs[0] >= 0.05
+    assert len(taken) == SAMPLES
+    assert all(0.9 * seconds < t < 50 * seconds for t in taken)  # a run's, whatever else the CPU does
+    assert load.condition() == {}  # no NVML
+    # Nothing is left under way, and the host was never far ahead of the device.
+    begun = perf_counter()
+    lab.synchronize()
+    assert perf_counter() - begun < 0.5

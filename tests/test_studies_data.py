@@ -1,0 +1,338 @@
+"""Studies of where data lies, what it holds and how long a device has worked: what they compute and count."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cudalab import results
+from cudalab.devices.cpu import Cpu
+from cudalab.devices.nvml import Nvml
+from cudalab.errors import CudalabError
+from cudalab.job import Job
+from cudalab.plan import Selection
+from cudalab.results import Case, Machine, Results
+from cudalab.studies import clocks, cpu_vs_gpu, data_values, dataloader
+from cudalab.study import Study, Variant, Work, engine, found, truth
+from cudalab.study.lab import Lab
+from cudalab.study.load import SAMPLES, Load
+
+torch = pytest.importorskip("torch")
+
+STUDIES = {
+    "cpu-vs-gpu": ("tiny",),
+    "dataloader": ("tiny",),
+    "data-values": tuple(f"tiny-{name}" for name in data_values.OPERATIONS),
+    "clocks": ("tiny",),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Threads that wait for one another cost more than what there is to compute."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def measured(study: Study, sizes) -> Results:
+    job = Job(Cpu(), Selection(), ("launch",), 0, 0.01, lambda step: None)
+    cases = [case for size in sizes for case in engine.cases(job, found.Workload(study, size, study.settings))]
+    return run_of(study.name, cases)
+
+
+def run_of(name: str, cases: list[Case]) -> Results:
+    return Results(results.FORMAT, results.VERSION, "", {"study": name}, Machine("cpu", "a CPU"), cases=cases)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Every study at its tiny sizes, when it is first asked for."""
+    return cache(lambda name: measured(found.study(name), STUDIES[name]))
+
+
+def rows(run, size="tiny"):
+    return {case.label: case for case in run.cases if case.size == size}
+
+
+LOADERS = pytest.param("dataloader", marks=pytest.mark.slow)  # processes, each of which loads torch
+
+
+@pytest.mark.parametrize("name", [LOADERS if name == "dataloader" else name for name in STUDIES])
+def test_all_that_runs_here_is_right_and_timed(runs, name):
+    study = found.study(name)
+    for size in STUDIES[name]:
+        here = {v.label for v in found.Workload(study, size).variants() if "cpu" in v.devices}
+        assert {label for label, case in rows(runs(name), size).items() if case.status == results.OK} == here
+    assert not [case.reason for case in runs(name).cases if case.status in (results.WRONG, results.ERROR)]
+    assert all(case.times for case in runs(name).cases if case.status == results.OK)
+    assert study.finding(runs(name))
+
+
+# ---- cpu-vs-gpu ------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_calls_stand_apart_and_the_product_is_right(runs):
+    cpu = rows(runs("cpu-vs-gpu"))["cpu"]
+    assert all(cpu.quantities[name] > 0 for name in cpu_vs_gpu.CALLS)
+    assert 0 < cpu.quantities["error_ppm"] < 1e6 * cpu_vs_gpu.FP32
+    assert cpu_vs_gpu.EXTRAPOLATED not in cpu.quantities  # 64 x 64 says nothing about the article's size
+
+
+def test_an_extrapolation_is_called_one(monkeypatch):
+    monkeypatch.setattr(cpu_vs_gpu, "LEAST", 64)
+    cpu = rows(measured(cpu_vs_gpu.study, ["tiny"]))["cpu"]
+    assert cpu.quantities[cpu_vs_gpu.EXTRAPOLATED] == pytest.approx(240**3 * cpu.quantities["third_call_s"])
+    assert any("not measured" in note for note in cpu.notes)
+
+
+def test_transfers_and_tf32_have_their_place():
+    """The variants for a GPU, on the CPU's memory: what they compute, and that a copy that does nothing is WRONG."""
+    everywhere = [replace(v, devices=("cuda", "cpu")) for v in cpu_vs_gpu.study.variants if "pin" not in v.label]
+    nowhere = Variant("no copy", lambda lab: replace_run(cpu_vs_gpu.back(False)(lab)))
+    study = replace(cpu_vs_gpu.study, variants=(*(v for v in everywhere if "gpu-with" not in v.label), nowhere))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu_vs_gpu, "on_host", with_own_product)
+        found_rows = rows(measured(study, ["tiny"]))
+    assert found_rows.pop("no copy").status == results.WRONG
+    assert {label: (case.status, case.reason) for label, case in found_rows.items()} == dict.fromkeys(
+        ("gpu-fp32", "gpu-tf32", "cpu", "h2d-pageable", "d2h-pageable"), (results.OK, "")
+    )
+    assert found_rows["h2d-pageable"].quantities["moved_bytes"] == 2 * 4 * 64 * 64
+    assert found_rows["d2h-pageable"].quantities["moved_bytes"] == 4 * 64 * 64
+
+
+def with_own_product(lab, pinned=False):
+    here = cpu_vs_gpu.given(lab)
+    return lab.once("host", lambda: here._replace(c=torch.empty_like(here.a)))
+
+
+def replace_run(work: Work) -> Work:
+    return replace(work, run=lambda: None)
+
+
+def test_a_tolerance_of_its_own_is_a_variants_alone():
+    def off(label, by, **more):
+        return Variant(label, lambda lab: Work(lambda: None, lambda: np.array([1.0, 1.0 + by])), **more)
+
+    study = replace(
+        cpu_vs_gpu.study,
+        variants=(off("gpu-fp32", 0), off("tf32", 1e-3, tolerance=cpu_vs_gpu.TF32), off("far", 1e-3),
+                  off("too far", 1e-2, tolerance=cpu_vs_gpu.TF32)),
+    )  # fmt: skip
+    found_rows = rows(measured(study, ["tiny"]))
+    assert {label: case.status for label, case in found_rows.items()} == {
+        "gpu-fp32": results.OK, "tf32": results.OK, "far": results.WRONG, "too far": results.WRONG,
+    }  # fmt: skip
+
+
+def test_the_finding_tells_the_cpus_and_the_gpus_numbers():
+    def case(size, label, seconds, **quantities):
+        times = {"wall": [[seconds]] * 5}
+        return Case("cpu-vs-gpu", size, (), "float32", label, times=times, quantities=quantities)
+
+    cases = [case("full", "gpu-fp32", 0.2), case("full", "gpu-tf32", 0.02), case("full", cpu_vs_gpu.PAGEABLE, 0.8)]
+    cases += [case("reduced", "gpu-fp32", 0.002), case("reduced", "cpu", 0.2, extrapolated_15360_s=25.0)]
+    assert cpu_vs_gpu.finding(run_of("cpu-vs-gpu", cases)) == (
+        "a product of two 3,072 x 3,072 matrices takes the CPU 200 ms and the GPU 2.00 ms, 100 times as fast (by its "
+        "third call 15,360 would take the CPU 25 s if time grew as n^3, which was not measured); one of two "
+        "15,360 x 15,360 takes the GPU 200 ms in float32, and is 10.0 times as fast in TF32, 0.250 times in float32 "
+        "with copies to the GPU and back, ? with these copies in pinned memory"
+    )
+
+
+# ---- dataloader ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_all_loaders_give_the_same_batches_and_leave_no_process(runs):
+    found_rows = rows(runs("dataloader"))
+    assert {"2-workers", "4-workers"} < set(found_rows)
+    for label, case in found_rows.items():
+        assert case.parity.ok, label
+        assert case.parity.max_ulp == 0
+        assert case.quantities["items"] == 6
+        assert 0 < case.quantities["waited_s"] < 60
+    assert not multiprocessing.active_children()
+
+
+def test_another_order_or_another_image_is_noticed(monkeypatch):
+    def reversed_loader(lab, workers, pinned):
+        images = dataloader.Images(lab["images"], lab["side"], lab.seed + (workers == 2))
+        order = range(lab["images"]) if workers == 4 else dataloader.order(lab)
+        return torch.utils.data.DataLoader(images, lab["batch"], sampler=order)
+
+    monkeypatch.setattr(dataloader, "loader", reversed_loader)
+    found_rows = rows(measured(dataloader.study, ["tiny"]))
+    assert {label: case.status for label, case in found_rows.items()} == {
+        "0-workers": results.OK, "2-workers": results.WRONG, "4-workers": results.WRONG,
+    }  # fmt: skip
+
+
+def test_an_image_is_what_its_coefficients_say():
+    images = dataloader.Images(20, 16, 0)
+    image, label = images[19]  # file 3, shown at 1 + 1/7 of its contrast
+    assert (image.shape, image.dtype, label) == ((3, 16, 16), np.uint8, 9)
+    dc = images.coefficients[3][0, 1, 0, 0, 0] / dataloader.BLOCK * (1 + 1 / 7)  # a block's mean, if nothing is clipped
+    block = image[0, 8:, :8].astype(float)
+    if block.min() > 0 and block.max() < 255:
+        assert abs(block.mean() - 128 - dc) < 1  # the fraction is cut off
+    else:
+        pytest.fail("choose a block that is not clipped")
+
+
+# ---- data-values -----------------------------------------------------------------------------------------------------
+
+
+def test_each_input_is_right_by_float64(runs):
+    for size in STUDIES["data-values"]:
+        found_rows = rows(runs("data-values"), size)
+        assert set(found_rows) == {"random", "zeros", "ones", "tails", "subnormals"}
+        assert all(case.quantities["error_ppm"] < 10 for case in found_rows.values())
+    assert rows(runs("data-values"), "tiny-gelu")["random"].quantities["error_ppm"] > 0
+
+
+def test_the_inputs_are_what_they_are_called():
+    tails = data_values.tails(torch, (100, 100), "cpu")
+    assert float(tails.abs().min()) >= 6
+    assert float((tails > 0).float().mean()) == pytest.approx(0.5, abs=0.05)
+    for dtype in (torch.float32, torch.bfloat16):
+        small = data_values.subnormals(torch, (100, 100), "cpu").to(dtype)
+        assert 0 < float(small.double().min()) <= float(small.double().max()) < torch.finfo(dtype).tiny
+
+
+def test_a_wrong_answer_is_an_error(monkeypatch):
+    monkeypatch.setattr(data_values, "operation", lambda lab, x, out: lambda: x + 1e-3 * x.abs().max().clamp(min=1))
+    found_rows = rows(measured(data_values.study, ["tiny-copy"]), "tiny-copy")
+    assert {c.status for c in found_rows.values()} == {results.ERROR}
+    assert all("off from float64" in c.reason and not c.times for c in found_rows.values())
+
+
+def test_the_error_is_relative_to_the_largest_value_and_lets_subnormals_go():
+    want = torch.tensor([100.0, 1.0], dtype=torch.float64)
+    assert truth.error(torch.tensor([100.0, 1.1]), want) == pytest.approx(1e-3, rel=1e-4)
+    assert truth.error(torch.zeros(1), torch.tensor([1e-39], dtype=torch.float64)) == 0
+    assert truth.error(torch.zeros(1), torch.tensor([1e-37], dtype=torch.float64)) == 1
+    with pytest.raises(CudalabError, match="off from float64 by nan"):
+        truth.judged(truth.error(torch.tensor([torch.nan, 1.0]), want), 1.0)
+
+
+def test_the_finding_names_what_is_clear():
+    def case(label, seconds):
+        return Case("data-values", "matmul", (), "bfloat16", label, times={"busy": [[seconds]] * 5})
+
+    cases = [case("random", 2.0), case("zeros", 1.6), case("ones", 2.0)]
+    assert data_values.finding(run_of("data-values", cases)) == (
+        "compared with random numbers, matmul is 1.25 times as fast on zeros"
+    )
+    assert "no clear difference" in data_values.finding(run_of("data-values", cases[::2]))
+
+
+# ---- clocks ----------------------------------------------------------------------------------------------------------
+
+
+def lab_of(name, size="tiny"):
+    return Lab(Cpu(), found.Workload(found.study(name), size), 0, lambda phase: None)
+
+
+def test_a_sample_comes_after_a_rest_and_its_load():
+    at = []
+
+    def run():
+        at.append(perf_counter())
+        while perf_counter() < at[-1] + 1e-3:
+            pass
+
+    load = Load(lab_of("clocks"), run)
+    load.sample(0.0)  # which also finds out how many runs make a chunk
+    at.clear()
+    start = perf_counter()
+    taken = load.sample(0.05, rest=0.03)
+    assert at[0] - start >= 0.03
+    timed = SAMPLES * load._runs
+    assert at[-timed] - at[0] >= 0.05  # the load lasts as long as it should before the first timed run
+    assert len(taken) == SAMPLES
+    assert statistics.median(taken) >= 1e-3
+    assert load.condition() == {}  # a CPU's is not known
+
+
+def test_what_was_read_is_told_as_medians(monkeypatch):
+    class Reading:
+        missing = ""
+        hertz = iter([1e9, 3e9, 2e9])
+
+        def condition(self):
+            return {"sm_hz": next(self.hertz), "power_w": 100.0, "temperature_c": 40, "throttled": ""}
+
+        def power_now(self):
+            return 300.0
+
+    load = Load(lab_of("clocks"), lambda: None)
+    load._nvml = Reading()
+    for _ in range(3):
+        load._read()
+    assert load.condition() == {"sm_hz": 2e9, "power_w": 300.0, "temperature_c": 40.0}
+    load._read()  # NVML's error is none of the times'
+    assert load.condition()["sm_hz"] == 2e9
+    assert load._nvml is None
+
+
+@pytest.mark.parametrize(("returned", "watts"), [(0, 312.5), (3, None)])
+def test_power_is_that_of_this_moment_or_not_told(returned, watts):
+    field = SimpleNamespace(nvmlReturn=returned, value=SimpleNamespace(uiVal=312500))
+    nvml = Nvml.__new__(Nvml)
+    nvml._handle, nvml._nvml = None, SimpleNamespace(
+        NVML_SUCCESS=0, NVML_FI_DEV_POWER_INSTANT=186, nvmlDeviceGetFieldValues=lambda handle, fields: [field]
+    )  # fmt: skip
+    assert nvml.power_now() == watts
+    del nvml._nvml.NVML_FI_DEV_POWER_INSTANT  # bindings that do not know it
+    assert nvml.power_now() is None
+
+
+def test_only_short_loads_are_tiny(runs):
+    assert set(rows(runs("clocks"))) == {"idle", "10 ms", "0.1 s"}
+    labels = {v.label: clocks.SPANS[v.label] for v in found.Workload(clocks.study, "small").variants()}
+    assert list(labels.values()) == sorted(labels.values())
+    assert max(labels.values()) == 10
+
+
+def test_the_finding_says_where_it_is_unclear():
+    def case(label, seconds, hertz):
+        times = {"busy": [[s] for s in seconds]}
+        return Case("clocks", "large", (), "bfloat16", label, times=times, quantities={"sm_hz": hertz})
+
+    cases = [case("idle", [1.0, 1.0], 1.98e9), case("10 s", [1.25, 1.25], 1.5e9)]
+    assert clocks.finding(run_of("clocks", cases)) == (
+        "a matrix product at large is 0.800 times as fast after 10 s of load as after a rest, the clock at 1,500 "
+        "instead of 1,980 MHz"
+    )
+    cases[1].times["busy"] = [[0.5], [2.0]]
+    assert "as fast after 10 s of load as after a rest, which is no clear" in clocks.finding(run_of("clocks", cases))
+
+
+# ---- with a GPU ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", STUDIES)
+def test_all_is_right_on_a_gpu(name):
+    from cudalab.study.run import study
+
+    run = study(name, sizes=",".join(STUDIES[name]), device="cuda", budget=0.01)
+    assert not [(c.label, c.reason) for c in run.cases if c.status in (results.WRONG, results.ERROR)]
+    assert any(case.times for case in run.cases)
+    assert found.study(name).finding(run)
+
+
+def test_every_file_says_what_it_asks():
+    for module in (clocks, cpu_vs_gpu, data_values, dataloader):
+        assert "?" in module.__doc__.splitlines()[0], Path(module.__file__).name

@@ -1,0 +1,335 @@
+"""Studies on two processes: what they compute and count, and that no process outlives the lab's, whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from cudalab import interop
+from cudalab.devices.cpu import Cpu
+from cudalab.errors import CudalabError, Unavailable
+from cudalab.job import Job
+from cudalab.plan import Selection
+from cudalab.results import Machine, Results
+from cudalab.studies import ddp, load_balance
+from cudalab.study import Study, Variant, Work, engine, found, ranks, sharded
+from cudalab.study.lab import Lab
+from cudalab.study.run import study
+
+pytestmark = pytest.mark.slow  # processes, each of which loads torch
+
+STUDIES = ("ddp", "load-balance")
+SOON = 10.0  # seconds in which a process must have ended
+HERE = str(Path(__file__).resolve())
+
+# What torchrun does, without loading torch: a process for each rank, in a session of its own, until one has failed.
+LAUNCHER = """
+import os, subprocess, sys, time
+count, address = int(sys.argv[1]), sys.argv[2]
+started = []
+for rank in range(count):
+    own = os.path.join(os.path.dirname(address), "run", "attempt_0", str(rank))
+    os.makedirs(own)
+    started.append(subprocess.Popen([sys.executable, "-m", "cudalab.study.rank", address], start_new_session=True,
+                                    stderr=open(own + "/stderr.log", "wb"),
+                                    env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(count)}))
+while None in (codes := [process.poll() for process in started]):
+    time.sleep(0.02)
+    for failed in filter(None, codes):
+        for process in started:
+            process.kill()
+        sys.exit(f"exitcode  : {failed} (pid: 1)")
+"""
+
+# A worker that has started its ranks, one of which is at work for ever.
+WORKER = """
+import sys, time
+sys.path.insert(0, {tests!r})
+import test_studies_ddp as tests
+from cudalab.study import ranks
+if {launcher}:
+    ranks.torchrun = tests.launched
+crew = ranks.Ranks(2)
+crew.start()
+crew.order(("make", tests.HERE, "sleeping", {{}}))
+for line in crew._lines:
+    line.send(("ask", 0, "run"))
+print(crew._folder.name, crew._agent.pid, *crew.pids, flush=True)
+time.sleep(1000)
+"""
+
+
+def launched(count, folder, address):
+    return [sys.executable, "-c", LAUNCHER, str(count), address]
+
+
+# Parts of ranks that misbehave, called in their processes.
+class Sleeping:
+    def run(self):
+        sleep(1000)
+
+
+def sleeping(rank):
+    return Sleeping()
+
+
+def failing(rank):
+    if rank.number == 1:
+        raise ValueError("not this one")
+    sleep(1000)  # as inside a collective
+
+
+def dying(rank, words):
+    if rank.number == 1:
+        sys.stderr.write(words)
+        sys.stderr.flush()
+        os._exit(3)
+    sleep(1000)
+
+
+def silent(rank):
+    sleep(1000 * rank.number)
+
+
+def lazy(rank):
+    """Rank 1 has more to do than rank 0."""
+    import torch
+
+    def loss(model, batch):
+        sleep(0.1 * rank.number)
+        return model(batch).sum()
+
+    return sharded.Shared(rank, torch.nn.Linear(2, 1), loss, [torch.ones(1, 2)])
+
+
+@pytest.fixture(scope="module")
+def crew():
+    """Two ranks as torchrun starts them, for all tests that do not end them."""
+    if missing := interop.torch_missing("cpu"):
+        pytest.skip(missing)
+    two = ranks.Ranks(2)
+    yield two
+    two.end()
+
+
+@pytest.fixture(scope="module")
+def runs(crew):
+    """The rows of both studies at their tiny size, by study and label."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks, "together", lambda lab: crew)
+        return {name: {case.label: case for case in _cases(name)} for name in STUDIES}
+
+
+def _cases(name):
+    job = Job(Cpu(), Selection(), ("launch",), 0, 0.01, lambda step: None)
+    return engine.cases(job, found.Workload(found.study(name), "tiny"))
+
+
+def _lab(name):
+    return Lab(Cpu(), found.Workload(found.study(name), "tiny"), 0, lambda phase: None)
+
+
+def test_two_ranks_train_the_same_model_as_one_device(runs):
+    rows = runs["ddp"]
+    assert {label: (case.status, case.reason) for label, case in rows.items()} == dict.fromkeys(rows, ("ok", ""))
+    assert all(case.times["wall"] for case in rows.values())
+    for label in ("ddp", "ddp+one_bucket"):
+        assert rows[label].parity.ok
+        assert rows[label].parity.n == rows["one"].parity.n > 1000
+    assert rows["ddp+no_exchange"].parity is None
+
+
+def test_what_is_exchanged_is_counted(runs):
+    rows = {label: case.quantities for label, case in runs["ddp"].items()}
+    assert [rows[f"ddp{what}"]["buckets"] for what in ("", "+one_bucket", "+no_exchange")] == [2, 1, 0]
+    weights = 8 * (256 * 256 + 256) + 10 * 256 + 10
+    for label in ("ddp", "ddp+one_bucket"):
+        assert rows[label]["allreduce_bytes"] == rows[label]["gradient_bytes"] == 4 * weights
+        assert all(0 < rows[label][f"rank{number}_wait_share"] < 1 for number in (0, 1))
+    assert rows["ddp+no_exchange"]["allreduce_bytes"] == 0
+    assert rows["one"] == {"gradient_bytes": 4 * weights, "items": 8}
+
+
+def test_sharing_out_by_tokens_makes_the_same_step_with_less_for_the_busiest(runs):
+    rows = runs["load-balance"]
+    assert {label: (case.status, case.reason) for label, case in rows.items()} == dict.fromkeys(rows, ("ok", ""))
+    assert rows["by_tokens"].parity.ok
+    busiest = {label: case.quantities["busiest_rank_tokens"] for label, case in rows.items()}
+    assert busiest["even"] <= busiest["by_tokens"] < busiest["by_count"]
+    assert len({case.quantities["items"] for case in rows.values()}) == 1
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_findings(runs, name):
+    options = {"study": name, "baseline": found.study(name).baseline, "kinds": "wall"}
+    cases = list(runs[name].values())
+    run = Results("cudalab-results", 2, "2026-01-02T03:04:05+00:00", options, Machine("cpu", "Test"), cases=cases)
+    said = found.study(name).finding(run)
+    assert " times" in said and "?" not in said
+    assert "DataParallel" not in said  # which did not run
+    run.cases = cases[:1]
+    assert found.study(name).finding(run)
+
+
+def test_ranks_that_do_not_exchange_gradients_are_found_out(crew, runs):
+    part = crew.make(ddp.part, {"parameters": ddp.study.sizes["tiny"], "exchange": False})
+    with pytest.raises(CudalabError, match="rank 1 has other gradients than rank 0"):
+        ranks.agreed(part.ask("result"))
+
+
+def test_the_transformer_of_the_large_size_is_trained_alike(crew):
+    import torch
+
+    small = {"batch": 4, "length": 8, "width": 128, "depth": 1}
+    assert small.keys() == ddp.study.sizes["large"].keys()
+    there = ranks.agreed(crew.make(ddp.part, {"parameters": small}).ask("result"))
+    torch.manual_seed(0)
+    model, x, y = ddp.problem("cpu", **small)
+    here = sharded.Passes(model, ddp.loss, [(x, y)]).result()
+    assert engine.agreement(engine.arrays(there), engine.arrays(here), ddp.study.tolerance).ok
+    assert here["losses"][0] > 1.001 * here["losses"][-1]  # that it learns is more than the tolerance
+
+
+def test_the_rank_with_less_to_do_waits(crew):
+    shares = ranks.named(crew.make(lazy, {}).ask("counted"))
+    assert shares["rank0_wait_share"] > 0.5 > shares["rank1_wait_share"]
+
+
+def test_both_ways_to_share_out_give_every_sequence_to_one_rank():
+    lengths = load_balance.drawn(1, 3, 10, 50)
+    for each in lengths:
+        for way in load_balance.WAYS.values():
+            assert sorted(i for mine in way(each, 3) for i in mine) == list(range(10))
+    assert load_balance.by_tokens([5, 1, 1, 9, 2], 2) == [[3], [0, 4, 1, 2]]
+    even = load_balance.drawn(1, 3, 10, 50, even=True)
+    assert [sum(e) for e in even] == [sum(e) for e in lengths]
+    assert all(max(e) - min(e) <= 1 for e in even)
+
+
+def test_variants_of_a_workload_share_their_ranks(monkeypatch):
+    pytest.importorskip("torch")
+    ended = []
+    monkeypatch.setattr(ranks.Ranks, "end", lambda self: ended.append(self))
+    lab = _lab("ddp")
+    two = ranks.together(lab)
+    assert ranks.together(lab) is two
+    assert (two.devices, two.pids) == ([], [])
+    lab.at_end.close()
+    assert ended == [two]
+
+
+def test_the_error_of_a_rank_is_in_its_row_and_the_workload_ends_them(monkeypatch):
+    pytest.importorskip("torch")
+    ended, end = [], ranks.Ranks.end
+    monkeypatch.setattr(ranks, "torchrun", launched)
+    monkeypatch.setattr(ranks.Ranks, "_begin", lambda self: None)  # they need not find each other
+    monkeypatch.setattr(ranks.Ranks, "end", lambda self: (ended.append(self), end(self)))
+    own = Study(
+        file=HERE, summary="", sizes={"only": {}}, defaults={"cpu": ("only",)}, baseline="well", finding=str,
+        variants=(
+            Variant("well", lambda lab: Work(lambda: None, lambda: 1.0)),
+            Variant("bad", lambda lab: ranks.work(lab, failing)),
+        ),
+    )  # fmt: skip
+    job = Job(Cpu(), Selection(), (), 0, 0.01, lambda step: None)
+    well, bad = engine.cases(job, found.Workload(own, "only"))
+    assert well.status == "ok"
+    assert (bad.status, bad.reason) == ("error", "rank 1: ValueError: not this one")
+    assert len(ended) == 2  # by the error, and at the end
+
+
+def test_on_one_gpu_there_is_a_reason(monkeypatch):
+    torch = pytest.importorskip("torch")
+    lab = _lab("ddp")
+    monkeypatch.setattr(Lab, "cuda", True)
+    monkeypatch.setattr(Lab, "torch", lambda self: torch)
+    monkeypatch.setattr(lab.device, "index", 1, raising=False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(Unavailable, match="needs two GPUs, and PyTorch sees 1"):
+        ranks.together(lab)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    assert ranks.gpus(lab) == [1, 0]
+
+
+def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
+    monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
+    assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "0"
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "1")
+    assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (("make", HERE, "failing", {}), "rank 1: ValueError: not this one"),
+        (("make", HERE, "dying", {"words": "one\nlast words\n"}), r"rank 1 ended: one \| last words"),
+        (("make", HERE, "dying", {"words": ""}), "rank 1 ended with exit code 3$"),
+        (("make", HERE, "silent", {}), r"rank 1 did not answer within 1 s \(make\)"),
+    ],
+)
+def test_a_rank_that_fails_ends_all_with_its_words(order, said, monkeypatch):
+    monkeypatch.setattr(ranks, "torchrun", launched)
+    two = ranks.Ranks(2)
+    two.start()
+    pids, folder, two.answer = two.pids, Path(two._folder.name), 30.0 if "silent" not in order else 1.0
+    old = ranks.Parts(two, 0, two.generation)
+    with pytest.raises(CudalabError, match=said):
+        two.order(order)
+    _ended(*pids)
+    assert not folder.exists()
+    with pytest.raises(CudalabError, match="the processes that it ran in are gone: rank 1"):
+        old.runs(1)
+
+
+def test_processes_that_do_not_start_are_an_error(monkeypatch):
+    script = "import sys; sys.exit('no such module')"
+    monkeypatch.setattr(ranks, "torchrun", lambda *a: [sys.executable, "-c", script])
+    with pytest.raises(CudalabError, match="torchrun ended while it started 2 processes: no such module"):
+        ranks.Ranks(2).start()
+
+
+@pytest.mark.parametrize(("launcher", "group"), [(False, False), (True, True), (True, False)])
+def test_no_process_outlives_the_worker(launcher, group):
+    """Neither a crash of it, with a kill of it alone, nor the supervisor's kill of its group, at whatever they are."""
+    script = WORKER.format(tests=str(Path(__file__).parent), launcher=launcher)
+    worker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    with worker:
+        folder, *pids = worker.stdout.readline().decode().split()
+        assert len(pids) == 3 and all(map(_alive, map(int, pids)))
+        (os.killpg if group else os.kill)(worker.pid, signal.SIGKILL)
+        _ended(*map(int, pids))
+    assert not Path(folder).exists()
+
+
+def _ended(*pids):
+    deadline = monotonic() + SOON
+    while alive := [pid for pid in pids if _alive(pid)]:
+        assert monotonic() < deadline, f"still there: {alive}"
+        sleep(0.02)
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", STUDIES)
+def test_on_gpus(name):
+    """On two; on one all but the baseline of ddp are skipped, and say why."""
+    torch = pytest.importorskip("torch")
+    run = study(name, sizes="tiny", device="cuda", budget=0.05)
+    enough = torch.cuda.device_count() >= 2
+    for case in run.cases:
+        if enough or case.label == "one":
+            assert (case.status, case.reason) == ("ok", "")
+        else:
+            assert (case.status, case.reason) == ("skipped", "needs two GPUs, and PyTorch sees 1")

@@ -1,0 +1,555 @@
+"""The studies of timing, launches and graphs, and `cudalab profile`: what each claims, tiny, on the CPU."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from math import inf
+from time import perf_counter, sleep
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from cudalab import children, results
+from cudalab.cli import main
+from cudalab.devices.cpu import Cpu
+from cudalab.errors import CudalabError, InputError, Unavailable
+from cudalab.job import Job
+from cudalab.plan import Selection
+from cudalab.profiling import child, events, found, kernel, ncu
+from cudalab.profiling.events import COPY, KERNEL, LABEL, LAUNCH, OPERATOR, OTHER, Event, Recording
+from cudalab.profiling.found import Counters, Profile, Row, brief
+from cudalab.report import profiling as report
+from cudalab.results import Case, Machine, Results
+from cudalab.study import engine
+from cudalab.study import lab as labs
+from cudalab.study import run as runner
+from cudalab.study.found import Workload, chosen
+from cudalab.study.lab import Lab
+
+torch = pytest.importorskip("torch")
+
+NAMES = ("timing", "training-graph", "profile", "jit-gelu")
+SIZE = (3, 8, 8)
+
+
+def module(name):
+    return importlib.import_module(f"cudalab.studies.{name.replace('-', '_')}")
+
+
+def workload(name, **settings):
+    study = module(name).study
+    return Workload(study, "tiny", chosen(study, settings))
+
+
+def a_lab(name):
+    return Lab(Cpu(), workload(name), seed=0, tick=lambda phase: None)
+
+
+def as_results(name, cases, device="cpu"):
+    study = module(name).study
+    options = {"study": name, "kinds": ",".join(study.kinds), "baseline": study.baseline}
+    return Results(results.FORMAT, results.VERSION, "", options, Machine(device, "a machine"), cases=cases)
+
+
+def measured(name, skip=(), **settings):
+    job = Job(Cpu(), Selection(skip=skip), ("launch",), 0, 1e-3, lambda step: None)
+    return as_results(name, engine.cases(job, workload(name, **settings)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick():
+    """One thread, for two that wait for each other on a busy machine; and samples that need say nothing."""
+    threads, span = torch.get_num_threads(), labs.SPAN
+    torch.set_num_threads(1)
+    labs.SPAN = 1e-6
+    yield
+    torch.set_num_threads(threads)
+    labs.SPAN = span
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Each study's run, made when it is first asked for, and where `profile` puts its trace."""
+    trace = tmp_path_factory.mktemp("trace") / "trace.json"
+
+    class Runs(dict):
+        def __missing__(self, name):
+            self[name] = measured(name, **({"trace": str(trace)} if name == "profile" else {}))
+            return self[name]
+
+    return Runs(), trace
+
+
+def rows(runs, name):
+    return {case.label: case for case in runs[0][name].cases}
+
+
+# --- the studies
+
+
+COMPILED = pytest.param("jit-gelu", marks=pytest.mark.slow)  # PyTorch's compiler takes seconds
+
+
+@pytest.mark.parametrize("name", [COMPILED if name == "jit-gelu" else name for name in NAMES])
+def test_every_variant_that_runs_here_is_right_and_timed(runs, name):
+    ran = [case for case in runs[0][name].cases if case.status != results.SKIPPED]
+    assert len(ran) >= 2
+    assert all(case.status == results.OK and case.times for case in ran), [(c.label, c.reason) for c in ran]
+    assert all(case.parity and case.parity.ok for case in ran)
+    assert "?" not in module(name).finding(runs[0][name]) or name == "training-graph"
+
+
+@pytest.mark.slow
+def test_fused_forms_of_gelu_dispatch_fewer_operators_and_move_fewer_bytes(runs):
+    found = {label: case.quantities for label, case in rows(runs, "jit-gelu").items()}
+    one, x = {"operators": 1, "moved_bytes": 2 * 4 * 192}, 4 * 192
+    assert found["eager"] == found["jit.script"] == {"operators": 5, "moved_bytes": 11 * x}
+    assert found["compile"] == found["F.gelu"] == one
+
+
+def test_labels_share_a_step_and_the_trace_has_them(runs):
+    case = rows(runs, "profile")["profiler"]
+    shares = [case.quantities[f"{name}_share"] for name in module("profile").LABELS]
+    assert sum(shares) == pytest.approx(1)
+    assert all(share > 0 for share in shares)
+    assert case.quantities["operators"] > 20  # of three convolutions, forward and backward, and an update
+    assert any("convolution" in note for note in case.notes)
+    names = {event.get("name") for event in json.loads(runs[1].read_text())["traceEvents"]}
+    assert {"inference", "backward", "step"} <= names
+
+
+def test_a_trace_that_cannot_be_written_is_said(tmp_path):
+    cases = {case.label: case for case in measured("profile", trace=str(tmp_path / "none" / "trace.json")).cases}
+    assert cases["profiler"].status == results.ERROR
+    assert "no folder" in cases["profiler"].reason
+    assert cases["plain"].status == results.OK
+
+
+def test_a_naive_clock_leaves_out_what_is_still_queued_and_the_others_do_not():
+    study, queue = module("timing"), []
+
+    def drain():
+        sleep(0.1 * len(queue))
+        queue.clear()
+
+    fake, run = SimpleNamespace(synchronize=drain), lambda: queue.append("work")
+    naive, waiting = study.naive(fake, run), study.synchronized(fake, run)
+    assert study.claim(fake, naive)()[0] < 0.1 <= study.claim(fake, waiting)()[0]
+    start = perf_counter()
+    assert study.loop(fake, naive, 3)()[0] >= 0.1  # what it really takes has the waiting in it
+    assert perf_counter() - start >= 3 * 0.1
+
+
+def test_events_are_read_when_all_is_done():
+    done = []
+
+    class Event:
+        def __init__(self, enable_timing):
+            assert enable_timing
+
+        def record(self):
+            done.append("record")
+
+        def elapsed_time(self, other):
+            assert done[-1] == "waited"
+            return 3.0  # ms
+
+    cuda = SimpleNamespace(Event=Event)
+    fake = SimpleNamespace(synchronize=lambda: done.append("waited"), torch=lambda: SimpleNamespace(cuda=cuda))
+    step = module("timing").by_events(fake, lambda: done.append("work"))
+    assert module("timing").claim(fake, step)() == [0.003]
+    assert done == ["waited", "record", "work", "record", "waited"]
+
+
+def test_the_findings_of_a_gpu_are_made_of_its_numbers():
+    def case(label, size="batch128", quantities=None, **times):
+        rounds = {kind: [[seconds]] * 10 for kind, seconds in times.items()}
+        return Case("timing", size, (), "float32", label, status=results.OK, times=rounds, quantities=quantities or {})
+
+    told = [case("engine", says=0.04, wall=0.04), case("naive", says=0.004, wall=0.04)]
+    told += [case("synchronize", says=0.04, wall=0.05), case("event", says=0.04, wall=0.04)]
+    text = module("timing").finding(as_results("timing", told, "cuda"))
+    assert text == (
+        "compared with what the engine measures, a step seems 10.0 times as fast by a clock that does not wait, "
+        "1.00 times by one that waits, 1.00 times by events at batch128"
+    )
+    graphs = [case(label, "small", wall=s) for label, s in (("eager", 1e-3), ("graph", 0.5e-3), ("callables", 1))]
+    text = module("training-graph").finding(as_results("training-graph", graphs, "cuda"))
+    assert "a training step is 2.00 times as fast in a CUDA Graph, 0.00100 times with its network alone" in text
+    counted = {"kernels": 60, "idle_share": 0.25, **{f"{n}_share": 0.5 for n in ("inference", "backward")}}
+    seen = [case("plain", "gpu", wall=1e-3), case("profiler", "gpu", counted, wall=2e-3)]
+    text = module("profile").finding(as_results("profile", seen, "cuda"))
+    assert text.startswith(
+        "of a training step's time on the GPU the forward pass takes 50 %, the backward pass 50 %; it runs 60 kernels "
+        "and leaves the GPU idle for 25 % of its time; while the profiler records it, it is 0.500 times as fast"
+    )
+    forms = [case("eager", "small", {"kernels": 5, "moved_bytes": 11}, wall=1)]
+    forms += [case("F.gelu", "small", {"kernels": 1, "moved_bytes": 2}, wall=0.5)]
+    text = module("jit-gelu").finding(as_results("jit-gelu", forms, "cuda"))
+    assert text == (
+        "compared with eager GELU, F.gelu takes 1 instead of 5 kernels, moves 18.2 % of the bytes, and is "
+        "2.00 times as fast at small"
+    )
+
+
+# --- the networks
+
+
+def test_resnet50_is_the_known_one():
+    from cudalab.study import models
+
+    with torch.device("meta"):
+        whole = models.ResNet50()
+    assert sum(p.numel() for p in whole.parameters()) == 25_557_032  # as torchvision's
+    assert len(whole.state_dict()) == 320
+    assert "layer4.0.downsample.1.running_var" in whole.state_dict()
+    narrow = models.resnet50(10, width=4).eval()
+    assert narrow(torch.randn(2, 3, 32, 32)).shape == (2, 10)
+
+
+@pytest.mark.parametrize(("norm", "bias"), [(True, True), (True, False), (False, True)])
+def test_the_small_network_takes_any_size(norm, bias):
+    from cudalab.study import models
+
+    network = models.SmallCNN(classes=7, width=4, norm=norm, bias=bias)
+    assert network(torch.randn(2, 3, 8, 8)).shape == network(torch.randn(2, 3, 33, 20)).shape == (2, 7)
+    assert sum(isinstance(m, torch.nn.BatchNorm2d) for m in network.modules()) == 3 * norm
+    assert [m.bias is not None for m in network.modules() if isinstance(m, torch.nn.Conv2d)] == [bias] * 3
+
+
+# --- what is counted
+
+
+def test_operators_are_counted_once_and_views_not_at_all():
+    x = torch.randn(SIZE)
+    recorded = events.record(lambda: (x * 0.5).transpose(0, 1), lambda: None, False, runs=3)
+    assert recorded.counts() == {"operators": 1}
+    found = {used.name: used.count for used in recorded.top(9)}  # by time, which whatever is interrupted leads
+    assert found["aten::mul"] == 1
+
+
+def gpu_recording():
+    """Two launches, the second of a graph with two kernels that overlap; a copy; a label of each half."""
+    return Recording(
+        [
+            Event("forward", LABEL, 0, 100),
+            Event("backward", LABEL, 100, 300),
+            Event("cudaLaunchKernel", LAUNCH, 10, 12, thread=1, correlation=7),
+            Event("cudaGraphLaunch", LAUNCH, 150, 160, thread=2, correlation=8),  # autograd has a thread of its own
+            Event("cudaMemcpyAsync", LAUNCH, 290, 291, thread=1, correlation=9),
+            Event("first", KERNEL, 200, 300, correlation=7),
+            Event("second", KERNEL, 400, 500, correlation=8),
+            Event("first", KERNEL, 450, 600, correlation=8),
+            Event("Memcpy DtoD", COPY, 700, 750, correlation=9),
+            Event("forward", OTHER, 200, 600),
+            Event("aten::mm", OPERATOR, 5, 20),
+        ],
+        cuda=True,
+    )
+
+
+def test_kernels_launches_and_busy_time_of_a_gpu():
+    assert gpu_recording().counts() == {
+        "operators": 1, "kernels": 3, "launches": 3, "gpu_busy_s": pytest.approx((100 + 200 + 50) * 1e-9)
+    }  # fmt: skip
+    twice = gpu_recording()
+    twice.runs = 2
+    assert twice.counts()["kernels"] == 1.5
+
+
+def test_a_kernel_belongs_to_the_label_in_which_it_was_launched_by_whatever_thread():
+    shares = gpu_recording().shares(("forward", "backward", "update"))
+    assert shares == {"forward": 0.25, "backward": 0.75, "update": 0}
+    assert Recording([], cuda=True).shares(("forward",)) == {}
+
+
+def test_the_longest_kernels_come_first():
+    rows = gpu_recording().top(2)
+    assert [(row.name, row.count, row.seconds) for row in rows] == [
+        ("first", 2, pytest.approx(250e-9)), ("second", 1, pytest.approx(100e-9))
+    ]  # fmt: skip
+
+
+def raw(name, device, annotation=False, **more):
+    kind = SimpleNamespace(name=device)
+    methods = {"name": name, "is_user_annotation": annotation, "device_type": kind, "start_ns": 1, "end_ns": 3,
+               "start_thread_id": 4, "correlation_id": 5, **more}  # fmt: skip
+    return SimpleNamespace(**{key: lambda value=value: value for key, value in methods.items()})
+
+
+@pytest.mark.parametrize(
+    ("one", "kind"),
+    [
+        (raw("gelu_vec", "CUDA", activity_type="kernel"), KERNEL),
+        (raw("Memset (Device)", "CUDA", activity_type="gpu_memset"), COPY),
+        (raw("forward", "CUDA", annotation=True, activity_type="gpu_user_annotation"), OTHER),
+        (raw("gelu_vec", "CUDA"), KERNEL),  # older releases of torch do not say the type
+        (raw("Memcpy HtoD (Pinned -> Device)", "CUDA"), COPY),
+        (raw("forward", "CUDA", annotation=True), OTHER),
+        (raw("forward", "CPU", annotation=True), LABEL),
+        (raw("cudaLaunchKernel", "CPU"), LAUNCH),
+        (raw("cuLaunchKernelEx", "CPU"), LAUNCH),
+        (raw("cudaGraphLaunch", "CPU"), LAUNCH),
+        (raw("cudaDeviceSynchronize", "CPU"), OTHER),
+        (raw("aten::add_", "CPU"), OPERATOR),
+        (raw("cudalab::gelu", "CPU"), OPERATOR),
+        (raw("autograd::engine::evaluate_function: MulBackward0", "CPU"), OTHER),
+        (raw("torch::autograd::AccumulateGrad", "CPU"), OTHER),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name(),
+)
+def test_what_a_record_of_the_profiler_is(one, kind):
+    assert events.event(one) == Event(one.name(), kind, 1, 3, 4, 5)
+
+
+# --- cudalab profile
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory):
+    trace = tmp_path_factory.mktemp("profile") / "trace.json"
+    only = "torch_eager,torch_native,numpy"
+    return kernel.profile("gelu", size="1000", only=only, device="cpu", runs=2, output=str(trace)), trace
+
+
+def test_profile_counts_the_operators_of_each_variant(profiled):
+    rows = {row.label: row for row in profiled[0].rows}
+    assert list(rows) == ["numpy", "torch_eager", "torch_native"]
+    assert rows["torch_eager"].counts == {"operators": 5}
+    assert rows["torch_native"].counts == {"operators": 1}
+    assert "aten::gelu" in [used.name for used in rows["torch_native"].longest]
+    assert rows["numpy"].status == found.SKIPPED
+    names = {event.get("name") for event in json.loads(profiled[1].read_text())["traceEvents"]}
+    assert {"torch_eager", "torch_native", "aten::erf"} <= names
+
+
+def test_profile_as_text_and_as_json(profiled):
+    text = report.render(profiled[0])
+    assert text.startswith("gelu 1000 (1000), float32: one call of each variant on the CPU (")
+    assert "no GPU: no kernels" in text
+    assert ["torch_eager", "5"] in [line.split() for line in text.splitlines()]
+    assert "skipped numpy: no operators" in text
+    assert msgspec.json.decode(report.as_json(profiled[0]), type=Profile) == profiled[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gelux"], "did you mean 'gelu'?"),
+        (["gelu", "--dtype", "all"], "3 sizes and dtypes are given; give one"),
+        (["gelu", "--size", "small,large"], "2 sizes and dtypes are given; give one"),
+        (["gelu", "--only", "torch_nativ"], "torch_native"),
+        (["gelu", "--timeout", "0"], "timeout is 0.0 s; give a positive number of seconds"),
+        (["gelu", "-o", "/no/such/folder/trace.json"], "no folder /no/such/folder"),
+        (["gelu", "--device", "gpu"], "no device 'gpu'"),
+    ],
+)
+def test_profile_says_what_is_wrong(arguments, said):
+    done = CliRunner().invoke(main, ["profile", *arguments])
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_runs_that_are_none():
+    with pytest.raises(InputError, match="runs is 0; give at least 1"):
+        kernel.profile("gelu", runs=0)
+
+
+def answers(*parts):
+    return [child.Answer(device="cpu", name="a CPU"), *parts]
+
+
+def test_what_ends_the_process_costs_one_variant(monkeypatch):
+    attempts = iter([
+        (answers(child.Answer(begun="a"), child.Answer(row=Row("a")), child.Answer(begun="b")), "it ended"),
+        (answers(child.Answer(row=Row("c"))), ""),
+    ])  # fmt: skip
+    asked = []
+
+    def watched(prefix, request, *_):
+        asked.append(request.work.omit)
+        return next(attempts)
+
+    monkeypatch.setattr(kernel, "_watched", watched)
+    made = Profile("k", "small", (1,), "float32")
+    kernel._record(made, SimpleNamespace(work=SimpleNamespace(omit=())), 1.0)
+    assert [(row.label, row.status, row.reason) for row in made.rows] == [
+        ("a", "ok", ""), ("b", "error", "it ended"), ("c", "ok", "")
+    ]  # fmt: skip
+    assert asked == [(), ("a", "b")]
+
+
+def test_a_process_that_never_begins_is_an_error(monkeypatch):
+    monkeypatch.setattr(kernel, "_watched", lambda *_: (answers(), "it ended"))
+    with pytest.raises(CudalabError, match="no variant was profiled: it ended"):
+        kernel._record(Profile("k", "small", (1,), "float32"), SimpleNamespace(work=None), 1.0)
+
+
+def test_an_error_of_the_child_is_raised_as_what_it_was(monkeypatch):
+    monkeypatch.setattr(kernel, "_watched", lambda *_: ([child.Answer(error="no GPU", kind="Unavailable")], ""))
+    with pytest.raises(Unavailable, match="no GPU"):
+        kernel._record(Profile("k", "small", (1,), "float32"), SimpleNamespace(work=None), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("program", "timeout", "end"),
+    [
+        ("import sys; print('words', file=sys.stderr); sys.exit(3)", inf,
+         "the process ended with exit code 3; its last words: words"),
+        ("import os; os.kill(os.getpid(), 11)", inf, "the process was killed by SIGSEGV"),
+        ("import time; time.sleep(60)", 0.3, "it did not end within 0.3 s"),
+        ("""print('{"begun": "x"}')""", 60.0, ""),
+    ],
+)  # fmt: skip
+def test_how_a_process_ends(monkeypatch, program, timeout, end):
+    monkeypatch.setattr(children, "command", lambda *given: [sys.executable, "-c", program])
+    got, how = kernel._watched((), {}, timeout, {})
+    assert how == end
+    assert [answer.begun for answer in got] == (["x"] if not end else [])
+
+
+# --- ncu
+
+
+def log(*rows):
+    """As ncu writes it: what it did, then a header, the units, and a row for each kernel."""
+    names = ("ID", "Process ID", "Kernel Name", *ncu.METRICS)
+    units = ("", "", "", "ns", "byte", "byte", "%", "%", "%", "register/thread")
+    table = [names, units, *((str(i), "17", *map(str, row)) for i, row in enumerate(rows))]
+    lines = [",".join(f'"{cell}"' for cell in line) for line in table]
+    return "\n".join(["==PROF== Connected to process 17", '==PROF== Profiling "empty": 0%....100%', *lines])
+
+
+GELU = ("void at::native::vectorized_elementwise_kernel<4, at::native::GeluFunctor>(int, T2)", "1,600", *[602112] * 2)
+
+
+def test_counters_are_read_and_belong_to_the_variant_before_which_the_mark_stands():
+    mark = ("empty", 900, 0, 0, 0, 0, 0, 16)
+    text = log(mark, (*GELU, 12.5, 3, 80, 24), (*GELU, 13, 3, 80, "n/a"), mark, ("gelu_vec", 1500, 1, 2, 3, 4, 5, 20))
+    by = ncu.by_variant(ncu.read(text), ["torch_native", "pycuda:gelu_vec"])
+    assert [len(part) for part in by.values()] == [2, 1]
+    assert by["torch_native"][0].metrics[ncu.DURATION] == 1600
+    assert by["torch_native"][0].metrics[ncu.MEMORY] == 12.5
+    assert ncu.REGISTERS not in by["torch_native"][1].metrics
+    with pytest.raises(Unavailable, match="ncu saw 2 variants and not 1"):
+        ncu.by_variant(ncu.read(text), ["torch_native"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", "CAP_SYS_ADMIN"),
+        ("==ERROR== Failed to connect", "ncu measured nothing: Failed to connect"),
+        ("==WARNING== No kernels were profiled.", "ncu measured nothing: ==WARNING== No kernels were profiled."),
+        ("", "ncu measured nothing: it said nothing"),
+    ],
+)
+def test_where_ncu_measures_nothing_it_is_said_why(text, said):
+    with pytest.raises(Unavailable) as caught:
+        ncu.read(text)
+    assert said in str(caught.value)
+
+
+def test_without_ncu_the_rest_goes_on(monkeypatch):
+    monkeypatch.setattr(ncu, "program", lambda: None)
+    monkeypatch.setattr(kernel, "_watched", lambda *_: (answers(child.Answer(row=Row("torch_native"))), ""))
+    made = kernel.profile("gelu", size="64", only="torch_native")
+    assert made.notes == []  # on a CPU there is nothing to miss
+    gpu = [child.Answer(device="cuda", name="a GPU"), child.Answer(row=Row("torch_native"))]
+    monkeypatch.setattr(kernel, "_watched", lambda *_: (gpu, ""))
+    assert kernel.profile("gelu", size="64", only="torch_native").notes == [ncu.missing()]
+    assert kernel.profile("gelu", size="64", only="torch_native", counters=False).notes == []
+
+
+def test_ncu_is_put_before_the_child_and_its_counters_are_added(monkeypatch):
+    monkeypatch.setattr(ncu, "program", lambda: "/bin/ncu")
+    mark, text = ("empty", 900, 0, 0, 0, 0, 0, 16), {}
+
+    def watched(prefix, request, timeout, environment):
+        if request.counters:
+            text.update(prefix=prefix, environment=environment, omit=request.work.omit)
+            log_file = prefix[prefix.index("--log-file") + 1]
+            with open(log_file, "w") as out:
+                out.write(log(mark, (*GELU, 12.5, 3, 80, 24)))
+            return [child.Answer(device="cuda"), child.Answer(row=Row("torch_native"))], ""
+        rows = [Row("torch_native", counts={"kernels": 1, "launches": 1, "gpu_busy_s": 2e-6})]
+        rows.append(Row("torch_eager", found.ERROR, "broken"))
+        return [child.Answer(device="cuda", name="a GPU"), *(child.Answer(row=row) for row in rows)], ""
+
+    monkeypatch.setattr(kernel, "_watched", watched)
+    made = kernel.profile("gelu", size="64", only="torch_native,torch_eager", device="cuda")
+    assert text["prefix"][0] == "/bin/ncu"
+    assert text["environment"] == {"CUDALAB_BLOCKING": "0"}
+    assert text["omit"] == ("torch_eager",)
+    native = next(row for row in made.rows if row.label == "torch_native")
+    assert [counters.metrics[ncu.READ] for counters in native.counters] == [602112]
+    shown = report.render(made)
+    assert "one call of each variant on a GPU" in shown
+    assert "vectorized_elementwise_kernel<4, GeluFunctor>"[:36] in shown
+    assert "1.60" in shown
+    assert "error torch_eager: broken" in shown
+
+
+def test_a_trace_replaces_a_trace_and_nothing_else(tmp_path):
+    path = tmp_path / "t.json"
+    assert events.free(str(path)) == path
+    path.write_text('{ "schemaVersion": 1, "traceEvents": [] }')
+    assert events.free(str(path)) == path
+    path.write_text("source = 1")
+    with pytest.raises(InputError, match=r"will not replace .*t.json, which is no Chrome trace"):
+        kernel.profile("gelu", size="64", only="torch_native", output=str(path))
+    row = next(c for c in measured("profile", trace=str(path)).cases if c.label == "profiler")
+    assert "will not replace" in row.reason
+    assert path.read_text() == "source = 1"
+
+
+def test_names_of_kernels_in_brief():
+    assert brief("## Call CompiledFxGraph fabc ##") == "torch.compile's code"
+    assert brief("aten::mul") == "aten::mul"
+    assert brief(GELU[0]) == "vectorized_elementwise_kernel<4, GeluFunctor>"
+    assert brief("gelu_vec(float const*, float*, long)") == "gelu_vec"
+    assert brief("void (anonymous namespace)::softmax<float>(float*)") == "softmax<float>"
+    assert len(brief("x" * 500)) == 80
+
+
+def test_counters_without_a_number_are_left_blank():
+    assert report.counted("a", Counters("k", {ncu.READ: 2e6}))[2:5] == ["-", "2.00", "-"]
+
+
+# --- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_gpu(name):
+    run = runner.study(name, sizes="tiny", device="cuda", budget=0.05)
+    assert not [(c.label, c.reason) for c in run.cases if c.status not in (results.OK, results.SKIPPED)]
+    counts = {case.label: case.quantities for case in run.cases}
+    if name == "jit-gelu":
+        assert counts["eager"]["kernels"] == counts["eager"]["launches"] == 5
+        assert all(counts[label]["kernels"] == 1 for label in ("compile", "F.gelu", "ours"))
+        assert counts["eager"]["moved_bytes"] > counts["F.gelu"]["moved_bytes"]
+    if name == "training-graph":
+        assert 3 <= counts["graph"]["launches"] <= 5  # two copies, the graph, and where dropout's random numbers begin
+        assert counts["graph"]["launches"] < counts["callables"]["launches"] < counts["eager"]["launches"]
+        assert counts["graph"]["kernels"] > 5
+    if name == "profile":
+        assert 0 < counts["profiler"]["idle_share"] < 1
+        assert sum(counts["profiler"][f"{n}_share"] for n in ("inference", "backward", "step")) == pytest.approx(1)
+        assert counts["profiler"]["backward_share"] > 0.1  # its kernels come from another thread
+
+
+@pytest.mark.gpu
+def test_profile_on_a_gpu(tmp_path):
+    trace = tmp_path / "trace.json"
+    made = kernel.profile("gelu", only="torch_eager,torch_native,pycuda", device="cuda", output=str(trace))
+    counts = {row.label: row.counts for row in made.rows}
+    assert counts["torch_eager"]["kernels"] == 5
+    assert counts["torch_native"]["kernels"] == counts["pycuda:gelu_vec"]["kernels"] == 1
+    assert made.notes or all(row.counters for row in made.rows)  # counters, or why there are none
+    assert "gelu_vec" in trace.read_text()
+    assert "kernels" in report.render(made)

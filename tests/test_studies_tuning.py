@@ -1,0 +1,369 @@
+"""The studies after NVIDIA's tuning guide: what each claims, at tiny size on the CPU, in this process."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from math import inf
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from cudalab import results
+from cudalab.devices.cpu import Cpu
+from cudalab.errors import Unavailable
+from cudalab.job import Job
+from cudalab.plan import Selection
+from cudalab.results import Machine, Results
+from cudalab.study import engine, says
+from cudalab.study import lab as labs
+from cudalab.study.found import Workload
+from cudalab.study.lab import Lab
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("cudnn-benchmark", "batch-size", "conv-bias", "zero-grad", "debug-apis", "fused-modules", "checkpoint")
+
+
+def module(name):
+    return importlib.import_module(f"cudalab.studies.{name.replace('-', '_')}")
+
+
+def workload(name, size="tiny", **settings):
+    study = module(name).study
+    return Workload(study, size, {**study.settings, **settings})
+
+
+def a_lab(name, size="tiny", **settings):
+    return Lab(Cpu(), workload(name, size, **settings), seed=0, tick=lambda phase: None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick():
+    """One thread, for two that wait for each other on a busy machine; and samples that need say nothing."""
+    threads, span = torch.get_num_threads(), labs.SPAN
+    torch.set_num_threads(1)
+    labs.SPAN = 1e-6
+    yield
+    torch.set_num_threads(threads)
+    labs.SPAN = span
+
+
+def measured(name, sizes=("tiny",), progress=lambda step: None):
+    job = Job(Cpu(), Selection(), ("launch",), 0, 1e-3, progress)
+    cases = [case for size in sizes for case in engine.cases(job, workload(name, size))]
+    study = module(name).study
+    options = {"study": name, "kinds": ",".join(study.kinds), "baseline": study.baseline}
+    return Results(results.FORMAT, results.VERSION, "", options, Machine("cpu", "a CPU"), cases=cases)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Each study's run, made when it is first asked for, and the steps that were told meanwhile."""
+
+    class Runs(dict):
+        steps: ClassVar = {}
+
+        def __missing__(self, name):
+            tiny = [size for size in module(name).study.sizes if size.startswith("tiny")]
+            steps = self.steps[name] = []
+            self[name] = measured(name, tiny, steps.append)
+            return self[name]
+
+    return Runs()
+
+
+def count(run, label, name, size="tiny"):
+    value = says.counted(run, size, label, name)
+    assert value is not None, (label, name)
+    return value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_variants_compute_the_same_and_are_timed(runs, name):
+    run, study = runs[name], module(name).study
+    for case in run.cases:
+        assert case.status == results.OK, (case.size, case.label, case.reason)
+        assert case.parity.n > 0
+        assert case.median("wall") > 0
+    labels = {v.label for v in study.variants if "cpu" in v.devices}
+    assert {case.label for case in run.cases} == labels
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_finding_is_made_of_the_numbers(runs, name):
+    said = module(name).finding(runs[name])
+    assert "?" not in said
+    assert "nan" not in said
+    for case in runs[name].cases:
+        if case.label != module(name).study.baseline:
+            case.times = {}
+    assert module(name).finding(runs[name])  # what is missing is no reason to fail
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_device_cannot_run_says_why(name):
+    study = module(name).study
+    for device in ("cuda", "cpu"):
+        assert study.why or set(study.defaults[device]) <= set(study.sizes)
+    assert all(v.why for v in study.variants if len(v.devices) == 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_variant_that_learns_something_else_is_wrong(name, monkeypatch):
+    """The comparison sees a step that is left out, and a gradient of something else."""
+    from cudalab.study import training
+
+    study = module(name).study
+    if name == "fused-modules":
+        monkeypatch.setattr(module(name), "STEPS", 5)
+        right = module(name).fused
+        other = module(name).optimized(lambda lab, held, rate: right(lab, held, 1.1 * rate))
+    else:
+        right, others = training.Training.__post_init__, [v for v in study.variants if v.label != study.baseline]
+        other = others[0].make
+
+        def scaled(self):
+            right(self)
+            with torch.no_grad():
+                for p in self.model.parameters():
+                    p.mul_(1.5)
+
+        def make(lab, make=other):
+            with monkeypatch.context() as patch:
+                patch.setattr(training.Training, "__post_init__", scaled)
+                work = make(lab)
+                work.run()
+                wrong = work.result()
+            work.result = lambda: wrong
+            return work
+
+        other = make
+    lab = a_lab(name)
+    base = next(v for v in study.variants if v.label == study.baseline).make(lab)
+    work = other(lab)
+    wanted, got = engine.arrays(base.result()), engine.arrays(work.result())
+    assert not engine.agreement(got, wanted, study.tolerance).ok
+    base.close()
+    work.close()
+
+
+# ---- what each claims ----------------------------------------------------------------------------------------------
+
+
+def test_mixed_precision_needs_less_memory_and_a_larger_batch_fits(runs):
+    run = runs["batch-size"]
+    for label in ("amp-bf16", "amp-fp16"):
+        assert count(run, label, "peak_bytes") < 0.9 * count(run, "fp32", "peak_bytes")
+        assert count(run, label, "largest_batch") > count(run, "fp32", "largest_batch") > 0
+
+
+def test_the_budget_can_be_set(runs):
+    lab = a_lab("batch-size", memory_gib=0.002)
+    twice = module("batch-size").trained("")(lab).quantities()["largest_batch"]
+    assert 1.5 < twice / count(runs["batch-size"], "fp32", "largest_batch") < 3
+
+
+def test_no_bias_has_fewer_parameters(runs):
+    run, width = runs["conv-bias"], module("conv-bias").study.sizes["tiny"]["width"]
+    assert count(run, "bias", "parameters") - count(run, "no bias", "parameters") == (1 + 2 + 4) * width
+    assert count(run, "no bias", "operators") < count(run, "bias", "operators")
+
+
+def test_the_biases_that_are_left_out_are_not_zero():
+    lab = a_lab("conv-bias")
+    biased, x, _ = module("conv-bias").given(lab)
+    plain = module("conv-bias").without(lab, biased)
+    assert torch.allclose(biased.train()(x), plain.train()(x), atol=1e-5)
+    assert not torch.allclose(biased.features[0](x), plain.features[0](x), atol=1e-2)
+
+
+def test_none_needs_less_memory_than_zeros(runs):
+    assert count(runs["zero-grad"], "none", "peak_bytes") < 0.9 * count(runs["zero-grad"], "zeros", "peak_bytes")
+
+
+def test_fused_optimizers_need_fewer_operators(runs):
+    run = runs["fused-modules"]
+    for size in ("tiny", "tiny-sgd"):
+        unfused, foreach, fused = (count(run, label, "operators", size) for label in ("unfused", "foreach", "fused"))
+        assert fused < foreach < unfused / 2, size
+    assert count(run, "native", "operators", "tiny-layernorm") < count(run, "unfused", "operators", "tiny-layernorm")
+
+
+@pytest.mark.parametrize("size", ["tiny", "tiny-sgd", "tiny-layernorm"])
+def test_without_apex_its_row_says_so(size):
+    apex = next(v for v in module("fused-modules").study.variants if v.label == "apex")
+    with pytest.raises(Unavailable, match="Apex is not installed"):
+        apex.make(a_lab("fused-modules", size))
+
+
+def test_a_checkpoint_saves_memory_and_a_larger_batch_fits(runs):
+    run = runs["checkpoint"]
+    for label, share in {"each layer": 0.6, "segments": 0.8}.items():
+        assert count(run, label, "peak_bytes") < share * count(run, "kept", "peak_bytes")
+        assert share * count(run, label, "largest_batch") > count(run, "kept", "largest_batch") > 0
+
+
+def test_the_aids_are_on_during_a_step(monkeypatch):
+    """Each variant's step does what makes it dear, and the plain one does not."""
+    debug = module("debug-apis")
+    seen = {}
+    for variant in debug.study.variants:
+        if "cpu" not in variant.devices:
+            continue
+        lab, marks = a_lab("debug-apis"), set()
+        work = variant.make(lab)
+        with monkeypatch.context() as patch:
+            backward = torch.Tensor.backward
+
+            def spied(self, *args, backward=backward, marks=marks, **kwargs):
+                marks |= {"anomaly"} if torch.is_anomaly_enabled() else set()
+                marks |= {"profiler"} if torch.autograd._profiler_enabled() else set()
+                return backward(self, *args, **kwargs)
+
+            patch.setattr(torch.Tensor, "backward", spied)
+            check = torch.autograd.gradcheck
+            patch.setattr(torch.autograd, "gradcheck", lambda *a, m=marks, check=check: (m.add("gradcheck"), check(*a)))
+            work.run()
+        seen[variant.label] = marks
+    assert seen == {"none": set()} | {label: {label} for label in ("anomaly", "profiler", "gradcheck")}
+    assert not torch.is_anomaly_enabled()
+
+
+# ---- cuDNN's flag, and threads -------------------------------------------------------------------------------------
+
+
+def a_lane(benchmark):
+    return module("cudnn-benchmark").Lane(SimpleNamespace(cuda=True, torch=lambda: None), benchmark)
+
+
+def test_each_lane_has_a_thread_and_a_flag_of_its_own():
+    before = torch.backends.cudnn.benchmark
+    lanes = {flag: a_lane(flag) for flag in (False, True)}
+    seen = {flag: [lane(lambda: (threading.get_ident(), torch.backends.cudnn.benchmark)) for _ in range(2)]
+            for flag, lane in lanes.items()}  # fmt: skip
+    assert [flag for _, flag in seen[False] + seen[True]] == [False, False, True, True]
+    assert seen[False][0] == seen[False][1]
+    assert len({threading.get_ident(), *(ident for ident, _ in seen[False] + seen[True])}) == 3
+    assert torch.backends.cudnn.benchmark == before
+    for lane in lanes.values():
+        lane.close()
+        with pytest.raises(RuntimeError):
+            lane(int)
+
+
+def test_an_error_in_a_lane_is_the_callers_and_the_flag_is_restored():
+    before, lane = torch.backends.cudnn.benchmark, a_lane(not torch.backends.cudnn.benchmark)
+    with pytest.raises(ZeroDivisionError):
+        lane(lambda: 1 / 0)
+    assert torch.backends.cudnn.benchmark == before
+    lane.close()
+
+
+# ---- training and the largest batch --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("largest", [0, 1, 2, 3, 7, 8, 9, 100, 1023])
+@pytest.mark.parametrize("start", [1, 8, 500])
+@pytest.mark.parametrize("shape", ["line", "steps", "cliff", "flat"])
+def test_the_largest_that_fits(largest, start, shape):
+    from cudalab.study.training import most
+
+    tried = []
+    shapes = {
+        "line": (lambda n: 5 + 3 * n, 5 + 3 * largest),
+        "steps": (lambda n: n // 4 + n**1.5, largest // 4 + largest**1.5),
+        "cliff": (lambda n: 1 if n <= largest else inf, 1),
+        "flat": (lambda n: 1 if n <= largest else 2, 1.5),
+    }
+    needed, budget = shapes[shape]
+    assert most(lambda n: tried.append(n) or needed(n), budget, start) == largest
+    assert len(tried) == len(set(tried))
+    assert min(tried) > 0
+    assert shape != "line" or len(tried) <= 4 + (largest == 0)
+
+
+def test_the_search_ends_where_everything_fits():
+    from cudalab.study import training
+
+    assert training.most(lambda n: n, 1e12, 1) == training.most(lambda n: 1, 1e12, 1) == training.MOST
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("can't allocate memory")])
+def test_a_batch_for_which_there_is_no_memory_does_not_fit(error):
+    from cudalab.study.training import _survived
+
+    def needed():
+        raise error
+
+    assert _survived(a_lab("batch-size"), needed) == inf
+    with pytest.raises(RuntimeError, match="something else"):
+        _survived(a_lab("batch-size"), lambda: (_ for _ in ()).throw(RuntimeError("something else")))
+
+
+def test_a_training_starts_anew_from_what_was_given():
+    debug = module("debug-apis")
+    from cudalab.study.training import Training
+
+    training = Training(*debug.given(a_lab("debug-apis")))
+    given = {name: value.clone() for name, value in training.given.state_dict().items()}
+    first = [float(loss) for loss in training.losses()]
+    for _ in range(5):
+        training.step()
+    assert first == [float(loss) for loss in training.losses()]
+    assert all(torch.equal(value, given[name]) for name, value in training.given.state_dict().items())
+    assert np.isfinite(first).all()
+    assert len(set(first)) == len(first)  # it does learn
+
+
+def test_a_step_can_be_repeated_for_ever():
+    zero_grad = module("zero-grad")
+    from cudalab.study.training import Training
+
+    training = Training(*zero_grad.given(a_lab("zero-grad")))
+    start = float(training.step())
+    for _ in range(2000):
+        last = training.step()
+    assert np.isfinite(float(last))
+    assert float(last) <= start
+
+
+def test_what_is_tried_is_told_while_batches_are_tried(runs):
+    assert all(case.quantities["largest_batch"] for case in runs["checkpoint"].cases)
+    told = {step.label for step in runs.steps["checkpoint"] if "batch of" in step.phase}
+    assert told == {"kept", "each layer", "segments"}
+
+
+# ---- on a GPU ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_gpu(name):
+    from cudalab.study.run import study
+
+    sizes = ",".join(size for size in module(name).study.sizes if size.startswith("tiny"))
+    run = study(name, sizes=sizes, device="cuda", budget=0.05)
+    assert run.complete
+    for case in run.cases:
+        assert case.status == (results.SKIPPED if case.label == "apex" and case.reason else results.OK), case.reason
+    assert module(name).finding(run)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_lane_s_backward_pass_is_in_its_thread(gpu):
+    lane = module("cudnn-benchmark").Lane(Lab(gpu, workload("cudnn-benchmark"), 0, lambda phase: None), True)
+    seen = []
+
+    def work():
+        x = torch.ones(3, device="cuda", requires_grad=True)
+        x.register_hook(lambda gradient: seen.append(threading.get_ident()))
+        x.sum().backward()
+        return threading.get_ident()
+
+    assert [lane(work)] == seen
+    lane.close()
