@@ -76,7 +76,7 @@ def test_work_that_is_not_seen_elsewhere_fails_the_wrong_stream(fake, monkeypatc
 
 
 def test_launches_that_wait_fail_naive_timing(fake, monkeypatch):
-    """As under CUDA_LAUNCH_BLOCKING=1. What a kernel lasts is the median of all launches: on a CPU a single one stalls."""
+    """As under CUDA_LAUNCH_BLOCKING=1. What a kernel lasts is a median here: on a CPU one of them stalls."""
     lasted = []
     run, seconds = on_gpu.Spin.run, on_gpu.Spin.seconds
 
