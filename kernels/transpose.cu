@@ -5,8 +5,6 @@
 // thread may take a column as cheaply as a row, and both sides of the tile meet memory in whole lines.
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); elements are moved, not computed.
 //
-// Blocks number the tiles row by row. In y and in z a grid has at most 65,535 blocks: in y alone too few for tall
-// matrices.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -143,12 +141,14 @@ template <int SIDE, int THREADS> struct Tile {
         }
     }
 
-    // The block's tile, by elements where rows do not begin at 16-byte boundaries, on either side.
+    // The block's tile, by elements where rows do not begin at 16-byte boundaries, on either side. Blocks number the
+    // tiles column by column, so that those at work together write long runs of y's rows; row by row they read such runs
+    // of x, and take 2 to 3 % longer. In y a grid has at most 65,535 blocks, too few for wide matrices: z has more.
     static __device__ __forceinline__ void move(const scalar_t* x, scalar_t* y, long long rows, long long cols,
                                                 Words* tile) {
-        const long long left = (long long)blockIdx.x * SIDE;
-        const long long top = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * PAIR * SIDE;
-        if (top >= rows) return;  // gridDim.z need not divide the rows of tiles
+        const long long top = (long long)blockIdx.x * PAIR * SIDE;
+        const long long left = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * SIDE;
+        if (left >= cols) return;  // gridDim.z need not divide the columns of tiles
         const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;
         if (!aligned || cols % WIDTH != 0 || rows % WIDTH != 0)
             by_elements(x, y, rows, cols, top, left, reinterpret_cast<scalar_t*>(tile));
@@ -162,10 +162,10 @@ constexpr int MANY = sizeof(scalar_t) == 4 ? 512 : 256;  // of one of 64
 constexpr int BLOCKS = sizeof(scalar_t) == 4 ? 4 : 6;    // on a multiprocessor: 32 registers, 40 in 16 bits
 
 // Tiles of 64 words; of 32, which the number of threads says, where blocks of 64 would leave multiprocessors idle. On
-// an H200 0.95 of a copy's speed at 4,096 x 8,192 in float32 and in 16 bits (with tiles of 32: 0.92 and 0.87), 0.94 and
-// 0.92 at 16,384 x 8,192 (0.87 and 0.82); at 256 x 384, with tiles of 32, 0.90 and 0.93 (of 64: 0.86 and 0.89). Tiles
-// in another order, down strips of 2,048 rows, were as fast in float32 and 1 % slower in 16 bits. With a load and its
-// words in one step of a loop, as a first form had it, it was 0.79 and 0.66.
+// an H200 0.97 of a copy's speed in float32 at 4,096 x 8,192 and at 16,384 x 8,192, and with the tiles numbered row by
+// row 0.95 and 0.94 (0.92 and 0.87 if they are of 32 words); so numbered, at 256 x 384, 0.90 with tiles of 32 and 0.86
+// of 64. Numbered down strips of 2,048 rows they were no faster. With a load and its words in one step of a loop, as a
+// first form had it, it was 0.79.
 extern "C" __global__ void __launch_bounds__(MANY, BLOCKS)
     transpose_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, long long cols) {
     __shared__ Words tile[(64 + 1) * 64 / 4];

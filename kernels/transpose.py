@@ -30,9 +30,9 @@ def vec(x, y):
     threads = 512 if x.dtype.itemsize == 4 else 256  # MANY of the .cu
     if across * down < MULTIPROCESSORS:  # some would have nothing to do
         (across, down), threads = tiles_of(x, 32), 128
-    deep = max(blocks(down, MOST), 1)
+    deep = max(blocks(across, MOST), 1)
     rows, cols = x.shape
-    return Launch((across, blocks(down, deep), deep), (threads,), (x, y, np.int64(rows), np.int64(cols)))
+    return Launch((down, blocks(across, deep), deep), (threads,), (x, y, np.int64(rows), np.int64(cols)))
 
 
 def composite(x):

@@ -221,26 +221,26 @@ def test_the_table_of_sum_has_room():
 
 
 @pytest.mark.parametrize("kind", ["float32", pytest.param("float16", marks=pytest.mark.slow)])
-def test_transpose_of_more_rows_than_a_grid_has_in_y(kind, monkeypatch):
-    """The rows of tiles are spread over y and z, of which the last need not be full: here 3 at most in y."""
+def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
+    """The columns of tiles are spread over y and z, of which the last need not be full: here 3 at most in y."""
     kernel, of = KERNELS["transpose"], dtype(kind)
     spec = sys.modules["cudalab.kernels.transpose"]
     monkeypatch.setattr(spec, "MOST", 3)
     for fewest in (spec.MULTIPROCESSORS, 0):  # tiles of 32 words, and of 64
         monkeypatch.setattr(spec, "MULTIPROCESSORS", fewest)
-        x = kernel.make((1100, 40), of)["x"]
+        x = kernel.make((40, 1100), of)["x"]
         assert kernel.launch("transpose_vec", {"x": x, "y": x.T}).grid[2] > 1
         judged(kernel, "transpose_vec", {"x": x}, 0)
 
 
-def test_transpose_of_tall_matrices_fits_the_limits_of_a_grid():
-    """As many rows as go into memory, and then some: nothing is read here."""
+def test_transpose_of_long_matrices_fits_the_limits_of_a_grid():
+    """As many rows or columns as go into memory, and then some: nothing is read here."""
     kernel, one = KERNELS["transpose"], np.zeros(1, np.float32)
-    for shape in ((2**31, 8), (2**27 + 1, 1), (2**24, 4096), (8, 2**36)):
+    for shape in ((8, 2**31), (1, 2**27 + 1), (4096, 2**24), (2**36, 8)):
         x = np.broadcast_to(one, shape)
-        across, down, deep = kernel.launch("transpose_vec", {"x": x, "y": x.T}).grid
-        assert max(down, deep) <= 65535 and across < 2**31, shape
-        assert across * 64 >= shape[1] and 0 <= down * deep * 64 - shape[0] < deep * 64, shape
+        down, across, deep = kernel.launch("transpose_vec", {"x": x, "y": x.T}).grid
+        assert max(across, deep) <= 65535 and down < 2**31, shape
+        assert down * 64 >= shape[0] and 0 <= across * deep * 64 - shape[1] < deep * 64, shape
 
 
 @pytest.mark.slow

@@ -29,7 +29,8 @@ def sgd(parameters: Iterable[Any]) -> Any:
 def cross_entropy(output: Any, target: Any) -> Any:
     import torch
 
-    return torch.nn.functional.cross_entropy(output.float(), target)
+    at_least_float32 = output.to(torch.promote_types(output.dtype, torch.float32))
+    return torch.nn.functional.cross_entropy(at_least_float32, target)
 
 
 def exactly(benchmark: bool = False) -> AbstractContextManager[Any]:
@@ -112,6 +113,10 @@ class Training:
         with exactly():
             loss = other.step()
         return {"loss": loss} | {name: p.grad for name, p in other.model.named_parameters()}
+
+    def in_float64(self) -> Training:
+        """The same, from the start, in float64: what of a difference is left there is not of rounding."""
+        return replace(self, given=copy.deepcopy(self.given).double(), x=self.x.double())
 
     def weights(self, steps: int = STEPS) -> dict[str, Any]:
         """After the first steps from the start, by name."""
