@@ -28,7 +28,7 @@ kernel() {
     local few=(--modes launch --skip cupy_raw,cupy_fuse,cupy_elementwise,pycuda_elementwise)
     local sizes=small,large,xlarge budget=0.2
     case $1 in
-        gelu) few=(--modes launch,graph,api) budget=0.3 ;;
+        gelu) few=(--modes launch,graph,api) budget=0.25 ;;
         add2d) few=(--modes launch,graph) sizes=tiny,small,odd,large,xlarge budget=0.1 ;;
         plus_one) few=(--modes launch,graph) budget=0.1 ;;
         softmax) sizes=$sizes,short,long,longest ;;
