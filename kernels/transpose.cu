@@ -146,8 +146,8 @@ template <int SIDE, int THREADS> struct Tile {
     // of x, and take 2 to 3 % longer. In y a grid has at most 65,535 blocks, too few for wide matrices: z has more.
     static __device__ __forceinline__ void move(const scalar_t* x, scalar_t* y, long long rows, long long cols,
                                                 Words* tile) {
-        const long long top = (long long)blockIdx.x * PAIR * SIDE;
         const long long left = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * SIDE;
+        const long long top = (long long)blockIdx.x * PAIR * SIDE;
         if (left >= cols) return;  // gridDim.z need not divide the columns of tiles
         const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;
         if (!aligned || cols % WIDTH != 0 || rows % WIDTH != 0)
