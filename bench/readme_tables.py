@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from cudalab import registry, results, stats
+from cudalab import registry, results, source, stats
 from cudalab.cli import main as main_command
 from cudalab.inspection import inspect, kept
 from cudalab.report import columns, inspection, study
@@ -26,10 +26,6 @@ from cudalab.study import found
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
 ENGINE = FOLDER / "engine"
-# Kernels whose `.cu` is newer than their results, by where the present form has been timed: tables mark them.
-EARLIER = {
-    "bias_gelu": "fourth", "gelu_backward": "fourth", "gelu_tanh": "fourth", "softmax": "fifth", "transpose": "fifth",
-}  # fmt: skip
 MARK = "\u2020"
 PLOTTED = {  # what the words for a picture name, and its row
     "our gelu_vec": "pycuda:gelu_vec", "F.gelu": "torch_native", "Triton": "triton", "torch.compile": "torch_compile",
@@ -127,23 +123,20 @@ def all_kernels() -> str:
             timed = [c for c in cases if c.times and c.status == results.OK]
             ours = min((c for c in timed if c.backend == "pycuda"), key=cold)
             other = min((c for c in timed if not c.variant and c.backend != "pycuda_elementwise"), key=cold)
-            name = kernel + MARK * (kernel in EARLIER)
+            name = kernel + MARK * changed(run)
             rows.append([
                 name, dtype, f"`{ours.label}`", time(ours, "cold"), share(run, ours), speedup(run, ours),
                 f"`{other.label}`", time(other, "cold"), share(run, other),
             ])  # fmt: skip
     head = ["kernel", "dtype", "our fastest", "µs", "of copy", "x eager", "fastest other", "µs", "of copy"]
-    return "\n\n".join([table(head, rows), *([earlier()] if EARLIER else [])])
+    said = f"{MARK} measured before the kernel took its present form."
+    return "\n\n".join([table(head, rows), *([said] if any(MARK in row[0] for row in rows) else [])])
 
 
-def earlier() -> str:
-    """What the mark says."""
-    trials = {trial: [k for k, t in EARLIER.items() if t == trial] for trial in dict.fromkeys(EARLIER.values())}
-    where = "; ".join(f"{', '.join(names)} in `bench/results/h200/trials/{t}`" for t, names in trials.items())
-    return (
-        f"{MARK} of an earlier form of the kernel. The present one has been checked on the H200, but timed beside its "
-        f"peers at some sizes alone, or beside its earlier form: {where}. bench/NOTES.md says what changed."
-    )
+def changed(run: Results) -> bool:
+    """Whether the kernel's `.cu` is another than the one that was measured."""
+    kernel = registry.kernel(run.cases[0].kernel)
+    return run.sources[kernel.cu.name] != source.digest(kernel.cu)
 
 
 def cold(case: Case) -> float:
@@ -271,11 +264,11 @@ def typed(width: int, file: str, *options: str) -> str:
 def predictions() -> str:
     """What inspecting our fastest entries predicts at the largest size, and what was measured.
 
-    Without those whose threads go through long loops, which takes half a minute to follow, and those of EARLIER.
+    Without those whose threads go through long loops, which takes half a minute to follow, and those that have changed.
     """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        if path.stem in ("bias_gelu", "layernorm", "sum", *EARLIER):
+        if path.stem in ("bias_gelu", "layernorm", "sum") or changed(results.load(path)):
             continue
         fastest = list(registry.kernel(path.stem).entries)[-1]
         for one in inspect(path.stem, "all", fastest, file=path, compiled=kept.reader(FOLDER / "sass")):

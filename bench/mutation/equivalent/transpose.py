@@ -12,6 +12,9 @@ REASONS = {
     **lines(
         "const long long left = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * SIDE;",
         ("blockIdx.z", "threadIdx.z", FLAT),
+        ("z *", "z /", FLAT),
+        ("gridDim.y", "blockDim.y", FLAT),
+        ("gridDim.y", "gridDim.x", FLAT),
     ),
     **lines(
         "if (left >= cols) return;  // gridDim.z need not divide the columns of tiles",
