@@ -1,6 +1,6 @@
 """Why mutants of bias_gelu survive."""
 
-from mutation.equivalent.reasons import ALIGNED, ZERO, lines, within
+from mutation.equivalent.reasons import ALIGNED, LONGER, ZERO, lines, within
 
 TALL = "of a matrix with more than 524,280 rows: seconds for each check; tests/test_kernels.py makes the grid small"
 NO_ROW = "a row that is the number of rows has none of them below, and nothing is done"
@@ -10,7 +10,6 @@ FINITE = VANISHES + ", but for an infinite z: F.gelu on a CPU makes NaN of it, s
 
 EXACT = "where z is 0 nothing of the sum is lost, and either sign is that of a 0"
 BEFORE = "the factor is the float32 number before: half a ULP of the result, within the budget of 5"
-LARGER = "larger packs, fewer threads with one: the same values; slower"
 OVERLAP = "threads go on into the rows of others, to the same values, as long as a grid has all rows; " + TALL
 
 REASONS = {
@@ -30,7 +29,7 @@ REASONS = {
     **lines(
         "q *= __uint_as_float((__float_as_uint(shifted) << 23) + 0x5F800000u);", ("0x5F800000u", "0x5f7fffffu", BEFORE)
     ),
-    **lines("static const int width = 16 / sizeof(scalar_t);", ("/", "*", LARGER)),
+    **LONGER,
     **lines("const long long step = (long long)gridDim.y * blockDim.y * VEC_ROWS;", ("gridDim", "blockDim", OVERLAP)),
     **lines(
         "if ((((size_t)x | (size_t)bias | (size_t)y) % sizeof(Pack)) == 0 && cols % Pack::width == 0) {",
