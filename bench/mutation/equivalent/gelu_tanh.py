@@ -1,6 +1,6 @@
 """Why mutants of gelu_tanh survive."""
 
-from mutation.equivalent.reasons import APART, ELEMENTS, LONGER, PACKS, ZERO, below, lines, within
+from mutation.equivalent.reasons import APART, ELEMENTS, LONGER, PACKS, ZERO, below, budgeted, lines
 
 VANISHES = "beyond 12 every result is x or 0"
 
@@ -11,11 +11,11 @@ REASONS = {
     **lines("return x * fabsf((x > 0.0f ? 1.0f : 0.0f) - tail);", ("x >", "x >=", ZERO)),
     **lines(
         "return x * fabsf(fmaf(-q, __fdividef(1.0f, 1.0f + q), x > 0.0f ? 1.0f : 0.0f));",
-        ("(1.0f,", "(1.001f,", within(0.75)),
-        ("1.0f + q", "1.001f + q", within(0.74)),
-        ("? 1.0f", "? 1.001f", within(1)),
+        ("(1.0f,", "(1.001f,", budgeted(0.75)),
+        ("1.0f + q", "1.001f + q", budgeted(0.74)),
+        ("? 1.0f", "? 1.001f", budgeted(1)),
         ("x >", "x >=", ZERO),
-        ("x > 0.0f", "x > 0.001f", within(0.5)),
+        ("x > 0.0f", "x > 0.001f", budgeted(0.5)),
     ),
     **lines(
         "__device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }",
