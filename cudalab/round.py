@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -124,7 +124,10 @@ class Round:
             case.composed = variant.backend.budget == "composed"
             self.budgets[variant.label] = self.group.kernel.budget(self.group.dtype, variant.backend.budget)
             self._at("check", variant.label)
+            first = None if variant.backend.timed else self.job.device.fetch(interop.as_plain(bound.output())).copy()
             self._verify(case, bound)
+            if first is not None:  # before which no launch had left anything in __device__ memory
+                self._check(case, lambda: self._judged(first, self.budgets[case.label]), "in its first launch")
             for how, other in bound.also.items() if not self.group.values else ():  # those are about values, and many
                 self._verify(case, other, how)
             if self.group.awkward and self.group.kernel.pointwise and variant.name in self.group.kernel.entries:
@@ -135,10 +138,13 @@ class Round:
 
     def _verify(self, case: Case, work: Bound, how: str = "") -> None:
         """Poison the output, run once, compare. What is wrong keeps no time."""
+        self._check(case, lambda: self._compare(work, self.budgets[case.label]), how)
+
+    def _check(self, case: Case, compared: Callable[[], Parity], how: str) -> None:
         if case.status != results.OK:
             return
         try:
-            parity = self._compare(work, self.budgets[case.label])
+            parity = compared()
         except Exception as error:
             self._failed(case, error)
             return

@@ -152,6 +152,13 @@ def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_p
     assert f"want {poison}; ... (was every element written?)" in case.reason
 
 
+def test_what_an_earlier_launch_left_is_not_an_answer(tmp_path):
+    """Right in every launch but the first."""
+    case = checked(tmp_path, "static __device__ float kept[70]; if (i < n) y[i] = kept[i], kept[i] = x[i] + 1;")
+    assert case.status == "WRONG"
+    assert "[1] got 0, want 2" in case.reason and case.reason.endswith("(in its first launch)")
+
+
 def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
     """A last pack that overlaps the one before gives the same answer twice, unless it reads what it has written."""
     right = "if (i < n) y[i] = x[i] + 1;"
