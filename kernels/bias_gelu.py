@@ -5,7 +5,9 @@ import numpy as np
 from cudalab.spec import Budget, Kernel, Launch, blocks, draw
 
 LANES, HEIGHT = 32, 8  # threads of a block in x and y of the plain entry
-MAX_GRID_Y = 65535  # CUDA's limit, the same on every architecture
+COUNTED = 2**32 - 2**17  # packs that 32 bits count, and the threads of the last blocks
+BUSY = 2**17  # threads that keep the memory of a large GPU busy
+MAX_GRID_Y = 65535  # blocks in y, and in z: CUDA's limit, the same on every architecture
 
 
 def reference(x, bias):
@@ -28,14 +30,21 @@ def plain(x, bias, y):
     return Launch(grid, (LANES, HEIGHT), (x, bias, y, np.int64(rows), np.int64(cols)))
 
 
-def vec(x, bias, y, VEC_THREADS, VEC_ROWS):
-    """Threads side by side as long as the row goes on, the rest of the block below."""
+def vec(x, bias, y, VEC_THREADS, VEC_ELEMENTS):
+    """Threads side by side as long as the row goes on, the rest of the block below; few rows get a thread each."""
     rows, cols = x.shape
     packs = max(blocks(cols, 16 // x.dtype.itemsize), 1)
     lanes = min(LANES * blocks(packs, LANES), VEC_THREADS)
     height = VEC_THREADS // lanes
-    grid = (blocks(packs, lanes), min(blocks(rows, height * VEC_ROWS), MAX_GRID_Y))
-    return Launch(grid, (lanes, height), (x, bias, y, np.int64(rows), np.int64(cols)))
+    each = max(VEC_ELEMENTS * x.dtype.itemsize // 16, 1)
+    if rows * packs < each * BUSY:
+        each = 1
+    down = blocks(rows, height * each)
+    deep = max(blocks(down, MAX_GRID_Y), 1)
+    grid = (blocks(packs, lanes), blocks(down, deep), deep)
+    tall = rows if rows * packs <= COUNTED else 0
+    counts = np.int64(rows), np.int64(cols), np.uint32(tall), np.uint32(each)
+    return Launch(grid, (lanes, height), (x, bias, y, *counts))
 
 
 def composite(x, bias):
@@ -71,7 +80,20 @@ bias_gelu = Kernel(
     summary="y = z * Phi(z), z = x + bias (one for each column), row-major matrix",
     dtypes=("float32", "float16", "bfloat16"),
     sizes={"small": (128, 768), "large": (8192, 4096), "xlarge": (32768, 4096)},
-    edges=((1, 1), (5, 3), (1, 129), (129, 1), (19, 128), (16, 256), (33, 272), (67, 131), (37, 16), (0, 8), (8, 0)),
+    edges=(
+        (1, 1),
+        (5, 3),
+        (1, 129),
+        (129, 1),
+        (19, 128),
+        (16, 256),
+        (33, 272),
+        (67, 131),
+        (37, 16),
+        (0, 8),
+        (8, 0),
+        (2067, 1016),
+    ),  # the last: several rows a thread, in the last blocks fewer
     reference=reference,
     entries={"bias_gelu_plain": plain, "bias_gelu_vec": vec},
     budgets={
@@ -88,7 +110,7 @@ bias_gelu = Kernel(
     inputs=matrix_and_row,
     agree=lambda x, bias: len(x) == 2 and bias == x[1:],
     rank=2,
-    tunables={"VEC_THREADS": (128, 64, 256), "VEC_ROWS": (4, 2, 1)},
+    tunables={"VEC_THREADS": (128, 64, 256), "VEC_ELEMENTS": (16, 8, 32)},
     torch=composite,
     torch_native=native,
     cupy=cupy_composite,

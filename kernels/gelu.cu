@@ -136,6 +136,18 @@ template <int N> __device__ __forceinline__ void gelu_block(const scalar_t* x, s
     }
 }
 
+// x, with the advice to L2 to keep what is read through it rather than other lines: the builtin under libcu++'s
+// cuda::associate_access_property, with the policy that createpolicy of PTX makes of evict_last. Hardly a line is read
+// again, but reads and writes seem to disturb each other less: at 154 million elements in float32 1.01 of a copy's
+// speed instead of 1.00; where all fits into L2 nothing changes.
+__device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
+#if __CUDA_ARCH__ >= 800
+    return static_cast<const scalar_t*>(__nv_associate_access_property(x, 0x14F0000000000000ull));
+#else
+    return x;
+#endif
+}
+
 // One pack a thread: 0.95 of a copy's speed. Two: 0.99, since index, bounds and alignment cost a thread as much as an
 // element does, and with two loads under way a multiprocessor waits less. Where all fits into L2 one is better, since
 // there are more threads to share the work. There, at 4.8 million elements, exp2 without its guard saves
@@ -143,6 +155,6 @@ template <int N> __device__ __forceinline__ void gelu_block(const scalar_t* x, s
 // The bounds keep the registers at 32, so that all warps fit.
 extern "C" __global__ void __launch_bounds__(VEC_THREADS, 2048 / VEC_THREADS)
     gelu_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n, int packs) {
-    if (packs == 1) gelu_block<1>(x, y, n);
-    else gelu_block<VEC_PACKS>(x, y, n);
+    if (packs == 1) gelu_block<1>(kept(x), y, n);
+    else gelu_block<VEC_PACKS>(kept(x), y, n);
 }

@@ -75,12 +75,24 @@ struct __align__(16) Pack {
     scalar_t v[width];
 };
 
+// x, with the advice to L2 to keep what is read through it rather than other lines: the builtin under libcu++'s
+// cuda::associate_access_property, with the policy that createpolicy of PTX makes of evict_last. Hardly a line is read
+// again, but reads and writes seem to disturb each other less: gelu.cu gains 1 % of a copy's speed by it, at 154
+// million elements in float32.
+__device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
+#if __CUDA_ARCH__ >= 800
+    return static_cast<const scalar_t*>(__nv_associate_access_property(x, 0x14F0000000000000ull));
+#else
+    return x;
+#endif
+}
+
 extern "C" __global__ void gelu_tanh_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * Pack::width;
     // A slice such as x[1:] may start off a 16-byte boundary, where a wide access faults.
     const bool aligned = ((size_t)x % sizeof(Pack) | (size_t)y % sizeof(Pack)) == 0;
     if (aligned && first + Pack::width <= n) {
-        Pack pack = *reinterpret_cast<const Pack*>(x + first);
+        Pack pack = *reinterpret_cast<const Pack*>(kept(x) + first);
 #pragma unroll
         for (int k = 0; k < Pack::width; ++k) pack.v[k] = scalar_t(gelu_tanh(float(pack.v[k])));
         *reinterpret_cast<Pack*>(y + first) = pack;

@@ -190,13 +190,25 @@ __device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int 
     }
 }
 
+// x, with the advice to L2 to keep what is read through it rather than other lines: the builtin under libcu++'s
+// cuda::associate_access_property, with the policy that createpolicy of PTX makes of evict_last. Hardly a line is read
+// again, but reads and writes seem to disturb each other less: at 32,768 x 4,096 1.00 of a copy's speed instead of
+// 0.97 in float32, and 0.99 instead of 0.97 in bfloat16.
+__device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
+#if __CUDA_ARCH__ >= 800
+    return static_cast<const scalar_t*>(__nv_associate_access_property(x, 0x14F0000000000000ull));
+#else
+    return x;
+#endif
+}
+
 template <bool one_warp>
 __device__ __forceinline__ void any_row(const scalar_t* x, scalar_t* y, long long rows, int cols, Running* partial) {
     const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
     const bool wide = (((size_t)x | (size_t)y) % 16) == 0 && cols % WIDE == 0;
     const int length = cols, turn = blockDim.x * WIDE;  // of which a thread has one pack
     const int few = HELD / 2 / WIDE;  // packs
-    x += row * cols, y += row * cols;
+    x = kept(x) + row * cols, y += row * cols;
     if (row >= rows) cols = 0;  // no loads, no stores, but the shuffles of the other rows in the warp need these lanes
     if (!wide) softmax_row<1, 4, false, one_warp>(x, y, cols, partial);
     else if (length <= turn) softmax_row<WIDE, 1, true, one_warp>(x, y, cols, partial);

@@ -4,9 +4,20 @@
 // apart in y, and memory is moved 32 bytes at a time, whoever needs less. So a tile goes through shared memory, where a
 // thread may take a column as cheaply as a row, and both sides of the tile meet memory in whole lines.
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); elements are moved, not computed.
-//
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+// x, with the advice to L2 to keep what is read through it rather than other lines: the builtin under libcu++'s
+// cuda::associate_access_property, with the policy that createpolicy of PTX makes of evict_last. Hardly a line is read
+// again, but reads and writes seem to disturb each other less: at 16,384 x 8,192 0.98 of a copy's speed instead of
+// 0.97 in float32, and 0.945 instead of 0.93 in bfloat16.
+__device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
+#if __CUDA_ARCH__ >= 800
+    return static_cast<const scalar_t*>(__nv_associate_access_property(x, 0x14F0000000000000ull));
+#else
+    return x;
+#endif
+}
 
 #define TILE 32  // elements on a side
 #define STEP 8   // a block has TILE x STEP threads, a thread TILE / STEP elements
@@ -142,8 +153,9 @@ template <int SIDE, int THREADS> struct Tile {
     }
 
     // The block's tile, by elements where rows do not begin at 16-byte boundaries, on either side. Blocks number the
-    // tiles column by column, so that those at work together write long runs of y's rows; row by row they read such runs
-    // of x, and take 2 to 3 % longer. In y a grid has at most 65,535 blocks, too few for wide matrices: z has more.
+    // tiles column by column, so that those at work together write long runs of y's rows; row by row they read such
+    // runs of x, and take 2 to 3 % longer. In y a grid has at most 65,535 blocks, too few for wide matrices, so z has
+    // more.
     static __device__ __forceinline__ void move(const scalar_t* x, scalar_t* y, long long rows, long long cols,
                                                 Words* tile) {
         const long long left = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * SIDE;
@@ -169,6 +181,6 @@ constexpr int BLOCKS = sizeof(scalar_t) == 4 ? 4 : 6;    // on a multiprocessor:
 extern "C" __global__ void __launch_bounds__(MANY, BLOCKS)
     transpose_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, long long cols) {
     __shared__ Words tile[(64 + 1) * 64 / 4];
-    if (blockDim.x == FEW) Tile<32, FEW>::move(x, y, rows, cols, tile);
-    else Tile<64, MANY>::move(x, y, rows, cols, tile);
+    if (blockDim.x == FEW) Tile<32, FEW>::move(kept(x), y, rows, cols, tile);
+    else Tile<64, MANY>::move(kept(x), y, rows, cols, tile);
 }

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
+from cudalab.kernels.plus_one import plus_one
 
 from cudalab import plan, registry, results, values
 from cudalab.backends import Bound
 from cudalab.cli import main
-from cudalab.devices import cuda
+from cudalab.devices import cuda, launch
 from cudalab.dtypes import dtype
 from cudalab.errors import InputError, LaunchError, Unavailable
+from cudalab.interop import DeviceArray
 from cudalab.job import Job
 
 pytestmark = pytest.mark.gpu
@@ -92,6 +95,38 @@ def test_inside_a_torch_graph(gpu, torch):
     graph.replay()
     torch.cuda.synchronize()
     torch.testing.assert_close(out, torch.nn.functional.gelu(x))
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+@pytest.mark.parametrize("other_context", [False, True])
+def test_a_launch_from_a_thread_with_another_context_or_none(gpu, own_stream, other_context):
+    import pycuda.driver as driver
+
+    memory = [driver.mem_alloc(4000) for _ in "xy"]
+    driver.memcpy_htod(memory[0], np.arange(1000, dtype=np.int32))
+    driver.memset_d8(memory[1], 0, 4000)
+    arrays = {n: DeviceArray((1000,), np.dtype(np.int32), int(m)) for n, m in zip("xy", memory, strict=True)}
+    made = launch.prepare(plus_one, "plus_one_vec", dtype("int32"), arrays, launch.primary_context(gpu.index))
+    failed = []
+
+    def work():
+        context = driver.Device(gpu.index).make_context() if other_context else None
+        try:
+            made(gpu.stream.handle if own_stream else 0, *map(int, memory))
+        except BaseException as error:
+            failed.append(error)
+        if context:
+            context.pop()
+            context.detach()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    gpu._context.synchronize()
+    back = np.empty(1000, np.int32)
+    driver.memcpy_dtoh(back, memory[1])
+    assert not failed
+    np.testing.assert_array_equal(back, np.arange(1, 1001))
 
 
 @pytest.mark.parametrize("name", DTYPES[:2])

@@ -16,6 +16,7 @@ from cudalab.devices import cuda, open_device
 from cudalab.dtypes import dtype
 from cudalab.errors import SpecError
 from cudalab.inspection import tools
+from cudalab.interop import DeviceArray
 from cudalab.job import Job
 from cudalab.parity import compare, expected
 from cudalab.plan import Selection, checks
@@ -72,12 +73,12 @@ def right_on_the_host(planned):
 
 
 @pytest.mark.slow
-def test_bias_gelu_in_a_grid_that_is_not_tall_enough(monkeypatch):
-    """As matrices of more than half a million rows have it: each thread takes more rows, further down."""
-    monkeypatch.setattr(sys.modules["cudalab.kernels.bias_gelu"], "MAX_GRID_Y", 2)
-    right_on_the_host(
-        [group for group in checks(["bias_gelu"], "float32") if group.awkward and group.shape[:1] > (16,)]
-    )
+@pytest.mark.parametrize(("name", "value", "least"), [("MAX_GRID_Y", 2, 16), ("COUNTED", 0, 0), ("BUSY", 0, 0)])
+def test_bias_gelu_where_matrices_are_huge(monkeypatch, name, value, least):
+    """Blocks in z, packs that 32 bits do not count, and several rows a thread, whatever their number."""
+    monkeypatch.setattr(sys.modules["cudalab.kernels.bias_gelu"], name, value)
+    every = (group for kind in ("float32", "float16") for group in checks(["bias_gelu"], kind))
+    right_on_the_host([group for group in every if group.awkward and group.shape[:1] > (least,)])
 
 
 @pytest.mark.parametrize(("kind", "most"), [("float32", 3.6), ("float16", 0.63), ("bfloat16", 0.63)])
@@ -159,14 +160,15 @@ def test_softmax_of_rows_beyond_the_registers(cols):
     judged(kernel, "softmax_vec", {"x": x}, 16)
 
 
+@pytest.mark.parametrize("entry", ["layernorm_eight", "layernorm_vec"])
 @pytest.mark.parametrize("cols", [17001, 17016])
-def test_layernorm_beyond_the_registers_and_far_from_zero(cols):
+def test_layernorm_beyond_the_registers_and_far_from_zero(cols, entry):
     """A mean of 1000: the difference of mean square and squared mean would have lost half of the digits."""
     kernel, rng = KERNELS["layernorm"], np.random.default_rng(0)
     x = (1000 + rng.standard_normal((2, cols))).astype("float32")
     rows = {"gamma": np.ones(cols, "float32"), "beta": np.zeros(cols, "float32")}
     want = expected(kernel, {"x": x, **rows})
-    got = ran(kernel, "layernorm_vec", {"x": x, **rows}, want.shape)
+    got = ran(kernel, entry, {"x": x, **rows}, want.shape)
     assert np.abs(got - want).max() < 1e-4
 
 
@@ -187,6 +189,16 @@ def test_rows_are_right_however_they_are_shared_out(entry, kind):
         loaded(kernel, of).launch(entry, grid, (threads, shared, 1), planned.args, planned.shared)
         parity = compare(got, want, of, kernel.budget(of))
         assert parity.ok, f"{cols} columns, {threads} threads: {parity.message}"
+
+
+@pytest.mark.parametrize(("shape", "kind", "entry"), [
+    ((128, 4096), "float32", "layernorm_vec"), ((16384, 4096), "float32", "layernorm_eight"),
+    ((16384, 4096), "float16", "layernorm_vec"), ((16384, 4100), "float32", "layernorm_vec"),
+    ((65536, 512), "float32", "layernorm_eight"), ((65536, 508), "float32", "layernorm_vec"),
+])  # fmt: skip
+def test_what_a_call_of_layernorm_runs(shape, kind, entry):
+    arrays = {name: DeviceArray(shape[i:], dtype(kind).numpy, 256) for name, i in (("x", 0), ("gamma", 1), ("beta", 1))}
+    assert KERNELS["layernorm"].entry_of_call(arrays) == entry
 
 
 def test_sum_has_the_same_bits_every_time():

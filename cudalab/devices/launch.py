@@ -22,12 +22,6 @@ from cudalab.spec import Kernel, Launch
 from cudalab.tuning import stored
 
 
-@cache
-def _quick_driver() -> ctypes.PyDLL:
-    """The driver for questions that are answered at once. In other calls of it other threads run: a launch may wait."""
-    return ctypes.PyDLL("libcuda.so.1")
-
-
 def _ask(name: str, *arguments: Any) -> None:
     """Call the driver; raises LaunchError if it refuses."""
     if code := getattr(libcuda(), name)(*arguments):
@@ -98,10 +92,11 @@ def _function(code: bytes, entry: str, context: int) -> int:
 STREAM, POINTERS = 32, 56  # where a record has the stream, and what follows the CUlaunchConfig: the pointers
 
 
-# Of one call: what takes the stream and the pointers, what launches (with arguments that were made beforehand, a third
-# of the cost of making them in the call), the context that is current, and a reference to that for the driver.
-# A plain tuple, since one with names takes longer to take apart.
-_Record = tuple[Callable[..., None], Callable[[], int], memoryview, Any]
+OTHER_CONTEXT = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
+
+# Of one call: what takes the stream and the pointers, and what launches (with arguments that were made beforehand, a
+# third of the cost of making them in the call). A plain tuple, since one with names takes longer to take apart.
+_Record = tuple[Callable[..., None], Callable[[], int]]
 
 
 class Prepared:
@@ -122,7 +117,6 @@ class Prepared:
             places[id(a)] if id(a) in places else ctypes.create_string_buffer(a.tobytes(), a.nbytes)
             for a in launch.args
         ]
-        self._get_current = _quick_driver().cuCtxGetCurrent
         self._free: list[_Record] = []
 
     def __call__(self, *values: int) -> None:
@@ -131,12 +125,12 @@ class Prepared:
             record = self._free.pop()  # in one step, whatever other threads do
         except IndexError:
             record = self._record()
-        write, launch, current, where = record
+        write, launch = record
         write(*values)
-        self._get_current(where)
-        if current[0] == self._context:
-            code = launch()
-        else:
+        code = launch()
+        if (
+            code in OTHER_CONTEXT
+        ):  # current, or none, and the stream is that context's default one: nothing was launched
             with within(self._context):
                 code = launch()
         self._free.append(record)
@@ -149,15 +143,14 @@ class Prepared:
         first = ctypes.addressof(memory) + POINTERS
         places = [first + 8 * a if isinstance(a, int) else ctypes.addressof(a) for a in self._arguments]
         arguments = ctypes.byref((ctypes.c_void_p * len(places))(*places))
-        function, current = ctypes.c_void_p.from_param(self._function), ctypes.c_uint64()
+        function = ctypes.c_void_p.from_param(self._function)
         if with_config := getattr(libcuda(), "cuLaunchKernelEx", None):
             launch = partial(with_config, ctypes.byref(memory), function, arguments, None)
         else:  # a driver older than CUDA 11.8
             stream = ctypes.c_void_p.from_buffer(memory, STREAM)
             launch = partial(libcuda().cuLaunchKernel, function, *self._geometry, stream, arguments, None)
         values = Struct(f"=Q{POINTERS - STREAM - 8}x{self._count}Q")  # x: no launch attributes
-        write = partial(values.pack_into, memory, STREAM)
-        return write, launch, memoryview(current).cast("B").cast("Q"), ctypes.byref(current)
+        return partial(values.pack_into, memory, STREAM), launch
 
 
 def prepare(

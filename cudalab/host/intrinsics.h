@@ -177,6 +177,7 @@ CUDALAB_STORE(__stwb)
 CUDALAB_STORE(__stwt)
 #undef CUDALAB_LOAD
 #undef CUDALAB_STORE
+CUDALAB_INLINE void* __nv_associate_access_property(const void* p, unsigned long long) { return const_cast<void*>(p); }
 
 // ---- time: it passes, in nanoseconds and not in the GPU's clock cycles ----------------------------------------------
 inline void __nanosleep(unsigned) {}

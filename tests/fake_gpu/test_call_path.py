@@ -313,15 +313,17 @@ def test_launches_from_threads_without_a_context(fake, prepared):
 def test_a_launch_that_interrupts_another_does_not_change_it(fake, prepared):
     """As a signal's handler may, between the pointers being written and being read."""
     made, pointers, read = prepared
-    real, depth = made._get_current, []
+    made(0, pointers[0], pointers[3])  # its record is what the next call takes
+    write, go = made._free.pop()
+    depth = []
 
-    def interrupted(where):
+    def interrupted(*values):
+        write(*values)
         if not depth:
             depth.append(1)
             made(0, pointers[0], pointers[2])
-        return real(where)
 
-    made._get_current = interrupted
+    made._free.append((interrupted, go))
     made(0, pointers[0], pointers[1])
     fake._context.synchronize()
     for at in (1, 2):
