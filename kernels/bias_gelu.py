@@ -75,25 +75,17 @@ CANCELS = "of the peers: they round x + bias, and 1 + erf(z / sqrt(2)) cancels i
 SUM = "of F.gelu(x + bias), two kernels: the sum is rounded to the dtype in between, half a ULP of z, at most 8"
 ROUNDS = "each array operation rounds to the dtype, so 1 + erf(...) carries |z| / 2 roundings of 1 into the tail"
 
+EDGES = (  # in the last a thread has several rows, and fewer where the matrix ends
+    (1, 1), (5, 3), (1, 129), (129, 1), (19, 128), (16, 256), (33, 272), (64, 131), (67, 131), (37, 16), (2067, 1016),
+    (0, 8), (8, 0),
+)  # fmt: skip
+
 bias_gelu = Kernel(
     file=__file__,
     summary="y = z * Phi(z), z = x + bias (one for each column), row-major matrix",
     dtypes=("float32", "float16", "bfloat16"),
     sizes={"small": (128, 768), "large": (8192, 4096), "xlarge": (32768, 4096)},
-    edges=(
-        (1, 1),
-        (5, 3),
-        (1, 129),
-        (129, 1),
-        (19, 128),
-        (16, 256),
-        (33, 272),
-        (67, 131),
-        (37, 16),
-        (0, 8),
-        (8, 0),
-        (2067, 1016),
-    ),  # the last: several rows a thread, in the last blocks fewer
+    edges=EDGES,
     reference=reference,
     entries={"bias_gelu_plain": plain, "bias_gelu_vec": vec},
     budgets={

@@ -15,12 +15,12 @@ from cudalab.compare import NOTHING_SLOWER, REGRESSION
 CHANGES = {
     "long long n) {\n    const long long pack = (long long)blockIdx.x * N": """long long n, long long block) {
     const long long pack = block * N""",
-    """    if (packs == 1) gelu_block<1>(x, y, n);
-    else gelu_block<VEC_PACKS>(x, y, n);
+    """    if (packs == 1) gelu_block<1>(kept(x), y, n);
+    else gelu_block<VEC_PACKS>(kept(x), y, n);
 """: """    for (int again = 0; again < (blockIdx.x % 16 ? 1 : 2); ++again) {
         const long long block = (blockIdx.x + again * (long long)(gridDim.x / 2)) % gridDim.x;
-        if (packs == 1) gelu_block<1>(x, y, n, block);
-        else gelu_block<VEC_PACKS>(x, y, n, block);
+        if (packs == 1) gelu_block<1>(kept(x), y, n, block);
+        else gelu_block<VEC_PACKS>(kept(x), y, n, block);
     }
 """,
 }

@@ -10,10 +10,13 @@ FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others onc
 CORRECTION = "a thousandth of what makes good the last digit of a division"
 POWERS = "blocks have a power of two of threads: none has 33"
 PAST = "a pack that begins beyond the row, where nothing is done"
+NO_DISTANCE = "means that are equal add nothing, and those of no numbers are equal"
+TURN = "a turn more, of packs that begin beyond the row, where nothing is done"
+SINGLY = "all rows go element by element, to the same values; slower"
 UNREAD = "a second pack is loaded, and not used; slower"
 
 REASONS = {
-    **lines("if (blockDim.x <= 32) return value;", ("<=", "<", PLAIN), ("32", "31", PLAIN)),
+    **lines("if (blockDim.x <= 32) return value;", ("<=", "<", PLAIN), ("32", "31", PLAIN), ("32", "33", POWERS)),
     **lines(
         "for (int s = 16; s > 0; s /= 2) value += __shfl_xor_sync(0xffffffffu, value, s);",
         ("16", "16 + 1", FOLDED),
@@ -36,7 +39,20 @@ REASONS = {
         "for (long long c = threadIdx.x; c < cols; c += blockDim.x) "
         "squares += (float(x[c]) - mean) * (float(x[c]) - mean);",
         ("- mean) *", "- eps) *", ZERO_SUM),
+        ("- mean) *", "+ mean) *", ZERO_SUM),
         ("- mean);", "+ mean);", ZERO_SUM),
+    ),
+    **lines(
+        "squares += other.squares + (all == 0.0f ? 0.0f : d * d * n * __fdividef(other.n, all));",
+        ("(all ==", "(d ==", NO_DISTANCE),
+    ),
+    **lines(
+        "const int packs = 8 / width, turns = whole ? 1 : (cols + 8 * blockDim.x - 1) / (8 * blockDim.x);",
+        ("(cols + 8", "(cols + 9", TURN),
+    ),
+    **lines(
+        "const bool wide = ((size_t)x | (size_t)gamma | (size_t)beta | (size_t)y) % 16 == 0 && cols % WIDE == 0;",
+        ("cols %", "cols *", SINGLY),
     ),
     **lines(
         "__device__ __forceinline__ float mean() const { return n == 0.0f ? 0.0f : __fdividef(sum, n); }",
