@@ -75,7 +75,7 @@ CANCELS = "of the peers: they round x + bias, and 1 + erf(z / sqrt(2)) cancels i
 SUM = "of F.gelu(x + bias), two kernels: the sum is rounded to the dtype in between, half a ULP of z, at most 8"
 ROUNDS = "each array operation rounds to the dtype, so 1 + erf(...) carries |z| / 2 roundings of 1 into the tail"
 
-EDGES = (  # in the last a thread has several rows, and fewer where the matrix ends
+EDGES = (  # in the largest a thread has several rows, and fewer where the matrix ends
     (1, 1), (5, 3), (1, 129), (129, 1), (19, 128), (16, 256), (33, 272), (64, 131), (67, 131), (37, 16), (2067, 1016),
     (0, 8), (8, 0),
 )  # fmt: skip

@@ -54,9 +54,12 @@ def vec(x, gamma, beta, y):
 
 
 def called(x, gamma, beta):
-    """layernorm_eight for rows of float32 that fit, and are so many that layernorm_vec would give a thread more."""
+    """layernorm_eight for rows of float32 that fit, and are so many that layernorm_vec would give a thread more.
+
+    Rows in whole packs: others it would read three times.
+    """
     rows, cols = x.shape
-    fits = x.dtype.itemsize == 4 and 16 * WARP <= cols <= 8 * EIGHT
+    fits = x.dtype.itemsize == 4 and cols % 4 == 0 and 16 * WARP <= cols <= 8 * EIGHT
     return "layernorm_eight" if fits and 8 * threads_of_row(rows, cols, 4) < cols else "layernorm_vec"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from click.testing import CliRunner
 
-from cudalab import comparable, plan, results
+from cudalab import comparable, hits, plan, results
 from cudalab.backends import Operands, returning, writing
 from cudalab.cli import main
 from cudalab.job import Job
@@ -86,6 +88,17 @@ def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():
     returned = returning(lambda x: x + 1, lambda on: [1], operands)
     assert returned.api()() == 2
     assert returned.output() is None  # a call of the user's is no run
+
+
+def test_calls_allocate_as_compiled_programs_do_where_there_is_one_device():
+    def torch(devices, **guards):
+        c = SimpleNamespace(_dynamo=SimpleNamespace(guards=SimpleNamespace(**guards)))
+        return SimpleNamespace(_C=c, cuda=SimpleNamespace(device_count=lambda: devices))
+
+    assert hits._allocator(torch(1, _empty_strided_cuda=max)) is max
+    assert hits._allocator(torch(2, _empty_strided_cuda=max)) is None
+    assert hits._allocator(torch(1)) is None
+    assert hits._allocator(SimpleNamespace(_C=None, cuda=torch(1).cuda)) is None
 
 
 @pytest.mark.gpu

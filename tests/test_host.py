@@ -450,6 +450,14 @@ def test_static_shared_memory_begins_with_nan_in_every_block(modern):
         assert np.isnan(given).all() == (zeros == 0).all()
 
 
+@pytest.mark.parametrize(("order", "value"), [("reverse", 3.3961514e38), (7, 0.0), ("forward", np.nan)])
+def test_in_other_orders_shared_memory_begins_with_a_large_number_and_with_zeros(modern, order, value):
+    """What a maximum, or a sum, does not notice of one is seen in another."""
+    given = np.zeros(4, np.float32)
+    modern.launch("unwritten", (4, 1, 1), (64, 1, 1), [given], order=order)
+    np.testing.assert_array_equal(given, np.float32(value))
+
+
 def test_integer_functions(modern):
     y, a, b = np.zeros(13, np.uint32), 0x84232221, 0x14131211
     modern.launch("integers", (1, 1, 1), (1, 1, 1), [y, np.uint32(a), np.uint32(b)])

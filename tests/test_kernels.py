@@ -194,7 +194,8 @@ def test_rows_are_right_however_they_are_shared_out(entry, kind):
 @pytest.mark.parametrize(("shape", "kind", "entry"), [
     ((128, 4096), "float32", "layernorm_vec"), ((16384, 4096), "float32", "layernorm_eight"),
     ((16384, 4096), "float16", "layernorm_vec"), ((16384, 4100), "float32", "layernorm_vec"),
-    ((65536, 512), "float32", "layernorm_eight"), ((65536, 508), "float32", "layernorm_vec"),
+    ((65536, 512), "float32", "layernorm_eight"), ((16384, 4095), "float32", "layernorm_vec"),
+    ((65536, 508), "float32", "layernorm_vec"),
 ])  # fmt: skip
 def test_what_a_call_of_layernorm_runs(shape, kind, entry):
     arrays = {name: DeviceArray(shape[i:], dtype(kind).numpy, 256) for name, i in (("x", 0), ("gamma", 1), ("beta", 1))}

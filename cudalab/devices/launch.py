@@ -92,7 +92,9 @@ def _function(code: bytes, entry: str, context: int) -> int:
 STREAM, POINTERS = 32, 56  # where a record has the stream, and what follows the CUlaunchConfig: the pointers
 
 
-OTHER_CONTEXT = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
+# What the driver answers where no context is current, where another is and the stream is its default one, or where the
+# current one has been destroyed: CUDA_ERROR_INVALID_CONTEXT, _INVALID_HANDLE and _CONTEXT_IS_DESTROYED.
+OTHER_CONTEXT = (201, 400, 709)
 
 # Of one call: what takes the stream and the pointers, and what launches (with arguments that were made beforehand, a
 # third of the cost of making them in the call). A plain tuple, since one with names takes longer to take apart.
@@ -128,9 +130,7 @@ class Prepared:
         write, launch = record
         write(*values)
         code = launch()
-        if (
-            code in OTHER_CONTEXT
-        ):  # current, or none, and the stream is that context's default one: nothing was launched
+        if code in OTHER_CONTEXT:  # nothing was launched
             with within(self._context):
                 code = launch()
         self._free.append(record)

@@ -303,8 +303,9 @@ API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   return OK;
 }
 
-// Hints about caches, which a CPU looks after itself.
-API cuCtxResetPersistingL2Cache(void) { NEED_CONTEXT; return OK; }
+// Hints about caches, which a CPU looks after itself. How often one was given is for the tests.
+unsigned l2_resets;
+API cuCtxResetPersistingL2Cache(void) { NEED_CONTEXT; l2_resets++; return OK; }
 API cuCtxSetCacheConfig(CUfunc_cache config) { NEED_CONTEXT; return OK; }
 API cuCtxGetCacheConfig(CUfunc_cache *config) { *config = CU_FUNC_CACHE_PREFER_NONE; return OK; }
 API cuCtxSetLimit(CUlimit limit, size_t value) { NEED_CONTEXT; return OK; }
@@ -327,6 +328,7 @@ typedef int (*Kernel)(unsigned, unsigned, unsigned, unsigned, unsigned, unsigned
 
 struct CUfunc_st {
   struct CUfunc_st *next;
+  CUcontext context;
   Kernel run;
   const char *(*error)(void);
   const unsigned *parameters;  // their number, then size and kind of each
@@ -805,6 +807,7 @@ API cuMemsetD2D32(CUdeviceptr d, size_t pitch, unsigned v, size_t width, size_t 
 // ---- modules and functions ------------------------------------------------------------------------------------------
 
 struct CUmod_st {
+  CUcontext context;
   void *library;
   CUfunction functions;
 };
@@ -856,6 +859,7 @@ API cuModuleLoadData(CUmodule *module, const void *image) {
   if (!library) return CUDA_ERROR_INVALID_IMAGE;
   *module = calloc(1, sizeof **module);
   (*module)->library = library;
+  (*module)->context = current();
   return OK;
 }
 
@@ -916,6 +920,7 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
   f->run = run;
   f->error = (const char *(*)(void))dlsym(module->library, "cudalab_error");
   f->max_shared = STATIC_SHARED;
+  f->context = module->context;
   f->next = module->functions;
   *function = module->functions = f;
   return OK;
@@ -1013,6 +1018,7 @@ static void **copy_arguments(CUfunction function, void **args) {
 API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, CUstream stream, void **args, void **extra) {
   NEED_CONTEXT;
+  if (!stream && function->context != current()) return CUDA_ERROR_INVALID_HANDLE;  // as an H200's driver does
   Launch l = {.function = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .packed = extra};
   if (!fits(&l) || (args && extra)) return CUDA_ERROR_INVALID_VALUE;
   if (!extra && !args && function->parameters[0]) return CUDA_ERROR_INVALID_VALUE;

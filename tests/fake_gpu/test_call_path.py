@@ -310,6 +310,21 @@ def test_launches_from_threads_without_a_context(fake, prepared):
     assert len(made._free) <= 8
 
 
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_a_launch_while_another_context_is_current(fake, prepared, own_stream):
+    import pycuda.driver as driver
+
+    made, pointers, read = prepared
+    context = driver.Device(0).make_context()
+    try:
+        made(fake.stream.handle if own_stream else 0, pointers[0], pointers[1])
+    finally:
+        context.pop()
+        context.detach()
+    fake._context.synchronize()
+    np.testing.assert_array_equal(read(1), np.arange(1, 1001))
+
+
 def test_a_launch_that_interrupts_another_does_not_change_it(fake, prepared):
     """As a signal's handler may, between the pointers being written and being read."""
     made, pointers, read = prepared

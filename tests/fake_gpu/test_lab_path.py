@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,15 @@ def test_times_are_taken_and_graphs_say_why_not(fake):
         assert case.status in (results.OK, results.CEILING), case.reason
         assert all(case.median(kind) > 0 for kind in ("cold", "hot", "call"))
         assert any("no graph" in note for note in case.notes)
+
+
+def test_what_l2_was_told_to_keep_is_released_before_each_cold_sample(fake):
+    resets = ctypes.c_uint.in_dll(ctypes.CDLL("libcuda.so.1"), "l2_resets")
+    before = resets.value
+    assert len(fake._timer.cold(fake._timer.empty, 5, True)) == 5
+    assert resets.value - before == 5
+    fake._timer.hot(fake._timer.empty, 5, True)
+    assert resets.value - before == 5
 
 
 def test_a_write_beyond_the_end_is_wrong(fake, tmp_path):

@@ -2,15 +2,16 @@
 
 from mutation.equivalent.reasons import ALIGNED, lines
 
-EIGHT = "the block has 256 threads, and 256 / 31 is 8 as well"
+EIGHT = "blocks of 64 to 512 threads, a power of two: divided by 31 they give as many warps as by 32"
 ZERO_SUM = "distances from the mean add up to 0, whatever multiplies all of them: the same number but for rounding"
 NO_WEIGHT = "a mean of no numbers, which has no weight in what it is joined with"
-PLAIN = "of a row that one warp has: layernorm_plain is launched with 256 threads"
+PLAIN = "of a row that one warp has: through shared memory it gets the same sum"
 FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others once, as 16, 8, 4, 2, 1 do"
 CORRECTION = "a thousandth of what makes good the last digit of a division"
 POWERS = "blocks have a power of two of threads: none has 33"
 PAST = "a pack that begins beyond the row, where nothing is done"
 NO_DISTANCE = "means that are equal add nothing, and those of no numbers are equal"
+TURNS = "the row goes by in more turns, to the same values; slower"
 TURN = "a turn more, of packs that begin beyond the row, where nothing is done"
 SINGLY = "all rows go element by element, to the same values; slower"
 UNREAD = "a second pack is loaded, and not used; slower"
@@ -30,7 +31,16 @@ REASONS = {
         ("p < packs", "p <= packs", PAST),
     ),
     **lines("read<width, 1>(x, at, cols, v);", ("1", "2", UNREAD)),
-    **lines("const bool wide = addresses % 16 == 0 && cols % WIDE == 0;", ("== 0;", "== (-1);", ALIGNED)),
+    **lines(
+        "const bool wide = addresses % 16 == 0 && cols % WIDE == 0;",
+        ("== 0;", "== (-1);", ALIGNED),
+        ("16 == 0", "16 == 1", ALIGNED),
+    ),
+    **lines(
+        "else if (cols <= 8 * (int)blockDim.x) eight_a_thread<WIDE, true>(x, gamma, beta, y, cols, eps, partial);",
+        ("blockDim.x", "blockDim.y", TURNS),
+    ),
+    **lines("else layernorm_row<WIDE, 2, false>(x, gamma, beta, y, cols, eps, partial);", ("2", "1", TURNS)),
     **lines(
         "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;",
         ("warps = blockDim.x / 32", "warps = blockDim.x / 31", EIGHT),

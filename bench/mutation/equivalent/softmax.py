@@ -1,12 +1,16 @@
 """Why mutants of softmax survive."""
 
-from mutation.equivalent.reasons import ELEMENTS, TWICE, lines
+from mutation.equivalent.reasons import ELEMENTS, TWICE, UNUSED, lines
 
 ALL_LANES = "after the exchange all lanes of the warp have the value: the others write what the first would"
 NEAR = "what is subtracted cancels: any number near the largest will do, so that nothing overflows or vanishes"
 WITHIN = "the 16 bits' exponential is 12 ULP off in float32, within the budget of 16, which rounding x - max asks for"
 PLAIN = "of a row that one warp has: the entries that call this are launched with 256 threads"
 FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others once, as 16, 8, 4, 2, 1 do"
+NEIGHBOURS = "of 256 threads those whose number 33 divides are one in each warp, and all lanes of a warp have its value"
+MANY = "of more rows than a block has threads, that are longer too: no size of the CPU's check; the GPU's has `large`"
+NOTHING = "a row of -1 columns has nothing to read or to write either"
+HOLLOW = "a second pack begins beyond the row, and counts as -inf; slower"
 LONG = "the form for rows of any length takes what would fit into registers as well; slower"
 
 REASONS = {
@@ -17,22 +21,51 @@ REASONS = {
         nth=1,
     ),
     **lines(
-        "row.top = over_lanes<largest>(fmaxf(mine.top, largest_of<n>(v)), blockDim.x);", ("(v))", "(v) - 1)", NEAR)
+        "row.top = over_lanes<largest>(fmaxf(mine.top, largest_of<n>(v)), blockDim.x);",
+        ("(v))", "(v) - 1)", NEAR),
+        ("x);", "x) - 1;", NEAR),
     ),
     **lines(
         "else if (length <= turn * (HELD / WIDE)) softmax_row<WIDE, HELD / WIDE, true, false>(x, y, cols, partial);",
         ("<= turn", "< turn", LONG),
         ("turn *", "turn /", LONG),
+        ("turn *", "few *", LONG),
     ),
-    **lines("if (lane == 0) partial[warp] = value;", ("==", "!=", ALL_LANES)),
+    **lines("if (lane == 0) partial[warp] = value;", ("==", "!=", ALL_LANES), ("0", "1", ALL_LANES)),
+    **lines("if (lane == 0) partial[threadIdx.x / 32] = warp;", ("==", "!=", ALL_LANES)),
+    **lines(
+        "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;",
+        ("% 32", "% 33", NEIGHBOURS),
+    ),
+    **lines("__shared__ float partial[32];", ("32", "31", UNUSED), nth=1),
+    **lines("__shared__ Running partial[32];", ("32", "33", UNUSED)),
+    **lines(
+        "const int length = cols, turn = blockDim.x * WIDE;  // of which a thread has one pack",
+        ("blockDim.x", "blockDim.y", LONG),
+    ),
+    **lines(
+        "if (row >= rows) cols = 0;  // no loads, no stores, "
+        "but the shuffles of the other rows in the warp need these lanes",
+        ("cols = 0", "cols = (-1)", NOTHING),
+    ),
+    **lines(
+        "else if (length <= turn) softmax_row<WIDE, 1, true, one_warp>(x, y, cols, partial);",
+        ("1, true", "2, true", HOLLOW),
+    ),
+    **lines(
+        "else if (length <= turn * few) softmax_row<WIDE, few, true, one_warp>(x, y, cols, partial);",
+        ("length <= turn * few", "false", LONG),
+    ),
     **lines(
         "for (long long c = threadIdx.x; c < cols; c += blockDim.x) y[c] = scalar_t(expf(float(x[c]) - top) * scale);",
         ("blockDim.x", "blockDim.y", TWICE),
+        ("blockDim.x", "gridDim.x", MANY),
     ),
     **lines(
         "__device__ __forceinline__ float power(float d) "
         "{ return sizeof(scalar_t) == 4 ? expf(d) : exp2f(d * 1.44269504f); }",
         ("== 4", "== 3", WITHIN),
+        ("== 4", "== 5", WITHIN),
     ),
     **lines("all.top = over_lanes<largest>(other.top, warps);", ("warps)", "warps) - 1", NEAR)),
     **lines("if (!wide) softmax_row<1, 4, false, one_warp>(x, y, cols, partial);", ("!wide", "true", ELEMENTS)),
