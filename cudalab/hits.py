@@ -128,9 +128,8 @@ class Quick:
         if key is not None:
             nbytes = tuple(array.nbytes for array in (*arrays, result))
             launch = prepared.__call__ if prepared else None
-            hits[key] = Hit(
-                launch, self.maker(arrays[0], result), self.pointer(result) & ALIGNED, self.device(arrays[0]), nbytes
-            )
+            new = self.maker(arrays[0], result)
+            hits[key] = Hit(launch, new, self.pointer(result) & ALIGNED, self.device(arrays[0]), nbytes)
 
     def maker(self, first: Any, result: Any) -> Callable[[Any], Any]:
         """What makes an output like `result` from a first input like `first`."""

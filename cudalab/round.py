@@ -126,9 +126,7 @@ class Round:
             self.budgets[variant.label] = self.group.kernel.budget(self.group.dtype, variant.backend.budget)
             self._at("check", variant.label)
             self._verify(case, bound)
-            if (
-                not variant.backend.timed
-            ):  # what an earlier launch leaves in __device__ memory may have helped the others
+            if not variant.backend.timed:  # later ones find what it left in __device__ memory
                 self._check(case, lambda: self._judged(first, self.budgets[case.label]), "in its first launch")
             for how, other in bound.also.items() if not self.group.values else ():  # those are about values, and many
                 self._verify(case, other, how)
