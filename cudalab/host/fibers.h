@@ -75,7 +75,7 @@ public:
         // Shared memory starts with arbitrary contents: all ones is NaN in every floating point format, but also a
         // true `bool`, an index below all others, and what a maximum passes by. So in one of the orders that a check
         // tries it is zeros, and in one close to the largest float there is.
-        const int contents = turn.shuffled() ? 0 : order == backwards ? 0x7f : 0xff;
+        const int contents = turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
         memset(shared_memory, contents, shared_bytes);
         static_shared.spoil(contents);
         for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
