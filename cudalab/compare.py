@@ -17,7 +17,7 @@ from cudalab.errors import InputError, short, unknown
 from cudalab.results import KINDS, Case, Results
 from cudalab.stats import FASTER, MIN_EFFECT, SAME, SLOWER, UNCLEAR, Ratio, Rounds
 
-MOVED = "MOVED"  # the verdict on a plain copy that became faster or slower: the machine's doing
+MOVED = "MOVED"  # the verdict on a copy that became faster or slower: the machine's doing
 VERDICTS = (SLOWER, UNCLEAR, SAME, FASTER)
 ALL = "all"
 
@@ -65,7 +65,7 @@ class Pair:
 
     @property
     def control(self) -> bool:
-        """Whether this is a plain copy, which no change of a kernel can make slower."""
+        """Whether this is a copy, which no change of a kernel can make slower."""
         return self.old.status == results.CEILING
 
 
@@ -85,13 +85,13 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Cases by verdict; plain copies are not counted."""
+        """Cases by verdict; copies are not counted."""
         verdicts = [pair.verdict for pair in self.pairs if not pair.control]
         return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
     @property
     def drift(self) -> list[Pair]:
-        """The plain copies that became faster or slower."""
+        """The copies that became faster or slower."""
         return [pair for pair in self.pairs if pair.verdict == MOVED]
 
     @property
@@ -165,7 +165,7 @@ def share(text: str, what: str) -> float:
 
 
 def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: tuple[Results, Results]) -> Results:
-    """`run` with the cases that are asked for; plain copies stay."""
+    """`run` with the cases that are asked for; copies stay."""
     every = [case for r in both for case in r.cases]
     for name in kernels:
         if name not in (known := dict.fromkeys(case.kernel for case in every)):
@@ -230,7 +230,7 @@ def _otherwise(
 ) -> Iterator[Ratio]:
     """Other views of a pair, in which a claim must hold too, or it may be the machine's doing.
 
-    Where the plain copy moved: relative to it. Of times that the host makes: those of the fastest samples, since
+    Where the copy moved: relative to it. Of times that the host makes: those of the fastest samples, since
     whatever else runs there only adds to a time.
     """
     control = copies.get(was.group)

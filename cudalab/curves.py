@@ -95,7 +95,7 @@ def _sweeps(run: Results, kind: str) -> dict[tuple[str, str], Sweep]:
 
 
 def _labels(sweep: Sweep) -> list[str]:
-    """Of the variants; a plain copy is none."""
+    """Of the variants; a copy is none."""
     timed = (c for cases in sweep.values() for c in cases.values() if c.status != results.CEILING)
     return list(dict.fromkeys(case.label for case in timed))
 

@@ -33,7 +33,7 @@ OK: Final = "ok"  # right, and timed if its device and backend can be
 WRONG: Final = "WRONG"  # differs from the reference, or wrote where it may not: no time
 ERROR: Final = "error"  # did not compile, or failed while it ran
 SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
-CEILING: Final = "ceiling"  # not a variant: a plain copy of the case's bytes
+CEILING: Final = "ceiling"  # not a variant: a copy of the case's bytes
 
 COPY = "copy"  # the backend of a ceiling
 
@@ -112,7 +112,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         _says(
             "`ok`: right, and timed if its device and backend can be; `WRONG`: differs from the reference, or wrote "
             "where it may not, and has no time; `error`: did not compile, or failed while it ran; `skipped`: cannot "
-            "run here; `ceiling`: not a variant, but a plain copy of the case's bytes"
+            "run here; `ceiling`: not a variant, but a copy of the case's bytes"
         ),
     ] = OK
     reason: Annotated[str, _says("why it is WRONG, failed or was skipped")] = ""
@@ -212,7 +212,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def broken(self) -> list[Case]:
-        """Rows with a wrong answer, or with none; a plain copy that could not be made is no answer."""
+        """Rows with a wrong answer, or with none; a copy that could not be made is no answer."""
         found = (case for case in self.cases if case.status in (WRONG, ERROR))
         return [case for case in found if self.of_study or case.backend != COPY]
 

@@ -43,7 +43,7 @@ class Round:
         self.glimpses: dict[str, Glimpse] = {}
 
     def rows(self, variants: list[Variant], with_copy: bool) -> list[Case]:
-        """Rows of `variants`, and of a plain copy where that is timed."""
+        """Rows of `variants`, and of a copy where that is timed."""
         with self.job.phase("compile and check"):
             for variant in variants:
                 self._checked(self._first_run(variant))
@@ -214,7 +214,7 @@ class Round:
         return parity
 
     def _clocks(self, with_copy: bool) -> dict[str, dict[str, Clock]]:
-        """Clocks of everything that is to be timed, and of a plain copy of as many bytes."""
+        """Clocks of everything that is to be timed, and of a copy of as many bytes."""
         bounds = dict(self.bounds)
         if with_copy and (copy := self._copy()):
             bounds[results.COPY] = copy
@@ -240,7 +240,7 @@ class Round:
         return clocks
 
     def _copy(self) -> Bound | None:
-        """A plain copy of as many bytes as the variants read and write, and its row."""
+        """A copy of as many bytes as the variants read and write, and its row."""
         nbytes = next((self.cases[label].nbytes for label in self.bounds), 0)
         if not nbytes:
             return None

@@ -322,9 +322,14 @@ class Kernel:
         """How to launch `entry` on these arrays (inputs and output, by name).
 
         Raises SpecError where arguments and the `.cu`'s parameters do not fit one another: their number, an
-        array for a value, or the output for a `const` pointer, as happens when two are swapped.
+        array for a value, or the output for a `const` pointer, as happens when two are swapped. Raises InputError where
+        a length is more than an argument's type can count.
         """
-        launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
+        try:
+            launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
+        except OverflowError as error:
+            shapes = ", ".join(f"{name} of {tuple(array.shape)}" for name, array in arrays.items())
+            raise InputError(f"{entry}: {shapes}: too long for an argument's type ({error}); give parts") from error
         if not isinstance(launch, Launch):
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
         wrong = arguments.wrong_geometry(launch)

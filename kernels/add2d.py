@@ -6,7 +6,7 @@ from cudalab.spec import Budget, Kernel, Launch, blocks
 
 THREADS = 256
 MAX_GRID_Y = 65535  # CUDA's limit, the same on every architecture
-TALL = (16 * MAX_GRID_Y + 17, 1)  # taller than the tallest grid: threads must step down the rows
+TALL = (16 * MAX_GRID_Y + 17, 1)  # taller than the tallest grid: it must be deep
 
 
 def reference(a, b):
@@ -15,14 +15,14 @@ def reference(a, b):
 
 def plain(a, b, y):
     rows, cols = a.shape
-    grid = (blocks(cols, 16), min(blocks(rows, 16), MAX_GRID_Y))
-    return Launch(grid, (16, 16), (a, b, y, np.int64(rows), np.int64(cols)))
+    down = blocks(rows, 16)
+    deep = max(blocks(down, MAX_GRID_Y), 1)
+    return Launch((blocks(cols, 16), blocks(down, deep), deep), (16, 16), (a, b, y, np.uint32(rows), np.uint32(cols)))
 
 
 def vec(a, b, y):
-    rows, cols = a.shape
     packs = blocks(a.size, 16 // a.dtype.itemsize)
-    return Launch((blocks(packs, THREADS),), (THREADS,), (a, b, y, np.int64(rows), np.int64(cols)))
+    return Launch((blocks(packs, THREADS),), (THREADS,), (a, b, y, np.int64(a.size)))
 
 
 def composite(a, b):

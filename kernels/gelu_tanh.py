@@ -5,6 +5,7 @@ import numpy as np
 from cudalab.spec import Budget, Kernel, Launch, blocks
 
 SCALAR_THREADS = 256  # as measured for gelu: bench/NOTES.md
+MANY = 2**18  # packs of 16 bytes: from here on a thread of gelu_tanh_vec takes several
 
 
 def reference(x):
@@ -18,9 +19,10 @@ def scalar(x, y):
     return Launch((blocks(x.size, SCALAR_THREADS),), (SCALAR_THREADS,), (x, y, np.int64(x.size)))
 
 
-def vec(x, y, VEC_THREADS):
+def vec(x, y, VEC_THREADS, VEC_PACKS):
     packs = blocks(x.size, 16 // x.dtype.itemsize)
-    return Launch((blocks(packs, VEC_THREADS),), (VEC_THREADS,), (x, y, np.int64(x.size)))
+    each = VEC_PACKS if packs >= MANY else 1
+    return Launch((blocks(packs, VEC_THREADS * each),), (VEC_THREADS,), (x, y, np.int64(x.size), np.int32(each)))
 
 
 def composite(x):
@@ -71,7 +73,7 @@ gelu_tanh = Kernel(
     },
     composed={"float16": Budget(4, 2e-3, ROUNDS), "bfloat16": Budget(4, 1.6e-2, ROUNDS)},
     pointwise=True,
-    tunables={"VEC_THREADS": (128, 64, 256, 512)},
+    tunables={"VEC_THREADS": (128, 64, 256, 512), "VEC_PACKS": (2, 1, 4)},
     torch=composite,
     torch_native=native,
     backward=backward,

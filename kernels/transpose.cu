@@ -9,8 +9,8 @@
 
 // x, with the advice to L2 to keep what is read through it rather than other lines: the builtin under libcu++'s
 // cuda::associate_access_property, with the policy that createpolicy of PTX makes of evict_last. Hardly a line is read
-// again, but reads and writes seem to disturb each other less: at 16,384 x 8,192 0.98 of a copy's speed instead of
-// 0.97 in float32, and 0.945 instead of 0.93 in bfloat16.
+// again, but reads and writes seem to disturb each other less: at 16,384 x 8,192 it saves 1.5 % of the time in
+// float32, and 1.7 % in bfloat16.
 __device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
 #if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000  // nvcc 13.0 breaks down at it for later ones
     return static_cast<const scalar_t*>(__nv_associate_access_property(x, 0x14F0000000000000ull));
@@ -22,39 +22,44 @@ __device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
 #define TILE 32  // elements on a side
 #define STEP 8   // a block has TILE x STEP threads, a thread TILE / STEP elements
 
+// Blocks number the tiles column by column, so that those at work together write long runs of y's rows; row by row they
+// read such runs of x, and take 2 to 3 % longer. In y a grid has at most 65,535 blocks, too few for wide matrices, so z
+// has more; gridDim.z need not divide the columns of tiles, so the last ones may lie beyond the matrix. Sides are 32
+// bits wide, and only products of them 64: at 256 x 384 that and the grid save a sixteenth of the time, where an index
+// into a row of tiles had to be divided.
+__device__ __forceinline__ unsigned top_of(unsigned side) { return blockIdx.x * side; }
+__device__ __forceinline__ unsigned left_of(unsigned side) { return (blockIdx.z * gridDim.y + blockIdx.y) * side; }
+
 // Without shared memory: a warp reads 32 neighbours and writes 32 elements that are `rows` apart. On an H200, at 4,096
 // x 8,192, an eighth of a copy's speed in float32, a fifteenth in 16 bits.
-extern "C" __global__ void transpose_plain(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows,
-                                           long long cols) {
-    const unsigned across = (unsigned)((cols + TILE - 1) / TILE);  // tiles in a row of them
-    const long long left = (long long)(blockIdx.x % across) * TILE, top = (long long)(blockIdx.x / across) * TILE;
-    const long long col = left + threadIdx.x;
+extern "C" __global__ void transpose_plain(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, unsigned rows,
+                                           unsigned cols) {
+    const unsigned col = left_of(TILE) + threadIdx.x;
 #pragma unroll
     for (int k = 0; k < TILE; k += STEP) {
-        const long long row = top + threadIdx.y + k;
-        if (col < cols && row < rows) y[col * rows + row] = x[row * cols + col];
+        const unsigned row = top_of(TILE) + threadIdx.y + k;
+        if (col < cols && row < rows) y[(size_t)col * rows + row] = x[(size_t)row * cols + col];
     }
 }
 
 // Through a tile. Its rows are one element longer than they need to be, so that the elements of a column lie in
 // different banks of shared memory. 0.84 of a copy's speed; 0.54 in 16 bits, where a warp moves 64 bytes at a time.
-extern "C" __global__ void transpose_tile(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows,
-                                          long long cols) {
+extern "C" __global__ void transpose_tile(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, unsigned rows,
+                                          unsigned cols) {
     __shared__ scalar_t tile[TILE][TILE + 1];
-    const unsigned across = (unsigned)((cols + TILE - 1) / TILE);  // tiles in a row of them
-    const long long left = (long long)(blockIdx.x % across) * TILE, top = (long long)(blockIdx.x / across) * TILE;
+    const unsigned top = top_of(TILE), left = left_of(TILE);
 #pragma unroll
     for (int k = 0; k < TILE; k += STEP) {
-        const int r = threadIdx.y + k;
+        const unsigned r = threadIdx.y + k;
         if (left + threadIdx.x < cols && top + r < rows)
-            tile[r][threadIdx.x] = x[(top + r) * cols + left + threadIdx.x];
+            tile[r][threadIdx.x] = x[(size_t)(top + r) * cols + left + threadIdx.x];
     }
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < TILE; k += STEP) {
-        const int c = threadIdx.y + k;
+        const unsigned c = threadIdx.y + k;
         if (top + threadIdx.x < rows && left + c < cols)
-            y[(left + c) * rows + top + threadIdx.x] = tile[threadIdx.x][c];
+            y[(size_t)(left + c) * rows + top + threadIdx.x] = tile[threadIdx.x][c];
     }
 }
 
@@ -94,19 +99,19 @@ template <int SIDE, int THREADS> struct Tile {
 
     // Addresses are found once and stepped; a tile that is whole asks nothing about the sides of the matrix.
     template <bool whole>
-    static __device__ __forceinline__ void by_words(const scalar_t* x, scalar_t* y, long long rows, long long cols,
-                                                    long long top, long long left, Words* tile) {
+    static __device__ __forceinline__ void by_words(const scalar_t* x, scalar_t* y, unsigned rows, unsigned cols,
+                                                    unsigned top, unsigned left, Words* tile) {
         const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, parts = ACROSS / BESIDE;
         const unsigned piece = lane % BESIDE + warp % parts * BESIDE, first = lane / BESIDE + warp / parts * BELOW;
-        const long long row = top + first * PAIR, col = left + piece * WIDTH;
-        x += row * cols + col;
+        const unsigned row = top + first * PAIR, col = left + piece * WIDTH;
+        x += (size_t)row * cols + col;
         Words pieces[STEPS][PAIR];
 #pragma unroll
         for (int s = 0; s < STEPS; ++s) {
 #pragma unroll
             for (int p = 0; p < PAIR; ++p)
                 if (whole || (row + s * DOWN * PAIR < rows && col < cols))
-                    pieces[s][p] = *reinterpret_cast<const Words*>(x + (s * DOWN * PAIR + p) * cols);
+                    pieces[s][p] = *reinterpret_cast<const Words*>(x + (size_t)(s * DOWN * PAIR + p) * cols);
         }
 #pragma unroll
         for (int s = 0; s < STEPS; ++s) {
@@ -116,51 +121,46 @@ template <int SIDE, int THREADS> struct Tile {
         }
         __syncthreads();
         const unsigned c = threadIdx.x / GROUPS, group = threadIdx.x % GROUPS;
-        y += (left + c) * rows + top + group * WIDTH;
+        y += (size_t)(left + c) * rows + top + group * WIDTH;
 #pragma unroll
         for (int s = 0; s < SIDE / ROWS; ++s) {
             const unsigned pack = c / WIDTH + s * (ROWS / WIDTH);
             if (whole || (top + group * WIDTH < rows && left + c + s * ROWS < cols))
-                *reinterpret_cast<Words*>(y + s * ROWS * rows) = tile[group_at(pack, c % WIDTH, group)];
+                *reinterpret_cast<Words*>(y + (size_t)(s * ROWS) * rows) = tile[group_at(pack, c % WIDTH, group)];
         }
     }
 
     // The same tile, element by element, in PAIR squares, whose rows are a bank longer; a thread has four loads under
     // way.
-    static __device__ __forceinline__ void by_elements(const scalar_t* x, scalar_t* y, long long rows, long long cols,
-                                                       long long top, long long left, scalar_t* tile) {
+    static __device__ __forceinline__ void by_elements(const scalar_t* x, scalar_t* y, unsigned rows, unsigned cols,
+                                                       unsigned top, unsigned left, scalar_t* tile) {
         const int c = threadIdx.x % SIDE, step = THREADS / SIDE;
-        const int wide = (int)(cols - left < SIDE ? cols - left : SIDE);
-        x += top * cols + left, y += left * rows + top;
-        for (int square = 0; square < PAIR; ++square, x += SIDE * cols, y += SIDE) {
-            const long long below = rows - top - square * SIDE;
-            const int high = (int)(below < SIDE ? below : SIDE);
+        const int wide = cols - left < SIDE ? cols - left : SIDE;
+        x += (size_t)top * cols + left, y += (size_t)left * rows + top;
+        for (int square = 0; square < PAIR; ++square, top += SIDE, x += (size_t)SIDE * cols, y += SIDE) {
+            const int high = rows <= top ? 0 : rows - top < SIDE ? rows - top : SIDE;
 #pragma unroll 1
             for (int r = threadIdx.x / SIDE; r < SIDE; r += 4 * step) {
                 scalar_t v[4];
 #pragma unroll
                 for (int k = 0; k < 4; ++k)
-                    if (r + k * step < high && c < wide) v[k] = x[(r + k * step) * cols + c];
+                    if (r + k * step < high && c < wide) v[k] = x[(size_t)(r + k * step) * cols + c];
 #pragma unroll
                 for (int k = 0; k < 4; ++k) tile[(r + k * step) * LONGER + c] = v[k];
             }
             __syncthreads();
 #pragma unroll 1
             for (int r = threadIdx.x / SIDE; r < SIDE; r += step)
-                if (c < high && r < wide) y[r * rows + c] = tile[c * LONGER + r];
+                if (c < high && r < wide) y[(size_t)r * rows + c] = tile[c * LONGER + r];
             __syncthreads();  // all have taken what they need: the next square may come
         }
     }
 
-    // The block's tile, by elements where rows do not begin at 16-byte boundaries, on either side. Blocks number the
-    // tiles column by column, so that those at work together write long runs of y's rows; row by row they read such
-    // runs of x, and take 2 to 3 % longer. In y a grid has at most 65,535 blocks, too few for wide matrices, so z has
-    // more.
-    static __device__ __forceinline__ void move(const scalar_t* x, scalar_t* y, long long rows, long long cols,
+    // The block's tile, by elements where rows do not begin at 16-byte boundaries, on either side.
+    static __device__ __forceinline__ void move(const scalar_t* x, scalar_t* y, unsigned rows, unsigned cols,
                                                 Words* tile) {
-        const long long left = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * SIDE;
-        const long long top = (long long)blockIdx.x * PAIR * SIDE;
-        if (left >= cols) return;  // gridDim.z need not divide the columns of tiles
+        const unsigned top = top_of(PAIR * SIDE), left = left_of(SIDE);
+        if (left >= cols) return;
         const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;
         if (!aligned || cols % WIDTH != 0 || rows % WIDTH != 0)
             by_elements(x, y, rows, cols, top, left, reinterpret_cast<scalar_t*>(tile));
@@ -174,12 +174,12 @@ constexpr int MANY = sizeof(scalar_t) == 4 ? 512 : 256;  // of one of 64
 constexpr int BLOCKS = sizeof(scalar_t) == 4 ? 4 : 6;    // on a multiprocessor: 32 registers, 40 in 16 bits
 
 // Tiles of 64 words; of 32, which the number of threads says, where blocks of 64 would leave multiprocessors idle. On
-// an H200 0.97 of a copy's speed in float32 at 4,096 x 8,192 and at 16,384 x 8,192, and with the tiles numbered row by
-// row 0.95 and 0.94 (0.92 and 0.87 if they are of 32 words); so numbered, at 256 x 384, 0.90 with tiles of 32 and 0.86
+// an H200 0.97 of a copy's speed in float32 at 4,096 x 8,192 and at 16,384 x 8,192; with the tiles numbered row by row, 2
+// and 3 % less (5 and 10 % if they are of 32 words); so numbered, at 256 x 384, 0.90 with tiles of 32 and 0.86
 // of 64. Numbered down strips of 2,048 rows they were no faster. With a load and its words in one step of a loop, as a
 // first form had it, it was 0.79.
 extern "C" __global__ void __launch_bounds__(MANY, BLOCKS)
-    transpose_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, long long cols) {
+    transpose_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, unsigned rows, unsigned cols) {
     __shared__ Words tile[(64 + 1) * 64 / 4];
     if (blockDim.x == FEW) Tile<32, FEW>::move(kept(x), y, rows, cols, tile);
     else Tile<64, MANY>::move(kept(x), y, rows, cols, tile);

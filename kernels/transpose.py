@@ -13,10 +13,16 @@ def reference(x):
     return np.ascontiguousarray(x.T)
 
 
+def covered(x, y, across, down, threads):
+    """A block a tile, of so many in a row and so many rows."""
+    deep = max(blocks(across, MOST), 1)
+    rows, cols = x.shape
+    return Launch((down, blocks(across, deep), deep), threads, (x, y, np.uint32(rows), np.uint32(cols)))
+
+
 def tile(x, y):
     rows, cols = x.shape
-    tiles = blocks(rows, TILE) * blocks(cols, TILE)
-    return Launch((tiles,), (TILE, STEP), (x, y, np.int64(rows), np.int64(cols)))
+    return covered(x, y, blocks(cols, TILE), blocks(rows, TILE), (TILE, STEP))
 
 
 def tiles_of(x, side):
@@ -30,9 +36,7 @@ def vec(x, y):
     threads = 512 if x.dtype.itemsize == 4 else 256  # MANY of the .cu
     if across * down < MULTIPROCESSORS:  # some would have nothing to do
         (across, down), threads = tiles_of(x, 32), 128
-    deep = max(blocks(across, MOST), 1)
-    rows, cols = x.shape
-    return Launch((down, blocks(across, deep), deep), (threads,), (x, y, np.int64(rows), np.int64(cols)))
+    return covered(x, y, across, down, (threads,))
 
 
 def composite(x):

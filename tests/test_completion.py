@@ -128,7 +128,10 @@ def test_in_a_real_bash(tmp_path):
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, env=env, check=True)
     assert done.stderr == ""
-    assert done.stdout.splitlines() == ["gelu_scalar gelu_vec", "complete -o nosort -F _cudalab_completion cudalab"]
+    assert done.stdout.splitlines() == [
+        "gelu_scalar gelu_full gelu_vec",
+        "complete -o nosort -F _cudalab_completion cudalab",
+    ]
 
 
 @pytest.mark.parametrize(

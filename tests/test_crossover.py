@@ -188,7 +188,10 @@ def test_the_table_fits_80_columns(lab):
     ("args", "message"),
     [
         (("numpy", "torch_eager"), "fit add2d, bias_gelu, gelu, gelu_backward"),
-        (("numpy", "pycuda", "--kernel", "gelu"), "pycuda is pycuda:gelu_scalar, pycuda:gelu_vec for gelu; name one"),
+        (
+            ("numpy", "pycuda", "--kernel", "gelu"),
+            "pycuda is pycuda:gelu_scalar, pycuda:gelu_full, pycuda:gelu_vec for gelu; name one",
+        ),
         (("pycuda:gelu_vec", "pycuda:add2d_vec"), "no kernel has both 'pycuda:gelu_vec' and 'pycuda:add2d_vec'"),
         (("nunpy", "triton", "--kernel", "gelu"), "did you mean 'numpy'?"),
         (("numpy", "triton", "--kernel", "gelo"), "no kernel named 'gelo'"),

@@ -15,6 +15,7 @@ from cudalab.compare import NOTHING_SLOWER, REGRESSION
 CHANGES = {
     "long long n) {\n    const long long pack = (long long)blockIdx.x * N": """long long n, long long block) {
     const long long pack = block * N""",
+    "gelu_block<VEC_PACKS>(kept(x), y, n);\n}\n\n": "gelu_block<VEC_PACKS>(kept(x), y, n, blockIdx.x);\n}\n\n",
     """    if (packs == 1) gelu_block<1>(kept(x), y, n);
     else gelu_block<VEC_PACKS>(kept(x), y, n);
 """: """    for (int again = 0; again < (blockIdx.x % 16 ? 1 : 2); ++again) {

@@ -14,7 +14,7 @@ import pytest
 from cudalab import host, registry, source, values
 from cudalab.devices import cuda, open_device
 from cudalab.dtypes import dtype
-from cudalab.errors import SpecError
+from cudalab.errors import InputError, SpecError
 from cudalab.inspection import tools
 from cudalab.interop import DeviceArray
 from cudalab.job import Job
@@ -57,11 +57,12 @@ def test_every_float16(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-def test_gelu_with_several_packs_a_thread(kind, monkeypatch):
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_gelu_with_several_packs_a_thread(name, kind, monkeypatch):
     """As large arrays have it, at shapes at which a check is quick: the launch reads the bound from the spec."""
-    monkeypatch.setattr(sys.modules["cudalab.kernels.gelu"], "LARGE", 0)
-    planned = [group for group in checks(["gelu"], kind) if group.awkward][1::2]  # with and without offsets
-    assert planned[0].kernel.launch("gelu_vec", {"x": np.empty(8), "y": np.empty(8)}).args[-1] == 2
+    monkeypatch.setattr(sys.modules[f"cudalab.kernels.{name}"], "MANY", 0)
+    planned = [group for group in checks([name], kind) if group.awkward][1::2]  # with and without offsets
+    assert planned[0].kernel.launch(f"{name}_vec", {"x": np.empty(8), "y": np.empty(8)}).args[-1] == 2
     right_on_the_host(planned)
 
 
@@ -247,13 +248,16 @@ def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
 
 
 def test_transpose_of_long_matrices_fits_the_limits_of_a_grid():
-    """As many rows or columns as go into memory, and then some: nothing is read here."""
+    """As many rows or columns as are counted, a memory of them and more: nothing is read here."""
     kernel, one = KERNELS["transpose"], np.zeros(1, np.float32)
-    for shape in ((8, 2**31), (1, 2**27 + 1), (4096, 2**24), (2**36, 8)):
+    for shape in ((8, 2**31), (1, 2**27 + 1), (4096, 2**24), (2**32 - 1, 8)):
         x = np.broadcast_to(one, shape)
         down, across, deep = kernel.launch("transpose_vec", {"x": x, "y": x.T}).grid
         assert max(across, deep) <= 65535 and down < 2**31, shape
         assert down * 64 >= shape[0] and 0 <= across * deep * 64 - shape[1] < deep * 64, shape
+    x = np.broadcast_to(one, (2**32, 8))
+    with pytest.raises(InputError, match=r"x of \(4294967296, 8\), .* too long .* give parts"):
+        kernel.launch("transpose_vec", {"x": x, "y": x.T})
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ class Device(Protocol):
         """The clocks for these modes, by what they measure; adds to `notes` what a reader must know."""
 
     def copy(self, nbytes: int) -> Bound | None:
-        """A plain copy that moves `nbytes` in all (half read, half written), or None where none is measured."""
+        """A copy that moves `nbytes` in all (half read, half written), or None where none is measured."""
 
     def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
         """Seconds that the clocks themselves cost, by name: what an empty piece of work measures."""

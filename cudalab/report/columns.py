@@ -18,7 +18,7 @@ NOISY = 0.1  # width of a median's interval from which the row says so
 # Marks on a cold time, and what they say below the table.
 MARKS = {
     "~": f"below {FLOOR} x the time of an empty event pair: much of it is launch and timer, not the kernel",
-    "^": "faster than a plain copy of as many bytes: more read than written, better use of L2, or part of it in cache",
+    "^": "faster than a copy of as many bytes: more read than written, or part of it in cache",
     "!": "the GPU ran below its highest clock",
     "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}, "
     f"or the speed-up to no better than a factor of {stats.VAGUE:g}",

@@ -27,7 +27,7 @@ SPIN = 500e-6  # seconds that the spinning kernel lasts, about: 100 times what a
 TOLERANCE = 0.03
 HOST_TOLERANCE = 0.01  # of a span of LONG launches, which the host's own delays hardly lengthen
 LONG = 200
-LEAST_BANDWIDTH = 0.5  # of the memory bus; a plain copy reaches 0.8 to 0.95
+LEAST_BANDWIDTH = 0.5  # of the memory bus; a copy reaches 0.8 to 0.95
 PATTERN = 0x3F9D70A4  # what device.copy copies
 BURST = 5  # launches of the canary
 SERIOUS = ("hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "hardware power brake")
@@ -173,10 +173,10 @@ def large(device: Gpu) -> int:
 
 
 def copying(device: Gpu, nbytes: int) -> Bound:
-    """A plain copy of so many bytes, half read and half written; on these buffers only."""
+    """A copy of so many bytes, half read and half written; on these buffers only."""
     bound = device.copy(nbytes)
     if bound is None:
-        raise Unavailable("this device has no plain copy")
+        raise Unavailable("this device has no copy")
     return replace(bound, again=None)
 
 

@@ -41,9 +41,9 @@ def test_each_entry_is_recorded(said, monkeypatch):
     assert said.answers[0].device == "cuda"
     rows = [answer.row for answer in said.answers if answer.row]
     assert [(row.label, row.status, row.counts["kernels"]) for row in rows] == [
-        ("pycuda:gelu_scalar", "ok", 1), ("pycuda:gelu_vec", "ok", 1)
+        ("pycuda:gelu_scalar", "ok", 1), ("pycuda:gelu_full", "ok", 1), ("pycuda:gelu_vec", "ok", 1)
     ]  # fmt: skip
-    assert runs == [(True, 2)] * 2
+    assert runs == [(True, 2)] * 3
 
 
 def test_for_ncu_a_mark_stands_before_each_entry(said, monkeypatch):
@@ -65,8 +65,8 @@ def test_for_ncu_a_mark_stands_before_each_entry(said, monkeypatch):
 
     monkeypatch.setattr(child, "_mark", marking)
     child._profiled(request(counters=True), said.say)
-    assert done == ["start", "mark", "mark", "stop"]
-    assert [a.row.label for a in said.answers if a.row] == ["pycuda:gelu_scalar", "pycuda:gelu_vec"]
+    assert done == ["start", "mark", "mark", "mark", "stop"]
+    assert [a.row.label for a in said.answers if a.row] == ["pycuda:gelu_scalar", "pycuda:gelu_full", "pycuda:gelu_vec"]
 
 
 def test_the_driver_has_a_profiler_to_start(said):

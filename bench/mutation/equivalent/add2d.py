@@ -1,17 +1,17 @@
 """Why mutants of add2d survive."""
 
-from mutation.equivalent.reasons import LONGER, PACKS, aligned, lines
+from mutation.equivalent.reasons import ELEMENTS, LONGER, PACKS, aligned, lines
 
 SQUARE = "the launch has square blocks: blockDim.x and blockDim.y are the same number"
 
 REASONS = {
     **LONGER,
     **PACKS,
-    **lines("const long long col = (long long)blockIdx.x * blockDim.x + threadIdx.x;", ("Dim.x", "Dim.y", SQUARE)),
-    **lines("const long long step = (long long)gridDim.y * blockDim.y;", ("blockDim.y", "blockDim.x", SQUARE)),
+    **lines("const unsigned col = blockIdx.x * blockDim.x + threadIdx.x;", ("Dim.x", "Dim.y", SQUARE)),
     **lines(
-        "for (long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y; row < rows; row += step)",
+        "const unsigned row = (blockIdx.z * gridDim.y + blockIdx.y) * blockDim.y + threadIdx.y;",
         ("blockDim.y", "blockDim.x", SQUARE),
     ),
+    **lines("if (aligned && first + Pack::width <= n) {", ("first", "n", ELEMENTS)),
     **aligned("const bool aligned = (((size_t)a | (size_t)b | (size_t)y) % sizeof(Pack)) == 0;"),
 }

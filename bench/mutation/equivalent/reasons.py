@@ -65,3 +65,23 @@ LONGER = lines(
     ("16", "17", "17 bytes hold as many whole elements of 2 or 4 bytes as 16 do"),
     ("/", "*", "longer packs than the launch counts on: every element has a thread, and many threads have nothing"),
 )
+FAILED = "with one pack a thread the same has been asked above, and was not so"
+SEVERAL_PACKS = {
+    **lines(
+        "if (aligned && (pack + (N - 1) * stride) * Pack::width + Pack::width <= n) {",
+        ("aligned && (pack + (N - 1) * stride) * Pack::width + Pack::width <= n", "false", ELEMENTS),
+        ("- 1", "+ 1", ELEMENTS),
+        ("- 1", "- 0", ELEMENTS),
+        ("<=", "<", ELEMENTS),
+        ("<= n", "<= pack", ELEMENTS),
+    ),
+    **lines(
+        "if (N > 1 && aligned && first + Pack::width <= n) {",
+        ("N > 1 && aligned && first + Pack::width <= n", "false", ELEMENTS),
+        ("N > 1", "N > 2", ELEMENTS),
+        ("<= n", "<= n - 1", ELEMENTS),
+        ("<= n", "<= pack", ELEMENTS),
+        ("N > 1", "N >= 1", FAILED),
+        ("N > 1", "N > 1 - 1", FAILED),
+    ),
+}

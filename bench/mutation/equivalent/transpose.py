@@ -25,22 +25,29 @@ REASONS = {
     **lines(
         "if (whole || (top + group * WIDTH < rows && left + c + s * ROWS < cols))", ("< rows", "< rows - 1", WHOLE)
     ),
-    **lines("const int wide = (int)(cols - left < SIDE ? cols - left : SIDE);", ("cols - left < SIDE", "true", LOOPS)),
-    **lines("const int high = (int)(below < SIDE ? below : SIDE);", ("below < SIDE", "true", LOOPS)),
-    **lines("for (int square = 0; square < PAIR; ++square, x += SIDE * cols, y += SIDE) {", ("<", "<=", TWICE)),
+    **lines("const int wide = cols - left < SIDE ? cols - left : SIDE;", ("cols - left < SIDE", "true", LOOPS)),
+    **lines(
+        "const int high = rows <= top ? 0 : rows - top < SIDE ? rows - top : SIDE;",
+        ("rows - top < SIDE", "true", LOOPS),
+    ),
+    **lines(
+        "for (int square = 0; square < PAIR; ++square, top += SIDE, x += (size_t)SIDE * cols, y += SIDE) {",
+        ("<", "<=", TWICE),
+    ),
     **lines("for (int r = threadIdx.x / SIDE; r < SIDE; r += 4 * step) {", ("r < SIDE", "r < SIDE - 1", LOOPS)),
     **lines("for (int r = threadIdx.x / SIDE; r < SIDE; r += step)", ("<", "<=", NOTHING)),
     **lines("for (int k = 0; k < TILE; k += STEP) {", ("<", "<=", TWICE)),
     **lines("__shared__ scalar_t tile[TILE][TILE + 1];", ("+ 1", "+ 0", BANKS), ("+ 1", "+ 2", BANKS)),
     **lines(
-        "const long long left = ((long long)blockIdx.z * gridDim.y + blockIdx.y) * SIDE;",
+        "__device__ __forceinline__ unsigned left_of(unsigned side) "
+        "{ return (blockIdx.z * gridDim.y + blockIdx.y) * side; }",
         ("blockIdx.z", "threadIdx.z", FLAT),
         ("z *", "z /", FLAT),
         ("gridDim.y", "blockDim.y", FLAT),
         ("gridDim.y", "gridDim.x", FLAT),
     ),
     **lines(
-        "if (left >= cols) return;  // gridDim.z need not divide the columns of tiles",
+        "if (left >= cols) return;",
         ("left >= cols", "false", FLAT),
         (">=", ">", NOTHING),
     ),
@@ -55,12 +62,10 @@ REASONS = {
     ),
     **lines(
         "else if (top + PAIR * SIDE <= rows && left + SIDE <= cols) by_words<true>(x, y, rows, cols, top, left, tile);",
-        ("(top +", "(rows +", ASKED),
         ("top + PAIR * SIDE <= rows && left + SIDE <= cols", "false", ASKED),
         ("SIDE <= rows", "SIDE < rows", ASKED),
         ("<= rows", "<= rows - 1", ASKED),
         ("SIDE <= cols", "SIDE < cols", ASKED),
-        ("<= cols", "<= left", ASKED),
         ("<= cols", "<= cols - 1", ASKED),
     ),
     **lines(

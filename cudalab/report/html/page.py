@@ -322,7 +322,7 @@ def _method(runs: list[Run]) -> list[str]:
         ]
     if any(run.results.timed for run in kernels):
         lines += [
-            "copy (ceiling): a plain copy of as many bytes, timed in the same rounds. Inputs are random normal "
+            "copy (ceiling): a copy of as many bytes, timed in the same rounds. Inputs are random normal "
             "numbers, outputs are compared with NumPy in float64 before and after the timing; what is wrong has no "
             "time.",
         ]
