@@ -9,6 +9,9 @@ import numpy as np
 
 from cudalab.errors import InputError, unknown
 
+EXPONENT = np.int64(0x7FF << 52)  # the bits of a float64 that are its exponent
+LARGEST = 2.0**1023  # power of two that float64 has
+
 
 @dataclass(frozen=True)
 class DType:
@@ -47,8 +50,8 @@ class DType:
         """
         if self.precision is None or self.emin is None:
             return np.ones_like(value, dtype=np.float64)
-        exponent = np.where(value == 0, self.emin, np.frexp(value)[1] - 1)
-        return np.ldexp(1.0, np.maximum(exponent, self.emin) - (self.precision - 1))
+        power = (np.asarray(value, order="C").view(np.int64) & EXPONENT).view(np.float64)  # 2**e; 0 for subnormals
+        return np.clip(power, 2.0**self.emin, LARGEST) * 2.0 ** (1 - self.precision)
 
 
 DTYPES = {

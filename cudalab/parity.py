@@ -48,33 +48,40 @@ class _Chunk:
     """Errors of one chunk, in the units that the summary adds up."""
 
     def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, start: int) -> None:
-        want, exact, error, ulp, ulps = _errors(g, w, dtype)
+        want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
         with np.errstate(all="ignore"):
             good = exact | (error <= budget.ulp * ulp + budget.atol)
-        self.n, self.wrong = len(w), int((~good).sum())
-        self.rounded = int((ulps <= 0.5).sum())
+        self.n = len(w)
+        self.wrong = self.n - int(np.count_nonzero(good))
+        self.rounded = int(np.count_nonzero(ulps <= 0.5))
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
         kind = float if dtype.floating else np.generic.item
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
-        first = np.flatnonzero(~good)[:SHOWN]
+        first = np.flatnonzero(~good)[:SHOWN] if self.wrong else ()
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in first]
-        finite = np.isfinite(error) & np.isfinite(want)
+        if not finite.all():
+            error, want = error[finite], want[finite]
         with np.errstate(over="ignore"):  # of float64: see _bounded
-            self.error2 = float(np.square(error[finite]).sum())
-            self.want2 = float(np.square(want[finite]).sum())
+            self.error2 = float(np.square(error).sum())
+            self.want2 = float(np.square(want).sum())
 
 
 def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
-    """(want in float64, whether it is met exactly, |error|, the size of a ULP, the error in ULP)."""
+    """(want in float64, whether it is met exactly, |error|, where that is finite, the size of a ULP, the error in ULP).
+
+    An error is finite where both are.
+    """
     with np.errstate(all="ignore"):
         exact = g == w if not dtype.floating else _same(g, w, dtype)
-        value, want = g.astype(np.float64), w.astype(np.float64)
+        want = w.astype(np.float64, copy=False)
         whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
-        error, ulp = _distance(g, w) if whole else np.abs(value - want), dtype.ulp(want)
-        ulps = np.where(exact, np.where(np.isfinite(error), error / ulp, 0.0), error / ulp)
-    ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
-    return want, exact, error, ulp, ulps
+        error, ulp = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want), dtype.ulp(want)
+        ulps, finite = error / ulp, np.isfinite(error)
+    if not finite.all():
+        ulps[exact & ~finite] = 0.0
+        ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
+    return want, exact, error, finite, ulp, ulps
 
 
 def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -102,7 +109,8 @@ def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) 
 def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
     """Equal after rounding, both NaN, or both beyond the largest number of the dtype."""
     rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize == 2 else w.astype(dtype.numpy)
-    return (g == rounded) | (np.isnan(g) & np.isnan(w))
+    same, none = g == rounded, np.isnan(w)
+    return same | (none & np.isnan(g)) if none.any() else same
 
 
 def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:

@@ -203,7 +203,7 @@ def test_a_variant_that_waits_inside_is_marked(gpu):
     notes = []
     clocks = gpu.clocks(Bound(waits, lambda: None), ("launch",), notes)
     assert any("waits for the GPU inside" in note for note in notes)
-    assert 15e-6 < np.median(clocks["cold"].sample()) < 500e-6
+    assert 15e-6 < min(clocks["cold"].sample()) < 500e-6  # others may have the GPU in between
 
 
 def test_work_on_another_stream_cannot_become_a_graph(gpu):
