@@ -50,7 +50,9 @@ class DType:
         """
         if self.precision is None or self.emin is None:
             return np.ones_like(value, dtype=np.float64)
-        power = (np.asarray(value, order="C").view(np.int64) & EXPONENT).view(np.float64)  # 2**e; 0 for subnormals
+        power = (np.asarray(value, np.float64, order="C").view(np.int64) & EXPONENT).view(
+            np.float64
+        )  # 2**e; 0 for subnormals
         return np.clip(power, 2.0**self.emin, LARGEST) * 2.0 ** (1 - self.precision)
 
 

@@ -50,7 +50,7 @@ class _Chunk:
     def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, start: int) -> None:
         want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
         with np.errstate(all="ignore"):
-            good = exact | (error <= budget.ulp * ulp + budget.atol)
+            good = exact | (finite & (error <= budget.ulp * ulp + budget.atol))
         self.n = len(w)
         self.wrong = self.n - int(np.count_nonzero(good))
         self.rounded = int(np.count_nonzero(ulps <= 0.5))

@@ -32,6 +32,16 @@ def blocks(n: int, per_block: int) -> int:
     return -(-n // per_block)
 
 
+def counted(n: int, kind: type[np.integer], beyond: int = 0) -> np.integer:
+    """`n` as an argument of an integer type, for a kernel that counts up to `beyond` further in it.
+
+    Raises InputError if the type has no such number: NumPy 1 would wrap around without a word.
+    """
+    if n + beyond > np.iinfo(kind).max:
+        raise InputError(f"a length of {n:,}: the kernel counts in {kind.__name__}; give the array in parts")
+    return kind(n)
+
+
 def labelled(entry: str, parameters: Mapping[str, int] | None) -> str:
     """An entry and its launch parameters as a table names them: gelu_vec[VEC_THREADS=64 VEC_PACKS=2]."""
     return f"{entry}[{assigned(parameters)}]" if parameters else entry
@@ -322,14 +332,9 @@ class Kernel:
         """How to launch `entry` on these arrays (inputs and output, by name).
 
         Raises SpecError where arguments and the `.cu`'s parameters do not fit one another: their number, an
-        array for a value, or the output for a `const` pointer, as happens when two are swapped. Raises InputError where
-        a length is more than an argument's type can count.
+        array for a value, or the output for a `const` pointer, as happens when two are swapped.
         """
-        try:
-            launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
-        except OverflowError as error:
-            shapes = ", ".join(f"{name} of {tuple(array.shape)}" for name, array in arrays.items())
-            raise InputError(f"{entry}: {shapes}: too long for an argument's type ({error}); give parts") from error
+        launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
         if not isinstance(launch, Launch):
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
         wrong = arguments.wrong_geometry(launch)

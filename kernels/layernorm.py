@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks, draw
+from cudalab.spec import Budget, Kernel, Launch, blocks, counted, draw
 
 EPS = 1e-5  # PyTorch's default
 THREADS = 256  # of a block where the whole row passes by
@@ -42,7 +42,7 @@ def eight(x, gamma, beta, y):
     """8 elements a thread; rows that are longer than those of a block go by in turns."""
     rows, cols = x.shape
     threads = min(max(1 << (blocks(cols, 8) - 1).bit_length(), WARP), EIGHT)
-    return Launch((rows,), (threads,), (x, gamma, beta, y, np.int32(cols), np.float32(EPS)))
+    return Launch((rows,), (threads,), (x, gamma, beta, y, counted(cols, np.int32), np.float32(EPS)))
 
 
 def vec(x, gamma, beta, y):
@@ -50,7 +50,7 @@ def vec(x, gamma, beta, y):
     threads = threads_of_row(rows, cols, x.dtype.itemsize)
     shared = BLOCK // threads if threads <= 32 else 1  # rows of a block
     geometry = (blocks(rows, shared),), (threads, shared)
-    return Launch(*geometry, (x, gamma, beta, y, np.int64(rows), np.int32(cols), np.float32(EPS)))
+    return Launch(*geometry, (x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)))
 
 
 def called(x, gamma, beta):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
+from cudalab.spec import Budget, Kernel, Launch, blocks, counted
 
 PLAIN, TILE, SIDE = (32, 8), 32, 128  # threads of a plain block; sides of the other blocks' tiles
 
@@ -19,7 +19,7 @@ def positive_matrices(shape, dtype, rng):
 
 def arguments(a, b, y):
     (m, k), n = a.shape, b.shape[1]
-    return (a, b, y, np.int32(m), np.int32(n), np.int32(k))
+    return (a, b, y, *(counted(length, np.int32) for length in (m, n, k)))
 
 
 def plain(a, b, y):

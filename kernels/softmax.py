@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks, draw
+from cudalab.spec import Budget, Kernel, Launch, blocks, counted, draw
 
 THREADS = 256  # of a block where the whole row passes by
 BLOCK = 128  # threads of a block that rows share, each with a warp or less
@@ -50,7 +50,7 @@ def share(x, y, threads):
     """Each row has so many threads; what has a warp or less shares a block."""
     rows, cols = x.shape
     shared = BLOCK // threads if threads <= WARP else 1  # rows of a block
-    return Launch((blocks(rows, shared),), (threads, shared), (x, y, np.int64(rows), np.int32(cols)))
+    return Launch((blocks(rows, shared),), (threads, shared), (x, y, np.int64(rows), counted(cols, np.int32)))
 
 
 def short(x, y):

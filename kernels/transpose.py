@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
+from cudalab.spec import Budget, Kernel, Launch, blocks, counted
 
 TILE, STEP = 32, 8  # as in the .cu
 MULTIPROCESSORS = 132  # of an H200
 MOST = 65535  # blocks in y, and in z, CUDA's limit
+BEYOND = 2**18  # rows or columns that the last blocks count beyond the matrix
 
 
 def reference(x):
@@ -16,8 +17,8 @@ def reference(x):
 def covered(x, y, across, down, threads):
     """A block a tile, of so many in a row and so many rows."""
     deep = max(blocks(across, MOST), 1)
-    rows, cols = x.shape
-    return Launch((down, blocks(across, deep), deep), threads, (x, y, np.uint32(rows), np.uint32(cols)))
+    sides = (counted(n, np.uint32, BEYOND) for n in x.shape)
+    return Launch((down, blocks(across, deep), deep), threads, (x, y, *sides))
 
 
 def tile(x, y):

@@ -250,14 +250,23 @@ def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
 def test_transpose_of_long_matrices_fits_the_limits_of_a_grid():
     """As many rows or columns as are counted, a memory of them and more: nothing is read here."""
     kernel, one = KERNELS["transpose"], np.zeros(1, np.float32)
-    for shape in ((8, 2**31), (1, 2**27 + 1), (4096, 2**24), (2**32 - 1, 8)):
+    for shape in ((8, 2**31), (1, 2**27 + 1), (4096, 2**24), (2**32 - 2**18 - 1, 8)):
         x = np.broadcast_to(one, shape)
         down, across, deep = kernel.launch("transpose_vec", {"x": x, "y": x.T}).grid
         assert max(across, deep) <= 65535 and down < 2**31, shape
         assert down * 64 >= shape[0] and 0 <= across * deep * 64 - shape[1] < deep * 64, shape
-    x = np.broadcast_to(one, (2**32, 8))
-    with pytest.raises(InputError, match=r"x of \(4294967296, 8\), .* too long .* give parts"):
-        kernel.launch("transpose_vec", {"x": x, "y": x.T})
+
+
+@pytest.mark.parametrize(("entry", "shape"), [
+    ("transpose_vec", (2**32 - 2**18, 8)), ("transpose_plain", (8, 2**32)), ("add2d_plain", (2**32, 1)),
+    ("softmax_vec", (1, 2**31)), ("layernorm_vec", (1, 2**31)), ("matmul_plain", (2**31, 1)),
+])  # fmt: skip
+def test_what_a_kernel_cannot_count_is_an_error(entry, shape):
+    """Not a number that has wrapped around, as NumPy 1 makes it."""
+    kernel, x = KERNELS[entry.partition("_")[0]], np.broadcast_to(np.zeros(1, np.float32), shape)
+    arrays = dict.fromkeys((*kernel.input_names, kernel.output), x)
+    with pytest.raises(InputError, match=r"length of [\d,]{13}: the kernel counts in u?int32; give the array in parts"):
+        kernel.launch(entry, arrays)
 
 
 @pytest.mark.slow

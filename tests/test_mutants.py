@@ -81,7 +81,7 @@ BY_HAND = {
     ("sum", "a table read in part"): ("b += blockDim.x", "b += 2 * blockDim.x", "wrong"),
     ("sum", "a flag that nobody sets"): ("last = atomicInc(", "atomicInc(", "wrong"),
     ("softmax", "no maximum"): ("top = over_row<largest>(top, partial);", "top = 0.0f;", "wrong"),
-    ("add2d", "transposed"): ("y[row * cols + col] =", "y[col * rows + row] =", "wrong"),
+    ("add2d", "transposed"): ("y[i] = a[i] + b[i];\n}", "y[(size_t)col * rows + row] = a[i] + b[i];\n}", "wrong"),
 }
 
 

@@ -218,6 +218,12 @@ def test_shape_and_dtype_are_part_of_the_answer():
     assert "dtype is float64, expected float32" in compare(want, want, F32, EXACT).message
 
 
+@pytest.mark.parametrize("kind", [F16, BF16, F32])
+def test_no_budget_allows_a_number_for_infinity(kind):
+    for got, want in ((0.0, np.inf), (1.0, -np.inf), (-np.inf, np.inf), (0.0, np.nan), (np.inf, 1.0)):
+        assert not compare(np.array([got], kind.numpy), np.array([want]), kind, Budget(2.0**30, 1e30)).ok, (got, want)
+
+
 def test_nothing_is_right():
     parity = compare(np.zeros(0, np.float32), np.zeros(0), F32, EXACT)
     assert parity.ok
