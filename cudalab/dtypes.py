@@ -10,7 +10,7 @@ import numpy as np
 from cudalab.errors import InputError, unknown
 
 EXPONENT = np.int64(0x7FF << 52)  # the bits of a float64 that are its exponent
-LARGEST = 2.0**1023  # power of two that float64 has
+LARGEST = 2.0**1023  # the largest power of two that float64 has
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,8 @@ class DType:
         """
         if self.precision is None or self.emin is None:
             return np.ones_like(value, dtype=np.float64)
-        power = (np.asarray(value, np.float64, order="C").view(np.int64) & EXPONENT).view(
-            np.float64
-        )  # 2**e; 0 for subnormals
+        bits = np.asarray(value, np.float64, order="C").view(np.int64)
+        power = (bits & EXPONENT).view(np.float64)  # 2**e, and 0 for subnormals
         return np.clip(power, 2.0**self.emin, LARGEST) * 2.0 ** (1 - self.precision)
 
 

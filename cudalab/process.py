@@ -25,8 +25,8 @@ from cudalab.messages import Glimpse, Order, Report, Step
 SLICE, SOON = 0.2, 0.01  # seconds between two looks at the board, and at a worker that is ending
 KILLED = f"the worker process {children.KILLED}"
 GRACE = 30.0  # seconds that a worker has to end by itself, and the system to end it
-# glibc gives memory of a few megabytes back to the system as soon as it is free; faulting its pages in anew for each
-# temporary of a check took as long as a third of the arithmetic on 2 cores.
+# glibc gives memory of a few megabytes back to the system as soon as it is free; to fault its pages in anew for each
+# temporary took a third of a comparison's time on 2 cores.
 ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
 TAIL, MOST = 2000, 200  # bytes of its standard error that are kept, and characters that are quoted if it dies
 

@@ -19,9 +19,9 @@ struct __align__(16) Word4 {
     unsigned v[4];
 };
 
-// The ceiling: 16 bytes a thread from one place to another. What is read L2 is advised to keep (evict_last, by the builtin
-// under libcu++'s cuda::associate_access_property), as kernels do that come near it: at 2 x 617 MB an H200
-// moves 4,330 GB/s so, and 4,250 without.
+// The ceiling: 16 bytes a thread from one place to another. What is read L2 is advised to keep (evict_last, by the
+// builtin under libcu++'s cuda::associate_access_property), as kernels do that come near it: at 2 x 617 MB an H200 moves
+// 4,330 GB/s so, and 4,250 without.
 extern "C" __global__ void copy(const Word4* __restrict__ from, Word4* __restrict__ to, long long n) {
 #if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000  // nvcc 13.0 breaks down at it for later ones
     from = static_cast<const Word4*>(__nv_associate_access_property(from, 0x14F0000000000000ull));
