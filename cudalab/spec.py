@@ -25,11 +25,36 @@ Shape = tuple[int, ...]
 Arrays = dict[str, np.ndarray]
 
 _MACRO = re.compile("[A-Z][A-Z0-9_]*")
+MULTIPROCESSORS = 132  # of an H200; cards with another number are loaded less evenly by what is shaped for it
+AT_ONCE = 2**18  # threads that it holds at once: 2,048 on each multiprocessor, and rounded down
+MAX_GRID_Y = 65535  # blocks in y, and in z: CUDA's limit, the same on every architecture
 
 
 def blocks(n: int, per_block: int) -> int:
     """Blocks of `per_block` threads that cover `n` elements (ceiling division)."""
     return -(-n // per_block)
+
+
+def even_threads(n: int) -> int:
+    """Threads of a block where each of `n` elements has a thread of its own.
+
+    Up to AT_ONCE elements these are as many, and no more than 640, as give every multiprocessor the same number of
+    blocks, and few of them, since a block takes time to start; beyond it 256.
+    """
+    if n > AT_ONCE:
+        return 256
+    each = max(blocks(n, MULTIPROCESSORS * 640), 1)
+    return max(32 * blocks(n, MULTIPROCESSORS * each * 32), 128)
+
+
+def deep_grid(across: int, down: int) -> tuple[int, int, int]:
+    """A grid with `across` blocks in x, and `down` in y and z together, since y alone has 65,535 at most.
+
+    The kernel numbers them blockIdx.z * gridDim.y + blockIdx.y. Where `down` is more than one y holds, the last numbers
+    may be `down` and beyond: fewer than there are in z.
+    """
+    deep = max(blocks(down, MAX_GRID_Y), 1)
+    return across, blocks(down, deep), deep
 
 
 def counted(n: int, kind: type[np.integer], beyond: int = 0) -> np.integer:

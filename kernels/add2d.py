@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks, counted
+from cudalab.spec import MAX_GRID_Y, Budget, Kernel, Launch, blocks, counted, deep_grid
 
 THREADS = 256
-MAX_GRID_Y = 65535  # CUDA's limit, the same on every architecture
 BEYOND = 2**17  # rows or columns that the last blocks count beyond the matrix
 TALL = (16 * MAX_GRID_Y + 17, 1)  # taller than the tallest grid: it must be deep
 
@@ -16,10 +15,8 @@ def reference(a, b):
 
 def plain(a, b, y):
     rows, cols = a.shape
-    down = blocks(rows, 16)
-    deep = max(blocks(down, MAX_GRID_Y), 1)
     sides = (counted(n, np.uint32, BEYOND) for n in a.shape)
-    return Launch((blocks(cols, 16), blocks(down, deep), deep), (16, 16), (a, b, y, *sides))
+    return Launch(deep_grid(blocks(cols, 16), blocks(rows, 16)), (16, 16), (a, b, y, *sides))
 
 
 def vec(a, b, y):

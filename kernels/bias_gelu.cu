@@ -46,20 +46,19 @@ __device__ __forceinline__ float bias_gelu(float x, float bias, const __half*) {
 // max(x, 0), but NaN for NaN and for -inf, where the product 0 * inf of the reference is NaN too; -0 stays -0.
 __device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }
 
-// What |z| = |x + bias| has lost by rounding (Knuth's two-sum); 0 where y is 0 or z anyway, or z is not finite.
+// What z = x + bias has lost by rounding (Knuth's two-sum).
 __device__ __forceinline__ float lost(float x, float bias, float z) {
-    const float b = z - x, low = (x - (z - b)) + (bias - b);
-    return fabsf(z) < 16.0f ? (z > 0.0f ? low : -low) : 0.0f;
+    const float b = z - x;
+    return (x - (z - b)) + (bias - b);
 }
 
 // float32: as in gelu.cu, but for what the sum has lost. In the tail a relative error of z becomes one of z^2 times as
-// much in y, so it goes into the square, and near 0, where y is as z is, into the step of Newton's. max(z, 0) does
-// not get it: of 10^10 sums the largest error is 4.5 ULP, of a small one above 0.
+// much in y, so it goes into the square, and nowhere else: of 6 * 10^9 sums the largest error is 4.4 ULP, with the
+// reciprocal up to 1 ULP off. From 16 on it is not needed, and may be NaN.
 __device__ __forceinline__ float bias_gelu(float x, float bias, const float*) {
     const float z = x + bias, a = fminf(fabsf(z), 16.0f), d = a + 2.48925781f, r = __fdividef(1.0f, d);
-    const float low = lost(x, bias, z);
     float v = a * r;
-    v = fmaf(r, fmaf(-v, d, a) + low, v);
+    v = fmaf(r, fmaf(-v, d, a), v);
     float q = DOWN * -0.0803089514f;
     q = fmaf(q, v, DOWN * 0.285141498f);
     q = fmaf(q, v, DOWN * -0.325884044f);
@@ -72,7 +71,9 @@ __device__ __forceinline__ float bias_gelu(float x, float bias, const float*) {
     q = fmaf(q, v, DOWN * 1.24462891f);
     // -z^2 * log2(e)/2 = k + f / UNIT, k whole: adding 1.5 * 2^23 rounds to a whole number, which is then in the low
     // bits. Everything that makes f is exact but for the last two roundings.
-    const float s = a * a, s_low = fmaf(a + a, low, fmaf(a, a, -s));
+    const float s = a * a;
+    float s_low = fmaf(a, a, -s);
+    if (a < 16.0f) s_low = fmaf(z + z, lost(x, bias, z), s_low);
     const float shifted = fmaf(s, -HALF_LOG2_E, ROUNDER), whole = fmaf(shifted, UNIT, -ROUNDER * UNIT);
     const float f = fmaf(s_low, -HALF_LOG2_E_UNIT, fmaf(s, -HALF_LOG2_E_UNIT, -whole));
     float e = 3.0157621e-06f;  // (exp2(f / UNIT) - 1) / f, since a sum that begins with 1 would be rounded once more
@@ -86,16 +87,18 @@ __device__ __forceinline__ float bias_gelu(float x, float bias, const float*) {
     return fmaf(-v, fmaf(q, e * f, q), positive_part(z));
 }
 
-// One element a thread, in a grid of blocks of 32 x 8. A grid has at most 65,535 blocks in y, so threads step down the
-// rows. On an H200, at 8,192 x 4,096, a third of a copy's speed in float32, a quarter in 16 bits.
+// One element a thread. A grid has at most 65,535 blocks in y, so z has more, and no matrix is too tall; gridDim.z need
+// not divide the blocks. On an H200, at 8,192 x 4,096, 0.47 of a copy's speed in float32, 0.27 in 16 bits. At 128 x
+// 768, where all threads fit at once, it is the fastest form, with blocks of 64 x 6, two on each multiprocessor; with
+// three of 32 x 8 it takes 4 to 7 % longer. With a loop down the rows, for which the compiler divides, 1.4 times as
+// long at 8,192 x 4,096.
 extern "C" __global__ void bias_gelu_plain(const scalar_t* __restrict__ x, const scalar_t* __restrict__ bias,
-                                           scalar_t* __restrict__ y, long long rows, long long cols) {
-    const long long col = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (col >= cols) return;
-    const float b = float(bias[col]);
-    const long long step = (long long)gridDim.y * blockDim.y;
-    for (long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y; row < rows; row += step)
-        y[row * cols + col] = scalar_t(bias_gelu(float(x[row * cols + col]), b, x));
+                                           scalar_t* __restrict__ y, unsigned rows, unsigned cols) {
+    const unsigned col = blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned row = (blockIdx.z * gridDim.y + blockIdx.y) * blockDim.y + threadIdx.y;
+    if (row >= rows || col >= cols) return;
+    const size_t i = (size_t)row * cols + col;
+    y[i] = scalar_t(bias_gelu(float(x[i]), float(bias[col]), x));
 }
 
 // 16 bytes of a row: the widest load and store there is.
@@ -106,7 +109,7 @@ struct __align__(16) Pack {
 constexpr int MOST = VEC_ELEMENTS / Pack::width;  // rows that a thread has at most
 
 // Packs first, first + stride, ... of a matrix whose rows are `stride` packs long: one in each of N rows, with the same
-// columns of the bias. They are counted in 32 bits, which saves 3 of 52 instructions an element in float32.
+// columns of the bias. They are counted in 32 bits, which saves 3 of 50 instructions an element in float32.
 template <int N>
 __device__ __forceinline__ void packs_below(const scalar_t* __restrict__ x, const Pack& bias,
                                             scalar_t* __restrict__ y, unsigned first, unsigned stride) {
@@ -135,9 +138,9 @@ __device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
 }
 
 // `each` rows a thread, so that the bias is read once for all of them: MOST where the matrix is large, one where there
-// would be too few threads. At 8,192 x 4,096 one row a thread is 0.80 of a copy's speed in float32, two 0.90, four
-// 0.93, eight 0.91; in bfloat16 0.93, 0.97, 0.96 and 0.93. At 128 x 768 one is 1.4 times as fast as four. A loop over
-// further rows, and 64 bits for indices, were 2 % slower in 16 bits. What is made good of the sum costs 3 % in float32.
+// would be too few threads. At 8,192 x 4,096 two rows a thread are 0.90 of a copy's speed in float32, four 0.94, eight
+// 0.93; in bfloat16 one is 0.93, two 0.97, four 0.96 and eight 0.93. A loop over further rows, and 64 bits for indices,
+// were 2 % slower in 16 bits. Of 47 instructions an element in float32, 9 make good what the sum loses.
 // A grid has at most 65,535 blocks in y, too few for tall matrices: z has more. Where rows do not begin at 16-byte
 // boundaries (cols is not a multiple of the pack, or a slice such as x[1:]) the same threads take the same columns one
 // by one, a warp side by side; and so they take the last rows, where `each` are not left. `tall` is the number of rows,

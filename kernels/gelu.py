@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
+from cudalab.spec import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
 
-SCALAR_THREADS = 256  # as measured: bench/NOTES.md
 MANY = 2**18  # packs of 16 bytes: from here on a thread of gelu_vec takes several
 LARGE = 2**21  # from here on L2 does not hold them
 
@@ -16,7 +15,8 @@ def reference(x):
 
 
 def scalar(x, y):
-    return Launch((blocks(x.size, SCALAR_THREADS),), (SCALAR_THREADS,), (x, y, np.int64(x.size)))
+    threads = even_threads(x.size)
+    return Launch((blocks(x.size, threads),), (threads,), (x, y, np.int64(x.size)))
 
 
 def packs_of(x):
@@ -33,6 +33,8 @@ def vec(x, y, VEC_THREADS, VEC_PACKS):
 
 
 def called(x):
+    if x.size <= AT_ONCE:
+        return "gelu_scalar"
     return "gelu_full" if x.dtype.itemsize == 4 and packs_of(x) >= LARGE else "gelu_vec"
 
 

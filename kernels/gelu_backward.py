@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
-
-SCALAR_THREADS = 256  # as measured for gelu: bench/NOTES.md
+from cudalab.spec import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
 
 
 def reference(dy, x):
@@ -14,12 +12,17 @@ def reference(dy, x):
 
 
 def scalar(dy, x, dx):
-    return Launch((blocks(x.size, SCALAR_THREADS),), (SCALAR_THREADS,), (dy, x, dx, np.int64(x.size)))
+    threads = even_threads(x.size)
+    return Launch((blocks(x.size, threads),), (threads,), (dy, x, dx, np.int64(x.size)))
 
 
 def vec(dy, x, dx, VEC_THREADS):
     packs = blocks(x.size, 16 // x.dtype.itemsize)
     return Launch((blocks(packs, VEC_THREADS),), (VEC_THREADS,), (dy, x, dx, np.int64(x.size)))
+
+
+def called(dy, x):
+    return "gelu_backward_scalar" if x.size <= AT_ONCE else "gelu_backward_vec"
 
 
 def composite(dy, x):
@@ -57,6 +60,7 @@ gelu_backward = Kernel(
     edges=((1,), (31,), (32,), (33,), (127,), (128,), (129,), (2**12 - 1,), (2**12 + 1,), (3, 5, 7), (0,)),
     reference=reference,
     entries={"gelu_backward_scalar": scalar, "gelu_backward_vec": vec},
+    called=called,
     budgets={
         "float32": Budget(4, why=FITTED),
         "float16": Budget(1, why=INSIDE),

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
+from cudalab.spec import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
 
-SCALAR_THREADS = 256  # as measured for gelu: bench/NOTES.md
 MANY = 2**18  # packs of 16 bytes: from here on a thread of gelu_tanh_vec takes several
 
 
@@ -16,13 +15,18 @@ def reference(x):
 
 
 def scalar(x, y):
-    return Launch((blocks(x.size, SCALAR_THREADS),), (SCALAR_THREADS,), (x, y, np.int64(x.size)))
+    threads = even_threads(x.size)
+    return Launch((blocks(x.size, threads),), (threads,), (x, y, np.int64(x.size)))
 
 
 def vec(x, y, VEC_THREADS, VEC_PACKS):
     packs = blocks(x.size, 16 // x.dtype.itemsize)
     each = VEC_PACKS if packs >= MANY else 1
     return Launch((blocks(packs, VEC_THREADS * each),), (VEC_THREADS,), (x, y, np.int64(x.size), np.int32(each)))
+
+
+def called(x):
+    return "gelu_tanh_scalar" if x.size <= AT_ONCE else "gelu_tanh_vec"
 
 
 def composite(x):
@@ -61,6 +65,7 @@ gelu_tanh = Kernel(
     edges=((1,), (31,), (32,), (33,), (127,), (128,), (129,), (2**12 - 1,), (2**12 + 1,), (3, 5, 7), (0,)),
     reference=reference,
     entries={"gelu_tanh_scalar": scalar, "gelu_tanh_vec": vec},
+    called=called,
     budgets={
         "float32": Budget(4, why=FITTED),
         "float16": Budget(1, why=INSIDE),

@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks, counted
+from cudalab.spec import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid
 
 TILE, STEP = 32, 8  # as in the .cu
-MULTIPROCESSORS = 132  # of an H200
-MOST = 65535  # blocks in y, and in z, CUDA's limit
 BEYOND = 2**18  # rows or columns that the last blocks count beyond the matrix
 
 
@@ -16,9 +14,8 @@ def reference(x):
 
 def covered(x, y, across, down, threads):
     """A block a tile, of so many in a row and so many rows."""
-    deep = max(blocks(across, MOST), 1)
     sides = (counted(n, np.uint32, BEYOND) for n in x.shape)
-    return Launch((down, blocks(across, deep), deep), threads, (x, y, *sides))
+    return Launch(deep_grid(down, across), threads, (x, y, *sides))
 
 
 def tile(x, y):

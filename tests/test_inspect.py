@@ -406,9 +406,9 @@ def test_the_sentence_is_derived():
     (no_card,) = inspect("gelu", "float32", "gelu_vec", archs="sm_90")
     assert no_card.bounds is None
     assert no_card.sentence.endswith("--card says what bounds it")
-    (plain,) = inspect("bias_gelu", "float32", "bias_gelu_plain", file=H200 / "bias_gelu.json")
-    assert "bound by instruction issue, 2." in plain.sentence
-    assert "of the instructions are of bias_gelu.cu:97" in plain.sentence
+    (plain,) = inspect("softmax", "float32", "softmax_plain", file=H200 / "softmax.json")
+    assert "bound by instruction issue, 1." in plain.sentence
+    assert "of the instructions are of softmax.cu:40 (expf)" in plain.sentence
     assert diagnosis._called("float f() {\n  return sinf(x) + g(1); // cosf(x)\n}", 2) == " (sinf, g)"
 
 
