@@ -38,8 +38,8 @@ def blocks(n: int, per_block: int) -> int:
 def even_threads(n: int) -> int:
     """Threads of a block where each of `n` elements has a thread of its own.
 
-    Up to AT_ONCE elements these are as many, and no more than 640, as give every multiprocessor the same number of
-    blocks, and few of them, since a block takes time to start; beyond it 256.
+    Up to AT_ONCE elements these are as many, from 128 to 640, as give the multiprocessors the same number of blocks, to
+    a tenth, and few of them, since a block takes time to start; beyond it 256.
     """
     if n > AT_ONCE:
         return 256

@@ -5,8 +5,8 @@
 
 // One element a thread on a 2-D grid of 16 x 16 blocks: the form of every first CUDA lesson. Threads that are
 // neighbours in x read neighbouring columns, so each half-warp reads 64 contiguous bytes. A grid has at most 65,535
-// blocks in y, so z has more, and no matrix is too tall; gridDim.z need not divide the blocks. With a loop down the
-// rows instead, for which the compiler divides, 5 x 2 elements take a seventh longer on an H200, in a graph.
+// blocks in y, so z has more; gridDim.z need not divide the blocks. With a loop down the rows instead, for which the
+// compiler divides, 5 x 2 elements take a seventh longer on an H200, in a graph.
 extern "C" __global__ void add2d_plain(const scalar_t* __restrict__ a, const scalar_t* __restrict__ b,
                                        scalar_t* __restrict__ y, unsigned rows, unsigned cols) {
     const unsigned col = blockIdx.x * blockDim.x + threadIdx.x;

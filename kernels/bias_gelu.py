@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from cudalab.spec import AT_ONCE, Budget, Kernel, Launch, blocks, counted, deep_grid, draw
+from cudalab.spec import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid, draw
 
 WIDTH, HEIGHT = 64, 6  # threads of a block of the plain entry
 LANES = 32  # threads of a warp
 COUNTED = 2**32 - 2**17  # packs that 32 bits count, and the threads of the last blocks
 BEYOND = 2**18  # rows that the last blocks count beyond the matrix
+ROOM = 5 * MULTIPROCESSORS  # blocks of the plain entry that an H200 holds at once
 BUSY = 2**17  # threads that keep the memory of a large GPU busy
 
 
@@ -48,8 +49,7 @@ def vec(x, bias, y, VEC_THREADS, VEC_ELEMENTS):
 
 def called(x, bias):
     rows, cols = x.shape
-    few = rows * cols <= AT_ONCE and rows >= HEIGHT and cols >= WIDTH  # and few threads have nothing to do
-    return "bias_gelu_plain" if few else "bias_gelu_vec"
+    return "bias_gelu_plain" if blocks(cols, WIDTH) * blocks(rows, HEIGHT) <= ROOM else "bias_gelu_vec"
 
 
 def composite(x, bias):

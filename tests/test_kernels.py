@@ -84,14 +84,10 @@ def test_few_elements_are_spread_evenly_over_the_multiprocessors():
 ])  # fmt: skip
 def test_a_call_gives_few_elements_a_thread_each(name, few, many):
     kernel, one = KERNELS[name], np.zeros(1, np.float16)
-    for shape, entry in (((512, 512), few), ((512, 513), many)):
+    for shape, entry in (((480, 512), few), ((512, 513), many), ((2**18, 8), many)):
         inputs = kernel.make((6, 64), dtype("float16"))
         inputs = {n: np.broadcast_to(one, shape if a.ndim == 2 else shape[1:]) for n, a in inputs.items()}
         assert kernel.entry_of_call(inputs) == f"{name}_{entry}", shape
-    if name == "bias_gelu":  # blocks of 64 x 6 would be mostly empty
-        for rows, cols in ((5, 1000), (1000, 63)):
-            inputs = {"x": np.broadcast_to(one, (rows, cols)), "bias": np.broadcast_to(one, (cols,))}
-            assert kernel.entry_of_call(inputs) == "bias_gelu_vec"
 
 
 def right_on_the_host(planned):
@@ -147,7 +143,7 @@ def test_bias_gelu_keeps_its_digits(kind, most):
 
 
 def test_bias_gelu_at_the_worst_sums_that_were_found():
-    """Small, below 0: up to 4.37 ULP, so that with a budget of 4 what the lab has would be called wrong."""
+    """Small: 4.15 to 4.38 ULP of the sums below 0, so a budget of 4 would call wrong what the lab has."""
     kernel = KERNELS["bias_gelu"]
     x = np.array([[-0.0318260826, -0.0129888374, 9.56422446e-05, 0.000337688689, 0.0172960404]], np.float32)
     bias = np.array([3.967738e-07, -0.0188368484, -0.0157455616, 0.000602737942, 0.0410682373], np.float32)
