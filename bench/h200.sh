@@ -3,7 +3,7 @@
 #
 #     bench/h200.sh FOLDER [WHAT]...
 #
-# WHAT: kernels (16 minutes), checks (5), sanitizers (2 of these 5), studies (8), pair (2; two GPUs), tests (4), or the
+# WHAT: kernels (14 minutes), checks (5), sanitizers (2 of these 5), studies (8), pair (2; two GPUs), tests (4), or the
 # name of a kernel or a study. None: all but pair. Each file is written when it is whole, so that what was finished is
 # there whatever happens.
 set -uo pipefail

@@ -39,7 +39,7 @@ def even_threads(n: int) -> int:
     """Threads of a block where each of `n` elements has a thread of its own.
 
     Up to AT_ONCE elements these are as many, from 128 to 640, as give the multiprocessors the same number of blocks, to
-    a tenth, and few of them, since a block takes time to start; beyond it 256.
+    a tenth, or one each at most, and few of them, since a block takes time to start; beyond it 256.
     """
     if n > AT_ONCE:
         return 256

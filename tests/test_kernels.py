@@ -285,11 +285,12 @@ def test_transpose_of_long_matrices_fits_the_limits_of_a_grid():
 
 @pytest.mark.parametrize(("entry", "shape"), [
     ("transpose_vec", (2**32 - 2**18, 8)), ("transpose_plain", (8, 2**32)), ("add2d_plain", (2**32, 1)),
+    ("bias_gelu_plain", (2**32, 1)),
     ("softmax_vec", (1, 2**31)), ("layernorm_vec", (1, 2**31)), ("matmul_plain", (2**31, 1)),
 ])  # fmt: skip
 def test_what_a_kernel_cannot_count_is_an_error(entry, shape):
     """Not a number that has wrapped around, as NumPy 1 makes it."""
-    kernel, x = KERNELS[entry.partition("_")[0]], np.broadcast_to(np.zeros(1, np.float32), shape)
+    kernel, x = KERNELS[entry.rpartition("_")[0]], np.broadcast_to(np.zeros(1, np.float32), shape)
     arrays = dict.fromkeys((*kernel.input_names, kernel.output), x)
     with pytest.raises(InputError, match=r"length of [\d,]{13}: the kernel counts in u?int32; give the array in parts"):
         kernel.launch(entry, arrays)
