@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     import os
 
     from cudalab.results import Results
-    from cudalab.spec import Budget, Kernel, Launch
 
-__all__ = ["Budget", "Kernel", "Launch", "bench", "check", "load", "run_study"]
-__version__ = "0.2.0"
+__all__ = ["bench", "check", "load", "run_study"]
+__version__ = "0.1.0"
 
 
 def bench(*names: str, **options: Any) -> Results:
@@ -46,12 +45,3 @@ def load(path: str | os.PathLike[str]) -> Results:
     from cudalab import results
 
     return results.load(path)
-
-
-def __getattr__(name: str) -> Any:
-    """`Kernel`, `Launch` and `Budget`, loaded on first use: `import cudalab` stays quick."""
-    if name in ("Budget", "Kernel", "Launch"):
-        from cudalab import spec
-
-        return getattr(spec, name)
-    raise AttributeError(f"module 'cudalab' has no attribute {name!r}")
