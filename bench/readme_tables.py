@@ -16,12 +16,14 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from cudalab import registry, results, source, stats
+from cudalab.base import stats
 from cudalab.cli import main as main_command
-from cudalab.inspection import inspect, kept
 from cudalab.report import columns, inspection, study
-from cudalab.results import Case, Results
+from cudalab.results import record
+from cudalab.results.record import Case, Results
+from cudalab.spec import cuda_source, find
 from cudalab.study import found
+from cudalab.tools.inspect import inspect, kept
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
@@ -36,7 +38,7 @@ PLOTTED = {  # what the words for a picture name, and its row
 
 def gelu() -> str:
     """float32 GELU on every backend: host's share at the small size, the GPU's at the large ones."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     cases = {(c.size, c.label): c for c in run.cases if c.dtype == "float32" and c.times}
     labels = sorted({label for _, label in cases}, key=lambda label: (cold(cases["xlarge", label]), label))
     rows = [
@@ -58,7 +60,7 @@ def gelu() -> str:
 
 def sixteen_bits() -> str:
     """What the fitted forms bring where erff is the limit."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     said = []
     for dtype in ("float16", "bfloat16"):
         at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", dtype) and c.times}
@@ -73,7 +75,7 @@ def sixteen_bits() -> str:
 
 def cost_of_a_call() -> str:
     """Host time of calls as users make them."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     cases = {(c.label, c.dtype): c for c in run.cases if c.size == "small"}
     ours = {c.label for c in cases.values() if ":gelu_" in c.label and "api" in c.times}
     labels = ("torch_native", *sorted(ours), "torch_script", "triton", "torch_compile")
@@ -87,7 +89,7 @@ def cost_of_a_call() -> str:
 
 def speedup_plot() -> str:
     """The picture that `make report` draws, with what it shows in words."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
     said = [f"{name} {speedup(run, at[label])}" for name, label in PLOTTED.items()]
     return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.png)"
@@ -95,7 +97,7 @@ def speedup_plot() -> str:
 
 def bandwidth_plot() -> str:
     """The same over the sizes."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     found = {(c.size, c.label): c.bandwidth("cold") for c in run.cases if c.dtype == "float32" and c.times}
     said = [
         f"{name} {columns.three((found['small', label] or 0) / 1e9)} GB/s at small and "
@@ -107,7 +109,7 @@ def bandwidth_plot() -> str:
 
 def accuracy_plot() -> str:
     """How well bfloat16 is rounded."""
-    run = results.load(FOLDER / "checks" / "gelu.json")
+    run = record.load(FOLDER / "checks" / "gelu.json")
     rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
@@ -118,11 +120,11 @@ def all_kernels() -> str:
     """Our fastest entry against the best of the others, cold, at the largest size."""
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        run = results.load(path)
+        run = record.load(path)
         for (kernel, size, dtype), cases in run.groups().items():
             if size != "xlarge":
                 continue
-            timed = [c for c in cases if c.times and c.status == results.OK]
+            timed = [c for c in cases if c.times and c.status == record.OK]
             ours = min((c for c in timed if c.backend == "pycuda"), key=cold)
             other = min((c for c in timed if not c.variant and c.backend != "pycuda_elementwise"), key=cold)
             name = kernel + MARK * changed(run)
@@ -137,8 +139,8 @@ def all_kernels() -> str:
 
 def changed(run: Results) -> bool:
     """Whether the kernel's `.cu` is another than the one that was measured."""
-    kernel = registry.kernel(run.cases[0].kernel)
-    return run.sources[kernel.cu.name] != source.digest(kernel.cu)
+    kernel = find.kernel(run.cases[0].kernel)
+    return run.sources[kernel.cu.name] != cuda_source.digest(kernel.cu)
 
 
 def cold(case: Case) -> float:
@@ -150,7 +152,7 @@ def time(case: Case, kind: str) -> str:
 
 
 def share(run: Results, case: Case) -> str:
-    copy = next(c for c in run.cases if c.group == case.group and c.status == results.CEILING)
+    copy = next(c for c in run.cases if c.group == case.group and c.status == record.CEILING)
     return f"{100 * cold(copy) / cold(case):.1f} %"
 
 
@@ -192,7 +194,7 @@ def same_with_itself() -> str:
 
 def against_nvbench() -> str:
     """Cold medians of the lab and of NVBench, and what they took."""
-    run = results.load(ENGINE / "nvbench.json")
+    run = record.load(ENGINE / "nvbench.json")
     rows = []
     for case in run.cases:
         if nvbench := case.cross.get("nvbench cold"):
@@ -223,7 +225,7 @@ def by_size() -> str:
 
 def two_runs() -> str:
     """Speed-ups over eager of two whole runs, the second later by at least ten minutes."""
-    one, two = results.load(ENGINE / "gelu_earlier.json"), results.load(ENGINE / "gelu_later.json")
+    one, two = record.load(ENGINE / "gelu_earlier.json"), record.load(ENGINE / "gelu_later.json")
     rows = []
     for case in one.cases:
         other = next((c for c in two.cases if (c.group, c.label) == (case.group, case.label)), None)
@@ -270,7 +272,7 @@ def predictions() -> str:
     """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        run = results.load(path)
+        run = record.load(path)
         if path.stem in ("bias_gelu", "layernorm", "sum") or changed(run):
             continue
         ours = [c for c in run.cases if c.backend == "pycuda" and c.size == "xlarge" and c.times]
@@ -291,7 +293,7 @@ def studies() -> str:
     rows = []
     for name, one in found.studies().items():
         path = FOLDER / "studies" / f"{name}.json"
-        said = study.finding(results.load(path)) if path.exists() else "*not measured yet*"
+        said = study.finding(record.load(path)) if path.exists() else "*not measured yet*"
         rows.append([text.replace("|", "\\|") for text in (f"`{name}`", one.summary, said)])
     lines = [["study", "what it asks", "what an H200 says"], ["---"] * 3, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
