@@ -33,11 +33,11 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from cudalab import values
-from cudalab.dtypes import DType, dtype
-from cudalab.parity import compare
-from cudalab.results import Parity
-from cudalab.spec import Budget
+from cudalab.check import hard_inputs
+from cudalab.check.parity import compare
+from cudalab.results.record import Parity
+from cudalab.spec.dtype import DType, dtype
+from cudalab.spec.kernel import Budget
 
 F = np.float32
 LOG2_E = 1.4426950408889634
@@ -270,7 +270,7 @@ def log_slope_polynomial(name: str) -> tuple[Array, float]:
 
 
 def sample() -> Iterator[Array]:
-    yield values.sample(dtype("float32"), 2**24, 0).reshape(-1)
+    yield hard_inputs.sample(dtype("float32"), 2**24, 0).reshape(-1)
 
 
 def every() -> Iterator[Array]:
@@ -313,7 +313,7 @@ def main() -> None:
 
 def show_logs() -> None:
     for name in LOG:
-        x = values.every(dtype(name)).reshape(-1).astype(F)
+        x = hard_inputs.every(dtype(name)).reshape(-1).astype(F)
         degree, far = LOG[name]
         w, error = log_polynomial(name)
         print(f"{name}, exp2(-{SCALE:.0f} w)^2, a <= {far}, degree {degree}: error {error:.2g} ULP")

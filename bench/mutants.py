@@ -23,9 +23,10 @@ from mutation.sample import sample
 from rich.console import Console
 from rich.table import Table
 
-from cudalab import plan, source
-from cudalab.errors import CudalabError
-from cudalab.spec import Kernel
+from cudalab.base.errors import CudalabError
+from cudalab.engine import plan
+from cudalab.spec import cuda_source
+from cudalab.spec.kernel import Kernel
 
 CORES = len(os.sched_getaffinity(0))
 SAMPLE = 120  # mutants of a kernel, if not told otherwise
@@ -130,7 +131,7 @@ def main(kernels: tuple[str, ...], verbose: bool, count: int, every: bool, seed:
     scores = []
     try:
         for name, kernel in plan.named(kernels).items():
-            made = mutants(source.read(kernel.cu))
+            made = mutants(cuda_source.read(kernel.cu))
             scores.append(Score(name, made))
             chosen = made if every else sample(made, count, f"{name} {seed}")
             for mutant, verdict in judged(name, kernel, chosen, jobs):

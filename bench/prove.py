@@ -18,9 +18,12 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from cudalab import measure, plan, registry, stats
-from cudalab.devices import open_device
-from cudalab.job import Job
+from cudalab.base import stats
+from cudalab.device import open_device
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.spec import find
+from cudalab.timing import rounds
 
 COMPARISONS = 100
 
@@ -29,11 +32,11 @@ def same_with_itself(device: Any, size: str) -> dict[str, Any]:
     """Verdicts of gelu_vec against itself, cold, as two variants in the same rounds."""
     (group,) = plan.groups(["gelu"], size, "float32")
     operands = device.place(group.kernel, group.dtype, group.arrays(0))
-    bound = registry.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
+    bound = find.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
     ratios = []
     for seed in range(COMPARISONS):
         clocks = {name: {"cold": device.clocks(bound, ("launch",), [])["cold"]} for name in "ab"}
-        taken = measure.take(clocks, seed, budget=0.5)
+        taken = rounds.take(clocks, seed, budget=0.5)
         ratios.append(stats.speedup(taken["a"].rounds["cold"], taken["b"].rounds["cold"], seed))
     device.release()
     return {
@@ -67,7 +70,7 @@ def cost_by_size(device: Any) -> list[dict[str, Any]]:
 def orders(device: Any) -> dict[str, dict[str, float]]:
     """Cold medians of the same variants, shuffled and blocked."""
     found: dict[str, dict[str, float]] = {}
-    for order in measure.ORDERS:
+    for order in rounds.ORDERS:
         (group,) = plan.groups(["gelu"], "large", "float32")
         selection = plan.Selection(only=("pycuda", "torch_*"))
         job = Job(device, selection, ("launch",), 0, 0.5, lambda text: None, order=order)

@@ -17,12 +17,14 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from cudalab import registry, results, source, stats
+from cudalab.base import stats
 from cudalab.cli import main as main_command
-from cudalab.inspection import inspect, kept
 from cudalab.report import columns, inspection, study
-from cudalab.results import Case, Results
+from cudalab.results import record
+from cudalab.results.record import Case, Results
+from cudalab.spec import cuda_source, find
 from cudalab.study import found, says
+from cudalab.tools.inspect import inspect, kept
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
@@ -41,7 +43,7 @@ def gelu() -> str:
     Hot and graph times at large are left out: PyTorch's and CuPy's forms write to two outputs in turn there, the others
     to one, and only one set fits in L2. So are `call` times: PyTorch allocates its result in them, our entries do not.
     """
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     cases = {(c.size, c.label): c for c in run.cases if c.dtype == "float32" and c.times}
     labels = sorted({label for _, label in cases}, key=lambda label: (cold(cases["xlarge", label]), label))
     rows = [
@@ -63,8 +65,8 @@ def gelu() -> str:
 
 def sixteen_bits() -> str:
     """float16 and bfloat16 GELU: our speed beside PyTorch's, and the share of results that is correctly rounded."""
-    run = results.load(FOLDER / "gelu.json")
-    checks = columns.check_rows(results.load(FOLDER / "checks" / "gelu.json"))
+    run = record.load(FOLDER / "gelu.json")
+    checks = columns.check_rows(record.load(FOLDER / "checks" / "gelu.json"))
     rounded = {(cells[1], cells[2]): cells[5] for cells, _ in checks}
     said = []
     for dtype in ("float16", "bfloat16"):
@@ -82,7 +84,7 @@ def sixteen_bits() -> str:
 
 def cost_of_a_call() -> str:
     """Host time of calls as users make them."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     cases = {(c.label, c.dtype): c for c in run.cases if c.size == "small"}
     ours = {c.label for c in cases.values() if ":gelu_" in c.label and "api" in c.times}
     labels = ("torch_native", *sorted(ours), "torch_script", "triton", "torch_compile")
@@ -96,7 +98,7 @@ def cost_of_a_call() -> str:
 
 def speedup_plot() -> str:
     """The picture that `make report` draws, with what it shows in words."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
     said = [f"{name} {speedup(run, at[label])}" for name, label in PLOTTED.items()]
     return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.png)"
@@ -104,7 +106,7 @@ def speedup_plot() -> str:
 
 def bandwidth_plot() -> str:
     """The same over the sizes."""
-    run = results.load(FOLDER / "gelu.json")
+    run = record.load(FOLDER / "gelu.json")
     found = {(c.size, c.label): c.bandwidth("cold") for c in run.cases if c.dtype == "float32" and c.times}
     said = [
         f"{name} {columns.three((found['small', label] or 0) / 1e9)} GB/s at small and "
@@ -116,7 +118,7 @@ def bandwidth_plot() -> str:
 
 def accuracy_plot() -> str:
     """How well bfloat16 is rounded."""
-    run = results.load(FOLDER / "checks" / "gelu.json")
+    run = record.load(FOLDER / "checks" / "gelu.json")
     rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
@@ -127,11 +129,11 @@ def all_kernels() -> str:
     """Our fastest entry against the best of the others, cold, at the largest size, with the lab's own verdict."""
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        run = results.load(path)
+        run = record.load(path)
         for (kernel, size, dtype), cases in run.groups().items():
             if size != "xlarge":
                 continue
-            timed = [c for c in cases if c.times and c.status == results.OK]
+            timed = [c for c in cases if c.times and c.status == record.OK]
             ours = min((c for c in timed if c.backend == "pycuda"), key=cold)
             other = min((c for c in timed if not c.variant and c.backend != "pycuda_elementwise"), key=cold)
             name = kernel + MARK * changed(run)
@@ -148,8 +150,8 @@ def all_kernels() -> str:
 
 def changed(run: Results) -> bool:
     """Whether the kernel's `.cu` is another than the one that was measured."""
-    kernel = registry.kernel(run.cases[0].kernel)
-    return run.sources[kernel.cu.name] != source.digest(kernel.cu)
+    kernel = find.kernel(run.cases[0].kernel)
+    return run.sources[kernel.cu.name] != cuda_source.digest(kernel.cu)
 
 
 def cold(case: Case) -> float:
@@ -161,7 +163,7 @@ def time(case: Case, kind: str) -> str:
 
 
 def share(run: Results, case: Case) -> str:
-    copy = next(c for c in run.cases if c.group == case.group and c.status == results.CEILING)
+    copy = next(c for c in run.cases if c.group == case.group and c.status == record.CEILING)
     return f"{100 * cold(copy) / cold(case):.1f} %"
 
 
@@ -194,7 +196,7 @@ def footnote(run: Results) -> str:
 
 def capped(run: Results) -> str:
     """What slowed the GPU down at float32, xlarge, as the end of a sentence."""
-    copy = next(c for c in run.cases if (c.size, c.dtype, c.status) == ("xlarge", "float32", results.CEILING))
+    copy = next(c for c in run.cases if (c.size, c.dtype, c.status) == ("xlarge", "float32", record.CEILING))
     reason = str(copy.condition.get("throttled", ""))
     return f"; there the GPU ran below its highest clock ({reason})" if reason else ""
 
@@ -219,7 +221,7 @@ def same_with_itself() -> str:
 
 def against_nvbench() -> str:
     """Cold medians of the lab and of NVBench, and what they took."""
-    run = results.load(ENGINE / "nvbench.json")
+    run = record.load(ENGINE / "nvbench.json")
     rows = []
     for case in run.cases:
         if nvbench := case.cross.get("nvbench cold"):
@@ -250,7 +252,7 @@ def by_size() -> str:
 
 def two_runs() -> str:
     """Speed-ups over eager of two whole runs, the second later by at least ten minutes."""
-    one, two = results.load(ENGINE / "gelu_earlier.json"), results.load(ENGINE / "gelu_later.json")
+    one, two = record.load(ENGINE / "gelu_earlier.json"), record.load(ENGINE / "gelu_later.json")
     rows = []
     for case in one.cases:
         other = next((c for c in two.cases if (c.group, c.label) == (case.group, case.label)), None)
@@ -297,7 +299,7 @@ def predictions() -> str:
     """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        run = results.load(path)
+        run = record.load(path)
         if path.stem in ("bias_gelu", "layernorm", "sum") or changed(run):
             continue
         ours = [c for c in run.cases if c.backend == "pycuda" and c.size == "xlarge" and c.times]
@@ -465,7 +467,7 @@ def studied(name: str) -> bool:
 
 
 def measured_study(name: str) -> Results:
-    return results.load(FOLDER / "studies" / f"{name}.json")
+    return record.load(FOLDER / "studies" / f"{name}.json")
 
 
 def inspected() -> str:

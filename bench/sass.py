@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cudalab import registry
-from cudalab.dtypes import dtype
-from cudalab.inspection import kept
-from cudalab.inspection.forms import form
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
+from cudalab.tools.inspect import kept
+from cudalab.tools.inspect.forms import form
 
 ROOT = Path(__file__).parent.parent
 H200, TESTS = ROOT / "bench" / "results" / "h200" / "sass", ROOT / "tests" / "data" / "sass"
 
 
 def main() -> None:
-    for name, kernel in registry.kernels().items():
+    for name, kernel in find.kernels().items():
         if (H200.parent / f"{name}.json").exists():
             for kind in map(dtype, kernel.dtypes):
                 forms = [form(kernel, entry, kind, "sm_90")[0] for entry in kernel.entries]  # default, and as tuned
@@ -22,7 +22,7 @@ def main() -> None:
                     path.write_text(kept.text(chosen, kind, "sm_90"))
     for path, architecture in (("tests/data/sass/ways.py", "sm_90"), ("tests/data/sass/ways.py", "sm_120"),
                                ("bench/examples/softmax.py", "sm_90")):  # fmt: skip
-        kernel, kind = registry.kernel(str(ROOT / path)), dtype("float32")
+        kernel, kind = find.kernel(str(ROOT / path)), dtype("float32")
         kept.place(TESTS, kernel, kind, architecture).write_text(kept.text(kernel, kind, architecture))
 
 

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import os
 
-    from cudalab.results import Results
+    from cudalab.results.record import Results
 
 __all__ = ["bench", "check", "load", "run_study"]
 __version__ = "0.1.0"
 
 
 def bench(*names: str, **options: Any) -> Results:
-    """Check and time kernels; the arguments are those of `cudalab.runner.bench`."""
-    from cudalab import runner  # here, so that `import cudalab` is quick
+    """Check and time kernels; the arguments are those of `cudalab.engine.session.bench`."""
+    from cudalab.engine import session  # here, so that `import cudalab` is quick
 
-    return runner.bench(*names, **options)
+    return session.bench(*names, **options)
 
 
 def check(*names: str, **options: Any) -> Results:
-    """Check kernels without timing; the arguments are those of `cudalab.runner.check`."""
-    from cudalab import runner
+    """Check kernels without timing; the arguments are those of `cudalab.engine.session.check`."""
+    from cudalab.engine import session
 
-    return runner.check(*names, **options)
+    return session.check(*names, **options)
 
 
 def run_study(name: str | os.PathLike[str], **options: Any) -> Results:
@@ -41,7 +41,7 @@ def run_study(name: str | os.PathLike[str], **options: Any) -> Results:
 
 
 def load(path: str | os.PathLike[str]) -> Results:
-    """Read a results file; see `cudalab.results.load`."""
-    from cudalab import results
+    """Read a results file; see `cudalab.results.record.load`."""
+    from cudalab.results import record
 
-    return results.load(path)
+    return record.load(path)

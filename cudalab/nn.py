@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch.overrides import has_torch_function_unary
 
-from cudalab import registry
+from cudalab.spec import find
 
-FORMS = {"none": registry.kernel("gelu"), "tanh": registry.kernel("gelu_tanh")}
+FORMS = {"none": find.kernel("gelu"), "tanh": find.kernel("gelu_tanh")}
 DTYPES = {form: tuple(getattr(torch, name) for name in kernel.dtypes) for form, kernel in FORMS.items()}
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import MAX_GRID_Y, Budget, Kernel, Launch, blocks, counted, deep_grid
+from cudalab.spec.kernel import MAX_GRID_Y, Budget, Kernel, Launch, blocks, counted, deep_grid
 
 THREADS = 256
 BEYOND = 2**17  # rows or columns that the last blocks count beyond the matrix

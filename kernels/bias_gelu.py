@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid, draw
+from cudalab.spec.kernel import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid, draw
 
 WIDTH, HEIGHT = 64, 6  # threads of a block of the plain entry
 LANES = 32  # threads of a warp

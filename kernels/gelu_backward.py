@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
+from cudalab.spec.kernel import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
 
 
 def reference(dy, x):

@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from cudalab.devices import cuda
-from cudalab.testing import need_gpu
+from cudalab.device import cuda
+from cudalab.tools.pytest.cases import need_gpu
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several that share the cores: threads of PyTorch would spin, waiting for one
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from cudalab.results import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
 
 SIZES = {"small": 10_000, "large": 1_000_000, "xlarge": 100_000_000}
 VARIANTS = {  # overhead in µs, bytes a second, error in ULP

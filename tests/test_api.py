@@ -7,12 +7,14 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from cudalab import comparable, hits, plan, results
 from cudalab.backends import Operands, returning, writing
+from cudalab.call import fast_path
 from cudalab.cli import main
-from cudalab.job import Job
+from cudalab.engine import plan
+from cudalab.engine.job import Job
 from cudalab.report import columns
-from cudalab.results import Case, Machine, Results
+from cudalab.results import comparable, record
+from cudalab.results.record import Case, Machine, Results
 
 
 def rounds(seconds):
@@ -28,9 +30,9 @@ def run(modes="launch,api"):
         return Case("gelu", "small", (1000,), "float32", backend, nbytes=8000, times=times)
 
     cases = [case("pycuda", 1e-6, 3e-6), case("torch_eager", 2e-6, 12e-6), case("host", 4e-6, 0)]
-    copy = Case("gelu", "small", (1000,), "float32", "copy", status=results.CEILING, nbytes=8000)
+    copy = Case("gelu", "small", (1000,), "float32", "copy", status=record.CEILING, nbytes=8000)
     machine = Machine("cuda", "NVIDIA H200")
-    return Results(results.FORMAT, results.VERSION, "2026-01-01", {"modes": modes}, machine, cases=[*cases, copy])
+    return Results(record.FORMAT, record.VERSION, "2026-01-01", {"modes": modes}, machine, cases=[*cases, copy])
 
 
 def test_the_table_has_a_column_and_ratios_keep_to_one_kind():
@@ -69,7 +71,7 @@ def test_beside_launch_on_the_cpu_it_adds_nothing(tmp_path):
     done = CliRunner().invoke(main, [*command, "--budget", "0.01", "-o", str(kept)])
     assert done.exit_code == 0, done.output
     assert "api: not measured" in done.output
-    assert {kind for case in results.load(kept).rows for kind in case.times} == {"wall"}
+    assert {kind for case in record.load(kept).rows for kind in case.times} == {"wall"}
 
 
 def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():
@@ -95,10 +97,10 @@ def test_calls_allocate_as_compiled_programs_do_where_there_is_one_device():
         c = SimpleNamespace(_dynamo=SimpleNamespace(guards=SimpleNamespace(**guards)))
         return SimpleNamespace(_C=c, cuda=SimpleNamespace(device_count=lambda: devices))
 
-    assert hits._allocator(torch(1, _empty_strided_cuda=max)) is max
-    assert hits._allocator(torch(2, _empty_strided_cuda=max)) is None
-    assert hits._allocator(torch(1)) is None
-    assert hits._allocator(SimpleNamespace(_C=None, cuda=torch(1).cuda)) is None
+    assert fast_path._allocator(torch(1, _empty_strided_cuda=max)) is max
+    assert fast_path._allocator(torch(2, _empty_strided_cuda=max)) is None
+    assert fast_path._allocator(torch(1)) is None
+    assert fast_path._allocator(SimpleNamespace(_C=None, cuda=torch(1).cuda)) is None
 
 
 @pytest.mark.gpu
@@ -108,7 +110,7 @@ def test_a_call_costs_no_more_than_half_as_much_again_as_pytorchs_and_less_than_
     job = Job(gpu, plan.Selection(only=only), ("api",), 0, 0.4, lambda text: None)
     cases = {case.label: case for case in job.cases(group)}
     for label, case in cases.items():
-        assert case.status in (results.OK, results.CEILING), f"{label}: {case.reason}"
+        assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
         called = label != "copy" and case.variant in ("", "gelu_scalar")
         assert set(case.times) == ({"api"} if called else set()), label
     times = {label: 1e6 * case.median("api") for label, case in cases.items() if case.times}

@@ -14,8 +14,8 @@ from cudalab.kernels.layernorm import layernorm
 from cudalab.kernels.matmul import matmul
 from cudalab.kernels.plus_one import plus_one
 
-from cudalab import registry
-from cudalab.errors import InputError, SpecError
+from cudalab.base.errors import InputError, SpecError
+from cudalab.spec import find
 
 X = np.linspace(-5, 5, 1001, dtype=np.float32)
 
@@ -66,7 +66,7 @@ def test_what_would_be_read_out_of_bounds_is_refused(kernel, shapes):
 
 
 def test_every_kernel_of_the_lab_says_which_inputs_go_together():
-    for kernel in registry.kernels().values():
+    for kernel in find.kernels().values():
         assert kernel.pointwise or len(kernel.input_names) == 1 or kernel.agree, kernel.name
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cudalab import children
+from cudalab.base import child
 
 ENDS = "import sys, time; from cudalab.children import end_with; end_with(int(sys.argv[1])); print(1, flush=True); "
 
@@ -63,7 +63,7 @@ def test_a_command_has_its_texts_and_the_callers_path(tmp_path):
     (tmp_path / "mine.py").write_text("def say(*given): print(given)")
     sys.path.insert(0, str(tmp_path))
     try:
-        command = children.command("mine.say", "a b", "", "3")
+        command = child.command("mine.say", "a b", "", "3")
     finally:
         sys.path.remove(str(tmp_path))
     assert subprocess.check_output(command, text=True, cwd=tmp_path.parent) == "('a b', '', '3')\n"
@@ -75,4 +75,4 @@ def test_a_command_has_its_texts_and_the_callers_path(tmp_path):
      (-250, "was killed by signal 250")],
 )  # fmt: skip
 def test_how_one_ended_in_words(code, said):
-    assert children.how(code) == said
+    assert child.how(code) == said

@@ -9,13 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cudalab.errors
 import pytest
 from click.testing import CliRunner
 
 import cudalab
-import cudalab.errors
-from cudalab import registry, results, source
 from cudalab.cli import main
+from cudalab.results import record
+from cudalab.spec import cuda_source as source
+from cudalab.spec import find
 
 QUICK = ["--device", "cpu", "--skip", "torch_*", "--budget", "0.01"]
 
@@ -287,10 +289,10 @@ def test_a_failed_run_leaves_the_old_results(mine, tmp_path):
 
 def test_list_and_doctor():
     text = invoke("list").stdout
-    for kernel in registry.kernels().values():
+    for kernel in find.kernels().values():
         assert f"{kernel.name}: {kernel.summary}" in text
     text = invoke("doctor").stdout
-    for name in registry.backends():
+    for name in find.backends():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
     for tool in ("nvdisasm", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
         assert re.search(rf"^{tool} +(ready +for `cudalab |missing +\S)", text, re.MULTILINE)
@@ -409,5 +411,5 @@ def test_ctrl_c_has_an_exit_code_of_its_own(monkeypatch):
     def stopped(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(results, "load", stopped)
+    monkeypatch.setattr(record, "load", stopped)
     assert invoke("compare", "a.json", "b.json").exit_code == 130

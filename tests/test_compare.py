@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from cudalab import results
+from cudalab.base.errors import CudalabError, InputError, NotFound
+from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
 from cudalab.cli import main
-from cudalab.compare import BETWEEN, MOVED, STEP, compare, effect, share
-from cudalab.errors import CudalabError, InputError, NotFound
 from cudalab.report import comparison
-from cudalab.results import Case, Machine, Parity, Results
-from cudalab.stats import FASTER, SAME, SLOWER, UNCLEAR
+from cudalab.results import record
+from cudalab.results.compare import BETWEEN, MOVED, STEP, compare, effect, share
+from cudalab.results.record import Case, Machine, Parity, Results
 
 H200 = Path(__file__).parents[1] / "bench/results/h200"
 GPU = {"driver": "580", "l2_bytes": 62914560, "cpu": "16 x Xeon", "system": "Linux-6"}
@@ -39,20 +39,20 @@ def row(label="pycuda:a", seconds=300e-6, kind="cold", size="large", **fields):
 
 
 def copy(seconds=280e-6, **fields):
-    return row("copy", seconds, **{"status": results.CEILING, "condition": dict(AT_WORK), **fields})
+    return row("copy", seconds, **{"status": record.CEILING, "condition": dict(AT_WORK), **fields})
 
 
 def run(*cases, **fields):
     options = {"modes": "launch", "seed": 0, "order": "shuffled", "kernels": ["gelu"]}
     machine = Machine("cuda", "H200", dict(GPU), {"python": "3.12", "torch": "2.11"})
-    return Results(results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", **{
+    return Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", **{
         "options": options, "machine": machine, "cases": list(cases), "calibration": {"empty event pair": [1.2e-6]},
         **fields})  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def real():
-    return results.load(H200 / "engine/gelu_earlier.json"), results.load(H200 / "engine/gelu_later.json")
+    return record.load(H200 / "engine/gelu_earlier.json"), record.load(H200 / "engine/gelu_later.json")
 
 
 def verdicts(found):
@@ -92,7 +92,7 @@ def test_the_thresholds_hold_what_the_committed_runs_differ_by(real):
     after = {(c.group, c.label): c for c in real[1].cases}
     for kind in ("cold", "hot", "graph", "graph_cold", "call"):
         for case in real[0].cases:
-            if case.times and case.status == results.OK:
+            if case.times and case.status == record.OK:
                 was, now = case.median(kind), after[case.group, case.label].median(kind)
                 assert max(was / now, now / was) < 1 + effect(kind, was, real, 0), (kind, case.group, case.label)
     least, most = 4.03e-6, 4.42e-6  # the medians of one kernel in five processes: bench/METHOD.md, "NVBench"
@@ -109,10 +109,10 @@ def test_the_threshold_of_a_short_time_is_a_part_of_the_floor():
 
 def test_a_copy_that_could_not_be_made_is_no_wrong_answer():
     """It needs as much memory again as the kernel."""
-    lost = copy(status=results.ERROR, reason="out of memory", times={})
+    lost = copy(status=record.ERROR, reason="out of memory", times={})
     found = compare(run(row(), lost), run(row(), lost))
     assert (found.wrong, found.exit_code) == ({}, 0)
-    assert compare(run(row(), copy()), run(row(status=results.ERROR, times={}), copy())).exit_code == 3
+    assert compare(run(row(), copy()), run(row(status=record.ERROR, times={}), copy())).exit_code == 3
     of_study = {"options": {"study": "x", "baseline": "a"}}  # in which a variant may be called so
     assert run(lost, **of_study).broken == [lost] and run(lost).broken == []
 
@@ -212,18 +212,18 @@ def test_changed_sources_and_an_interrupted_run_are_remarks():
 
 
 def test_wrong_answers_are_3_and_come_before_slower_ones_and_after_a_refusal():
-    bad = row("torch_eager", None, status=results.WRONG, reason="differs at 3")
+    bad = row("torch_eager", None, status=record.WRONG, reason="differs at 3")
     old, new = run(row(), row("torch_eager")), run(row(seconds=900e-6), bad)
     assert compare(old, new).exit_code == compare(new, old).exit_code == 3
     assert compare(old, new).counts[SLOWER] == 1
     assert compare(old, new, skip="torch_eager").exit_code == 1
     assert compare(old, replace(new, machine=changed(name="A100")["machine"])).exit_code == 4
-    broken = run(row("pycuda:a", None, status=results.ERROR, reason="no compiler"))
+    broken = run(row("pycuda:a", None, status=record.ERROR, reason="no compiler"))
     assert compare(run(row()), broken).exit_code == 3  # though nothing is left to compare
 
 
 def test_cases_of_one_run_alone_are_listed():
-    skipped = row("triton", None, status=results.SKIPPED, reason="no triton")
+    skipped = row("triton", None, status=record.SKIPPED, reason="no triton")
     old = run(row(), row("cupy_eager"), row("triton"), row("numpy", kind="hot"))
     new = run(row(), skipped, row("numpy"), row("torch_eager"))
     left_out = {why: [case.label for case in cases] for why, cases in compare(old, new, "cold").left_out.items()}
@@ -245,7 +245,7 @@ def test_nothing_in_common_is_4():
 
 def test_check_runs_are_compared_by_their_errors():
     def checked(**parities):
-        cases = [row(label, None, parity=p, status=results.OK if p.ok else results.WRONG)
+        cases = [row(label, None, parity=p, status=record.OK if p.ok else record.WRONG)
                  for label, p in parities.items()]  # fmt: skip
         return run(*cases, options={"seed": 0})
 
@@ -297,7 +297,7 @@ def files(tmp_path):
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     run(row(), row("triton", 200e-6), row("torch_eager"), row("cupy_raw:a_name_that_is_long"), copy()).save(old)
     run(row(seconds=330e-6), row("triton", times={"cold": rounds(210e-6, noise=0.2)}),
-        row("torch_eager", None, status=results.WRONG, reason=evil), row("cupy_raw:a_name_that_is_long"),
+        row("torch_eager", None, status=record.WRONG, reason=evil), row("cupy_raw:a_name_that_is_long"),
         copy()).save(new)  # fmt: skip
     return old, new
 
@@ -369,8 +369,8 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     before, now = baseline.read_bytes(), tmp_path / "now.json"
     done = invoke("bench", "--baseline", baseline, "--budget", 0.01, "-q", "-o", now, "--format", "json")
     assert done.exit_code == 0, done.output
-    assert [(c.kernel, c.size, c.label) for c in results.load(now).cases] == [("plus_one", "1k", "numpy")]
-    assert json.loads(done.stdout)["format"] == results.FORMAT
+    assert [(c.kernel, c.size, c.label) for c in record.load(now).cases] == [("plus_one", "1k", "numpy")]
+    assert json.loads(done.stdout)["format"] == record.FORMAT
     assert re.search(r"None of 1 case is slower: 1 (SAME|UNCLEAR|FASTER) \(wall\)", done.stderr)  # on a busy machine
     assert baseline.read_bytes() == before
 
@@ -390,7 +390,7 @@ def test_the_sentence_counts_what_is_not_compared():
 
 def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     quick = tmp_path / "quick.json"
-    slowed(results.load(baseline), "numpy", 0.1).save(quick)
+    slowed(record.load(baseline), "numpy", 0.1).save(quick)
     done = invoke("bench", "--baseline", quick, "--budget", 0.01, "-q")
     assert done.exit_code == 1 and "1 of 1 cases is SLOWER" in done.output
 
@@ -407,7 +407,7 @@ def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
 )
 def test_a_baseline_that_cannot_serve_is_refused_before_measuring(baseline, tmp_path, change, args, code, message):
     other = tmp_path / "other.json"
-    replace(results.load(baseline), **change).save(other)
+    replace(record.load(baseline), **change).save(other)
     done = invoke("bench", "--baseline", other, "-q", "-o", tmp_path / "kept.json", *args)
     assert done.exit_code == code and message in done.output and "Traceback" not in done.output
     assert not (tmp_path / "kept.json").exists() and "numpy" not in done.stdout

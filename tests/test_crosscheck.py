@@ -7,14 +7,15 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from cudalab import crosscheck, plan, stats
+from cudalab.base import stats
+from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.cli import main
-from cudalab.crosscheck import BATCH, COLD, WALL
-from cudalab.dtypes import dtype
-from cudalab.errors import LaunchError, Unavailable
-from cudalab.job import Job
-from cudalab.plan import Selection
-from cudalab.rows import row
+from cudalab.engine import cross_check, plan
+from cudalab.engine.cross_check import BATCH, COLD, WALL
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
+from cudalab.engine.rows import row
+from cudalab.spec.dtype import dtype
 
 
 def benchmark(name, skipped=False, **values):
@@ -43,15 +44,15 @@ def test_times_are_found_by_their_tags():
             ]
         }
     )
-    assert crosscheck.parsed(text.encode()) == {"all": {COLD: 2.5e-6, BATCH: 2e-6}, "no batch": {COLD: 3e-6}}
+    assert cross_check.parsed(text.encode()) == {"all": {COLD: 2.5e-6, BATCH: 2e-6}, "no batch": {COLD: 3e-6}}
 
 
 def test_without_nvbench_it_says_what_to_type(monkeypatch):
     for broken in (lambda name: None, lambda name: (_ for _ in ()).throw(ModuleNotFoundError(name))):
-        monkeypatch.setattr(crosscheck.importlib.util, "find_spec", broken)
-        assert crosscheck.missing() == f"NVBench is not installed; {crosscheck.INSTALL}"
+        monkeypatch.setattr(cross_check.importlib.util, "find_spec", broken)
+        assert cross_check.missing() == f"NVBench is not installed; {cross_check.INSTALL}"
         with pytest.raises(Unavailable, match="pip install"):
-            crosscheck.nvbench(group().kernel, "1000", (1000,), dtype("float32"), ["copy"], 0, 0)
+            cross_check.nvbench(group().kernel, "1000", (1000,), dtype("float32"), ["copy"], 0, 0)
 
 
 def test_only_rows_with_times_are_asked_for(monkeypatch):
@@ -71,8 +72,8 @@ def test_only_rows_with_times_are_asked_for(monkeypatch):
         assert labels == ["copy", "pycuda:plus_one_vec", "torch_eager"]
         return {"copy": {COLD: 2e-6, WALL: 1.0}, "pycuda:plus_one_vec": {COLD: 3e-6, WALL: 1.0}}
 
-    monkeypatch.setattr(crosscheck, "nvbench", found)
-    crosscheck.add(cases, group(), 7, "cuda:1")
+    monkeypatch.setattr(cross_check, "nvbench", found)
+    cross_check.add(cases, group(), 7, "cuda:1")
     assert [case.cross.get(COLD) for case in cases] == [2e-6, 3e-6, None, None]
     assert [bool(case.notes) for case in cases] == [False, False, True, False]
 
@@ -83,15 +84,15 @@ def test_a_failure_is_a_note_and_costs_no_time(monkeypatch):
 
     cases = [row(group(), "copy"), row(group(), "torch_eager")]
     cases[1].times = {"cold": [[1e-6]]}
-    monkeypatch.setattr(crosscheck, "nvbench", fails)
-    crosscheck.add(cases, group(), 0, "auto")
+    monkeypatch.setattr(cross_check, "nvbench", fails)
+    cross_check.add(cases, group(), 0, "auto")
     assert cases[1].notes == ["no cross-check: NVBench ended with exit code 1: oh"]
     assert cases[1].times
 
 
 def test_nothing_is_started_for_a_group_without_times(monkeypatch):
-    monkeypatch.setattr(crosscheck, "nvbench", lambda *args: pytest.fail("asked"))
-    crosscheck.add([row(group(), "copy")], group(), 0, "auto")
+    monkeypatch.setattr(cross_check, "nvbench", lambda *args: pytest.fail("asked"))
+    cross_check.add([row(group(), "copy")], group(), 0, "auto")
 
 
 def test_the_option_is_refused_before_anything_is_measured(monkeypatch):
@@ -101,22 +102,22 @@ def test_the_option_is_refused_before_anything_is_measured(monkeypatch):
         return run.output
 
     assert "did you mean 'nvbench'" in said("nvbnch")
-    monkeypatch.setattr(crosscheck, "missing", lambda: "NVBench is not installed")
+    monkeypatch.setattr(cross_check, "missing", lambda: "NVBench is not installed")
     assert "NVBench is not installed" in said("nvbench")
-    monkeypatch.setattr(crosscheck, "missing", lambda: None)
+    monkeypatch.setattr(cross_check, "missing", lambda: None)
     assert "a cross-check needs a GPU" in said("nvbench")
 
 
 @pytest.mark.gpu
 @pytest.mark.timeout(300)
 def test_nvbench_and_the_lab_agree_on_the_gpu(gpu):
-    if reason := crosscheck.missing():
+    if reason := cross_check.missing():
         pytest.skip(reason)
     # Long enough (33 us) that NVBench's batch, which is not held as the lab's is, does not wait for a slow host.
     (large,) = plan.groups(["plus_one"], "2^24", "")
     labels = ("pycuda:plus_one_vec", "copy")
     cases = Job(gpu, Selection(only=labels[:1]), ("launch",), 0, 0.3, lambda step: None).cases(large)
-    crosscheck.add(cases, large, 0, f"cuda:{gpu.index}")
+    cross_check.add(cases, large, 0, f"cuda:{gpu.index}")
     assert {case.label for case in cases} == set(labels)
     for case in cases:
         assert set(case.cross) == {COLD, BATCH, WALL}, case.notes

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cudalab import crossover as module
-from cudalab import results
+from cudalab.base.errors import CudalabError
 from cudalab.cli import main
-from cudalab.crossover import between, crossover
-from cudalab.errors import CudalabError
-from cudalab.messages import Ready
+from cudalab.engine.messages import Ready
+from cudalab.engine.rows import row
 from cudalab.report.crossover import sentences
-from cudalab.results import Machine
-from cudalab.rows import row
+from cudalab.results import record
+from cudalab.results.record import Machine
+from cudalab.tools.crossover import bisect as module
+from cudalab.tools.crossover.bisect import between, crossover
 
 ONE, OTHER = "pycuda:gelu_vec", "torch_native"
 
@@ -90,7 +90,7 @@ def test_the_interval_holds_the_crossing_and_the_verdicts_at_its_ends_are_sure(l
     ((low, high),) = found.changes
     assert low.elements < EQUAL < high.elements < 1.25 * low.elements
     assert found.ahead(low) == ONE and found.ahead(high) == OTHER
-    saved = results.load(path)
+    saved = record.load(path)
     assert saved.complete and {c.dtype for c in saved.cases} == {"float16"}
     assert [c.size for c in saved.cases if c.label == ONE] == [p.size for p in found.probes]
     said = f"{ONE} is faster up to {low.size}, {OTHER} from {high.size} on (gelu, float16, cold)"
@@ -152,13 +152,13 @@ def test_one_dimension_of_two_grows(lab):
     assert {p.size.split("x")[1] for p in found.probes} == {"1024"} and min(seen) == 2**14
 
 
-@pytest.mark.parametrize(("status", "code"), [(results.WRONG, 1), (results.ERROR, 2), (results.SKIPPED, 2)])
+@pytest.mark.parametrize(("status", "code"), [(record.WRONG, 1), (record.ERROR, 2), (record.SKIPPED, 2)])
 def test_a_wrong_answer_or_an_error_ends_the_search_and_what_was_measured_is_kept(lab, tmp_path, status, code):
     lab(lambda label, n: status if label == OTHER and 2**18 < n < 2**28 else lines(label, n))
     path = tmp_path / "probes.json"
     done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "--to", "2^28", "-o", str(path), "-q"])
     assert done.exit_code == code and "because" in done.output and "Traceback" not in done.output
-    assert len(results.load(path).cases) >= 4
+    assert len(record.load(path).cases) >= 4
 
 
 def test_ctrl_c_keeps_what_there_is(lab, tmp_path):
@@ -171,7 +171,7 @@ def test_ctrl_c_keeps_what_there_is(lab, tmp_path):
     path = tmp_path / "probes.json"
     done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "-o", str(path), "-q"])
     assert done.exit_code == 130 and f"stopped after 2 sizes; {path} has what was measured" in done.output
-    saved = results.load(path)
+    saved = record.load(path)
     assert not saved.complete and {c.size for c in saved.cases} == {"1024", "16777216"}
 
 
@@ -240,6 +240,6 @@ def test_the_guess_at_the_number_of_sizes_is_told(lab):
 
 def test_the_worker_has_what_the_search_needs():
     """The stand-in has no method that the real one lacks."""
-    from cudalab.supervisor import Supervisor
+    from cudalab.engine.supervisor import Supervisor
 
     assert all(hasattr(Supervisor, name) for name in ("labels", "cases", "glimpses", "__enter__", "__exit__"))

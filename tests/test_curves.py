@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudalab import curves, results
-from cudalab.results import Case, Machine, Results
+from cudalab.results import record
+from cudalab.results import sweep as curves
+from cudalab.results.record import Case, Machine, Results
 
 SIZES = [2**n for n in range(10, 25, 2)]
 
@@ -14,13 +15,13 @@ SIZES = [2**n for n in range(10, 25, 2)]
 def sweep(times, sizes=SIZES, noise=0.001, kind="cold", **options):
     """A run of kernel k whose variants take `times[label](bytes)` seconds, two float32 an element."""
     rng = np.random.default_rng(1)
-    run = Results(results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch", **options},
+    run = Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch", **options},
                   Machine("cuda", "a GPU"))  # fmt: skip
     for n in sizes:
         for label, time in times.items():
             backend, _, variant = label.partition(":")
             rounds = [[time(8 * n) * rng.normal(1, noise)] for _ in range(20)]
-            status = results.CEILING if label == "copy" else results.OK
+            status = record.CEILING if label == "copy" else record.OK
             run.cases.append(Case("k", str(n), (n,), "float32", backend, variant, status, nbytes=8 * n,
                                   times={kind: rounds}))  # fmt: skip
     return run

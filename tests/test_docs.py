@@ -15,9 +15,9 @@ from documents import PAGES, ROOT, blocks, prose
 
 import cudalab
 from cudalab.cli import main
-from cudalab.dtypes import DTYPES
 from cudalab.report import columns, render
-from cudalab.spec import Budget, Kernel, Launch
+from cudalab.spec.dtype import DTYPES
+from cudalab.spec.kernel import Budget, Kernel, Launch
 from cudalab.study import Published, Study, Variant, Work
 
 

@@ -19,12 +19,15 @@ import pytest
 from click.testing import CliRunner
 
 import cudalab
-from cudalab import crosscheck, exchange, measure, report, results
+from cudalab import report
+from cudalab.base.errors import InputError, NotFound
 from cudalab.cli import main
-from cudalab.devices.events import COLD
-from cudalab.errors import InputError, NotFound
-from cudalab.exchange import pytest_benchmark, schema
-from cudalab.results import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.engine import cross_check
+from cudalab.results import formats, pytest_benchmark_file, schema
+from cudalab.results import record as results
+from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.timing import rounds
+from cudalab.timing.events import COLD
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "results-file.md"
@@ -78,10 +81,10 @@ def converted(*arguments):
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl", "R.NDJSON", "odd name", "r.csv"])
-@pytest.mark.parametrize("form", exchange.READ)
+@pytest.mark.parametrize("form", formats.READ)
 def test_every_form_is_known_by_what_is_in_it(run, tmp_path, form, name):
     path = tmp_path / name
-    path.write_bytes(exchange.encoded(run, form))
+    path.write_bytes(formats.encoded(run, form))
     assert cudalab.load(path) == (without_what_csv_lacks(run) if form == "csv" else run)
 
 
@@ -94,7 +97,7 @@ def test_json_lines_are_the_run_then_a_case_a_line(run, tmp_path):
 
 
 def test_a_program_may_write_cases_as_they_come(run, tmp_path):
-    head = json.loads(exchange.encoded(run, "jsonl").split(b"\n")[0])
+    head = json.loads(formats.encoded(run, "jsonl").split(b"\n")[0])
     del head["cases"]
     lines = [head, *json.loads(run.to_json())["cases"]]
     path = tmp_path / "r.jsonl"
@@ -111,7 +114,7 @@ def test_version_1_as_json_lines(tmp_path):
 
 
 def test_csv_shows_medians_and_holds_samples(run):
-    rows = list(csv.DictReader(io.StringIO(exchange.encoded(run, "csv").decode())))
+    rows = list(csv.DictReader(io.StringIO(formats.encoded(run, "csv").decode())))
     assert float(rows[1]["cold"]) == run.cases[1].median("cold")
     assert json.loads(rows[1]["times"]) == run.cases[1].times
     assert {row["machine"] for row in rows} == {"NVIDIA Test"}
@@ -123,13 +126,13 @@ def test_csv_holds_what_is_nested_deeply(run, tmp_path):
     for _ in range(600):
         nested = [nested]
     run.options["x"], path = nested, tmp_path / "r.csv"
-    path.write_bytes(exchange.encoded(run, "csv"))
+    path.write_bytes(formats.encoded(run, "csv"))
     assert cudalab.load(path).options == run.options
 
 
 def test_csv_lines_and_columns_may_come_and_go(run, tmp_path):
     path = tmp_path / "r.csv"
-    path.write_bytes(exchange.encoded(run, "csv"))
+    path.write_bytes(formats.encoded(run, "csv"))
     table = list(csv.DictReader(io.StringIO(path.read_text())))
     kept = [{"mine": "x", **{k: v for k, v in row.items() if k not in ("cold", "verdict")}} for row in table[5:0:-2]]
     with path.open("w", newline="", encoding="utf-8-sig") as file:  # as Excel writes it
@@ -156,7 +159,7 @@ def test_csv_lines_and_columns_may_come_and_go(run, tmp_path):
 )
 def test_a_csv_that_cannot_be_read_says_why(run, tmp_path, change, message):
     path = tmp_path / "r.csv"
-    text = exchange.encoded(run, "csv").decode()
+    text = formats.encoded(run, "csv").decode()
     path.write_text(change(text))
     with pytest.raises(InputError, match=message) as caught:
         cudalab.load(path)
@@ -172,7 +175,7 @@ def test_the_medians_that_show_prints_are_not_taken_for_a_run(run, tmp_path):
 def test_pandas_in_and_out(run, tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = run.to_frame(samples=True)
-    (tmp_path / "r.csv").write_bytes(exchange.encoded(run, "csv"))
+    (tmp_path / "r.csv").write_bytes(formats.encoded(run, "csv"))
     part = frame[frame["size"] == "small"].drop(columns=["cold", "verdict"]).assign(mine=1)
     assert Results.from_frame(part).cases == run.cases[:5]
     expected = without_what_csv_lacks(run)
@@ -198,9 +201,9 @@ def test_frames_that_cannot_be_a_run(run):
 # ---- cut off
 
 
-@pytest.mark.parametrize("form", exchange.WHOLE)
+@pytest.mark.parametrize("form", formats.WHOLE)
 def test_a_file_that_was_cut_off_says_so_and_is_salvaged(run, tmp_path, form):
-    path, mended, data = tmp_path / "r.out", tmp_path / "mended.json", exchange.encoded(run, form)
+    path, mended, data = tmp_path / "r.out", tmp_path / "mended.json", formats.encoded(run, form)
     second = data.index(b'"100"')  # the first case of the second group
     number = data.rindex(b"e-") + 2  # in the middle of one
     for cut, whole in (
@@ -219,14 +222,14 @@ def test_a_file_that_was_cut_off_says_so_and_is_salvaged(run, tmp_path, form):
 
 def test_json_lines_that_end_between_two_lines_are_cut_off_too(run, tmp_path):
     path = tmp_path / "r.jsonl"
-    path.write_bytes(b"\n".join(exchange.encoded(run, "jsonl").split(b"\n")[:4]))
+    path.write_bytes(b"\n".join(formats.encoded(run, "jsonl").split(b"\n")[:4]))
     with pytest.raises(InputError, match="seems cut off: it has 3 of 7 cases"):
         cudalab.load(path)
 
 
 def test_a_bad_line_is_named(run, tmp_path):
     path = tmp_path / "r.jsonl"
-    lines = exchange.encoded(run, "jsonl").split(b"\n")
+    lines = formats.encoded(run, "jsonl").split(b"\n")
     for broken, message in ((b"{]", "line 3: JSON is malformed"), (b"[1]", "line 3: Expected `object`")):
         path.write_bytes(b"\n".join([*lines[:2], broken, *lines[3:]]))
         with pytest.raises(InputError, match=message):
@@ -251,7 +254,7 @@ def test_nothing_to_salvage(run, tmp_path):
 def test_statistics_are_those_of_pytest_benchmark(n):
     """Its definitions, written out: quartiles by method 2 of even counts, by method 3 of odd ones."""
     data = np.random.default_rng(n).lognormal(size=n) * 1e-6
-    found, s = pytest_benchmark.statistics(data), sorted(data.tolist())
+    found, s = pytest_benchmark_file.statistics(data), sorted(data.tolist())
     q, k = n % 4, n // 4
     if n == 1:
         q1 = q3 = s[0]
@@ -274,7 +277,7 @@ def test_statistics_are_those_of_pytest_benchmark(n):
 
 def test_export_for_pytest_benchmark(run):
     """The keys that `pytest-benchmark compare` 5.3.1 reads; it was run by hand on such a file of H200 results."""
-    tree = json.loads(exchange.encoded(run, "pytest-benchmark"))
+    tree = json.loads(formats.encoded(run, "pytest-benchmark"))
     assert {"machine_info", "commit_info", "benchmarks", "datetime", "version"} <= set(tree)
     assert len(tree["benchmarks"]) == sum(len(c.times) for c in run.cases)
     by_name = {b["fullname"]: b for b in tree["benchmarks"]}
@@ -289,7 +292,7 @@ def test_export_for_pytest_benchmark(run):
 
 def test_export_for_nvbench(run):
     """What nvbench-compare of cuda-bench 0.3.0 reads; its scripts were run by hand on such a file of H200 results."""
-    tree = json.loads(exchange.encoded(run, "nvbench"))
+    tree = json.loads(formats.encoded(run, "nvbench"))
     assert tree["meta"]["version"]["json"]["string"] == "1.0.0"
     (device,) = tree["devices"]
     assert (device["id"], device["name"], device["l2_cache_size"], device["sm_version"]) == (
@@ -317,20 +320,20 @@ def test_export_for_nvbench(run):
 def test_a_capability_that_is_none_is_left_out(run):
     for odd in ("\u00b2", "9" * 5000, "x"):
         run.machine.details["compute_capability"] = odd
-        assert "sm_version" not in json.loads(exchange.encoded(run, "nvbench"))["devices"][0]
+        assert "sm_version" not in json.loads(formats.encoded(run, "nvbench"))["devices"][0]
 
 
 def test_the_labs_own_reader_of_nvbench_reads_the_export(run):
     ours = run.cases[1]
     run.cases = [ours]
-    found = crosscheck.parsed(exchange.encoded(run, "nvbench"))
-    assert found == {"gelu": {crosscheck.COLD: pytest.approx(ours.median("cold")),
-                              crosscheck.BATCH: pytest.approx(np.mean(ours.times["hot"]))}}  # fmt: skip
+    found = cross_check.parsed(formats.encoded(run, "nvbench"))
+    assert found == {"gelu": {cross_check.COLD: pytest.approx(ours.median("cold")),
+                              cross_check.BATCH: pytest.approx(np.mean(ours.times["hot"]))}}  # fmt: skip
 
 
 def test_times_of_the_cpu_go_where_nvbench_has_the_hosts(run):
     run.cases = [case("numpy", kinds=("wall",))]
-    (state,) = json.loads(exchange.encoded(run, "nvbench"))["benchmarks"][0]["states"]
+    (state,) = json.loads(formats.encoded(run, "nvbench"))["benchmarks"][0]["states"]
     assert {"nv/cold/time/cpu/mean", "nv/cold/sample_size"} <= {s["tag"] for s in state["summaries"]}
 
 
@@ -343,7 +346,7 @@ def test_convert_by_suffix_and_by_name(run, tmp_path):
         done = converted(tmp_path / "r.json", tmp_path / name)
         assert (done.exit_code, done.output) == (0, "")
     assert cudalab.load(tmp_path / "r.jsonl") == cudalab.load(tmp_path / "again.json") == run
-    for format in exchange.EXPORTS:
+    for format in formats.EXPORTS:
         out = tmp_path / f"{format}.json"
         for _ in range(2):  # an export may be replaced by an export
             assert converted(tmp_path / "r.json", out, "--to", format).exit_code == 0
@@ -394,7 +397,7 @@ def test_a_csv_is_no_place_for_a_run_that_is_measured(run, tmp_path):
         with pytest.raises(InputError, match=r"does not hold a whole run; save .*r\.json, then: cudalab convert"):
             save(tmp_path / "r.csv")
     with pytest.raises(NotFound, match="known: json, jsonl, csv"):
-        exchange.encoded(run, "xml")
+        formats.encoded(run, "xml")
     assert not list(tmp_path.iterdir())
 
 
@@ -403,7 +406,7 @@ def test_a_csv_is_no_place_for_a_run_that_is_measured(run, tmp_path):
 
 def test_the_page_describes_the_fields_as_they_are():
     text = PAGE.read_text(encoding="utf-8")
-    assert schema.filled(text) == text, "stale: python -m cudalab.exchange.schema docs/results-file.md"
+    assert schema.filled(text) == text, "stale: python -m cudalab.results.schema docs/results-file.md"
     for record in schema.RECORDS:
         assert all(f"| `{name}` |" in text for name in record.__struct_fields__)
     assert all(f["description"] for r in schema.json_schema()["$defs"].values() for f in r["properties"].values())
@@ -429,7 +432,7 @@ def test_the_largest_run_of_200_cases_is_below_10_mb_and_loads_within_two_second
     rng = np.random.default_rng(0)
 
     def most(samples):  # milliseconds have the most digits
-        return np.round(rng.uniform(1e-3, 5e-3, (measure.MOST_ROUNDS, samples)), measure.DIGITS).tolist()
+        return np.round(rng.uniform(1e-3, 5e-3, (rounds.MOST_ROUNDS, samples)), rounds.DIGITS).tolist()
 
     times = {kind: most(COLD if kind == "cold" else 1) for kind in ("cold", "hot", "graph", "graph_cold", "call")}
     cases = [case(f"backend_{i % 14}", size=f"2^{i // 14}", times=times) for i in range(200)]
@@ -437,7 +440,7 @@ def test_the_largest_run_of_200_cases_is_below_10_mb_and_loads_within_two_second
     data = run.to_json()
     assert 5e6 < len(data) < 10e6
     start = time.process_time()
-    loaded = exchange.decoded(data, "r.json")
+    loaded = formats.decoded(data, "r.json")
     taken = time.process_time() - start
     assert loaded == run
     assert taken < 2  # 0.2 s on an idle core

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cudalab import values
-from cudalab.dtypes import dtype
+from cudalab.check import hard_inputs
+from cudalab.spec.dtype import dtype
 
 ROOT = Path(__file__).parent.parent
 OFF = (-1, 0, 1)  # ULP of the reciprocal
@@ -25,7 +25,7 @@ def fit():
 
 
 def largest(fit, form, c, of):
-    x = values.sample(dtype("float32"), 2**18, 1).reshape(-1)
+    x = hard_inputs.sample(dtype("float32"), 2**18, 1).reshape(-1)
     e, error = fit.exp2_unit_polynomial()
     assert error < 5e-9
     with np.errstate(all="ignore"):
@@ -51,7 +51,7 @@ def test_the_derivative_in_float32(fit):
 
 @pytest.mark.parametrize(("name", "most", "slope"), [("float16", 0.64, 0.63), ("bfloat16", 0.63, 0.63)])
 def test_all_values_of_16_bits(fit, name, most, slope):
-    x = values.every(dtype(name)).reshape(-1).astype(np.float32)
+    x = hard_inputs.every(dtype(name)).reshape(-1).astype(np.float32)
     _, _, order, scale = fit.LOG_SLOPE[name]
     with np.errstate(all="ignore"):
         c, _ = fit.log_polynomial(name)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cudalab import compare, registry, results, stats
-from cudalab.compare import NOTHING_SLOWER, REGRESSION
+from cudalab.base import stats
+from cudalab.results import compare, record
+from cudalab.results.compare import NOTHING_SLOWER, REGRESSION
+from cudalab.spec import find
 
 # Every 16th block also does what the one half a grid further does: 6 % more bytes, and the same answer.
 CHANGES = {
@@ -29,7 +31,7 @@ CHANGES = {
 
 def slowed(folder: Path) -> Path:
     """A gelu whose vectorised entry does 6 % of its work twice; returns the path of the spec."""
-    kernel = registry.kernel("gelu")
+    kernel = find.kernel("gelu")
     text = kernel.cu.read_text()
     for before, after in CHANGES.items():
         assert text.count(before) == 1
@@ -64,7 +66,7 @@ def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
 
     slow = cudalab(*bench, slowed(tmp_path), "--baseline", old, "-o", tmp_path / "slow.json")
     assert slow.returncode == REGRESSION, slow.stdout + slow.stderr
-    found = compare.compare(results.load(old), results.load(tmp_path / "slow.json"))
+    found = compare.compare(record.load(old), record.load(tmp_path / "slow.json"))
     slower = {(pair.new.label, pair.new.size) for pair in found.pairs if pair.verdict == stats.SLOWER}
     assert ("pycuda:gelu_vec", "xlarge") in slower
     assert {label for label, _ in slower} == {"pycuda:gelu_vec"}

@@ -12,14 +12,18 @@ from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
 
-from cudalab import plan, registry, results, values
 from cudalab.backends import Bound
+from cudalab.base.errors import InputError, LaunchError, Unavailable
+from cudalab.check import hard_inputs
 from cudalab.cli import main
-from cudalab.devices import cuda, launch
-from cudalab.dtypes import dtype
-from cudalab.errors import InputError, LaunchError, Unavailable
-from cudalab.interop import DeviceArray
-from cudalab.job import Job
+from cudalab.device import cuda
+from cudalab.device import driver as launch
+from cudalab.device.interop import DeviceArray
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.results import record
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
 
 pytestmark = pytest.mark.gpu
 DTYPES = ("float32", "float16", "bfloat16")
@@ -36,7 +40,7 @@ def cupy():
 
 
 def right(got, x, name):
-    from cudalab.parity import compare, expected
+    from cudalab.check.parity import compare, expected
 
     want = expected(gelu, {"x": x})
     parity = compare(got, want, dtype(name), gelu.budget(dtype(name)))
@@ -51,7 +55,7 @@ def test_torch_tensors(gpu, torch, name):
     x = torch.randn(1000, 37, device="cuda", dtype=getattr(torch, name))
     y = gelu(x)
     assert (y.dtype, y.shape, y.device) == (x.dtype, x.shape, x.device)
-    from cudalab.interop import as_plain
+    from cudalab.device.interop import as_plain
 
     right(as_plain(y.cpu()), as_plain(x.cpu()), name)
     out = torch.empty_like(x)
@@ -207,7 +211,7 @@ def test_a_variant_that_waits_inside_is_marked(gpu):
 
 
 def test_work_on_another_stream_cannot_become_a_graph(gpu):
-    from cudalab.devices.graph import Graph
+    from cudalab.timing.graph import Graph
 
     work, other = spin(gpu, 1), gpu._driver.Stream(1)
     with pytest.raises(LaunchError, match="captured as 0 kernels"):
@@ -216,7 +220,7 @@ def test_work_on_another_stream_cannot_become_a_graph(gpu):
 
 def test_a_replay_that_writes_nothing_is_caught(gpu):
     """A graph that captured some other work: its outputs stay poisoned."""
-    from cudalab.devices.graph import Graph
+    from cudalab.timing.graph import Graph
 
     (group,) = plan.groups(["plus_one"], "1000", "")
     operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
@@ -230,7 +234,7 @@ def test_a_replay_that_writes_nothing_is_caught(gpu):
 def test_a_cold_graph_touches_buffers_of_five_times_the_l2(gpu):
     (group,) = plan.groups(["gelu"], "small", "float32")
     operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
-    bound = registry.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
+    bound = find.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
     bounds = gpu._rotating(bound)
     memory = {b.output().ptr for b in bounds}
     assert len(memory) == len(bounds)
@@ -258,10 +262,10 @@ def test_every_timed_backend_has_four_times(gpu):
         job = Job(gpu, plan.Selection(), ("launch", "graph"), 0, 0.05, lambda text: None)
         cases = {c.label: c for c in job.cases(group)}
         for label, case in cases.items():
-            assert case.status in (results.OK, results.CEILING), f"{label}: {case.reason}"
+            assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
             assert set(case.times) == {"cold", "hot", "graph", "graph_cold", "call"}, f"{label}: {case.notes}"
             assert case.median("graph_cold") > 0.9 * case.median("graph"), label
-        assert cases["copy"].status == results.CEILING
+        assert cases["copy"].status == record.CEILING
 
 
 def test_a_bandwidth_above_the_ceiling_is_impossible_when_cold(gpu):
@@ -293,12 +297,12 @@ def test_no_such_gpu():
 
 def test_float16_of_every_value_in_every_entry(gpu):
     """The exhaustive check, spelled out once: all 65,536 values through the compiled kernel."""
-    kernel = registry.kernel("gelu")
-    groups = [g for g in plan.checks(["gelu"], "all") if g.values == values.EVERY]
+    kernel = find.kernel("gelu")
+    groups = [g for g in plan.checks(["gelu"], "all") if g.values == hard_inputs.EVERY]
     assert [g.dtype.name for g in groups] == ["float16", "bfloat16"]
     for group in groups:
         job = Job(gpu, plan.Selection(only=("pycuda",)), (), 0, 1, lambda text: None)
         for case in job.cases(group):
             assert case.parity.n == 65536
-            assert case.status == results.OK, case.reason
+            assert case.status == record.OK, case.reason
     assert set(kernel.entries) == {"gelu_scalar", "gelu_full", "gelu_vec"}

@@ -18,9 +18,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cudalab import cache as caches
 from cudalab import host
-from cudalab.errors import CompileError, InputError, LaunchError, NotFound, OverrunError, Unavailable
+from cudalab.base import cache as caches
+from cudalab.base.errors import CompileError, InputError, LaunchError, NotFound, OverrunError, Unavailable
 
 DATA = Path(__file__).parent / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}

@@ -18,12 +18,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cudalab import inspection, registry, results
+from cudalab.base.errors import CompileError, InputError, NotFound, SpecError, Unavailable
 from cudalab.cli import main
-from cudalab.dtypes import dtype
-from cudalab.errors import CompileError, InputError, NotFound, SpecError, Unavailable
-from cudalab.inspection import diagnosis, kept, launch, machine, mix, occupancy, path, sass, tools, values
 from cudalab.report import inspection as report
+from cudalab.results import record
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
+from cudalab.tools import inspect as inspection
+from cudalab.tools.inspect import diagnosis, kept, launch, machine, mix, occupancy, path, sass, tools, values
 
 ROOT = Path(__file__).parent.parent
 H200 = ROOT / "bench" / "results" / "h200"
@@ -135,7 +137,7 @@ def test_sides_without_a_meeting_are_counted_once():
 def test_every_side_of_every_branch_ends_somewhere():
     """With nothing known, each branch is one on data: the walk ends, and notes say so."""
     for name, architecture in ((WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90")):
-        for code in READER(registry.kernel(name), dtype("float32"), architecture).code.values():
+        for code in READER(find.kernel(name), dtype("float32"), architecture).code.values():
             walked = path.follow(code, values.State())
             assert walked.counts
             assert walked.notes or not any(i.guard and i.root in ("BRA", "EXIT") for i in code.instructions), code.name
@@ -324,7 +326,7 @@ def test_names_of_cards_and_architectures():
 
 
 def test_the_memory_time_is_that_of_the_copy():
-    run = results.load(GELU)
+    run = record.load(GELU)
     for one in inspect("gelu", "all", file=GELU):
         copy = next(c for c in run.cases if c.backend == "copy" and (c.size, c.dtype) == ("xlarge", one.dtype))
         ours = next(c for c in run.cases if c.variant == one.entry and c.size == "xlarge" and c.dtype == one.dtype)
@@ -361,7 +363,7 @@ def test_every_opcode_is_of_one_kind():
     assert len(roots) == len(set(roots))
     for name, kinds in (("gelu", ("float32", "float16", "bfloat16")), (WAYS, ("float32",)), (SOFTMAX, ("float32",))):
         for kind in kinds:
-            code = READER(registry.kernel(name), dtype(kind), "sm_90").code.values()
+            code = READER(find.kernel(name), dtype(kind), "sm_90").code.values()
             other = {i.root for c in code for i in c.instructions if mix.kind(i) == mix.OTHER}
             assert other <= {"NOP"}
 
@@ -477,7 +479,7 @@ def test_bad_input_is_one_message(command, words, said, monkeypatch):
 
 
 def changed(tmp_path, change):
-    run = results.load(GELU)
+    run = record.load(GELU)
     change(run)
     run.save(tmp_path / "changed.json")
     return tmp_path / "changed.json"
@@ -538,11 +540,11 @@ def test_entries_that_the_compiler_left_out(tmp_path):
 
 def test_arrays_that_do_not_fit():
     with pytest.raises(InputError, match="do not fit here; give a smaller --size"):
-        launch.arrays(registry.kernel("gelu"), dtype("float32"), (2**20, 2**20, 2**10))
+        launch.arrays(find.kernel("gelu"), dtype("float32"), (2**20, 2**20, 2**10))
 
 
 def test_missing_tools_say_what_to_type(monkeypatch, tmp_path):
-    kernel, kind = registry.kernel("gelu"), dtype("float32")
+    kernel, kind = find.kernel("gelu"), dtype("float32")
     monkeypatch.setattr(tools.cuda, "nvcc", lambda: None)
     with pytest.raises(Unavailable, match="nvcc is not on PATH; install the CUDA toolkit"):
         tools.compiled(kernel, kind, "sm_90")
@@ -576,7 +578,7 @@ def test_the_disassembler_is_looked_for_where_pip_puts_it(monkeypatch, tmp_path)
 
 
 def test_kept_code_of_another_source_is_refused(tmp_path):
-    kernel, kind = registry.kernel("gelu"), dtype("float32")
+    kernel, kind = find.kernel("gelu"), dtype("float32")
     file = kept.place(tmp_path, kernel, kind, "sm_90")
     with pytest.raises(Unavailable, match="no machine code is kept in"):
         kept.reader(tmp_path)(kernel, kind, "sm_90")
@@ -615,7 +617,7 @@ def test_an_older_architecture_by_the_compiler_itself():
 
 @pytest.mark.skipif(release() != "13.0", reason="the kept machine code is that of nvcc 13.0 and its nvdisasm")
 def test_what_is_kept_is_what_the_compiler_makes():
-    kernel, kind = registry.kernel("add2d"), dtype("float32")
+    kernel, kind = find.kernel("add2d"), dtype("float32")
     assert kept.place(H200 / "sass", kernel, kind, "sm_90").read_text() == kept.text(kernel, kind, "sm_90")
 
 

@@ -11,25 +11,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cudalab import host, registry, source, values
-from cudalab.devices import cuda, open_device
-from cudalab.dtypes import dtype
-from cudalab.errors import InputError, SpecError
-from cudalab.inspection import tools
-from cudalab.interop import DeviceArray
-from cudalab.job import Job
-from cudalab.parity import compare, expected
-from cudalab.plan import Selection, checks
-from cudalab.results import OK
-from cudalab.spec import Budget, blocks, draw, even_threads
+from cudalab import host
+from cudalab.base.errors import InputError, SpecError
+from cudalab.check import hard_inputs
+from cudalab.check.parity import compare, expected
+from cudalab.device import cuda, open_device
+from cudalab.device.interop import DeviceArray
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection, checks
+from cudalab.results.record import OK
+from cudalab.spec import cuda_source, find
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Budget, blocks, draw, even_threads
+from cudalab.tools.inspect import tools
 
-KERNELS = registry.kernels()
+KERNELS = find.kernels()
 SAMPLE = 2**18  # values of float32, no exponent missing
 
 
 def loaded(kernel, of):
     """The `.cu`, compiled for the host and one dtype."""
-    return host.load(source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(of), include=kernel.cu.parent)
+    return host.load(
+        cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(of), include=kernel.cu.parent
+    )
 
 
 def ran(kernel, entry, arrays, shape):
@@ -52,7 +56,7 @@ def judged(kernel, entry, arrays, most):
 def test_every_float16(name):
     kernel = KERNELS[name]
     for entry in kernel.entries:
-        judged(kernel, entry, {"x": values.every(dtype("float16")).reshape(-1)}, 0.64)
+        judged(kernel, entry, {"x": hard_inputs.every(dtype("float16")).reshape(-1)}, 0.64)
 
 
 @pytest.mark.slow
@@ -112,12 +116,12 @@ def test_bias_gelu_where_matrices_are_huge(monkeypatch, module, name, value, lea
 def test_gelu_backward_keeps_its_digits(kind, most):
     """In the tail, at the change of sign, and for gradients of every size, infinities and NaN included."""
     kernel, of = KERNELS["gelu_backward"], dtype(kind)
-    x = values.sample(of, SAMPLE, 1) if kind == "float32" else values.every(of)
+    x = hard_inputs.sample(of, SAMPLE, 1) if kind == "float32" else hard_inputs.every(of)
     zero = np.linspace(-0.76, -0.74, 2**12).astype(of.numpy)
     x = np.concatenate([x.reshape(-1), zero])
     for entry in kernel.entries:
         judged(kernel, entry, {"dy": np.ones_like(x), "x": x}, most)
-        judged(kernel, entry, {n: values.pairs(of, i, 1) for i, n in enumerate(("dy", "x"))}, most)
+        judged(kernel, entry, {n: hard_inputs.pairs(of, i, 1) for i, n in enumerate(("dy", "x"))}, most)
 
 
 @pytest.mark.parametrize(("kind", "most"), [("float32", 3.6), ("float16", 0.74), ("bfloat16", 0.63)])
@@ -135,7 +139,7 @@ def test_bias_gelu_keeps_its_digits(kind, most):
     kernel, of = KERNELS["bias_gelu"], dtype(kind)
     rng = np.random.default_rng(0)
     tail = {"x": rng.uniform(-8, 2, (200, 260)).astype(of.numpy), "bias": rng.uniform(-6, 2, 260).astype(of.numpy)}
-    special = values.special(of)
+    special = hard_inputs.special(of)
     bias = special[:6]  # the smallest: a sum beyond float32 is infinite, in float64 it is not
     for entry in kernel.entries:
         judged(kernel, entry, tail, most)
@@ -256,7 +260,7 @@ def test_sum_in_many_turns(kind):
 def test_the_table_of_sum_has_room():
     kernel = KERNELS["sum"]
     x = np.empty(2**30, np.uint8).view(np.float32)  # never touched
-    table = int(re.search(r"#define MOST_BLOCKS (\d+)", source.read(kernel.cu))[1])
+    table = int(re.search(r"#define MOST_BLOCKS (\d+)", cuda_source.read(kernel.cu))[1])
     assert all(kernel.launch(entry, {"x": x, "y": x[:1]}).grid[0] <= table for entry in kernel.entries)
 
 
@@ -265,7 +269,7 @@ def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
     """The columns of tiles are spread over y and z, of which the last need not be full: here 3 at most in y."""
     kernel, of = KERNELS["transpose"], dtype(kind)
     spec = sys.modules["cudalab.kernels.transpose"]
-    monkeypatch.setattr("cudalab.spec.MAX_GRID_Y", 3)
+    monkeypatch.setattr("cudalab.spec.kernel.MAX_GRID_Y", 3)
     for fewest in (spec.MULTIPROCESSORS, 0):  # tiles of 32 words, and of 64
         monkeypatch.setattr(spec, "MULTIPROCESSORS", fewest)
         x = kernel.make((40, 1100), of)["x"]

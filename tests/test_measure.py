@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudalab import measure, stats
 from cudalab.backends import Bound
-from cudalab.devices import Clock
-from cudalab.errors import InputError
+from cudalab.base import stats
+from cudalab.base.errors import InputError
+from cudalab.device import Clock
+from cudalab.timing import rounds as measure
 
 NOTHING = Bound(lambda: None, lambda: None)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cudalab import registry, source
-from cudalab.errors import SpecError
+from cudalab.base.errors import SpecError
+from cudalab.spec import cuda_source, find
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))  # as for a script in that folder
 script = importlib.import_module("mutants")
@@ -25,7 +25,7 @@ equivalent, gate, rules, sampling = (
 )
 
 SECONDS = (20.0,)  # of processor time: many times what any of these takes
-KERNELS = list(registry.kernels())
+KERNELS = list(find.kernels())
 DRAWN = ["gelu_tanh", "matmul", "transpose"]  # a few seconds each; others have mutants by hand
 
 TINY = """\
@@ -86,14 +86,14 @@ BY_HAND = {
 
 
 def mutated(kernel, old, new):
-    text = source.read(registry.kernel(kernel).cu)
+    text = cuda_source.read(find.kernel(kernel).cu)
     assert old in text
     return text.replace(old, new)
 
 
 @cache
 def made(kernel):
-    return rules.mutants(source.read(registry.kernel(kernel).cu))
+    return rules.mutants(cuda_source.read(find.kernel(kernel).cu))
 
 
 def drawn(kernel):
@@ -111,12 +111,12 @@ def verdicts(request):
                 continue
             limits = (1.0,) if what == "no end" else SECONDS
             text = mutated(kernel, *change[:2])
-            twin = source.read(registry.kernel(kernel).cu)
-            found[kernel, what] = pool.submit(gate.judge, registry.kernel(kernel), text, limits, twin)
+            twin = cuda_source.read(find.kernel(kernel).cu)
+            found[kernel, what] = pool.submit(gate.judge, find.kernel(kernel), text, limits, twin)
         for kernel in [name for name in DRAWN if f"{name}]" in asked]:
             m = drawn(kernel)
             twin = m.twin if script.why(kernel, m) is None else None
-            found[kernel, "drawn"] = pool.submit(gate.judge, registry.kernel(kernel), m.text, SECONDS, twin)
+            found[kernel, "drawn"] = pool.submit(gate.judge, find.kernel(kernel), m.text, SECONDS, twin)
         yield found
 
 
@@ -140,12 +140,12 @@ def test_a_kernel_has_at_least_40_mutants_no_two_the_same(name):
     found = made(name)
     assert len(found) >= 40
     assert len({m.text for m in found}) == len({m.key for m in found}) == len(found)
-    assert found == rules.mutants(source.read(registry.kernel(name).cu))
+    assert found == rules.mutants(cuda_source.read(find.kernel(name).cu))
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_mutant_and_its_twin_have_everything_else_at_the_same_place(name):
-    text = source.read(registry.kernel(name).cu)
+    text = cuda_source.read(find.kernel(name).cu)
     for m in made(name):
         assert "".join(m.twin.split()) == "".join(text.split()) != "".join(m.text.split())
         assert [len(line) for line in m.twin.split("\n")] == [len(line) for line in m.text.split("\n")], m
@@ -176,7 +176,7 @@ def test_a_mutant_made_by_hand_is_found_out(verdicts, kernel, what):
 
 @pytest.mark.slow
 def test_the_same_machine_code_is_known():
-    kernel = registry.kernel("plus_one")
+    kernel = find.kernel("plus_one")
     assert gate.same_code(kernel, mutated("plus_one", "width = 16 /", "width = 17 /"))
     assert not gate.same_code(kernel, mutated("plus_one", "<= n", "<  n"))
 
@@ -261,10 +261,10 @@ def test_so_many_mutants_as_are_asked_for_are_tried(monkeypatch):
 
 def test_a_kernel_that_is_wrong_itself_has_no_score(tmp_path):
     spec = tmp_path / "plus_one.py"
-    spec.write_text(Path(registry.kernel("plus_one").file).read_text())
+    spec.write_text(Path(find.kernel("plus_one").file).read_text())
     spec.with_suffix(".cu").write_text(mutated("plus_one", "x[i] + 1", "x[i] + 2"))
     with pytest.raises(SpecError, match=r"does not pass itself \(wrong"):
-        next(gate.judge_all(registry.kernel(str(spec)), [], 1))
+        next(gate.judge_all(find.kernel(str(spec)), [], 1))
 
 
 def test_an_unknown_kernel_is_bad_input():

@@ -7,15 +7,15 @@ import subprocess
 
 import pytest
 
-from cudalab import registry
-from cudalab.devices import cuda
-from cudalab.dtypes import dtype
+from cudalab.device import cuda
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
 
 pytestmark = pytest.mark.slow
 
 ARCHITECTURES = ("80", "100")  # sm_90 is that of the kept machine code
 # In one dtype, another for each: nvcc takes its time, and what differs between dtypes is a few lines of each file.
-KERNELS = registry.kernels().values()
+KERNELS = find.kernels().values()
 FILES = [(k.cu, name, k.macros(dtype(name))) for i, k in enumerate(KERNELS) for name in [k.dtypes[i % len(k.dtypes)]]]
 FILES += [(path, "float32", {}) for path in sorted(cuda.LAB.parent.glob("*.cu"))]
 

@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import pytest
 
-from cudalab import registry, results
+from cudalab.results import record
+from cudalab.spec import find
 
 pytestmark = pytest.mark.slow
 
 OUTSIDE = Path(__file__).parent / "data" / "outside"
 KERNELS = ("row_softmax", "tiled_transpose", "block_sum")
 SPECS = [str(OUTSIDE / f"{name}.py") for name in KERNELS]
-DTYPES = {(name, dtype) for name, spec in zip(KERNELS, SPECS, strict=True) for dtype in registry.kernel(spec).dtypes}
+DTYPES = {(name, dtype) for name, spec in zip(KERNELS, SPECS, strict=True) for dtype in find.kernel(spec).dtypes}
 
 
 class Bug(NamedTuple):
@@ -58,7 +59,7 @@ def cudalab(folder, command, *arguments):
     words = [sys.executable, "-m", "cudalab", command, *arguments, "-o", str(file)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert file.exists(), done.stderr
-    return done.returncode, results.load(file)
+    return done.returncode, record.load(file)
 
 
 def planted(folder, *names):
@@ -112,13 +113,13 @@ def runs(tmp_path_factory):
 def test_they_are_right_on_the_cpu(runs):
     for name, backends in (("check", ("host",)), ("libraries", ("numpy", "torch_eager"))):
         status, run = runs[name].result()
-        bad = [f"{c.label} {c.group}: {c.reason}" for c in run.cases if c.status in (results.WRONG, results.ERROR)]
+        bad = [f"{c.label} {c.group}: {c.reason}" for c in run.cases if c.status in (record.WRONG, record.ERROR)]
         assert (status, bad) == (0, [])
         for backend in backends:
-            assert {(c.kernel, c.dtype) for c in run.cases if c.backend == backend and c.status == results.OK} == DTYPES
+            assert {(c.kernel, c.dtype) for c in run.cases if c.backend == backend and c.status == record.OK} == DTYPES
     _, run = runs["check"].result()
     assert {case.size for case in run.cases} > {"small", "7x1023"}
-    assert {c.variant for c in run.cases} == {entry for spec in SPECS for entry in registry.kernel(spec).entries}
+    assert {c.variant for c in run.cases} == {entry for spec in SPECS for entry in find.kernel(spec).entries}
 
 
 def test_they_can_be_benchmarked(runs):
@@ -128,7 +129,7 @@ def test_they_can_be_benchmarked(runs):
     ):
         status, run = runs[name].result()
         assert status == 0
-        assert {c.status for c in run.cases} == {results.OK}
+        assert {c.status for c in run.cases} == {record.OK}
         assert {(c.kernel, c.backend) for c in run.cases if c.times} == timed
 
 
@@ -142,7 +143,7 @@ def test_they_pass_in_pytest(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     counts = re.search(r"^(\d+) passed, \d+ deselected", done.stdout, re.MULTILINE)
-    specs = [registry.kernel(spec) for spec in SPECS]
+    specs = [find.kernel(spec) for spec in SPECS]
     assert counts, done.stdout
     assert int(counts[1]) >= sum(len(k.entries) * (1 + len(k.edges)) for k in specs)
 
@@ -152,8 +153,8 @@ def test_a_planted_bug_is_caught_by_the_host(runs, name):
     status, run = runs["bugs"].result()
     spoilt, others = statuses(run, name)
     assert status == 1
-    assert results.WRONG in spoilt["host"], name
-    assert others == {results.OK}
+    assert record.WRONG in spoilt["host"], name
+    assert others == {record.OK}
 
 
 # ---- the GPU -----------------------------------------------------------------------------------------------------
@@ -170,11 +171,11 @@ UNSEEN = "maxima-overwritten"
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("spec", SPECS, ids=KERNELS)
 def test_they_are_right_on_every_backend_of_the_gpu(spec, tmp_path):
-    kernel = registry.kernel(spec)
+    kernel = find.kernel(spec)
     status, run = cudalab(tmp_path, "check", spec, "--device", "cuda", *UNFUSED.get(kernel.name, ()))
-    bad = [f"{c.label} {c.group}: {c.reason}" for c in run.cases if c.status in (results.WRONG, results.ERROR)]
+    bad = [f"{c.label} {c.group}: {c.reason}" for c in run.cases if c.status in (record.WRONG, record.ERROR)]
     assert (status, bad) == (0, [])
-    right = {(c.variant, c.dtype) for c in run.cases if c.backend == "pycuda" and c.status == results.OK}
+    right = {(c.variant, c.dtype) for c in run.cases if c.backend == "pycuda" and c.status == record.OK}
     assert right == {(entry, dtype) for entry in kernel.entries for dtype in kernel.dtypes}
 
 
@@ -193,22 +194,22 @@ def test_a_planted_bug_is_caught_on_the_gpu(gpu_run, name):
     status, run = gpu_run
     spoilt, others = statuses(run, name)
     assert status == 1
-    assert results.WRONG in spoilt["pycuda"]
-    assert results.WRONG in spoilt["cupy_raw"] or spoilt["cupy_raw"] == {results.SKIPPED}
-    assert others <= {results.OK, results.SKIPPED}
+    assert record.WRONG in spoilt["pycuda"]
+    assert record.WRONG in spoilt["cupy_raw"] or spoilt["cupy_raw"] == {record.SKIPPED}
+    assert others <= {record.OK, record.SKIPPED}
 
 
 @pytest.mark.gpu
 @pytest.mark.timeout(600)
 def test_the_race_that_no_answer_shows_is_caught_under_the_sanitizer(tmp_path):
-    from cudalab.sanitize import compute
+    from cudalab.tools.sanitize import compute
 
     if reason := compute.missing():
         pytest.skip(reason)
     options = ("--device", "cuda", "--only", "pycuda", "--dtypes", "float32", "--sizes", "7x1023", "--sanitize")
     status, run = cudalab(tmp_path, "check", *SPECS, *planted(tmp_path, UNSEEN), *options)
     assert status == 1
-    bad = {(c.kernel, c.variant): c.reason for c in run.cases if c.status != results.OK}
+    bad = {(c.kernel, c.variant): c.reason for c in run.cases if c.status != record.OK}
     bug = BUGS[UNSEEN]
     assert list(bad) == [(f"{UNSEEN}/{bug.kernel}", bug.entry)], bad
     assert "race" in bad[f"{UNSEEN}/{bug.kernel}", bug.entry]

@@ -56,7 +56,7 @@ def test_it_runs_where_nothing_else_of_the_lab_is(wheel, tmp_path):
         [python, "-m", "cudalab.cli", "list"], capture_output=True, text=True, check=True, cwd=tmp_path, env=env
     )
     assert "gelu: y = x * Phi(x)" in listed.stdout
-    where = "import cudalab, cudalab.registry as r; print(cudalab.__file__, r.kernel('gelu').cu)"
+    where = "import cudalab, cudalab.spec.find as r; print(cudalab.__file__, r.kernel('gelu').cu)"
     shown = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True, cwd=tmp_path, env=env)
     assert all(part.startswith(site) for part in shown.stdout.split())
     subprocess.run(

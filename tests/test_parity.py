@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from cudalab import registry
-from cudalab.devices import cuda
-from cudalab.dtypes import dtype
-from cudalab.testing import cases
+from cudalab.device import cuda
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
+from cudalab.tools.pytest.cases import cases
 
 # What others have wrong, found by this very check: `cudalab check gelu` says it to users.
 # Where there is no GPU, the skips of one kernel say so as well as those of all, which are thousands.
@@ -60,7 +60,7 @@ def on_the_host(case):
     assert case.check().parity.n == outputs(case.group)
 
 
-@cases(*[name for name in registry.kernels() if name not in COUSINS], device="cpu", only="host",
+@cases(*[name for name in find.kernels() if name not in COUSINS], device="cpu", only="host",
        dtypes="float32,int32", sample=SAMPLE)  # fmt: skip
 def test_on_the_host(case):
     on_the_host(case)
@@ -117,10 +117,10 @@ def test_on_the_gpu(case):
         assert case.check().parity.n == outputs(case.group)
 
 
-@pytest.mark.parametrize("kernel", registry.kernels().values(), ids=registry.kernels())
+@pytest.mark.parametrize("kernel", find.kernels().values(), ids=find.kernels())
 def test_the_reference_is_not_trivial(kernel):
     """An output of zeros, or a copy of an input, must not be able to pass."""
-    from cudalab.parity import compare, expected
+    from cudalab.check.parity import compare, expected
 
     for name in kernel.dtypes:
         kind = dtype(name)
@@ -140,11 +140,11 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     import numpy as np
 
     from cudalab.backends import Operands
-    from cudalab.interop import DeviceArray
-    from cudalab.parity import compare
+    from cudalab.check.parity import compare
+    from cudalab.device.interop import DeviceArray
 
     torch = pytest.importorskip("torch")
-    kernel = registry.kernel(name)
+    kernel = find.kernel(name)
     kind = dtype(kernel.dtypes[0])
     shape = (2**16, 2**15 + 1) if kernel.rank == 2 else (2**31 + 2**16,)
     window = 2**20
@@ -159,7 +159,7 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     tail = {n: t.reshape(-1)[-window:].cpu().numpy() for n, t in tensors.items()}
     around = {n: t.reshape(-1)[2**31 - window : 2**31 + 64].cpu().numpy() for n, t in tensors.items()}
     for backend in ("pycuda", "pycuda_elementwise", "cupy_raw", "cupy_elementwise", "triton"):
-        module = registry.backends()[backend]
+        module = find.backends()[backend]
         if module.missing("cuda"):
             continue
         for variant in module.variants(kernel):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from cudalab.kernels.gelu import gelu
 
-from cudalab import parallel
-from cudalab.devices.cpu import Cpu
-from cudalab.dtypes import DTYPES, dtype
-from cudalab.job import Job
-from cudalab.parity import compare, expected
-from cudalab.plan import Group, Selection
-from cudalab.spec import Budget, Kernel, Launch, blocks
-from cudalab.values import every
+from cudalab.base import threads
+from cudalab.check.hard_inputs import every
+from cudalab.check.parity import compare, expected
+from cudalab.device.cpu import Cpu
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group, Selection
+from cudalab.spec.dtype import DTYPES, dtype
+from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 
 F32, F16, BF16, I32, I64 = (dtype(n) for n in ("float32", "float16", "bfloat16", "int32", "int64"))
 EXACT = Budget(0.5)
@@ -231,11 +231,11 @@ def test_nothing_is_right():
 
 
 def test_big_arrays_are_checked_to_the_last_element():
-    n = 3 * parallel.CHUNK + 17
+    n = 3 * threads.CHUNK + 17
     want = np.linspace(1, 2, n)
     got = want.astype(np.float32)
     assert compare(got, want, F32, EXACT).ok
-    for at in (0, parallel.CHUNK - 1, parallel.CHUNK, n - 1):
+    for at in (0, threads.CHUNK - 1, threads.CHUNK, n - 1):
         broken = got.copy()
         broken[at] = 0
         parity = compare(broken, want, F32, EXACT)
@@ -261,9 +261,9 @@ def test_every_pattern_is_there():
 
 
 def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
-    shape = (2 * parallel.CHUNK + 3,)
+    shape = (2 * threads.CHUNK + 3,)
     one = gelu.make(shape, F32, seed=5)["x"]
-    monkeypatch.setattr("cudalab.parallel.cores", lambda: 1)
+    monkeypatch.setattr("cudalab.base.threads.cores", lambda: 1)
     np.testing.assert_array_equal(gelu.make(shape, F32, seed=5)["x"], one)
     assert (gelu.make(shape, F32, seed=6)["x"] != one).any()
     assert abs(one.mean()) < 0.01
@@ -288,9 +288,9 @@ def test_each_form_is_judged_by_its_own_budget():
 
 
 def test_every_budget_has_a_reason():
-    from cudalab import registry
+    from cudalab.spec import find
 
-    for kernel in registry.kernels().values():
+    for kernel in find.kernels().values():
         for budget in (*kernel.budgets.values(), *kernel.peers.values(), *kernel.composed.values()):
             assert budget.why, kernel.name
 

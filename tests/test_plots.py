@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cudalab import report, results, stats
+from cudalab import report
+from cudalab.base import stats
+from cudalab.base.errors import NotFound
 from cudalab.cli import main
-from cudalab.errors import NotFound
 from cudalab.report import columns, plots
-from cudalab.results import Case, Machine, Parity, Results
+from cudalab.results import record
+from cudalab.results.record import Case, Machine, Parity, Results
 
 H200 = "bench/results/h200/plus_one.json"
 
@@ -108,7 +110,7 @@ def test_nothing_is_drawn_of_what_was_not_timed():
 
 
 def test_the_kind_of_time_is_not_told_where_nothing_was_timed():
-    wrong = Case("gelu", "small", (4,), "float32", "pycuda", status=results.WRONG)
+    wrong = Case("gelu", "small", (4,), "float32", "pycuda", status=record.WRONG)
     run = Results("cudalab-results", 2, "2026-01-01", {"modes": "launch"}, Machine("cuda", "GPU"), cases=[wrong])
     assert not any("GB/s" in line for line in columns.footer(run))
 

@@ -1,4 +1,4 @@
-"""`pytest --cudalab` and `cudalab.testing`, as users run them: each test here is a pytest run of its own."""
+"""`pytest --cudalab` and `cudalab.tools.pytest.cases`, as users run them: each test here is a pytest run of its own."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import scipy.special  # noqa: F401 (pytester forgets what a run has imported; co
 from crashing import altered
 
 import cudalab
-from cudalab import plan, registry, testing
-from cudalab.devices import cuda
-from cudalab.errors import InputError
-from cudalab.supervisor import Supervisor
+from cudalab.base.errors import InputError
+from cudalab.device import cuda
+from cudalab.engine import plan
+from cudalab.engine.supervisor import Supervisor
+from cudalab.spec import find
+from cudalab.tools.pytest import cases
 
 pytest_plugins = "pytester"
 
-registry.backends()  # for the same reason
+find.backends()  # for the same reason
 
 EXAMPLE = Path(__file__).parent.parent / "bench" / "examples" / "softmax.py"
 # What is checked of the example: its entry at every shape, what libraries make of it at the first.
@@ -67,7 +69,7 @@ def workers(monkeypatch):
             super().__init__(*args)
             made.append(self)
 
-    monkeypatch.setattr(testing, "Supervisor", Recorded)
+    monkeypatch.setattr(cases, "Supervisor", Recorded)
     return made
 
 
@@ -76,7 +78,7 @@ def workers(monkeypatch):
 
 def test_a_sample_that_would_miss_exponents_is_refused():
     with pytest.raises(InputError, match="sample is 10; give at least 1024"):
-        testing.Wanted((), sample=10).cases(testing.Bench(1.0), Path())
+        cases.Wanted((), sample=10).cases(cases.Bench(1.0), Path())
 
 
 def test_every_spec_below_a_folder_gives_a_test_a_case(pytester, workers):
@@ -171,7 +173,7 @@ def test_a_test_that_is_stopped_ends_the_worker_and_tells_the_others(pytester, w
             raise pytest.fail.Exception("Timeout", pytrace=False)
 
     stopped = []
-    monkeypatch.setattr(testing.Bench, "_progress", progress)
+    monkeypatch.setattr(cases.Bench, "_progress", progress)
     altered(pytester.path)
     result = pytester.runpytest_inprocess(
         "--cudalab", "--cudalab-only", "host:fine,host:endless,host:also_fine", "-k", "small"
@@ -325,7 +327,7 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(pytester):
 
         def test_own():
             assert {m for m in sys.modules if m.startswith("cudalab")} == {
-                "cudalab", "cudalab.pytest_plugin", "cudalab.errors"
+                "cudalab", "cudalab.tools.pytest.plugin", "cudalab.base.errors"
             }
             assert not {"numpy", "torch", "scipy", "msgspec"} & set(sys.modules)
         """

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cudalab import registry, results, source
 from cudalab.cli import main
+from cudalab.results import record
+from cudalab.spec import cuda_source, find
 from cudalab.study.found import studies
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +53,7 @@ def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
     module = tables()
     for path in H200:
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    run = results.load(tmp_path / "gelu.json")
+    run = record.load(tmp_path / "gelu.json")
     for case in run.cases:
         for kind, rounds in case.times.items():
             case.times[kind] = [[2 * s for s in samples] for samples in rounds]
@@ -62,33 +63,33 @@ def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
 
 
 def test_a_kernel_that_changed_since_is_marked(monkeypatch):
-    module, digest = tables(), source.digest
+    module, digest = tables(), cuda_source.digest
     marked = {line.split()[1] for line in module.all_kernels().splitlines() if module.MARK in line}
-    monkeypatch.setattr(source, "digest", lambda path: "0" if path.stem == "add2d" else digest(path))
+    monkeypatch.setattr(cuda_source, "digest", lambda path: "0" if path.stem == "add2d" else digest(path))
     rows = [line.split()[1] for line in module.all_kernels().splitlines() if module.MARK in line]
     assert set(rows) == marked | {f"add2d{module.MARK}", "measured"}
 
 
 @pytest.mark.parametrize("path", H200, ids=lambda p: p.stem)
 def test_the_results_are_complete(path):
-    run = results.load(path)
-    kernel = registry.kernel(path.stem)
+    run = record.load(path)
+    kernel = find.kernel(path.stem)
     assert run.machine.name == "NVIDIA H200"
     assert {(c.size, c.dtype) for c in run.cases} == {(s, d) for s in kernel.sizes for d in kernel.dtypes}
     measured = {c.variant for c in run.cases if c.backend == "pycuda"}
     assert measured == set(kernel.entries) or tables().changed(run)  # then the table says so
     assert run.complete
-    bad = [c for c in run.cases if c.status in (results.WRONG, results.ERROR)]
+    bad = [c for c in run.cases if c.status in (record.WRONG, record.ERROR)]
     assert not [f"{c.label} {c.group} {c.reason}" for c in bad]
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.stem)
 def test_the_results_of_a_study_are_right_and_complete(path):
-    run = results.load(path)
+    run = record.load(path)
     assert run.complete and run.machine.name == "NVIDIA H200"
     assert run.options["study"] == path.stem and path.stem in studies()
-    assert not [f"{c.label} {c.size} {c.reason}" for c in run.cases if c.status in (results.WRONG, results.ERROR)]
-    assert all(c.times for c in run.cases if c.status == results.OK)
+    assert not [f"{c.label} {c.size} {c.reason}" for c in run.cases if c.status in (record.WRONG, record.ERROR)]
+    assert all(c.times for c in run.cases if c.status == record.OK)
 
 
 def test_the_engine_does_what_its_proof_says():
@@ -105,7 +106,7 @@ def test_the_engine_does_what_its_proof_says():
 
 
 def test_every_kernel_has_h200_results():
-    assert [p.stem for p in H200] == sorted(registry.kernels())
+    assert [p.stem for p in H200] == sorted(find.kernels())
 
 
 def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path):
@@ -113,7 +114,7 @@ def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path
     done = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path, "kernels", "studies", "pair"],
                           env={**os.environ, "PYTHON": "echo"}, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for name, kernel in registry.kernels().items():
+    for name, kernel in find.kernels().items():
         words = (tmp_path / f"{name}.txt").read_text().split()
         assert set(words[words.index("--sizes") + 1].split(",")) == set(kernel.sizes), name
     assert {path.stem for path in (tmp_path / "studies").glob("*.txt")} == set(studies())

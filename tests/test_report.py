@@ -16,12 +16,12 @@ from report_runs import checked, hostile, timed
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from cudalab import results
+from cudalab.base.errors import CudalabError
 from cudalab.cli import main
-from cudalab.errors import CudalabError
 from cudalab.report import html
 from cudalab.report.html import draw, figures, findings, page, palette, plot
 from cudalab.report.html.charts import outline, spread
+from cudalab.results import record
 
 ROOT = Path(__file__).parent.parent
 H200 = ROOT / "bench" / "results" / "h200"
@@ -72,17 +72,17 @@ def test_the_answer_says_slower_and_wrong():
     assert said.mood == "bad"
     for case in run.cases:
         if case.backend == "pycuda":
-            case.status, case.times, case.reason = results.WRONG, {}, "all of it"
+            case.status, case.times, case.reason = record.WRONG, {}, "all of it"
     assert answer(run).sentence == "nothing of ours ran; WRONG: pycuda:gelu_scalar"
 
 
 def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
     small, other = timed(), checked()
     bad = next(c for c in group(small, "small") if c.label == "pycuda:gelu_vec")
-    bad.status, bad.times, bad.reason = results.WRONG, {}, "all of it"
+    bad.status, bad.times, bad.reason = record.WRONG, {}, "all of it"
     assert "; WRONG: pycuda:gelu_vec" in page.laid_out([("run.json", small)], undrawn)
     first, second = ([msgspec.structs.replace(c) for c in other.cases] for _ in range(2))
-    second[0].status = results.ERROR
+    second[0].status = record.ERROR
     loaded = [(f"{i}.json", msgspec.structs.replace(other, cases=cases)) for i, cases in enumerate((first, second))]
     assert f"; error: {second[0].label}" in page.laid_out(loaded, undrawn)
 
@@ -198,13 +198,13 @@ def test_a_page_of_little_says_how_little():
     text = page.laid_out([("x.json", run)], undrawn)
     assert "Nothing was run." in text
     assert "x.json: INTERRUPTED" in text
-    run.cases = [case for case in timed().cases if case.status == results.SKIPPED]
+    run.cases = [case for case in timed().cases if case.status == record.SKIPPED]
     text = page.laid_out([("x.json", run)], undrawn)
     assert "<strong>nothing of ours ran</strong>" in text
     assert 'torch_script: <span class="reason">pip install it</span>' in text
     check = checked()
     for case in check.cases:
-        case.status, case.parity = results.SKIPPED, None
+        case.status, case.parity = record.SKIPPED, None
     assert "<strong>nothing was checked</strong>" in page.laid_out([("x.json", check)], undrawn)
 
 
@@ -247,7 +247,7 @@ def test_the_committed_page_is_of_the_committed_results():
     committed = (H200 / "report.html").read_text()
     drawn = re.search(r"^RUNS = .*k,([\w ]+),", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
     runs = [*(H200 / f"{name}.json" for name in drawn), H200 / "checks" / "gelu.json"]
-    made = page.laid_out([(str(path), results.load(path)) for path in runs], undrawn)
+    made = page.laid_out([(str(path), record.load(path)) for path in runs], undrawn)
     assert bare(committed) == bare(made), "run: make report"
     assert len(committed) < 3_000_000
 

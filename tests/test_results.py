@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 import cudalab
-from cudalab import report, results, values
-from cudalab.dtypes import dtype
-from cudalab.errors import InputError, Unavailable
-from cudalab.parity import error_curve, joined
+from cudalab import report
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.check import hard_inputs
+from cudalab.check.parity import error_curve, joined
 from cudalab.report.columns import GPU_KINDS
-from cudalab.results import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.results import record
+from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.spec.dtype import dtype
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,14 +35,14 @@ def run():
     cases = [
         case("torch_eager", 10),
         case("pycuda", 2, variant="gelu_vec"),
-        case("copy", 1.9, status=results.CEILING),
-        case("pycuda", 1, variant="bad", status=results.WRONG, reason="3 of 12 values differ", times={}),
-        case("cupy_eager", 1, status=results.SKIPPED, reason="CuPy is not installed; pip install x", times={}),
-        case("cupy_raw", 1, status=results.ERROR, reason="does not compile:\nline 3 | error", times={}),
+        case("copy", 1.9, status=record.CEILING),
+        case("pycuda", 1, variant="bad", status=record.WRONG, reason="3 of 12 values differ", times={}),
+        case("cupy_eager", 1, status=record.SKIPPED, reason="CuPy is not installed; pip install x", times={}),
+        case("cupy_raw", 1, status=record.ERROR, reason="does not compile:\nline 3 | error", times={}),
     ]
     machine = Machine("cuda", "NVIDIA Test", {"l2_bytes": 2**26, "driver": "1.2"}, {"python": "3.11"})
     return Results(
-        results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch,graph"}, machine,
+        record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch,graph"}, machine,
         calibration={"empty kernel": [3e-6]}, cases=cases,
     )  # fmt: skip
 
@@ -80,7 +82,7 @@ def test_version_1_is_read_and_saved_as_4(tmp_path):
     old = ROOT / "tests" / "data" / "results_v1.json"
     run = cudalab.load(old)
     assert json.loads(old.read_text())["version"] == 1
-    assert run.version == results.VERSION == 4
+    assert run.version == record.VERSION == 4
     assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
                                                        "copy"]  # fmt: skip
     assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
@@ -102,7 +104,7 @@ def test_every_committed_result_is_read():
 
 def test_an_error_curve_is_the_worst_of_each_bin():
     kind = dtype("bfloat16")
-    x = values.every(kind)
+    x = hard_inputs.every(kind)
     with np.errstate(invalid="ignore", over="ignore"):  # signalling NaN, and what becomes infinite
         wide = x.astype(np.float64)
         want = wide * 3
@@ -199,9 +201,9 @@ def test_where_results_cannot_go(run, tmp_path):
         ("/proc/r.json", "cannot write"),
     ):
         with pytest.raises(InputError, match=message):
-            results.writable(path)
+            record.writable(path)
     assert json.loads(other.read_text()) == {"mine": 1}
-    results.writable(tmp_path / "new.json")
+    record.writable(tmp_path / "new.json")
     assert list(tmp_path.iterdir()) == [other]
 
 
@@ -330,7 +332,7 @@ def test_a_time_whose_speed_up_is_vague_is_marked():
     slow = Case("gelu", "small", (1000,), "float32", "torch_eager", nbytes=8000)
     for times, vague in (([[1e-3]] * 39 + [[3e-3]], False), ([[1e-3]] * 20 + [[3e-3]] * 20, True)):
         slow.times = {"wall": times}
-        run = Results(results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch"},
+        run = Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch"},
                       Machine("cpu", "test"), cases=[steady, slow])  # fmt: skip
         (row,) = (line for line in report.render(run, "table", 140).splitlines() if line.startswith("numpy"))
         assert ("100.0?" in row) == vague

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from crashing import QUICK, altered, rows
 
 import cudalab
+from cudalab.base.errors import InputError
 from cudalab.cli import main
-from cudalab.errors import InputError
 
 
 def command(*args):

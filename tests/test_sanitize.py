@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cudalab import host, plan, runner, sanitize
-from cudalab.devices import cuda
-from cudalab.errors import LaunchError, Unavailable
-from cudalab.sanitize import asan, compute
+from cudalab import host
+from cudalab.base.errors import LaunchError, Unavailable
+from cudalab.device import cuda
+from cudalab.engine import plan, session
+from cudalab.tools import sanitize
+from cudalab.tools.sanitize import asan, compute
 
 DATA = Path(__file__).parent / "data" / "sanitize"
 PLANTED = str(DATA / "planted.py")
@@ -29,7 +31,7 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
         host.address_sanitizer()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    run = runner.check(PLANTED, sizes="65", device="cpu", only="host", sanitize=True)
+    run = session.check(PLANTED, sizes="65", device="cpu", only="host", sanitize=True)
     assert run.options["sanitize"]
     reasons = {case.variant: case.reason for case in run.cases}
     assert {case.variant: case.status for case in run.cases} == {e: "WRONG" if r else "ok" for e, r in reasons.items()}
@@ -60,7 +62,7 @@ def test_where_a_wild_write_crashed_is_said(tmp_path):
     spec = (DATA / "planted.py").read_text().replace("planted", "wild")
     spec = spec[: spec.index("    entries={")] + '    entries={"wild": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
     (tmp_path / "wild.py").write_text(spec)
-    (case,) = runner.check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitize=True).cases
+    (case,) = session.check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitize=True).cases
     assert case.status == "error"
     assert case.reason.startswith("address sanitizer: an access where there is no memory at wild.cu:1 (block ")
     assert "; the worker process was killed by SIGSEGV while it ran host:wild" in case.reason
@@ -264,7 +266,7 @@ def test_without_compute_sanitizer_it_is_said_what_to_install(monkeypatch):
 
 @pytest.mark.gpu
 def test_each_planted_bug_is_found_by_its_tool():
-    run = runner.check(PLANTED, sizes="small", device="cuda", only="pycuda", sanitize=True)
+    run = session.check(PLANTED, sizes="small", device="cuda", only="pycuda", sanitize=True)
     reasons = {case.variant: case.reason for case in run.cases}
     assert cuda.missing() is None
     assert "memcheck: invalid __global__ read of size 4 bytes at planted.cu:11" in reasons["reads_past"]
@@ -289,6 +291,6 @@ def test_a_check_runs_host_variants_in_several_orders_of_their_threads(tmp_path)
         spec[: spec.index("    entries={")] + '    entries={"chained": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
     )
     (tmp_path / "chained.py").write_text(spec)
-    (case,) = runner.check(tmp_path / "chained.py", sizes="65", device="cpu", only="host").cases
+    (case,) = session.check(tmp_path / "chained.py", sizes="65", device="cpu", only="host").cases
     assert case.status == "WRONG"
     assert case.reason.endswith("(with blocks and threads in reverse order)")

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cudalab import selftest, stats
 from cudalab.backends import Bound
+from cudalab.base import stats
+from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
-from cudalab.devices.cpu import Cpu
-from cudalab.errors import InputError, Unavailable
-from cudalab.selftest import FAILED, PASSED, SKIPPED, Check, Finding, Outcome, Report, cpu
-from cudalab.selftest.comparison import COARSEST, Comparison, deviation
+from cudalab.device.cpu import Cpu
+from cudalab.tools import selftest
+from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Check, Finding, Outcome, Report, cpu
+from cudalab.tools.selftest.comparison import COARSEST, Comparison, deviation
 
 NOTHING = Bound(lambda: None, lambda: None)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from cudalab import selftest
 from cudalab.backends import Bound
-from cudalab.errors import LaunchError
-from cudalab.selftest import FAILED, PASSED, SKIPPED, Check
-from cudalab.selftest import gpu as on_gpu
-from cudalab.selftest.comparison import COARSEST, Comparison
+from cudalab.base.errors import LaunchError
+from cudalab.tools import selftest
+from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Check
+from cudalab.tools.selftest import gpu as on_gpu
+from cudalab.tools.selftest.comparison import COARSEST, Comparison
 
 NOTHING = Bound(lambda: None, lambda: None)
 

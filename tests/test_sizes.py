@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from cudalab.errors import CudalabError, InputError, NotFound
-from cudalab.sizes import MAX_SIZES, parse
+from cudalab.base.errors import CudalabError, InputError, NotFound
+from cudalab.spec.sizes import MAX_SIZES, parse
 
 NAMED = {"small": (1, 3, 224, 224), "xlarge": (1024, 3, 224, 224)}
 

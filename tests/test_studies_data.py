@@ -13,13 +13,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cudalab import results
-from cudalab.devices.cpu import Cpu
-from cudalab.devices.nvml import Nvml
-from cudalab.errors import CudalabError
-from cudalab.job import Job
-from cudalab.plan import Selection
-from cudalab.results import Case, Machine, Results
+from cudalab.base.errors import CudalabError
+from cudalab.device.cpu import Cpu
+from cudalab.device.nvml import Nvml
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
+from cudalab.results import record
+from cudalab.results.record import Case, Machine, Results
 from cudalab.studies import clocks, cpu_vs_gpu, data_values, dataloader
 from cudalab.study import Study, Variant, Work, engine, found, truth
 from cudalab.study.lab import Lab
@@ -51,7 +51,7 @@ def measured(study: Study, sizes) -> Results:
 
 
 def run_of(name: str, cases: list[Case]) -> Results:
-    return Results(results.FORMAT, results.VERSION, "", {"study": name}, Machine("cpu", "a CPU"), cases=cases)
+    return Results(record.FORMAT, record.VERSION, "", {"study": name}, Machine("cpu", "a CPU"), cases=cases)
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +72,9 @@ def test_all_that_runs_here_is_right_and_timed(runs, name):
     study = found.study(name)
     for size in STUDIES[name]:
         here = {v.label for v in found.Workload(study, size).variants() if "cpu" in v.devices}
-        assert {label for label, case in rows(runs(name), size).items() if case.status == results.OK} == here
-    assert not [case.reason for case in runs(name).cases if case.status in (results.WRONG, results.ERROR)]
-    assert all(case.times for case in runs(name).cases if case.status == results.OK)
+        assert {label for label, case in rows(runs(name), size).items() if case.status == record.OK} == here
+    assert not [case.reason for case in runs(name).cases if case.status in (record.WRONG, record.ERROR)]
+    assert all(case.times for case in runs(name).cases if case.status == record.OK)
     assert study.finding(runs(name))
 
 
@@ -103,9 +103,9 @@ def test_transfers_and_tf32_have_their_place():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu_vs_gpu, "on_host", with_own_product)
         found_rows = rows(measured(study, ["tiny"]))
-    assert found_rows.pop("no copy").status == results.WRONG
+    assert found_rows.pop("no copy").status == record.WRONG
     assert {label: (case.status, case.reason) for label, case in found_rows.items()} == dict.fromkeys(
-        ("gpu-fp32", "gpu-tf32", "cpu", "h2d-pageable", "d2h-pageable"), (results.OK, "")
+        ("gpu-fp32", "gpu-tf32", "cpu", "h2d-pageable", "d2h-pageable"), (record.OK, "")
     )
     assert found_rows["h2d-pageable"].quantities["moved_bytes"] == 2 * 4 * 64 * 64
     assert found_rows["d2h-pageable"].quantities["moved_bytes"] == 4 * 64 * 64
@@ -131,7 +131,7 @@ def test_a_tolerance_of_its_own_is_a_variants_alone():
     )  # fmt: skip
     found_rows = rows(measured(study, ["tiny"]))
     assert {label: case.status for label, case in found_rows.items()} == {
-        "gpu-fp32": results.OK, "tf32": results.OK, "far": results.WRONG, "too far": results.WRONG,
+        "gpu-fp32": record.OK, "tf32": record.OK, "far": record.WRONG, "too far": record.WRONG,
     }  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def test_another_order_or_another_image_is_noticed(monkeypatch):
     monkeypatch.setattr(dataloader, "loader", reversed_loader)
     found_rows = rows(measured(dataloader.study, ["tiny"]))
     assert {label: case.status for label, case in found_rows.items()} == {
-        "0-workers": results.OK, "2-workers": results.WRONG, "4-workers": results.WRONG,
+        "0-workers": record.OK, "2-workers": record.WRONG, "4-workers": record.WRONG,
     }  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_the_inputs_are_what_they_are_called():
 def test_a_wrong_answer_is_an_error(monkeypatch):
     monkeypatch.setattr(data_values, "operation", lambda lab, x, out: lambda: x + 1e-3 * x.abs().max().clamp(min=1))
     found_rows = rows(measured(data_values.study, ["tiny-copy"]), "tiny-copy")
-    assert {c.status for c in found_rows.values()} == {results.ERROR}
+    assert {c.status for c in found_rows.values()} == {record.ERROR}
     assert all("off from float64" in c.reason and not c.times for c in found_rows.values())
 
 
@@ -328,7 +328,7 @@ def test_all_is_right_on_a_gpu(name):
     from cudalab.study.run import study
 
     run = study(name, sizes=",".join(STUDIES[name]), device="cuda", budget=0.01)
-    assert not [(c.label, c.reason) for c in run.cases if c.status in (results.WRONG, results.ERROR)]
+    assert not [(c.label, c.reason) for c in run.cases if c.status in (record.WRONG, record.ERROR)]
     assert any(case.times for case in run.cases)
     assert found.study(name).finding(run)
 

@@ -11,12 +11,12 @@ from time import monotonic, sleep
 
 import pytest
 
-from cudalab import interop
-from cudalab.devices.cpu import Cpu
-from cudalab.errors import CudalabError, Unavailable
-from cudalab.job import Job
-from cudalab.plan import Selection
-from cudalab.results import Machine, Results
+from cudalab.base.errors import CudalabError, Unavailable
+from cudalab.device import interop
+from cudalab.device.cpu import Cpu
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
+from cudalab.results.record import Machine, Results
 from cudalab.studies import ddp, load_balance
 from cudalab.study import Study, Variant, Work, engine, found, ranks, sharded
 from cudalab.study.lab import Lab

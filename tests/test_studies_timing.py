@@ -13,22 +13,23 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from cudalab import children, results
+from cudalab.base import child as children
+from cudalab.base.errors import CudalabError, InputError, Unavailable
 from cudalab.cli import main
-from cudalab.devices.cpu import Cpu
-from cudalab.errors import CudalabError, InputError, Unavailable
-from cudalab.job import Job
-from cudalab.plan import Selection
-from cudalab.profiling import child, events, found, kernel, ncu
-from cudalab.profiling.events import COPY, KERNEL, LABEL, LAUNCH, OPERATOR, OTHER, Event, Recording
-from cudalab.profiling.found import Counters, Profile, Row, brief
+from cudalab.device.cpu import Cpu
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
 from cudalab.report import profiling as report
-from cudalab.results import Case, Machine, Results
+from cudalab.results import record as results
+from cudalab.results.record import Case, Machine, Results
 from cudalab.study import engine
 from cudalab.study import lab as labs
 from cudalab.study import run as runner
 from cudalab.study.found import Workload, chosen
 from cudalab.study.lab import Lab
+from cudalab.tools.profile import child, events, found, kernel, ncu
+from cudalab.tools.profile.events import COPY, KERNEL, LABEL, LAUNCH, OPERATOR, OTHER, Event, Recording
+from cudalab.tools.profile.found import Counters, Profile, Row, brief
 
 torch = pytest.importorskip("torch")
 

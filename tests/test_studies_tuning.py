@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from cudalab import results
-from cudalab.devices.cpu import Cpu
-from cudalab.errors import Unavailable
-from cudalab.job import Job
-from cudalab.plan import Selection
-from cudalab.results import Machine, Results
+from cudalab.base.errors import Unavailable
+from cudalab.device.cpu import Cpu
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
+from cudalab.results import record
+from cudalab.results.record import Machine, Results
 from cudalab.study import engine, says
 from cudalab.study import lab as labs
 from cudalab.study.found import Workload
@@ -58,7 +58,7 @@ def measured(name, sizes=("tiny",), progress=lambda step: None):
     cases = [case for size in sizes for case in engine.cases(job, workload(name, size))]
     study = module(name).study
     options = {"study": name, "kinds": ",".join(study.kinds), "baseline": study.baseline}
-    return Results(results.FORMAT, results.VERSION, "", options, Machine("cpu", "a CPU"), cases=cases)
+    return Results(record.FORMAT, record.VERSION, "", options, Machine("cpu", "a CPU"), cases=cases)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def count(run, label, name, size="tiny"):
 def test_variants_compute_the_same_and_are_timed(runs, name):
     run, study = runs[name], module(name).study
     for case in run.cases:
-        assert case.status == results.OK, (case.size, case.label, case.reason)
+        assert case.status == record.OK, (case.size, case.label, case.reason)
         assert case.parity.n > 0
         assert case.median("wall") > 0
     labels = {v.label for v in study.variants if "cpu" in v.devices}
@@ -350,7 +350,7 @@ def test_on_a_gpu(name):
     run = study(name, sizes=sizes, device="cuda", budget=0.05)
     assert run.complete
     for case in run.cases:
-        assert case.status == (results.SKIPPED if case.label == "apex" and case.reason else results.OK), case.reason
+        assert case.status == (record.SKIPPED if case.label == "apex" and case.reason else record.OK), case.reason
     assert module(name).finding(run)
 
 

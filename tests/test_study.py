@@ -15,20 +15,21 @@ import pytest
 from click.testing import CliRunner
 
 import cudalab
-from cudalab import compare, results, runner
+from cudalab.base.errors import CudalabError, InputError, NotFound, SpecError, Unavailable
+from cudalab.base.stats import Ratio
+from cudalab.base.text import visible
 from cudalab.cli import main
-from cudalab.devices import open_device
-from cudalab.errors import CudalabError, InputError, NotFound, SpecError, Unavailable
-from cudalab.job import Job
-from cudalab.plan import Selection
+from cudalab.device import open_device
+from cudalab.engine import session
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
 from cudalab.report import render, study_text
 from cudalab.report import study as report
-from cudalab.results import Case, Machine, Parity, Results
-from cudalab.stats import Ratio
+from cudalab.results import compare, record
+from cudalab.results.record import Case, Machine, Parity, Results
 from cudalab.study import Published, Study, Variant, Work, engine, fields, found, says
 from cudalab.study.found import Workload
-from cudalab.testing import need_gpu
-from cudalab.text import visible
+from cudalab.tools.pytest.cases import need_gpu
 
 HERE = """
 import os, sys, time
@@ -173,7 +174,7 @@ def test_the_baseline_comes_first_wherever_it_stands():
 def test_what_differs_from_the_baseline_is_wrong_and_has_no_time(value, says_):
     as_arrays = {k: np.array(v) for k, v in value.items()} if isinstance(value, dict) else np.array(value)
     row = measured(study(Variant("base", works(np.array([1.0, 2.0]))), Variant("other", works(as_arrays))))["other"]
-    assert row.status == results.WRONG
+    assert row.status == record.WRONG
     assert not row.times
     assert not row.quantities
     assert re.search(says_, row.reason)
@@ -183,14 +184,14 @@ def test_the_tolerance_is_relative_to_the_largest_value():
     near = works(np.array([1000.0, 0.05]))
     base = Variant("base", works(np.array([1000.0, 0.0])))
     assert measured(study(base, Variant("near", near), tolerance=1e-4), ())["near"].status == "ok"
-    assert measured(study(base, Variant("near", near), tolerance=1e-5), ())["near"].status == results.WRONG
+    assert measured(study(base, Variant("near", near), tolerance=1e-5), ())["near"].status == record.WRONG
 
 
 def test_what_is_not_finite_in_the_baseline_does_not_allow_everything():
     base = Variant("base", works(np.array([1.0, np.inf, np.nan])))
     rows = measured(study(base, Variant("same", works(np.array([1.0, np.inf, np.nan]))),
                           Variant("off", works(np.array([2.0, np.inf, np.nan])))), ())  # fmt: skip
-    assert {label: c.status for label, c in rows.items()} == {"base": "ok", "same": "ok", "off": results.WRONG}
+    assert {label: c.status for label, c in rows.items()} == {"base": "ok", "same": "ok", "off": record.WRONG}
 
 
 ODD_WORK = [
@@ -216,7 +217,7 @@ ODD_WORK = [
 @pytest.mark.parametrize(("make", "reason"), ODD_WORK, ids=[reason for _, reason in ODD_WORK])
 def test_a_work_that_cannot_be_used_costs_its_row_alone_and_says_what_to_give(make, reason):
     rows = measured(study(Variant("base", works()), Variant("odd", make), sizes={"tiny": {"n": 1}}, rounds=1))
-    assert rows["odd"].status == results.ERROR
+    assert rows["odd"].status == record.ERROR
     assert reason in rows["odd"].reason
     assert not rows["odd"].times
     assert rows["base"].status == "ok"
@@ -588,7 +589,7 @@ def test_after_ctrl_c_it_says_how_to_go_on(sums, tmp_path, monkeypatch):
 
     def stopped(*args, **options):
         half.save(out)
-        raise runner.Stopped("stopped after 1 of 2 groups")
+        raise session.Stopped("stopped after 1 of 2 groups")
 
     monkeypatch.setattr("cudalab.study.run.runner.run", stopped)
     done = command("graphs", "-q", "-o", str(out))
@@ -615,7 +616,7 @@ def test_two_runs_are_compared_by_their_rows(sums):
 def run_of(cases: list[Case], **options) -> Results:
     machine = Machine("cuda", "Test GPU", {}, {"torch": "2.0"})
     given = {"study": "graphs", "modes": "launch", "baseline": "default", "kinds": "wall", "settings": {}, **options}
-    return Results(results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", given, machine, cases=cases)
+    return Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", given, machine, cases=cases)
 
 
 def rows(seconds: dict[str, float], quantities: dict[str, float], kinds=("wall",)) -> list[Case]:

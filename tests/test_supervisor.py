@@ -12,9 +12,11 @@ import pytest
 from crashing import CRASH, altered, rows
 
 import cudalab
-from cudalab import children, process, results, supervisor
-from cudalab.devices import cuda
-from cudalab.errors import InputError, Unavailable
+from cudalab.base import child
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.device import cuda
+from cudalab.engine import process, supervisor
+from cudalab.results import record
 
 GOOD = ("numpy", "host:fine", "host:also_fine")
 
@@ -27,7 +29,7 @@ def compiled():
 
 def are_right_and_timed(cases, labels):
     for label in labels:
-        assert (cases[label].status, cases[label].reason) == (results.OK, "")
+        assert (cases[label].status, cases[label].reason) == (record.OK, "")
         assert cases[label].parity.n == 1000
         assert bool(cases[label].times) == (not label.startswith("host"))
 
@@ -60,7 +62,7 @@ def test_a_deadly_variant_costs_its_row_only(entry, text):
     cases = rows(*GOOD, f"host:{entry}")
     assert list(cases) == ["host:fine", f"host:{entry}", "host:also_fine", "numpy"]  # where they always are
     bad = cases[f"host:{entry}"]
-    assert (bad.status, bad.times) == (results.ERROR, {})
+    assert (bad.status, bad.times) == (record.ERROR, {})
     assert text in bad.reason
     are_right_and_timed(cases, GOOD)
 
@@ -74,7 +76,7 @@ def test_a_failing_variant_costs_its_row_only(workers):
     }
     cases = rows(*GOOD, *texts)
     for label, text in texts.items():
-        assert (cases[label].status, cases[label].times) == (results.ERROR, {})
+        assert (cases[label].status, cases[label].times) == (record.ERROR, {})
         assert text in cases[label].reason
     are_right_and_timed(cases, GOOD)
     assert len(workers) == 1
@@ -85,7 +87,7 @@ def test_what_never_ends_is_not_waited_for_at_every_size():
     start = time.monotonic()
     cases = rows("host:fine", "host:endless", sizes="64,65,66,67,68", timeout=1.0)
     reasons = [case.reason for (size, label), case in cases.items() if label == "host:endless"]
-    assert all(case.status == results.OK for (_, label), case in cases.items() if label == "host:fine")
+    assert all(case.status == record.OK for (_, label), case in cases.items() if label == "host:fine")
     assert ["was stopped" in reason for reason in reasons] == [True, True, False, False, False]
     assert reasons[2] == "not tried: it did not end at crash 64 float32 and at crash 65 float32"
     assert time.monotonic() - start < 30
@@ -109,7 +111,7 @@ def test_what_never_ends_is_stopped():
 def test_everything_at_once():
     bad = ("wild", "exits", "trap", "raises", "endless")
     cases = rows(*GOOD, *(f"host:{entry}" for entry in bad), timeout=1.0)
-    assert {label for label, c in cases.items() if c.status == results.ERROR} == {f"host:{entry}" for entry in bad}
+    assert {label for label, c in cases.items() if c.status == record.ERROR} == {f"host:{entry}" for entry in bad}
     assert "SIGSEGV" in cases["host:wild"].reason
     assert "exit code 3" in cases["host:exits"].reason
     are_right_and_timed(cases, GOOD)
@@ -120,7 +122,7 @@ def test_the_innocent_are_not_blamed_for_a_late_death():
     """One variant is right and kills whatever runs after it: nobody is wrong, and nothing can be timed together."""
     cases = rows("host:time_bomb", "host:slow", "host:slow_too", "numpy")
     for case in cases.values():
-        assert case.status == results.OK, case.reason
+        assert case.status == record.OK, case.reason
         assert case.times == {}
         assert case.notes == [supervisor.NOT_TIMED]
 
@@ -132,7 +134,7 @@ def test_the_timing_of_a_variant_is_watched_too(tmp_path):
     return time.sleep(9) if timing else 2 * x\n\n\ndef launch""")  # fmt: skip
     cases = rows("numpy", "host:fine", spec=spec, timeout=1.0)
     assert cases["numpy"].reason.startswith("no end within 1 s: numpy (timing, wall) was stopped")
-    assert cases["host:fine"].status == results.OK
+    assert cases["host:fine"].status == record.OK
 
 
 # ---- what all variants need --------------------------------------------------------------------------------------
@@ -157,7 +159,7 @@ def test_a_reference_that_fails_costs_its_group_only(tmp_path, line, text):
     )
     cases = rows("host:fine", "numpy", spec=spec, sizes="small,medium,large", timeout=1.0)
     for (size, _), case in cases.items():
-        assert (case.status == results.ERROR) == (size == "medium")
+        assert (case.status == record.ERROR) == (size == "medium")
         if size == "medium":
             assert text in case.reason
     assert len(cases) == 6
@@ -200,7 +202,7 @@ def test_no_process_is_left_and_no_start_is_wasted(workers):
     ],
 )
 def test_a_worker_that_cannot_even_start(monkeypatch, boot, text):
-    monkeypatch.setattr(children, "command", lambda *given: [sys.executable, "-c", boot])
+    monkeypatch.setattr(child, "command", lambda *given: [sys.executable, "-c", boot])
     with pytest.raises(Unavailable, match=text):
         rows("numpy")
 
@@ -212,7 +214,7 @@ def test_a_device_that_does_not_come_back(tmp_path, monkeypatch):
 
     def break_it(event):
         if event.finished is not None:  # of small; the worker lives, and crashes at medium
-            monkeypatch.setattr(children, "command", lambda *given: [sys.executable, "-c", "import os; os._exit(7)"])
+            monkeypatch.setattr(child, "command", lambda *given: [sys.executable, "-c", "import os; os._exit(7)"])
 
     with pytest.raises(Unavailable, match=r"cannot be opened again: .* r.json has what was finished|exit code 7"):
         rows("host:fine", "host:exits", sizes="small,medium", output=out, progress=break_it)
@@ -254,7 +256,7 @@ ON_GPU = ("pycuda:fine", "pycuda:also_fine")
 
 def are_right_and_timed_on_the_gpu(cases):
     for label in ON_GPU:
-        assert (cases[label].status, cases[label].reason) == (results.OK, "")
+        assert (cases[label].status, cases[label].reason) == (record.OK, "")
         assert cases[label].times["cold"]
     assert cases["copy"].times["cold"]
 
@@ -267,7 +269,7 @@ def are_right_and_timed_on_the_gpu(cases):
 def test_a_lost_context_costs_the_row_of_who_lost_it(entry, text):
     cases = rows(*ON_GPU, f"pycuda:{entry}", device="cuda", modes="launch")
     assert list(cases) == ["pycuda:fine", f"pycuda:{entry}", "pycuda:also_fine", "copy"]
-    assert cases[f"pycuda:{entry}"].status == results.ERROR
+    assert cases[f"pycuda:{entry}"].status == record.ERROR
     assert text in cases[f"pycuda:{entry}"].reason
     assert "(first run); no process can use the GPU after this" in cases[f"pycuda:{entry}"].reason
     are_right_and_timed_on_the_gpu(cases)
@@ -304,5 +306,5 @@ def launch"""
     cases = rows("pycuda:fine", spec=spec, sizes="small,medium,large", device="cuda", modes="launch")
     assert cases["medium", "pycuda:fine"].reason.startswith("cannot make inputs and reference: out of memory: ")
     for size in ("small", "large"):
-        assert cases[size, "pycuda:fine"].status == results.OK, cases[size, "pycuda:fine"].reason
+        assert cases[size, "pycuda:fine"].status == record.OK, cases[size, "pycuda:fine"].reason
         assert cases[size, "pycuda:fine"].times["cold"]

@@ -18,12 +18,12 @@ import time
 import pytest
 
 import cudalab
-from cudalab import messages
 from cudalab.cli import live, terminal
-from cudalab.messages import Glimpse, Step
-from cudalab.progress import Pace, Progress, guess
+from cudalab.engine import messages
+from cudalab.engine.messages import Glimpse, Step
+from cudalab.engine.progress import Pace, Progress, guess
 from cudalab.report import table
-from cudalab.results import Case, Machine, Parity, Results
+from cudalab.results.record import Case, Machine, Parity, Results
 
 LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")
 SPEC = """

@@ -16,26 +16,29 @@ import pytest
 from click.testing import CliRunner
 from cudalab.kernels.gelu import gelu
 
-from cudalab import comparable, plan, registry, results, runner
 from cudalab.backends import host
+from cudalab.base.errors import CudalabError, InputError, SpecError
+from cudalab.base.stats import Ratio
 from cudalab.cli import main
-from cudalab.devices import cuda, open_device
-from cudalab.devices.cuda import Card
-from cudalab.dtypes import dtype
-from cudalab.errors import CudalabError, InputError, SpecError
-from cudalab.inspection import forms, kept
-from cudalab.job import Job
-from cudalab.messages import Ready, Tried, Work
-from cudalab.plan import Selection
+from cudalab.device import cuda, open_device
+from cudalab.device.cuda import Card
+from cudalab.engine import plan, session
+from cudalab.engine.job import Job
+from cudalab.engine.messages import Ready, Tried, Work
+from cudalab.engine.plan import Selection
+from cudalab.engine.rows import row
+from cudalab.engine.supervisor import Death
 from cudalab.report import tuning as report
-from cudalab.results import Machine
-from cudalab.rows import row
-from cudalab.spec import Launch
-from cudalab.stats import Ratio
-from cudalab.supervisor import Death
-from cudalab.tuning import found as found_
-from cudalab.tuning import stored, tune
-from cudalab.tuning.stored import Choice
+from cudalab.results import comparable, record
+from cudalab.results.record import Machine
+from cudalab.spec import find
+from cudalab.spec import tuned as stored
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Launch
+from cudalab.spec.tuned import Choice
+from cudalab.tools.inspect import forms, kept
+from cudalab.tools.tune import tune
+from cudalab.tools.tune import verdict as found_
 
 DATA = Path(__file__).parent / "data" / "tune"
 HERE = Card("9.0", "NVIDIA H200")
@@ -45,7 +48,7 @@ FLOAT32 = dtype("float32")
 @pytest.fixture
 def scale(tmp_path):
     """A kernel of which a choice may be kept."""
-    return registry.kernel(str(copied("scale", tmp_path)))
+    return find.kernel(str(copied("scale", tmp_path)))
 
 
 def copied(name, folder):
@@ -58,7 +61,7 @@ def copied(name, folder):
 
 
 def test_parameters_are_macros_and_arguments_of_the_launch():
-    given = registry.kernel(str(DATA / "scale.py"))
+    given = find.kernel(str(DATA / "scale.py"))
     kernel = given.with_parameters({"THREADS": 256})
     assert given.parameters == {"THREADS": 32, "PER_THREAD": 1}
     assert kernel.macros(FLOAT32) == {"scalar_t": "float", "THREADS": "256", "PER_THREAD": "1"}
@@ -70,7 +73,7 @@ def test_parameters_are_macros_and_arguments_of_the_launch():
 def test_a_launch_function_may_leave_a_parameter_out():
     """The plain entries of a kernel have nothing to tune; and a part of the parameters is for the .cu alone."""
     kernel = replace(
-        registry.kernel("plus_one"), tunables={"THREADS": (64, 128), "UNROLL": (1, 2)},
+        find.kernel("plus_one"), tunables={"THREADS": (64, 128), "UNROLL": (1, 2)},
         entries={"plus_one_scalar": lambda x, y: _launch(x, y, 32),
                  "plus_one_vec": lambda x, y, THREADS: _launch(x, y, THREADS)},
     )  # fmt: skip
@@ -84,11 +87,11 @@ def _launch(x, y, threads):
 
 
 def test_every_combination_the_default_first():
-    faulty, scale = (registry.kernel(str(DATA / f"{name}.py")) for name in ("faulty", "scale"))
+    faulty, scale = (find.kernel(str(DATA / f"{name}.py")) for name in ("faulty", "scale"))
     assert faulty.configurations() == [{"HOW": n} for n in range(4)]
     assert [tuple(p.values()) for p in scale.configurations()] == [(32, 1), (32, 3), (256, 1), (256, 3)]
     assert scale.with_parameters({"PER_THREAD": 3}).configurations() == [{"THREADS": 32, "PER_THREAD": 3}]
-    assert registry.kernel("add2d").configurations() == [{}]
+    assert find.kernel("add2d").configurations() == [{}]
     assert gelu.configurations()[0] == gelu.parameters
 
 
@@ -101,12 +104,12 @@ def test_every_combination_the_default_first():
 )
 def test_other_parameters_are_refused(given, message):
     with pytest.raises(SpecError, match=message):
-        registry.kernel(str(DATA / "scale.py")).with_parameters(given)
+        find.kernel(str(DATA / "scale.py")).with_parameters(given)
 
 
 def test_what_restrictions_exclude_is_refused():
     with pytest.raises(SpecError, match=r"restrictions exclude \{'HOW': 4\}"):
-        registry.kernel(str(DATA / "faulty.py")).with_parameters({"HOW": 4})
+        find.kernel(str(DATA / "faulty.py")).with_parameters({"HOW": 4})
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,7 @@ def test_what_restrictions_exclude_is_refused():
 )
 def test_a_wrong_declaration_is_refused(fields, message):
     with pytest.raises(SpecError, match=message):
-        replace(registry.kernel(str(DATA / "scale.py")), **fields)
+        replace(find.kernel(str(DATA / "scale.py")), **fields)
 
 
 def test_a_tunable_is_no_array():
@@ -135,7 +138,7 @@ def test_a_tunable_is_no_array():
 
     with pytest.raises(SpecError, match="tunable 'X' is also an array's name"):
         replace(
-            registry.kernel("plus_one"), reference=lambda X: X, output="Y", entries={"plus_one_vec": launch},
+            find.kernel("plus_one"), reference=lambda X: X, output="Y", entries={"plus_one_vec": launch},
             tunables={"X": (1,)},
         )  # fmt: skip
 
@@ -152,7 +155,7 @@ def test_a_check_on_the_host_looks_at_the_last_configuration_too():
     """So what a GPU may be tuned to is checked where there is none."""
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
     (case,) = rows(group)
-    assert case.status == results.WRONG
+    assert case.status == record.WRONG
     assert case.reason.endswith("(as scale[THREADS=256 PER_THREAD=3])")
     assert case.parameters == {"THREADS": 32, "PER_THREAD": 1}
     (group,) = plan.groups(["add2d"], "3x5", "")
@@ -172,10 +175,10 @@ def test_configurations_are_variants_of_one_group():
     assert msgspec.json.decode(msgspec.json.encode(Work.on(group, (), False)), type=Work).group().forms == group.forms
     found = {case.label: case for case in rows(group)}
     assert [(label, case.status) for label, case in found.items()] == [
-        ("host:scale[THREADS=32 PER_THREAD=1]", results.OK),
-        ("host:scale[THREADS=32 PER_THREAD=3]", results.WRONG),
-        ("host:scale[THREADS=256 PER_THREAD=1]", results.OK),
-        ("host:scale[THREADS=256 PER_THREAD=3]", results.WRONG),
+        ("host:scale[THREADS=32 PER_THREAD=1]", record.OK),
+        ("host:scale[THREADS=32 PER_THREAD=3]", record.WRONG),
+        ("host:scale[THREADS=256 PER_THREAD=1]", record.OK),
+        ("host:scale[THREADS=256 PER_THREAD=3]", record.WRONG),
     ]
     assert found["host:scale[THREADS=256 PER_THREAD=1]"].parameters == {"THREADS": 256, "PER_THREAD": 1}
 
@@ -207,7 +210,7 @@ def test_a_choice_is_used_on_its_architecture_alone(scale):
 
 def test_without_a_file_or_tunables_nothing_is_said(scale):
     assert stored.chosen(scale, "scale", FLOAT32, HERE) == (scale, [])
-    plain = registry.kernel("add2d")
+    plain = find.kernel("add2d")
     assert stored.chosen(plain, "add2d_vec", FLOAT32, HERE) == (plain, [])
 
 
@@ -221,12 +224,12 @@ def test_a_choice_for_other_code_is_stale(scale, tmp_path):
     assert stored.chosen(scale, "scale", FLOAT32, HERE)[1] == []
     spec = Path(scale.file)
     spec.write_text(spec.read_text().replace('summary="y = 3 x"', 'summary="three times x"'))
-    assert stored.chosen(registry.kernel(str(spec)), "scale", FLOAT32, HERE)[1] == []
+    assert stored.chosen(find.kernel(str(spec)), "scale", FLOAT32, HERE)[1] == []
     spec.write_text(spec.read_text().replace("(THREADS,), (x", "(THREADS, 1), (x"))
-    assert "has changed" in stored.chosen(registry.kernel(str(spec)), "scale", FLOAT32, HERE)[1][0]
+    assert "has changed" in stored.chosen(find.kernel(str(spec)), "scale", FLOAT32, HERE)[1][0]
     copied("scale", tmp_path)
     spec.write_text(f"HELD = 4  # what a launch may use\n{spec.read_text()}")
-    loaded = registry.kernel(str(spec))
+    loaded = find.kernel(str(spec))
     assert "has changed" in stored.chosen(loaded, "scale", FLOAT32, HERE)[1][0]
     spec.write_text("half of an edit (")  # while the kernel that was loaded is still called
     assert "has changed" in stored.chosen(loaded, "scale", FLOAT32, HERE)[1][0]
@@ -298,7 +301,7 @@ def test_a_row_says_what_it_was_measured_with_and_what_was_ignored(scale, monkey
     (group,) = plan.groups([scale.file], "1000", "")
     stored.save(stored.place(scale), [choice(scale)])
     (case,) = rows(group, device)
-    assert (case.status, case.parameters, case.notes) == (results.OK, {"THREADS": 256, "PER_THREAD": 1}, [])
+    assert (case.status, case.parameters, case.notes) == (record.OK, {"THREADS": 256, "PER_THREAD": 1}, [])
     monkeypatch.setattr(cuda, "card", lambda index: Card("8.0", "NVIDIA A100"))
     (case,) = rows(replace(group, forms=(("scale", {"THREADS": 256, "PER_THREAD": 1}),)), device)
     assert (case.parameters["THREADS"], case.notes) == (256, [])
@@ -343,7 +346,7 @@ def test_a_comparison_says_that_launch_parameters_changed():
     for threads in (32, 256):
         case = row(group, "pycuda:scale")
         case.parameters = {"THREADS": threads, "PER_THREAD": 1}
-        runs.append(results.Results(results.FORMAT, results.VERSION, "", {}, Machine("cuda", "x"), cases=[case]))
+        runs.append(record.Results(record.FORMAT, record.VERSION, "", {}, Machine("cuda", "x"), cases=[case]))
     said = "launch parameters of scale pycuda:scale float32: THREADS=32 PER_THREAD=1 -> THREADS=256 PER_THREAD=1"
     assert comparable.remarks(*runs, ("cold",)) == [said]
     assert comparable.remarks(runs[0], runs[0], ("cold",)) == []
@@ -398,7 +401,7 @@ class Worker:
         for case, (_, parameters) in zip(found, group.forms):
             said = self.seconds[tuple(parameters.values())]
             if not timed and said < 0:  # passes Kernel Tuner's look, and not the whole check
-                case.status, case.reason = results.WRONG, "at some value"
+                case.status, case.reason = record.WRONG, "at some value"
             if timed:
                 times = abs(said) * prod(group.shape) / 1000 * self.rng.normal(1, self.noise, 20)
                 case.times = {"cold": [[float(t)] for t in times]}
@@ -483,7 +486,7 @@ def test_a_default_that_is_wrong_is_an_error(lab):
 
 def test_ctrl_c_keeps_nothing_of_an_unfinished_search(lab, monkeypatch):
     monkeypatch.setattr(Worker, "search", lambda self, order: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(runner.Stopped, match="stopped; nothing is kept"):
+    with pytest.raises(session.Stopped, match="stopped; nothing is kept"):
         lab({(32, 1): 1e-6})
 
 
@@ -592,8 +595,8 @@ def test_tune_on_a_gpu(scale):
     assert kept_.parameters == {"THREADS": 256, "PER_THREAD": 1}
     assert kept_.architecture == cuda.card(0).architecture
     assert kept_.speedup[1] > 1.02
-    run = runner.bench(scale.file, sizes="small", only="pycuda", budget=0.05, modes="launch")
+    run = session.bench(scale.file, sizes="small", only="pycuda", budget=0.05, modes="launch")
     (measured,) = (case for case in run.cases if case.label == "pycuda:scale")
-    assert (measured.status, measured.parameters) == (results.OK, kept_.parameters)
+    assert (measured.status, measured.parameters) == (record.OK, kept_.parameters)
     x = torch.arange(5000, device="cuda", dtype=torch.float32)
     assert torch.equal(scale(x), 3 * x)

@@ -7,25 +7,27 @@ import math
 import numpy as np
 import pytest
 
-from cudalab import plan, results, values
-from cudalab.devices.cpu import Cpu
-from cudalab.dtypes import dtype
-from cudalab.job import Job
-from cudalab.plan import Selection
+from cudalab.check import hard_inputs
+from cudalab.device.cpu import Cpu
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
+from cudalab.results import record
+from cudalab.spec.dtype import dtype
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
 def test_a_sample_misses_no_sign_and_exponent(name):
     kind = dtype(name)
     n = 1 << 15
-    drawn = values.sample(kind, n, seed=3)
+    drawn = hard_inputs.sample(kind, n, seed=3)
     assert drawn.shape == (n,)
     assert drawn.dtype == kind.numpy
     patterns = drawn.view(f"u{kind.itemsize}")
     counts = np.bincount((patterns >> np.array(kind.precision - 1, patterns.dtype)).astype(np.int64))
     assert len(counts) == 1 << (8 * kind.itemsize - kind.precision + 1)
     assert counts.min() >= 0.8 * n / len(counts)
-    assert not np.array_equal(patterns, values.sample(kind, n, seed=4).view(patterns.dtype))
+    assert not np.array_equal(patterns, hard_inputs.sample(kind, n, seed=4).view(patterns.dtype))
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
@@ -35,7 +37,7 @@ def test_the_special_values_are_special(name):
 
     info = ml_dtypes.finfo(kind.numpy)
     with np.errstate(invalid="ignore"):
-        special = values.special(kind).astype(np.float64)
+        special = hard_inputs.special(kind).astype(np.float64)
     one_up = 1 + float(info.eps)
     for value in (0.0, 1.0, one_up, np.inf, *map(float, (info.max, info.tiny, info.smallest_subnormal))):
         assert {value, -value} <= set(special)
@@ -45,26 +47,26 @@ def test_the_special_values_are_special(name):
 
 def test_every_combination_is_among_the_pairs():
     kind = dtype("float32")
-    a, b = (values.pairs(kind, i, seed=0).view(np.uint32) for i in range(2))
-    assert len(np.unique(a.astype(np.uint64) << np.uint64(32) | b)) == values.PAIRED**2
+    a, b = (hard_inputs.pairs(kind, i, seed=0).view(np.uint32) for i in range(2))
+    assert len(np.unique(a.astype(np.uint64) << np.uint64(32) | b)) == hard_inputs.PAIRED**2
 
 
 @pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.parametrize("infinity", [-np.inf, np.inf])
 def test_every_value_of_16_bits_meets_the_infinities(index, infinity):
     kind = dtype("bfloat16")
-    inputs = [values.pairs(kind, i, seed=0) for i in range(2)]
+    inputs = [hard_inputs.pairs(kind, i, seed=0) for i in range(2)]
     beside = inputs[index][inputs[1 - index].astype(np.float32) == infinity]
     assert len(np.unique(beside.view(np.uint16))) == 2**16
 
 
 def test_the_parts_of_all_values_are_all_values(monkeypatch):
-    whole = values.every(dtype("float16")).view(np.uint16)
-    monkeypatch.setattr(values, "PART", 1 << 14)
-    parts = [values.every(dtype("float16"), i).view(np.uint16) for i in range(values.parts(dtype("float16")))]
+    whole = hard_inputs.every(dtype("float16")).view(np.uint16)
+    monkeypatch.setattr(hard_inputs, "PART", 1 << 14)
+    parts = [hard_inputs.every(dtype("float16"), i).view(np.uint16) for i in range(hard_inputs.parts(dtype("float16")))]
     assert len(parts) == 4
     assert np.array_equal(np.concatenate(parts), whole)
-    assert values.parts(dtype("float32")) == 1 << 18
+    assert hard_inputs.parts(dtype("float32")) == 1 << 18
 
 
 WRONG = """
@@ -94,11 +96,11 @@ def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
         return {case.label: case for case in job.cases(group)}
 
     whole = rows()
-    monkeypatch.setattr(values, "PART", 1 << 13)
+    monkeypatch.setattr(hard_inputs, "PART", 1 << 13)
     assert group.parts == 8
     parts = rows()
     assert {label: case.status for label, case in whole.items()} == {
-        "host:copy": results.WRONG, "numpy": results.OK, "torch_eager": results.WRONG
+        "host:copy": record.WRONG, "numpy": record.OK, "torch_eager": record.WRONG
     }  # fmt: skip
     for label, case in whole.items():
         one, many = case.parity, parts[label].parity
@@ -118,19 +120,21 @@ def test_hard_values_have_the_shape_that_the_kernel_takes():
     assert all(a.shape == g.shape for g in pairs for a in g.arrays(0).values())
 
 
-@pytest.mark.parametrize("n", [values.PAIRED, 1 << 16, pytest.param(values.SAMPLE_SIZE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [hard_inputs.PAIRED, 1 << 16, pytest.param(hard_inputs.SAMPLE_SIZE, marks=pytest.mark.slow)]
+)
 def test_a_sample_ends_with_numbers(n):
     """Where an output is NaN, its poison is as well, so that an end that is not written would not be seen."""
-    end = values.sample(dtype("float32"), n, 0)[-n // 16 :]
+    end = hard_inputs.sample(dtype("float32"), n, 0)[-n // 16 :]
     assert np.isfinite(end).all() and (np.abs(np.log2(np.abs(end))) < 64).all()
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32"])
 def test_each_of_two_inputs_has_all_values(kind):
     of, n = dtype(kind), 1 << 16
-    inputs = [values.each(of, n, 2, i, 0) for i in range(2)]
+    inputs = [hard_inputs.each(of, n, 2, i, 0) for i in range(2)]
     bits = [a.view(f"u{of.itemsize}") for a in inputs]
-    wanted = (values.every(of) if kind == "float16" else values.sample(of, n, 0)).view(f"u{of.itemsize}")
+    wanted = (hard_inputs.every(of) if kind == "float16" else hard_inputs.sample(of, n, 0)).view(f"u{of.itemsize}")
     for i in range(2):
         np.testing.assert_array_equal(bits[i][i * n : (i + 1) * n], wanted)
         other = inputs[i][(1 - i) * n : (2 - i) * n].astype(np.float64)
@@ -142,7 +146,7 @@ def test_exhaustive_is_every_value_of_32_bits():
         return {g.dtype.name: (g.size, g.shape, g.parts) for g in plan.checks(["gelu"], "all", **how) if g.values}
 
     sixteen = ("all values", (1 << 16,), 1)
-    usual = {"float16": sixteen, "bfloat16": sixteen, "float32": ("every exponent", (values.SAMPLE_SIZE,), 1)}
+    usual = {"float16": sixteen, "bfloat16": sixteen, "float32": ("every exponent", (hard_inputs.SAMPLE_SIZE,), 1)}
     assert chosen() == usual
     assert chosen(exhaustive=True) == {**usual, "float32": ("all values", (1 << 32,), 64)}
 

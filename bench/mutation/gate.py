@@ -26,15 +26,19 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Literal
 
-from cudalab import host, plan, results, source, values
-from cudalab.devices import open_device
-from cudalab.dtypes import dtype
-from cudalab.errors import CudalabError, SpecError
-from cudalab.job import Job
-from cudalab.plan import Group, Selection
-from cudalab.results import Case
-from cudalab.sanitize import Sanitizer
-from cudalab.spec import Kernel
+from cudalab import host
+from cudalab.base.errors import CudalabError, SpecError
+from cudalab.check import hard_inputs
+from cudalab.device import open_device
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group, Selection
+from cudalab.results import record
+from cudalab.results.record import Case
+from cudalab.spec import cuda_source
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Kernel
+from cudalab.tools.sanitize import Sanitizer
 
 Outcome = Literal["wrong", "overrun", "failed", "sanitizer", "crashed", "timed out", "survived", "invalid"]
 KILLS: tuple[Outcome, ...] = ("wrong", "overrun", "failed", "sanitizer", "crashed", "timed out")
@@ -43,8 +47,8 @@ SAMPLE = 1 << 20  # float32 values, all exponents among them; survivors meet six
 SILENCE = 300.0  # seconds of wall time: a mutant that waits for ever uses no processor time
 LEAST, TIMES = 2.0, 4.0  # seconds of processor time for a group of cases: and so many times what the kernel takes
 PRELOADED = [
-    "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.job", "cudalab.plan", "cudalab.registry",
-    "cudalab.sanitize", __name__, "__main__",
+    "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.engine.job", "cudalab.engine.plan",
+    "cudalab.spec.find", "cudalab.tools.sanitize", __name__, "__main__",
 ]  # fmt: skip
 SAME = "the compiler makes the same machine code of it"
 HEADERS = ("*.h", "*.cuh")  # what a `.cu` may include from its own folder
@@ -72,7 +76,7 @@ def judge_all(kernel: Kernel, texts: Iterable[tuple[str, str | None]], jobs: int
 
     Raises SpecError if the kernel itself does not pass: nothing could then be learnt from its mutants.
     """
-    text = source.read(kernel.cu)
+    text = cuda_source.read(kernel.cu)
     itself = judge(kernel, text, (SILENCE,), text)
     if itself.outcome != "survived":
         raise SpecError(
@@ -184,7 +188,7 @@ def check(spec: Path, limits: Sequence[float], twin: str | None) -> Verdict:
         if twin is None or same_code(kernel, twin):
             return Verdict("survived", SAME if twin else "", tuple(costs))
         for group in plan.checks([str(spec)], "all"):
-            if group.values == values.SAMPLE:
+            if group.values == hard_inputs.SAMPLE:
                 _run(job, group, SILENCE)
         return Verdict("survived", costs=tuple(costs))
     except _Killed as killed:
@@ -218,14 +222,14 @@ def same_code(kernel: Kernel, twin: str) -> bool:
     def made(text: str, defines: Mapping[str, str]) -> bytes:
         return host.build(text, name=kernel.cu.name, defines=defines, include=kernel.cu.parent).read_bytes()
 
-    return all(made(source.read(kernel.cu), each) == made(twin, each) for each in forms)
+    return all(made(cuda_source.read(kernel.cu), each) == made(twin, each) for each in forms)
 
 
 def _bad(cases: list[Case]) -> Case | None:
-    return next((case for case in cases if case.status != results.OK), None)
+    return next((case for case in cases if case.status != record.OK), None)
 
 
 def _outcome(case: Case) -> Outcome:
-    if case.status == results.WRONG:
+    if case.status == record.WRONG:
         return "wrong" if case.parity and case.parity.wrong else "overrun"
     return "failed" if "bind" in case.costs else "invalid"  # what was never bound does not compile

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from cudalab import source
+from cudalab.spec import cuda_source
 
 _TOKEN = re.compile(
     r"""
@@ -61,7 +61,7 @@ class Code:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = _TOKEN.finditer(source.blank_comments(text))
+        found = _TOKEN.finditer(cuda_source.blank_comments(text))
         self.tokens = [Token(m.lastgroup or "", m.group(), m.start()) for m in found if m.lastgroup != "skip"]
         self.types = _BUILT_IN | {
             self.at(i + 1)

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cudalab.dtypes import DType
-from cudalab.spec import Kernel
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 
 @dataclass(frozen=True)

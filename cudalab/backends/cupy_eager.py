@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cudalab import interop
 from cudalab.backends import Bound, Operands, returning
-from cudalab.dtypes import DType
-from cudalab.spec import Kernel
+from cudalab.device import interop
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cudalab import interop, source
 from cudalab.backends import Bound, Operands, writing
-from cudalab.dtypes import DType
-from cudalab.spec import Kernel
+from cudalab.device import interop
+from cudalab.spec import cuda_source
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
@@ -32,7 +33,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         f"{dtype.name} {kernel.output}",
         f"{kernel.output} = {kernel.elementwise}",
         f"{kernel.name}_elementwise",
-        preamble=source.with_c_names(source.read(kernel.cu), kernel.cu.name),
+        preamble=cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name),
         options=interop.cupy_options(kernel, dtype),
     )
 

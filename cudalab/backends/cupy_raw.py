@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudalab import interop, source
 from cudalab.backends import Bound, Operands, writing
-from cudalab.devices.cuda import nvcc
-from cudalab.dtypes import DType
-from cudalab.errors import CompileError, Unavailable
-from cudalab.interop import DeviceArray
-from cudalab.spec import Kernel
+from cudalab.base.errors import CompileError, Unavailable
+from cudalab.device import interop
+from cudalab.device.cuda import nvcc
+from cudalab.device.interop import DeviceArray
+from cudalab.spec import cuda_source
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
@@ -32,7 +33,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     interop.use_cupy_stream(operands)
-    text = source.with_c_names(source.read(kernel.cu), kernel.cu.name)
+    text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
     function = _function(text, variant, interop.cupy_options(kernel, dtype), kernel.cu.name)
 
     def prepare(on: Operands) -> Callable[[], object]:

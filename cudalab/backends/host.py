@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from cudalab import host, source
+from cudalab import host
 from cudalab.backends import Bound, Operands, writing
-from cudalab.dtypes import DType
-from cudalab.spec import Kernel, labelled
+from cudalab.spec import cuda_source
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel, labelled
 
 devices = ("cpu",)
 timed = False
@@ -40,7 +41,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
 
 def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
-    module = _module(source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))

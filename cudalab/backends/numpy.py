@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cudalab.backends import Bound, Operands, returning
-from cudalab.dtypes import DType
-from cudalab.spec import Kernel
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 devices = ("cpu",)
 timed = True

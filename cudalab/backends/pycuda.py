@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudalab import interop
 from cudalab.backends import Bound, Operands, writing
-from cudalab.devices import cuda
-from cudalab.dtypes import DType
-from cudalab.errors import Unavailable
-from cudalab.spec import Kernel
+from cudalab.base.errors import Unavailable
+from cudalab.device import cuda, interop
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True

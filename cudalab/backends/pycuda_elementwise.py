@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab import source
 from cudalab.backends import Bound, Operands, writing
-from cudalab.devices import cuda
-from cudalab.dtypes import DType, dtype_of
-from cudalab.errors import CompileError, InputError
-from cudalab.spec import Kernel
+from cudalab.base.errors import CompileError, InputError
+from cudalab.device import cuda
+from cudalab.spec import cuda_source
+from cudalab.spec.dtype import DType, dtype_of
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
@@ -42,7 +42,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
     options = (*cuda.FLAGS, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()))
-    text = source.with_c_names(source.read(kernel.cu), kernel.cu.name)
+    text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
     compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, cuda.current_context())
 
     def prepare(on: Operands) -> Callable[[], object]:

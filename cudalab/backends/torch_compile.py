@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 
-from cudalab import host, interop
+from cudalab import host
 from cudalab.backends import Bound, Operands, returning
-from cudalab.dtypes import DType
-from cudalab.spec import Kernel
+from cudalab.device import interop
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda", "cpu")
 timed = True

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from types import FunctionType
 
-from cudalab import interop
 from cudalab.backends import Bound, Operands, returning
-from cudalab.dtypes import DType
-from cudalab.errors import Unavailable
-from cudalab.spec import Kernel
+from cudalab.base.errors import Unavailable
+from cudalab.device import interop
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda", "cpu")
 timed = True

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab import interop
 from cudalab.backends import Bound, Operands, writing
-from cudalab.cache import folder
-from cudalab.dtypes import DType
-from cudalab.spec import Kernel, blocks
+from cudalab.base.cache import folder
+from cudalab.device import interop
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel, blocks
 
 devices = ("cuda",)
 timed = True

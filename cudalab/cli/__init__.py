@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import click
 
+from cudalab.base.errors import CudalabError, unknown
+from cudalab.base.text import visible
 from cudalab.cli import commands, terminal
-from cudalab.errors import CudalabError, unknown
-from cudalab.text import visible
 
 COMPLETE = "_CUDALAB_COMPLETE"  # set by a shell that asks what TAB can complete
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cudalab.base.errors import InputError
+from cudalab.base.text import visible
 from cudalab.cli import complete, terminal
 from cudalab.cli.options import not_empty, together
 from cudalab.cli.work import given, measured
-from cudalab.errors import InputError
-from cudalab.text import visible
 
 if TYPE_CHECKING:
-    from cudalab.compare import Comparison
-    from cudalab.results import Machine
+    from cudalab.results.compare import Comparison
+    from cudalab.results.record import Machine
 
 FORMATS = ("table", "markdown", "json")
 
@@ -27,7 +27,7 @@ class Share(click.ParamType):
     name = "share"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from cudalab.compare import share
+        from cudalab.results.compare import share
 
         try:
             return value if isinstance(value, float) else share(value, param.opts[0] if param else "the share")
@@ -57,10 +57,11 @@ gate = together(
 def against(baseline: str, min_effect: float, force: bool, kernels: tuple[str, ...], options: dict[str, Any],
             format: str, output: str | None, costs: bool) -> int:  # fmt: skip
     """Measure what the baseline has, print that and the comparison, and give the comparison's exit code."""
-    from cudalab import comparable, compare, results, runner
-    from cudalab.baseline import adopted, refuse
+    from cudalab.engine import session
+    from cudalab.results import comparable, compare, record
+    from cudalab.results.baseline import adopted, refuse
 
-    old = results.load(baseline)
+    old = record.load(baseline)
     for written in filter(None, (output, options["resume"])):
         if os.path.realpath(written) == os.path.realpath(baseline):
             raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")
@@ -72,7 +73,7 @@ def against(baseline: str, min_effect: float, force: bool, kernels: tuple[str, .
 
     try:
         refuse([] if force or options["resume"] else comparable.options(old, options), baseline)
-        run = measured(partial(runner.bench, ready=accept), kernels, options, format, output, costs)
+        run = measured(partial(session.bench, ready=accept), kernels, options, format, output, costs)
     except comparable.NotComparable as error:
         click.echo("Error: " + visible(str(error), keep="\n"), err=True)
         return compare.NOT_COMPARABLE

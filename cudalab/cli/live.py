@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from cudalab.base.text import visible
 from cudalab.cli import terminal
-from cudalab.text import visible
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from cudalab.messages import Glimpse
-    from cudalab.progress import Progress, Report
-    from cudalab.results import Results
+    from cudalab.engine.messages import Glimpse
+    from cudalab.engine.progress import Progress, Report
+    from cudalab.results.record import Results
 
 Line = tuple[str, str]  # text, and its style
 
@@ -43,7 +43,7 @@ WORDS = {"compile": "compiling", "check": "checking", "check after timing": "che
 @contextmanager
 def shown(quiet: bool = False) -> Iterator[Report]:
     """Give the function that a run tells its progress to. What Python code prints meanwhile goes to standard error."""
-    from cudalab.progress import ignore
+    from cudalab.engine.progress import ignore
 
     if not quiet and terminal.live(sys.stderr):
         with _table() as show, redirect_stdout(sys.stderr):

@@ -8,8 +8,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from cudalab.base.errors import InputError
 from cudalab.cli import complete
-from cudalab.errors import InputError
 
 FORMATS = ("table", "markdown", "csv", "json")
 

@@ -6,9 +6,9 @@ import fnmatch
 
 import msgspec
 
-from cudalab.errors import unknown
-from cudalab.plan import split
-from cudalab.results import Results
+from cudalab.base.errors import unknown
+from cudalab.engine.plan import split
+from cudalab.results.record import Results
 
 
 def chosen(run: Results, kernels: str, sizes: str, dtypes: str) -> Results:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cudalab.base.errors import CudalabError
 from cudalab.cli import terminal
 from cudalab.cli.live import shown
-from cudalab.errors import CudalabError
 
 if TYPE_CHECKING:
-    from cudalab.results import Results
+    from cudalab.results.record import Results
 
 
 def measured(
@@ -25,14 +25,15 @@ def measured(
 
     `study`: its name, where the work is one.
     """
-    from cudalab import results, resume
+    from cudalab.engine import resume
+    from cudalab.results import record
 
     quiet = options.pop("quiet", False)
     if options["resume"]:
         kernels, options = resume.adopted(options["resume"], kernels, options, given(), study)
         output = output or options["resume"]
     if output:
-        results.writable(output)
+        record.writable(output)
     try:
         with shown(quiet) as progress:
             run = work(*kernels, **options, output=output or "", progress=progress)
@@ -41,17 +42,17 @@ def measured(
     if output:
         _save(run, output)
     printed(run, format, costs)
-    if {case.status for case in run.cases} == {results.SKIPPED}:
+    if {case.status for case in run.cases} == {record.SKIPPED}:
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
     return run
 
 
 def exit_code(run: Results) -> int:
     """0 all right, 1 a wrong answer, 2 a kernel that does not compile or run."""
-    from cudalab import results
+    from cudalab.results import record
 
     status = {case.status for case in run.broken}
-    return 2 if results.ERROR in status else 1 if results.WRONG in status else 0
+    return 2 if record.ERROR in status else 1 if record.WRONG in status else 0
 
 
 def given() -> set[str]:
@@ -80,10 +81,10 @@ def _stopped(text: str, output: str | None, study: str) -> NoReturn:
 
 def _kept(output: str | None) -> Results | None:
     """The run in the file, if there is one: before the first group is finished none is written."""
-    from cudalab import results
+    from cudalab.results import record
 
     try:
-        return results.load(output) if output else None
+        return record.load(output) if output else None
     except CudalabError:
         return None
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from cudalab import cache
-from cudalab.errors import CompileError, Unavailable
+from cudalab.base import cache
+from cudalab.base.errors import CompileError, Unavailable
 from cudalab.host.source import Scan, rewrite_shared, without_header
 
 _HERE = Path(__file__).parent

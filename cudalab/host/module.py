@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cudalab.errors import InputError, LaunchError, OverrunError, unknown
+from cudalab.base.errors import InputError, LaunchError, OverrunError, unknown
+from cudalab.base.threads import cores
 from cudalab.host.compiler import compile_source
-from cudalab.parallel import cores
 
 Triple = tuple[int, int, int]
 

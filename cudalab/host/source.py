@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudalab.errors import CompileError
-from cudalab.source import entries_of
+from cudalab.base.errors import CompileError
+from cudalab.spec.cuda_source import entries_of
 
 # Any of these and the threads of a block depend on each other: each then gets a stack of its own.
 _COOPERATION = re.compile(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cudalab.errors import unknown
-from cudalab.results import Results
+from cudalab.base.errors import unknown
+from cudalab.results.record import Results
 
 
 def render(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from math import ceil, floor, log10
 
-from cudalab import results, stats
-from cudalab.results import Case, Results
+from cudalab.base import stats
+from cudalab.results import record
+from cudalab.results.record import Case, Results
 
-GPU_KINDS = tuple(kind for kind in results.KINDS if kind != "wall")
+GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
 WIDE = 110  # columns from which a table has room for intervals and verdicts
 NOT_MEASURED = "-"
 
@@ -90,16 +91,16 @@ def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: b
 
 def name(case: Case) -> str:
     """Of a row."""
-    return "copy (ceiling)" if case.status == results.CEILING else case.label
+    return "copy (ceiling)" if case.status == record.CEILING else case.label
 
 
 def others(cases: list[Case]) -> list[str]:
-    """What other tools measured of this group, if any was asked; see cudalab.crosscheck."""
+    """What other tools measured of this group, if any was asked; see cudalab.engine.cross_check."""
     return list(dict.fromkeys(name for case in cases for name in case.cross if not name.endswith("wall")))
 
 
 def ceiling(cases: list[Case]) -> Case | None:
-    return next((c for c in cases if c.status == results.CEILING), None)
+    return next((c for c in cases if c.status == record.CEILING), None)
 
 
 def marks(run: Results, case: Case, cases: list[Case]) -> str:
@@ -127,7 +128,7 @@ def costs(cases: list[Case]) -> list[list[str]]:
     return [
         [c.label, *(_milliseconds(c, k) for k in ("bind", "first run", "graph build")), _break_even(c)]
         for c in rows(cases)
-        if c.costs and c.status == results.OK
+        if c.costs and c.status == record.OK
     ]
 
 
@@ -146,7 +147,7 @@ def _break_even(case: Case) -> str:
 
 def verdict(case: Case) -> str:
     """Largest error in ULP of a right answer, or the word for what happened instead."""
-    if case.status not in (results.OK, results.CEILING):
+    if case.status not in (record.OK, record.CEILING):
         return case.status
     if case.parity is None:
         return NOT_MEASURED
@@ -207,15 +208,15 @@ def rows(cases: list[Case]) -> list[Case]:
 
     def order(case: Case) -> tuple[int, float]:
         time = next((time for kind in ("cold", "wall", "graph", "api") if (time := case.median(kind))), None)
-        rank = 1 if case.status == results.CEILING else 0 if time else 2
+        rank = 1 if case.status == record.CEILING else 0 if time else 2
         return rank, time or 0.0
 
-    return sorted((c for c in cases if c.status != results.SKIPPED), key=order)
+    return sorted((c for c in cases if c.status != record.SKIPPED), key=order)
 
 
 def ordered(run: Results, cases: list[Case]) -> list[Case]:
     """`rows`; of a study in its own order, which goes from what is usual to what is new."""
-    return [c for c in cases if c.status != results.SKIPPED] if run.of_study else rows(cases)
+    return [c for c in cases if c.status != record.SKIPPED] if run.of_study else rows(cases)
 
 
 def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
@@ -225,7 +226,7 @@ def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str
     """
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
-        if case.status in (results.WRONG, results.ERROR):
+        if case.status in (record.WRONG, record.ERROR):
             found.setdefault((case.status, case.reason), []).append(case)
         for note in case.notes:
             found.setdefault(("note", note), []).append(case)
@@ -245,7 +246,7 @@ def skipped(run: Results) -> list[tuple[str, str]]:
     """(labels, reason) of the variants that could not run here; those never seen in a row of the tables."""
     found: dict[str, dict[str, None]] = {}
     for case in run.cases:
-        if case.status == results.SKIPPED:
+        if case.status == record.SKIPPED:
             found.setdefault(case.reason, {})[case.label if run.of_study else case.backend] = None
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
@@ -277,14 +278,14 @@ def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
     """Of a run that only checked: cells in the order of CHECK_HEADERS and the cases they sum up, by variant."""
     found: dict[tuple[str, str, str], list[Case]] = {}
     for case in run.cases:
-        if case.status != results.SKIPPED:
+        if case.status != record.SKIPPED:
             found.setdefault((case.kernel, case.dtype, case.label), []).append(case)
     return [([*key, *_sum_up(cases)], cases) for key, cases in found.items()]
 
 
 def _sum_up(cases: list[Case]) -> list[str]:
     parities = [c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]  # not of an overrun
-    bad = next((c.status for c in cases if c.status != results.OK), "right")
+    bad = next((c.status for c in cases if c.status != record.OK), "right")
     if not parities:
         return [bad, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, str(len(cases))]
     n = sum(p.n for p in parities)
@@ -295,7 +296,7 @@ def _sum_up(cases: list[Case]) -> list[str]:
 
 
 NOTABLE = 4  # ULP; a smaller error is what a few roundings make
-WORST = re.compile(r"\[.*\] (?P<values>got .*, want .*) for (?P<inputs>.*)", re.DOTALL)  # as cudalab.parity writes it
+WORST = re.compile(r"\[.*\] (?P<values>got .*, want .*) for (?P<inputs>.*)", re.DOTALL)  # of check.parity
 
 
 def largest_errors(run: Results) -> list[tuple[str, str]]:

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from cudalab import results, stats
-from cudalab.compare import MOVED, VERDICTS, Comparison, Pair
-from cudalab.errors import unknown
+from cudalab.base import stats
+from cudalab.base.errors import unknown
+from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
+from cudalab.base.text import visible
 from cudalab.report import columns
-from cudalab.results import Case
-from cudalab.stats import FASTER, SAME, SLOWER, UNCLEAR
-from cudalab.text import visible
+from cudalab.results import record
+from cudalab.results.compare import MOVED, VERDICTS, Comparison, Pair
+from cudalab.results.record import Case
 
 if TYPE_CHECKING:
     pass
@@ -122,7 +123,7 @@ def _ulp(value: float) -> str:
 
 def _about(cases: list[Case]) -> str:
     """Which cases: the labels, then where."""
-    labels = dict.fromkeys("copy" if c.status == results.CEILING else c.label for c in cases)
+    labels = dict.fromkeys("copy" if c.status == record.CEILING else c.label for c in cases)
     return f"{', '.join(labels)} ({_several(list(dict.fromkeys(' '.join(c.group) for c in cases)))})"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 
-from cudalab.crossover import Crossover, Probe
 from cudalab.report import columns
 from cudalab.report.table import screen
-from cudalab.results import Case
+from cudalab.results.record import Case
+from cudalab.tools.crossover.bisect import Crossover, Probe
 
 UNSURE = "neither surely"
 

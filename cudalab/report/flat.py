@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
-from cudalab.results import Results
-from cudalab.text import visible
+from cudalab.base.text import visible
+from cudalab.results.record import Results
 
 
 def as_csv(results: Results) -> str:

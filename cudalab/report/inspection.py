@@ -12,13 +12,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cudalab.inspection import Inspected
-from cudalab.inspection.mix import KINDS, OTHER, Access
-from cudalab.inspection.sass import Instruction
+from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report.columns import NOT_MEASURED
 from cudalab.report.table import plain, screen
-from cudalab.text import visible
+from cudalab.tools.inspect import Inspected
+from cudalab.tools.inspect.mix import KINDS, OTHER, Access
+from cudalab.tools.inspect.sass import Instruction
 
 Row = tuple[str, list[str]]
 LABEL, COLUMN = 25, 13  # characters that a row's name and an entry take at least

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cudalab.base.text import visible
 from cudalab.report import columns
-from cudalab.results import Case, Results
-from cudalab.text import visible
+from cudalab.results.record import Case, Results
 
 
 def render(run: Results) -> str:

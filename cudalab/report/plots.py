@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cudalab import stats
+from cudalab.base import stats
+from cudalab.base.text import visible
 from cudalab.report import columns
-from cudalab.results import Case, Results
-from cudalab.text import visible
+from cudalab.results.record import Case, Results
 
 LABEL, BAR, VALUE = 24, 40, 5  # columns at most, of which the middle one gives way first
 SHORTEST = 6  # bar; below that the histogram is left out

@@ -6,10 +6,10 @@ import io
 
 import msgspec
 
-from cudalab.profiling import found, ncu
-from cudalab.profiling.found import Counters, Profile, Row, brief
 from cudalab.report import columns
 from cudalab.report.table import columns_of, fitted, plain, remark, screen
+from cudalab.tools.profile import found, ncu
+from cudalab.tools.profile.found import Counters, Profile, Row, brief
 
 COUNTED = (  # what ncu measured: the column, the metric, and its unit
     ("\u00b5s", ncu.DURATION, 1e3),  # ncu's base unit is the ns

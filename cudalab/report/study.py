@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cudalab import results, stats
-from cudalab.errors import named, short
+from cudalab.base import stats
+from cudalab.base.errors import named, short
 from cudalab.report import columns
-from cudalab.results import Case, Results
+from cudalab.results import record
+from cudalab.results.record import Case, Results
 from cudalab.study import Published, Study, found, says
 
 UNITS = (("s", 1.0), ("ms", 1e-3), ("\u00b5s", 1e-6))
@@ -60,7 +61,7 @@ def plain(value: object) -> str:
 
 def shown(cases: list[Case]) -> list[Case]:
     """The cases of a table: those that ran, in the study's order."""
-    return [c for c in cases if c.status != results.SKIPPED]
+    return [c for c in cases if c.status != record.SKIPPED]
 
 
 def table(run: Results, cases: list[Case]) -> list[Column]:
@@ -94,7 +95,7 @@ def _ratios(run: Results, study: Study, rows: list[Case]) -> list[Column]:
 
 
 def _failed(case: Case) -> str:
-    return case.status if case.status in (results.WRONG, results.ERROR) else BLANK
+    return case.status if case.status in (record.WRONG, record.ERROR) else BLANK
 
 
 def _time(run: Results, case: Case, kind: str, unit: float) -> str:

@@ -10,13 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cudalab.base.text import visible
 from cudalab.report import columns, study, table
 from cudalab.report import plots as plots_
 from cudalab.report.markdown import one_line, tabled
 from cudalab.report.study import Column
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Study, found
-from cudalab.text import visible
 
 NARROW = 9  # a head of so many characters is not worth two lines
 

@@ -11,16 +11,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cudalab import results
-from cudalab.errors import unknown
+from cudalab.base.errors import unknown
+from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report import plots as plots_
-from cudalab.results import Results
-from cudalab.text import visible
+from cudalab.results import record
+from cudalab.results.record import Results
 
 INKS = {"blocks": plots_.BLOCKS, "ascii": plots_.ASCII}
 PIPED_WIDTH = 140  # where there is no terminal to ask
-STYLES = {results.WRONG: "bold red", results.ERROR: "red", results.CEILING: "dim", "note": "yellow"}
+STYLES = {record.WRONG: "bold red", record.ERROR: "red", record.CEILING: "dim", "note": "yellow"}
 
 
 def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from cudalab.report import columns
 from cudalab.report.table import screen
-from cudalab.spec import assigned, labelled
-from cudalab.tuning.found import Finalist, Tuning
-from cudalab.tuning.tune import Planned
+from cudalab.spec.kernel import assigned, labelled
+from cudalab.tools.tune.tune import Planned
+from cudalab.tools.tune.verdict import Finalist, Tuning
 
 MOST = 5  # excluded configurations that are named
 DEFAULT = "default"

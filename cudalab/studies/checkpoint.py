@@ -12,7 +12,7 @@ from functools import partial
 from math import isqrt
 from typing import Any
 
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
 from cudalab.study.training import Training, largest_batch, within

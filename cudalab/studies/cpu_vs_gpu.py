@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Published, Study, Variant, Work, says, truth
 from cudalab.study.lab import Lab
 

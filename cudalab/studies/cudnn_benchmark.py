@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any
 
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
 from cudalab.study.training import Training, exactly

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import registry, stats
-from cudalab.results import Results
+from cudalab.base import stats
+from cudalab.results.record import Results
+from cudalab.spec import find
 from cudalab.study import Study, Variant, Work, says, truth
 from cudalab.study.lab import Lab
 from cudalab.study.load import Load
@@ -50,7 +51,7 @@ def subnormals(torch: Any, shape: tuple[int, ...], where: str) -> Any:
 
 def operation(lab: Lab, x: Any, out: Any) -> Callable[[], Any]:
     torch = lab.torch()
-    kernel = registry.kernel("gelu")
+    kernel = find.kernel("gelu")
     return {
         "matmul": lambda: torch.matmul(x, x, out=out),
         "gelu": lambda: kernel(x, out=out),
@@ -68,7 +69,7 @@ def exact(lab: Lab, x: Any) -> Any:
         return rows @ x[:, :SAMPLED].cpu().double()
     if lab["operation"] == "copy":
         return rows
-    return torch.from_numpy(np.asarray(registry.kernel("gelu").reference(rows.numpy())))
+    return torch.from_numpy(np.asarray(find.kernel("gelu").reference(rows.numpy())))
 
 
 def of(values: Callable[[Any, tuple[int, ...], str], Any]) -> Callable[[Lab], Work]:

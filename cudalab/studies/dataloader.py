@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.children import end_with
-from cudalab.results import Results
+from cudalab.base.child import end_with
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, ranks, says
 from cudalab.study.lab import Lab
 from cudalab.study.rank import Rank

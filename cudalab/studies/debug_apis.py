@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from cudalab.profiling import events
-from cudalab.results import Results
-from cudalab.stats import Ratio
+from cudalab.base.stats import Ratio
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
 from cudalab.study.training import Training
+from cudalab.tools.profile import events
 
 
 def given(lab: Lab) -> tuple[Any, Any, Any]:

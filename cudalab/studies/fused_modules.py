@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudalab.errors import Unavailable
-from cudalab.results import Results
+from cudalab.base.errors import Unavailable
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
 from cudalab.study.launches import launches

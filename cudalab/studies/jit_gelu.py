@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
-from cudalab import registry
 from cudalab.backends import torch_compile
 from cudalab.backends.torch_script import PROFILING_RUNS
-from cudalab.errors import Unavailable
-from cudalab.results import Results
+from cudalab.base.errors import Unavailable
+from cudalab.results.record import Results
+from cudalab.spec import find
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import NO_KERNEL, Lab
 
 Form = Callable[[Any], Any]
-GELU = registry.kernel("gelu")
+GELU = find.kernel("gelu")
 
 
 def eager(lab: Lab) -> Form:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, ranks, says
 from cudalab.study.lab import Lab
 from cudalab.study.rank import Rank

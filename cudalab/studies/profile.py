@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any
 
-from cudalab.profiling import events
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
+from cudalab.tools.profile import events
 
 PARTS = {"inference": "the forward pass takes", "backward": "the backward pass", "step": "the optimizer"}  # by label
 LABELS = tuple(PARTS)
@@ -111,8 +111,8 @@ def profiler(lab: Lab, options: Mapping[str, bool]) -> AbstractContextManager[An
 
 def seen(lab: Lab, step: Callable[[], object], notes: list[str]) -> dict[str, float]:
     """What the profiler counts in a step; the longest kernels or operators go to `notes`, the trace to its file."""
-    from cudalab.profiling.found import brief
     from cudalab.study.launches import recorded
+    from cudalab.tools.profile.found import brief
 
     unwatched = lab.wall(step)()[0]
     recording = recorded(lab, step, lab["steps"])

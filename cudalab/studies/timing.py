@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from cudalab.backends import Bound
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.lab import Lab
 

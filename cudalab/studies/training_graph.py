@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.graph import captured
 from cudalab.study.lab import Lab

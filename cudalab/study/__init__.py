@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cudalab.results import Results
+    from cudalab.results.record import Results
     from cudalab.study.lab import Lab
 
 DEVICES = ("cuda", "cpu")

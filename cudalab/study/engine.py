@@ -11,20 +11,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cudalab import measure, results
 from cudalab.backends import Bound
-from cudalab.devices import Clock
-from cudalab.dtypes import DTYPES
-from cudalab.errors import CudalabError, InputError, Unavailable, unknown
-from cudalab.job import RELEASE, Job
-from cudalab.messages import Glimpse, Step
-from cudalab.parity import compare, joined
-from cudalab.results import Case, Parity
-from cudalab.rows import row, said
-from cudalab.spec import Budget
+from cudalab.base.errors import CudalabError, InputError, Unavailable, unknown
+from cudalab.check.parity import compare, joined
+from cudalab.device import Clock
+from cudalab.engine.job import RELEASE, Job
+from cudalab.engine.messages import Glimpse, Step
+from cudalab.engine.rows import row, said
+from cudalab.results import record
+from cudalab.results.record import Case, Parity
+from cudalab.spec.dtype import DTYPES
+from cudalab.spec.kernel import Budget
 from cudalab.study import Variant, Work, fields, memory
 from cudalab.study.found import Workload
 from cudalab.study.lab import Lab
+from cudalab.timing import rounds as measure
 
 T = TypeVar("T")
 WALL = "wall"
@@ -88,10 +89,10 @@ class _Round:
         try:
             _kept(what)
         except Unavailable as error:
-            case.status, case.reason = results.SKIPPED, str(error)
+            case.status, case.reason = record.SKIPPED, str(error)
         except Exception as error:  # any library's
             self.job.survived(self.study, error)
-            case.status, case.reason, case.times = results.ERROR, said(error, self.study), {}
+            case.status, case.reason, case.times = record.ERROR, said(error, self.study), {}
         self.job.survived(self.study)
 
     def _prepare(self, variant: Variant, case: Case) -> None:
@@ -105,12 +106,12 @@ class _Round:
             self._first_runs(work, case)
             if work.result is not None:
                 self._compare(work.result(), case, variant.tolerance or self.study.tolerance)
-            if case.status == results.OK:
+            if case.status == record.OK:
                 self._count(work, case)
         except BaseException:
             self._drop(variant.label)
             raise
-        if case.status != results.OK:
+        if case.status != record.OK:
             self._drop(variant.label)
 
     def _count(self, work: Work, case: Case) -> None:
@@ -151,7 +152,7 @@ class _Round:
             return
         case.parity = agreement(got, self.wanted, tolerance)
         if not case.parity.ok:
-            case.status, case.reason = results.WRONG, case.parity.message
+            case.status, case.reason = record.WRONG, case.parity.message
 
     def _time(self) -> None:
         clocks = {}
@@ -162,7 +163,7 @@ class _Round:
         for label, found in taken.items():
             case = self.cases[label]
             if found.error:
-                case.status, case.reason = results.ERROR, found.error
+                case.status, case.reason = record.ERROR, found.error
                 continue
             case.times = {kind: rounds for kind, rounds in found.rounds.items() if rounds}
             self._guarded(case, lambda: self._count_afterwards(label, case))  # noqa: B023 (called at once)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cudalab.errors import InputError, SpecError, short, unknown
-from cudalab.fields import Fields, by_name, first_wrong, or_none, shown, text, tuple_of
+from cudalab.base.errors import InputError, SpecError, short, unknown
+from cudalab.spec.validate import Fields, by_name, first_wrong, or_none, shown, text, tuple_of
 from cudalab.study import DEVICES, Published, Study, Variant, Work
 
 LARGEST = 1e30  # of a quantity: as the results file has it

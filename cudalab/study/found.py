@@ -10,15 +10,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cudalab import registry
 from cudalab import studies as package
-from cudalab.dtypes import DType, dtype
-from cudalab.errors import InputError, SpecError, short, unknown, why
-from cudalab.plan import split
+from cudalab.base.errors import InputError, SpecError, short, unknown, why
+from cudalab.engine.plan import split
+from cudalab.spec import find
+from cudalab.spec.dtype import DType, dtype
 from cudalab.study import Setting, Study, Variant, fields
 
 if TYPE_CHECKING:
-    from cudalab.results import Results
+    from cudalab.results.record import Results
 
 
 MOST = 2**53  # what a setting lies below: whole numbers that JSON's readers tell apart, and no infinity or NaN
@@ -35,7 +35,7 @@ def studies() -> dict[str, Study]:
 
 def study(name: str) -> Study:
     """The study of this name, or in the file of this path. Raises NotFound with the closest one, or SpecError."""
-    if registry.is_path(name):
+    if find.is_path(name):
         _users[name] = _in_file(name)
         return _users[name]
     if name not in studies():
@@ -54,7 +54,7 @@ def _in_file(name: str) -> Study:
         ) from None
     if not there:
         raise SpecError(f"no study at {path}; the lab's own are named without a path: {', '.join(studies())}")
-    held = [v for v in vars(registry.loaded(path)).values() if isinstance(v, Study) and v.file == str(path)]
+    held = [v for v in vars(find.loaded(path)).values() if isinstance(v, Study) and v.file == str(path)]
     if len(held) != 1:
         raise SpecError(f"{path} must define one `study = Study(file=__file__, ...)`, found {len(held)}")
     return fields.checked(held[0])

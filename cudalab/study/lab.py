@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import interop
-from cudalab.devices import Device
-from cudalab.errors import Unavailable, unknown
+from cudalab.base.errors import Unavailable, unknown
+from cudalab.device import Device, interop
 from cudalab.study.found import Workload
 
 SPAN = 20e-3  # seconds that a sample of wall time lasts at least: reading the clock and the last wait do not count

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cudalab.profiling import events
 from cudalab.study.lab import Lab
+from cudalab.tools.profile import events
 
 
 def recorded(lab: Lab, run: Callable[[], object], runs: int = 1) -> events.Recording:

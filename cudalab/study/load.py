@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.devices.nvml import Nvml
+from cudalab.device.nvml import Nvml
 from cudalab.study.lab import Lab
 
 CHUNK = 2e-3  # seconds of work between two looks at the time, and in a sample

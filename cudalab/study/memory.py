@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from itertools import accumulate
 
-from cudalab.profiling import events
 from cudalab.study.lab import Lab
+from cudalab.tools.profile import events
 
 SECOND = "cudalab: the second run"
 

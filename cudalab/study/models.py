@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from cudalab import interop
+from cudalab.device import interop
 
 STAGES = ((3, 1), (4, 2), (6, 2), (3, 2))  # of ResNet-50: blocks, and the stride of the first
 WIDTH = 64  # channels of its first stage

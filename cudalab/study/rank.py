@@ -17,8 +17,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NoReturn, Protocol
 
-from cudalab import registry
-from cudalab.errors import named
+from cudalab.base.errors import named
+from cudalab.spec import find
 
 STUCK = timedelta(seconds=60)  # in a collective: longer than the slowest step, shorter than the supervisor's patience
 
@@ -56,7 +56,7 @@ class Rank:
         """Call a function of a file with this rank and the parameters; the number of the part that it made."""
         if "torch" in sys.modules:
             sys.modules["torch"].manual_seed(self.seed)
-        self._parts.append(getattr(registry.loaded(Path(file)), function)(self, **parameters))
+        self._parts.append(getattr(find.loaded(Path(file)), function)(self, **parameters))
         return len(self._parts) - 1
 
     def runs(self, part: int, n: int) -> float:

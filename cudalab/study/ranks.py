@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import parallel
-from cudalab.errors import CudalabError, Unavailable
+from cudalab.base import threads as parallel
+from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.study import Work
 from cudalab.study.lab import Lab, several
 

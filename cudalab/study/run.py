@@ -8,15 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cudalab import registry, runner, source
-from cudalab.errors import InputError, need_seconds, unknown
-from cudalab.messages import Setup
-from cudalab.plan import Selection, fits, split
-from cudalab.progress import Report, ignore
-from cudalab.results import Machine, Results
-from cudalab.runner import BUDGET, File
+from cudalab.base.errors import InputError, need_seconds, unknown
+from cudalab.engine import session
+from cudalab.engine.messages import Setup
+from cudalab.engine.plan import Selection, fits, split
+from cudalab.engine.progress import Report, ignore
+from cudalab.engine.session import BUDGET, File
+from cudalab.engine.supervisor import TIMEOUT
+from cudalab.results.record import Machine, Results
+from cudalab.spec import cuda_source, find
 from cudalab.study import found
-from cudalab.supervisor import TIMEOUT
 
 Words = str | Sequence[str]
 
@@ -52,14 +53,14 @@ def study(
     name = os.fspath(name)
     chosen = found.study(name)
     given = {key: str(value) for key, value in (settings or {}).items()}
-    options = runner.as_text({
+    options = session.as_text({
         "study": name, "sizes": sizes, "settings": found.chosen(chosen, given), "only": only, "skip": skip,
         "modes": "launch", "device": device, "seed": seed, "budget": budget, "order": "shuffled", "timeout": timeout,
         "baseline": chosen.baseline, "kinds": ",".join(chosen.kinds),
     })  # fmt: skip
     need_seconds("budget", budget)
     selection = Selection(*(split(options[word]) for word in ("only", "skip")))
-    path = str(Path(name).resolve()) if registry.is_path(name) else ""  # a worker may have another folder
+    path = str(Path(name).resolve()) if find.is_path(name) else ""  # a worker may have another folder
 
     def planned(kind: str) -> list[found.Workload]:
         if not kind and not options["sizes"]:  # which are the device's
@@ -70,9 +71,9 @@ def study(
 
     # What is wrong on any device is said before a worker starts.
     _check(selection, found.workloads(chosen, options["sizes"] or "all", options["settings"], "cpu"))
-    sources = {file: source.digest(place) for file, place in found.Workload(chosen, "").files.items()}
+    sources = {file: cuda_source.digest(place) for file, place in found.Workload(chosen, "").files.items()}
     setup = Setup(options["device"], options["only"], options["skip"], ("launch",), seed, budget, "shuffled", sources)
-    return runner.run(options, setup, selection, planned, timeout, progress, output or resume, resume, ready)
+    return session.run(options, setup, selection, planned, timeout, progress, output or resume, resume, ready)
 
 
 def _check(selection: Selection, workloads: list[found.Workload]) -> None:

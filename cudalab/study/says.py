@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cudalab import stats
+from cudalab.base import stats
 from cudalab.report.columns import significant, three
-from cudalab.results import Case, Results
+from cudalab.results.record import Case, Results
 from cudalab.study import found
 
 

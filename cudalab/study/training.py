@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from cudalab.results import Results
+from cudalab.results.record import Results
 from cudalab.study import memory, says
 from cudalab.study.lab import Lab
 

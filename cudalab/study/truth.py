@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudalab.errors import CudalabError
+from cudalab.base.errors import CudalabError
 
 
 def error(got: Any, want: Any) -> float:

@@ -15,12 +15,17 @@ from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
 from cudalab.kernels.transpose import transpose
 
-from cudalab import arrays, hits, interop, plan, registry, results
-from cudalab.devices import cuda, launch
-from cudalab.dtypes import dtype, dtype_of
-from cudalab.errors import InputError, LaunchError
-from cudalab.interop import DeviceArray
-from cudalab.job import Job
+from cudalab.base.errors import InputError, LaunchError
+from cudalab.call import fast_path
+from cudalab.call import libraries as arrays
+from cudalab.device import cuda, interop
+from cudalab.device import driver as launch
+from cudalab.device.interop import DeviceArray
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.results import record
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype, dtype_of
 
 
 @pytest.fixture(scope="module")
@@ -35,20 +40,20 @@ def kernel(fake, tmp_path):
     """The lab's gelu as a kernel that nobody has called yet."""
     for file in (Path(gelu.file), gelu.cu):
         (tmp_path / file.name).write_text(file.read_text())
-    return registry.kernel(str(tmp_path / "gelu.py"))
+    return find.kernel(str(tmp_path / "gelu.py"))
 
 
 @pytest.fixture
 def first_calls(kernel, monkeypatch):
     """The shapes of the kernel's calls that are checked from here on."""
     seen = []
-    real = hits.call
+    real = fast_path.call
 
     def watched(called, arrays, out=None):
         seen.extend([arrays[0].shape] if called is kernel else [])
         return real(called, arrays, out)
 
-    monkeypatch.setattr(hits, "call", watched)
+    monkeypatch.setattr(fast_path, "call", watched)
     return seen
 
 
@@ -134,7 +139,7 @@ def test_the_result_comes_from_the_inputs_allocator(kernel):
 
 
 def test_what_a_kernel_remembers_has_a_bound(kernel, first_calls, monkeypatch):
-    monkeypatch.setattr(hits, "MOST", 3)
+    monkeypatch.setattr(fast_path, "MOST", 3)
     for n in (1, 2, 3, 4, 5, 5):
         np.testing.assert_array_equal(kernel(on_gpu(X[:n])).get(), gelu(X[:n]))
     assert len(first_calls) == 5
@@ -170,9 +175,9 @@ def torch(fake, monkeypatch):
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0, raising=False)
     for name, value in (("on_gpu", True), ("device", 0), ("stream", 0)):
         monkeypatch.setattr(arrays.TorchTensors, name, staticmethod(lambda tensor, value=value: value))
-    monkeypatch.setattr(hits, "ALIGNED", 15)  # PyTorch aligns to 64 bytes on the CPU
+    monkeypatch.setattr(fast_path, "ALIGNED", 15)  # PyTorch aligns to 64 bytes on the CPU
     yield torch
-    for called in registry.kernels().values():
+    for called in find.kernels().values():
         called._calls.forget()  # nothing of this is remembered
 
 
@@ -370,7 +375,7 @@ def test_what_the_driver_refuses_is_an_error_that_says_so(fake, kernel, tmp_path
     spec = Path(kernel.file)
     spec.write_text(spec.read_text().replace("(threads,), (x, y", "(2048,), (x, y"))
     with pytest.raises(LaunchError, match="gelu: gelu_scalar: the driver said CUDA_ERROR_INVALID_VALUE"):
-        registry.kernel(kernel.file)(on_gpu(X))
+        find.kernel(kernel.file)(on_gpu(X))
 
 
 # ---- the mode api ----------------------------------------------------------------------------------------------------
@@ -407,7 +412,7 @@ def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: fake.stream.handle, raising=False)
     monkeypatch.setattr(arrays.TorchTensors, "stream", staticmethod(lambda tensor: fake.stream.handle))
     cases = api_cases(fake)
-    assert all(case.status in (results.OK, results.CEILING) for case in cases.values())
+    assert all(case.status in (record.OK, record.CEILING) for case in cases.values())
     assert "api" in cases["pycuda:gelu_scalar"].times
     assert "api" not in cases["pycuda:gelu_vec"].times
     assert "api" not in cases["copy"].times
@@ -417,7 +422,7 @@ def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
 def test_where_torch_sees_no_gpu_a_note_says_so(fake):
     cases = api_cases(fake)
     called = cases["pycuda:gelu_scalar"]
-    assert called.status == results.OK
+    assert called.status == record.OK
     assert "api" not in called.times
     assert any(note.startswith("no api time: it is that of gelu(x) on torch") for note in called.notes)
     assert not any("api" in note for note in cases["pycuda:gelu_vec"].notes)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cudalab import crosscheck, plan
 from cudalab.backends import Bound
-from cudalab.devices import cuda
-from cudalab.dtypes import dtype
-from cudalab.errors import LaunchError
-from cudalab.rows import row
+from cudalab.base.errors import LaunchError
+from cudalab.device import cuda
+from cudalab.engine import cross_check, plan
+from cudalab.engine.rows import row
+from cudalab.spec.dtype import dtype
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def _stub(monkeypatch):
 
 def timed(*labels, timeout=3.0):
     (group,) = plan.groups(["plus_one"], "1000", "")
-    return crosscheck.nvbench(group.kernel, "1000", (1000,), dtype("float32"), labels, 0, 0, timeout)
+    return cross_check.nvbench(group.kernel, "1000", (1000,), dtype("float32"), labels, 0, 0, timeout)
 
 
 @pytest.mark.usefixtures("_stub")
@@ -32,9 +32,9 @@ def test_labels_come_back_with_their_times():
     found = timed("pycuda:plus_one_scalar", "copy")
     assert set(found) == {"pycuda:plus_one_scalar", "copy"}
     for times in found.values():
-        assert set(times) == {crosscheck.COLD, crosscheck.BATCH, crosscheck.WALL}
+        assert set(times) == {cross_check.COLD, cross_check.BATCH, cross_check.WALL}
         assert all(t > 0 for t in times.values())
-        assert times[crosscheck.WALL] > times[crosscheck.COLD]
+        assert times[cross_check.WALL] > times[cross_check.COLD]
 
 
 @pytest.mark.usefixtures("_stub")
@@ -42,8 +42,8 @@ def test_the_rows_of_a_group_are_filled_in():
     (group,) = plan.groups(["plus_one"], "1000", "")
     cases = [row(group, "pycuda:plus_one_vec"), row(group, "numpy")]
     cases[0].times = {"cold": [[1e-6]]}
-    crosscheck.add(cases, group, 0, "cuda")
-    assert cases[0].cross[crosscheck.COLD] > 0
+    cross_check.add(cases, group, 0, "cuda")
+    assert cases[0].cross[cross_check.COLD] > 0
     assert not cases[0].notes
     assert cases[1].cross == {}
 
@@ -62,8 +62,8 @@ def test_the_stream_that_is_timed_is_the_labs(monkeypatch, tmp_path):
     try:
         work = device.copy(1 << 16)
         waiting = Bound(lambda: (work.run(), device.stream.synchronize()), work.output)
-        request = crosscheck.Request("", "", (), "", [], 0, 0, 7.0)
-        walls = crosscheck.timed(device, {"held": work, "waits": waiting}, request, str(path))
+        request = cross_check.Request("", "", (), "", [], 0, 0, 7.0)
+        walls = cross_check.timed(device, {"held": work, "waits": waiting}, request, str(path))
         written = {b["name"]: b for b in json.loads(path.read_text())["benchmarks"]}
         seen = {name: {s["tag"]: s["data"][0]["value"] for s in b["states"][0]["summaries"]}
                 for name, b in written.items()}  # fmt: skip

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cudalab import plan, registry, results
-from cudalab.devices import cuda
-from cudalab.dtypes import dtype
-from cudalab.interop import DeviceArray
-from cudalab.job import Job
+from cudalab.device import cuda
+from cudalab.device.interop import DeviceArray
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.results import record
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
 
 ONLY = ("pycuda", "pycuda_elementwise")
 
@@ -31,7 +33,7 @@ def rows(fake, group, modes=()):
 @pytest.mark.parametrize("group", plan.checks([], "all"), ids=str)
 def test_parity(fake, group):
     for case in rows(fake, group):
-        assert case.status == results.OK, f"{case.label}: {case.reason}"
+        assert case.status == record.OK, f"{case.label}: {case.reason}"
 
 
 def test_times_are_taken_and_graphs_say_why_not(fake):
@@ -39,7 +41,7 @@ def test_times_are_taken_and_graphs_say_why_not(fake):
     cases = {c.label: c for c in rows(fake, group, ("launch", "graph"))}
     assert set(cases) == {"pycuda:plus_one_scalar", "pycuda:plus_one_vec", "pycuda_elementwise", "copy"}
     for case in cases.values():
-        assert case.status in (results.OK, results.CEILING), case.reason
+        assert case.status in (record.OK, record.CEILING), case.reason
         assert all(case.median(kind) > 0 for kind in ("cold", "hot", "call"))
         assert any("no graph" in note for note in case.notes)
 
@@ -54,17 +56,17 @@ def test_what_l2_was_told_to_keep_is_released_before_each_cold_sample(fake):
 
 
 def test_a_write_beyond_the_end_is_wrong(fake, tmp_path):
-    kernel = registry.kernel("plus_one")
+    kernel = find.kernel("plus_one")
     (tmp_path / "plus_one.py").write_text(Path(kernel.file).read_text())
     (tmp_path / "plus_one.cu").write_text(kernel.cu.read_text().replace("if (i < n)", "if (i <= n)"))
     (group,) = plan.groups([str(tmp_path / "plus_one.py")], "1000", "")
     case = next(c for c in rows(fake, group) if c.label == "pycuda:plus_one_scalar")
-    assert case.status == results.WRONG
+    assert case.status == record.WRONG
     assert "bytes after 'y'" in case.reason
 
 
 def test_a_changed_input_is_wrong(fake):
-    kernel = registry.kernel("plus_one")
+    kernel = find.kernel("plus_one")
     operands = fake.place(kernel, dtype("float32"), kernel.make((100,), dtype("float32")))
     assert fake.tampered(operands) is None
     fake.poison(DeviceArray((1,), np.dtype(np.float32), operands.inputs["x"].ptr))
@@ -73,12 +75,12 @@ def test_a_changed_input_is_wrong(fake):
 
 
 def test_a_file_that_does_not_compile_costs_its_rows_only(fake, tmp_path):
-    kernel = registry.kernel("plus_one")
+    kernel = find.kernel("plus_one")
     (tmp_path / "broken.py").write_text(Path(kernel.file).read_text().replace("plus_one = Kernel", "broken = Kernel"))
     (tmp_path / "broken.cu").write_text(kernel.cu.read_text().replace("x[i] + 1;", "x[i] + one;"))
     (group,) = plan.groups([str(tmp_path / "broken.py")], "1000", "")
     for case in rows(fake, group):
-        assert case.status == results.ERROR
+        assert case.status == record.ERROR
         assert "broken.cu:9" in case.reason
         assert "one" in case.reason
 

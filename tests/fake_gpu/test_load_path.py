@@ -7,11 +7,11 @@ from time import perf_counter
 
 import pytest
 
-from cudalab.devices import cuda
-from cudalab.selftest.gpu import Spin
+from cudalab.device import cuda
 from cudalab.study import found
 from cudalab.study.lab import Lab
 from cudalab.study.load import SAMPLES, Load
+from cudalab.tools.selftest.gpu import Spin
 
 CYCLES = 200_000
 

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from cudalab import interop, plan
-from cudalab.messages import Work
-from cudalab.profiling import child, events
-from cudalab.profiling.events import KERNEL, Event, Recording
+from cudalab.device import interop
+from cudalab.engine import plan
+from cudalab.engine.messages import Work
+from cudalab.tools.profile import child, events
+from cudalab.tools.profile.events import KERNEL, Event, Recording
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from statistics import median
 
 import pytest
 
-from cudalab import selftest
-from cudalab.devices import cuda
-from cudalab.selftest import FAILED, SKIPPED
-from cudalab.selftest import gpu as on_gpu
-from cudalab.selftest.comparison import Comparison
+from cudalab.device import cuda
+from cudalab.tools import selftest
+from cudalab.tools.selftest import FAILED, SKIPPED
+from cudalab.tools.selftest import gpu as on_gpu
+from cudalab.tools.selftest.comparison import Comparison
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
-from cudalab import results
-from cudalab.dtypes import dtype
-from cudalab.errors import CudalabError
-from cudalab.parity import compare, expected
-from cudalab.results import Case, Machine, Parity, Results
+from cudalab.base.errors import CudalabError
+from cudalab.check.parity import compare, expected
+from cudalab.results import record
+from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.spec.dtype import dtype
 
 ODD = [
     "", " ", "\n", "\0", "\x1b[31mred\x1b[0m", "[red]", "[/red]", "[bold", "\ud800", "\u202e", "\x9b2J", "\x7f",
@@ -88,18 +88,18 @@ def whole(device="cuda", timed=True):
     cases = [
         case("torch_eager", 10, kinds, cross={"nvbench cold": 1e-5, "nvbench wall": 9.0}),
         case("pycuda", 2, kinds, variant="gelu_vec", costs={"bind": 1.0, "first run": 0.1, "graph build": 1e-3}),
-        case("copy", 1.9, kinds, status=results.CEILING, parity=None,
+        case("copy", 1.9, kinds, status=record.CEILING, parity=None,
              condition={"sm_hz": 1e9, "memory_hz": 1e9, "power_w": 700.0, "throttled": "power cap"}),
         case("host", variant="gelu_scalar", times={}, notes=["a note"]),
-        case("pycuda", variant="bad", status=results.WRONG, reason="3 of 12 values differ", times={}),
-        case("cupy_eager", status=results.SKIPPED, reason="CuPy is not installed", times={}, parity=None),
-        case("cupy_raw", status=results.ERROR, reason="does not compile:\nline 3 | error", times={}, parity=None),
+        case("pycuda", variant="bad", status=record.WRONG, reason="3 of 12 values differ", times={}),
+        case("cupy_eager", status=record.SKIPPED, reason="CuPy is not installed", times={}, parity=None),
+        case("cupy_raw", status=record.ERROR, reason="does not compile:\nline 3 | error", times={}, parity=None),
     ]  # fmt: skip
     machine = Machine(device, "Test", {"l2_bytes": 2**26, "driver": "1.2"}, {"python": "3.11"})
     options = {"kernels": ["gelu"], "sizes": "small", "seed": 0, "budget": 1.0, "timeout": 120.0, "device": "auto",
                "fresh_caches": False, "only": "", **({"modes": "launch,graph"} if timed else {})}  # fmt: skip
     return Results(
-        results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", options, machine, "no driver", {"gelu.cu": "00"},
+        record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", options, machine, "no driver", {"gelu.cu": "00"},
         {"empty event pair": [2e-6], "empty kernel": [3e-6]}, cases, {"total": 9.0}, complete=False,
     )  # fmt: skip
 
@@ -109,8 +109,8 @@ def of_study(name="graphs"):
     cases = [
         case("default", kinds=("wall",), nbytes=0, quantities={"peak_bytes": 1e9, "launches": 5.0, "items": 32.0}),
         case("graph", 0.5, ("wall", "a kind of its own"), nbytes=0, quantities={"peak_bytes": 5e8, "compile_s": 0.1}),
-        case("jit.script", status=results.WRONG, reason="3 of 12 values differ", times={}, nbytes=0),
-        case("ours", status=results.SKIPPED, reason="needs a GPU", times={}, nbytes=0, parity=None),
+        case("jit.script", status=record.WRONG, reason="3 of 12 values differ", times={}, nbytes=0),
+        case("ours", status=record.SKIPPED, reason="needs a GPU", times={}, nbytes=0, parity=None),
     ]
     for one in cases:
         one.kernel = name

@@ -13,8 +13,8 @@ from fuzzing import KERNELS, hard, judged, more, said_clearly, shapes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab.dtypes import DTYPES, dtype
-from cudalab.errors import CudalabError, InputError
+from cudalab.base.errors import CudalabError, InputError
+from cudalab.spec.dtype import DTYPES, dtype
 
 NAMES = sorted(DTYPES)
 

@@ -9,17 +9,18 @@ from fuzzing import hard, more, shapes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudalab import registry, results
-from cudalab.devices.cpu import Cpu
-from cudalab.dtypes import dtype
-from cudalab.job import Job
-from cudalab.plan import Group, Selection
+from cudalab.device.cpu import Cpu
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group, Selection
+from cudalab.results import record
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
 
 
 @st.composite
 def groups(draw):
     """A kernel of the lab at any shape and dtype, whose inputs are hard values."""
-    kernel = draw(st.sampled_from(list(registry.kernels().values())).filter(lambda k: k.pointwise))
+    kernel = draw(st.sampled_from(list(find.kernels().values())).filter(lambda k: k.pointwise))
     shape = draw(shapes.filter(lambda shape: len(shape) < 9))
     shape = (*shape, 3, 5)[: kernel.rank] if kernel.rank else shape
     kind = dtype(draw(st.sampled_from(kernel.dtypes)))
@@ -34,14 +35,12 @@ def test_every_backend_of_the_cpu(group):
     job = Job(device=Cpu(), selection=Selection(skip=("torch_compile",)), modes=(), seed=0, budget=0.01,
               progress=lambda step: None)  # fmt: skip
     rows = job.cases(group)
-    here = [
-        name for name, backend in registry.backends().items() if "cpu" in backend.devices and name != "torch_compile"
-    ]
+    here = [name for name, backend in find.backends().items() if "cpu" in backend.devices and name != "torch_compile"]
     assert {row.backend for row in rows} == set(here)
     with np.errstate(invalid="ignore"):
         huge = any(not (np.abs(a.astype(np.float64)) < 1e38).all() for a in group.kernel.inputs().values())
     for row in rows:
         if row.backend == "torch_native" and group.kernel.name == "gelu" and huge:
             continue  # PyTorch 2.13 with oneDNN: gelu(2.8e38) is inf, gelu(inf) is nan
-        assert row.status in (results.OK, results.SKIPPED), f"{row.label}: {row.reason}"
-        assert row.status != results.SKIPPED or registry.backends()[row.backend].missing("cpu")
+        assert row.status in (record.OK, record.SKIPPED), f"{row.label}: {row.reason}"
+        assert row.status != record.SKIPPED or find.backends()[row.backend].missing("cpu")

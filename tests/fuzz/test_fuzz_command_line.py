@@ -12,12 +12,15 @@ from fuzzing import ODD, at_most, damaged, more, said_clearly, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab import plan, registry, results, run_study, runner
+from cudalab import run_study
+from cudalab.base.errors import CudalabError
 from cudalab.cli import main
-from cudalab.devices import cpu, open_device
-from cudalab.errors import CudalabError
-from cudalab.results import Machine, Results
-from cudalab.sizes import MAX_ELEMENTS, MAX_SIZES, parse
+from cudalab.device import cpu, open_device
+from cudalab.engine import plan, session
+from cudalab.results import record
+from cudalab.results.record import Machine, Results
+from cudalab.spec import find
+from cudalab.spec.sizes import MAX_ELEMENTS, MAX_SIZES, parse
 
 NAMED = {"small": (1, 3, 224, 224), "xlarge": (1024, 3, 224, 224)}
 SIZES = "small,64K,1Mi,2^20,4096x4096,2^[10:24:2],[1:9]x3"
@@ -68,12 +71,10 @@ def without_measuring():
 
     def nothing(self, begun):
         open_device(self.setup.device)  # what the worker does first
-        return Results(
-            results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", self.options, Machine("cpu", "none")
-        )
+        return Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", self.options, Machine("cpu", "none"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner._Run, "results", nothing)
+        patch.setattr(session._Run, "results", nothing)
         patch.setattr(cpu, "cpu_name", lambda: "none")
         yield
 
@@ -162,7 +163,7 @@ class TestOptions:
     def test_the_same_texts_from_python(self, text):
         for name in ("sizes", "dtypes", "only", "skip", "modes", "device"):
             try:
-                runner.bench("gelu", **{name: text})
+                session.bench("gelu", **{name: text})
             except CudalabError as error:
                 said_clearly(error, text)
 
@@ -173,9 +174,9 @@ class TestOptions:
                  st.binary(max_size=5), st.dictionaries(texts, texts, max_size=2)))  # fmt: skip
 def test_values_of_any_type_from_python(name, value):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner._Run, "results", lambda self, begun: None)
+        patch.setattr(session._Run, "results", lambda self, begun: None)
         try:
-            runner.bench("gelu", **{name: value})
+            session.bench("gelu", **{name: value})
         except CudalabError as error:
             said_clearly(error, value)
         if name not in ("dtypes", "modes"):
@@ -196,4 +197,4 @@ def test_selections_hold_what_they_say(only, skip):
     group = plan.groups(["gelu"], "small", "")[0]
     every = {v.label for v in plan.Selection().variants(group)}
     assert {v.label for v in chosen.variants(group)} <= every
-    assert all(name in registry.backends() for name in {label.partition(":")[0] for label in every})
+    assert all(name in find.backends() for name in {label.partition(":")[0] for label in every})

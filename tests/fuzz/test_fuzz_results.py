@@ -17,15 +17,16 @@ from fuzzing import at_most, damaged, more, of_study, said_clearly, texts, whole
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab import exchange, report, results, resume, runner
+from cudalab import report
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.check.parity import compare
 from cudalab.cli import main
 from cudalab.cli.options import FORMATS
-from cudalab.dtypes import dtype
-from cudalab.errors import InputError, Unavailable
-from cudalab.exchange import salvage
-from cudalab.parity import compare
-from cudalab.results import Results
-from cudalab.spec import Budget
+from cudalab.engine import resume, session
+from cudalab.results import formats, record, salvage
+from cudalab.results.record import Results
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Budget
 
 WHOLE = [whole(), whole("cpu"), whole("cpu", timed=False), of_study(), of_study("another")]
 TREES = [json.loads(run.to_json()) for run in WHOLE]
@@ -76,7 +77,7 @@ def altered(draw):
 @st.composite
 def bytes_of_it(draw, forms=("json",)):
     """The bytes of a run, cut anywhere, with a few changed."""
-    data = bytearray(exchange.encoded(draw(st.sampled_from(WHOLE)), draw(st.sampled_from(forms))))
+    data = bytearray(formats.encoded(draw(st.sampled_from(WHOLE)), draw(st.sampled_from(forms))))
     if draw(st.booleans()):
         del data[draw(st.integers(0, len(data))) :]
     for at, byte in draw(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=3)):
@@ -102,7 +103,7 @@ files = st.one_of(altered(), altered(), bytes_of_it(), st.sampled_from(ODD_FILES
 @st.composite
 def lines_of_it(draw):
     """A run as JSON Lines or CSV, with a few lines, or a few cells, that are others, missing, double or swapped."""
-    text = exchange.encoded(draw(st.sampled_from(WHOLE)), draw(st.sampled_from(["jsonl", "csv"]))).decode()
+    text = formats.encoded(draw(st.sampled_from(WHOLE)), draw(st.sampled_from(["jsonl", "csv"]))).decode()
     pieces = re.split(draw(st.sampled_from(["(\n)", "(,)", '("+)'])), text)
     return draw(damaged(text, pieces)).encode("utf-8", "surrogatepass")
 
@@ -167,7 +168,7 @@ def test_results_files(path, data):
     path.write_bytes(data)
     with at_most(10):
         try:
-            run = results.load(path)
+            run = record.load(path)
         except InputError as error:
             assert str(path) in said_clearly(error, data)
         else:
@@ -175,7 +176,7 @@ def test_results_files(path, data):
             before = path.read_bytes()
             assert before == data
             run.save(path)
-            assert results.load(path) == run
+            assert record.load(path) == run
 
 
 @more(4)
@@ -187,18 +188,18 @@ def test_files_in_other_forms(path, data, name):
     path.write_bytes(data)
     with at_most(10):
         try:
-            run = results.load(path)
+            run = record.load(path)
         except InputError as error:
             assert str(path) in said_clearly(error, data)
         else:
             shown(run)
-            for form in exchange.READ:
-                again = exchange.decoded(exchange.encoded(run, form), str(path)) if run.cases else run
+            for form in formats.READ:
+                again = formats.decoded(formats.encoded(run, form), str(path)) if run.cases else run
                 if form == "csv":
                     again = msgspec.structs.replace(again, calibration=run.calibration, wall=run.wall)
                 assert again == run
-            for form in exchange.EXPORTS:
-                exchange.encoded(run, form)
+            for form in formats.EXPORTS:
+                formats.encoded(run, form)
     assert path.read_bytes() == data
     path.unlink()
 
@@ -212,7 +213,7 @@ def test_what_is_salvaged_is_a_part_of_the_run(path, data):
         said_clearly(error, data)
     else:
         assert not run.complete
-        exchange.encoded(run, "json")
+        formats.encoded(run, "json")
 
 
 @more(4)
@@ -220,7 +221,7 @@ def test_what_is_salvaged_is_a_part_of_the_run(path, data):
 def test_a_file_that_is_cut_short_says_where(path, data):
     path.write_bytes(data)
     try:
-        results.load(path)
+        record.load(path)
     except InputError as error:
         assert any(word in str(error) for word in ("byte", "position", "$", "field", "empty", "line", "truncated",
                                                    "cudalab results", "results version")), error  # fmt: skip
@@ -233,7 +234,7 @@ def no_worker():
             raise Unavailable("no worker in this test")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "Supervisor", Nobody)
+        patch.setattr(session, "Supervisor", Nobody)
         yield
 
 
@@ -262,7 +263,7 @@ def test_endless_patience_is_kept_in_the_file(path):
     run = whole()
     run.options |= {"timeout": inf, "budget": inf}
     run.save(path)
-    assert results.load(path) == run
+    assert record.load(path) == run
     _, options = resume.adopted(str(path), (), {"timeout": 120.0, "budget": 1.0}, set())
     assert options == {"timeout": inf, "budget": inf}
 
@@ -278,7 +279,7 @@ def test_any_comparison_can_be_kept_in_a_file(path, got, want, name):
         given = np.array(got[:n]).astype(kind.numpy)
     run.cases[0].parity = compare(given, np.array(want[:n]), kind, Budget(0.5))
     run.save(path)
-    assert results.load(path) == run
+    assert record.load(path) == run
     shown(run)
 
 
@@ -287,7 +288,7 @@ def test_reasons_that_are_no_unicode_do_not_lose_the_run(path):
     run.cases[4].reason = "bad \ud800 text"
     shown(run)
     run.save(path)
-    assert results.load(path).cases[4].reason == "bad \\ud800 text"
+    assert record.load(path).cases[4].reason == "bad \\ud800 text"
 
 
 @pytest.mark.parametrize(
@@ -308,7 +309,7 @@ def test_names_are_shown_as_text(format, name):
 def test_the_runs_that_are_damaged_here_are_good(path):
     for run in WHOLE:
         run.save(path)
-        assert results.load(path) == run
+        assert record.load(path) == run
         assert all(isfinite(v) for v in run.wall.values())
         shown(run)
         assert os.stat(path).st_size > 1000

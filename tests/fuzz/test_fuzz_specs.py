@@ -12,11 +12,12 @@ from fuzzing import ODD, at_most, damaged, more, said_clearly, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab import plan, registry, source
-from cudalab.devices.cpu import Cpu
-from cudalab.errors import CudalabError
-from cudalab.job import Job
-from cudalab.results import Case
+from cudalab.base.errors import CudalabError
+from cudalab.device.cpu import Cpu
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.results.record import Case
+from cudalab.spec import cuda_source, find
 
 SPEC = """
 import numpy as np
@@ -107,7 +108,7 @@ def written(path: Path, text: str | bytes) -> None:
 
 def looked_at(path: Path) -> None:
     """Everything that is done with a spec before its kernel runs on a device; then NumPy's rows of small sizes."""
-    kernel = registry.kernel(str(path))
+    kernel = find.kernel(str(path))
     groups = [*plan.groups([str(path)], "small", "all"), *plan.checks([str(path)], "all")]
     chosen = plan.Selection(only=("numpy", "host"))
     chosen.check(groups)
@@ -123,7 +124,7 @@ def looked_at(path: Path) -> None:
 def test_the_spec_that_is_damaged_here_is_good(pair):
     written(pair, SPEC)
     looked_at(pair)
-    assert registry.kernel(str(pair)).name == "more"
+    assert find.kernel(str(pair)).name == "more"
 
 
 @more(2)
@@ -172,14 +173,14 @@ def test_fields_with_values_of_wrong_types(pair, values):
 def test_specs_that_are_no_text(pair, data):
     written(pair, data)
     with pytest.raises(CudalabError, match="more"):
-        registry.kernel(str(pair))
+        find.kernel(str(pair))
 
 
 def test_a_spec_that_has_just_changed_is_read_anew(pair):
     """Same length, same second: Python's own cache of compiled files takes it for the file that it knows."""
     for value in ("1", "2", "3"):
         written(pair, SPEC.replace("x + 1", f"x + {value}"))
-        assert registry.kernel(str(pair)).elementwise == f"x + {value}"
+        assert find.kernel(str(pair)).elementwise == f"x + {value}"
 
 
 NASTY = [
@@ -198,19 +199,19 @@ cu_texts = st.one_of(damaged(CU, re.findall(r"\w+|\s+|[^\w\s]", CU)), texts, st.
 
 def read_all(text: str) -> None:
     """Everything that is read out of a `.cu`."""
-    blank = source.blank_comments(text)
+    blank = cuda_source.blank_comments(text)
     assert len(blank) == len(text)
     assert blank.count("\n") == text.count("\n")
-    named = source.with_c_names(text, "more.cu")
-    names = source.entries(text)
-    assert source.entries(named) == names
-    assert source.with_c_names(named.partition("\n")[2], "more.cu") == named  # declared once
+    named = cuda_source.with_c_names(text, "more.cu")
+    names = cuda_source.entries(text)
+    assert cuda_source.entries(named) == names
+    assert cuda_source.with_c_names(named.partition("\n")[2], "more.cu") == named  # declared once
     for name in names[:3]:
-        for parameter in source.parameters(text, name):
+        for parameter in cuda_source.parameters(text, name):
             assert isinstance(parameter.pointer and parameter.constant, bool)
             assert isinstance(parameter.ctype, str)
     with pytest.raises(CudalabError, match="no_such_entry"):
-        source.parameters(text, "no_such_entry")
+        cuda_source.parameters(text, "no_such_entry")
 
 
 @more(20)
@@ -238,7 +239,7 @@ def test_a_damaged_cu_beside_a_good_spec(pair, text):
     cu = pair.with_suffix(".cu")
     written(cu, text)
     try:
-        registry.kernel(str(pair))
+        find.kernel(str(pair))
     except CudalabError as error:
         assert "more" in said_clearly(error, text)
     finally:
@@ -246,10 +247,10 @@ def test_a_damaged_cu_beside_a_good_spec(pair, text):
 
 
 def test_quotes_hide_no_entry_and_comments_do():
-    assert source.entries('const char* s = "/*"; __global__ void a(int x) {}') == ("a",)
-    assert source.entries('const char* s = "http://"; __global__ void a(int x) {}') == ("a",)
-    assert source.entries("char q = '\"'; __global__ void a() {} char r = '\"';") == ("a",)
-    assert source.entries("int n = 1'000'000; // it's __global__ void a() {}") == ()
-    assert source.entries('// "\n__global__ void a() {} // "') == ("a",)
-    assert source.entries('const char* s = "__global__ void a(";') == ()
-    assert source.with_c_names('extern "C" __global__ void a() {}', "x").count('extern "C"') == 1
+    assert cuda_source.entries('const char* s = "/*"; __global__ void a(int x) {}') == ("a",)
+    assert cuda_source.entries('const char* s = "http://"; __global__ void a(int x) {}') == ("a",)
+    assert cuda_source.entries("char q = '\"'; __global__ void a() {} char r = '\"';") == ("a",)
+    assert cuda_source.entries("int n = 1'000'000; // it's __global__ void a() {}") == ()
+    assert cuda_source.entries('// "\n__global__ void a() {} // "') == ("a",)
+    assert cuda_source.entries('const char* s = "__global__ void a(";') == ()
+    assert cuda_source.with_c_names('extern "C" __global__ void a() {}', "x").count('extern "C"') == 1

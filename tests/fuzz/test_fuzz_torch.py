@@ -10,9 +10,9 @@ from fuzzing import KERNELS, hard, judged, more, said_clearly, shapes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab import interop
-from cudalab.dtypes import dtype
-from cudalab.errors import CudalabError
+from cudalab.base.errors import CudalabError
+from cudalab.device import interop
+from cudalab.spec.dtype import dtype
 
 
 @pytest.fixture(scope="module")

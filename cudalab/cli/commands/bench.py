@@ -47,7 +47,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run; with --baseline
     that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
-    from cudalab import runner
+    from cudalab.engine import session
 
     costs = options.pop("costs")
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
@@ -56,4 +56,4 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
         raise click.UsageError(f"--{alone[0].replace('_', '-')} is about a comparison; add --baseline FILE")
     if baseline["baseline"]:
         sys.exit(against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs))
-    sys.exit(exit_code(measured(runner.bench, kernels, options, format, output, costs)))
+    sys.exit(exit_code(measured(session.bench, kernels, options, format, output, costs)))

@@ -34,9 +34,9 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
     Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in either file, 4 not comparable.
     Where several hold: 2, then 4, then 3, then 1.
     """
-    from cudalab import compare, results
+    from cudalab.results import compare, record
 
-    runs = results.load(old), results.load(new)
+    runs = record.load(old), record.load(new)
     found = compare.compare(*runs, kind, min_effect, force, kernels, only, skip)
     printed(found, (old, new), format)
     sys.exit(found.exit_code)

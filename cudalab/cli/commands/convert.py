@@ -4,14 +4,14 @@ import sys
 
 import click
 
-from cudalab import exchange
+from cudalab.base.text import visible
 from cudalab.cli import complete
-from cudalab.text import visible
+from cudalab.results import formats
 
 
 def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from cudalab.exchange import schema
+        from cudalab.results import schema
 
         click.echo(schema.as_text())
         context.exit()
@@ -20,7 +20,7 @@ def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> No
 @click.command("convert")
 @click.argument("source", metavar="IN", shell_complete=complete.files)
 @click.argument("target", metavar="OUT", shell_complete=complete.files)
-@click.option("--to", type=click.Choice(exchange.FORMATS), help="If not given, as OUT ends.")
+@click.option("--to", type=click.Choice(formats.FORMATS), help="If not given, as OUT ends.")
 @click.option("--salvage", is_flag=True, help="IN was cut off: keep the groups of cases that are whole.")
 @click.option("--schema", is_flag=True, is_eager=True, expose_value=False, callback=_schema,
               help="Print the JSON Schema of a results file, and do nothing else.")  # fmt: skip
@@ -38,12 +38,12 @@ def command(source: str, target: str, to: str | None, salvage: bool) -> None:
 
     Exit code: 0, or 2 if IN cannot be read, or OUT is a file that would be lost.
     """
-    from cudalab.exchange import files
+    from cudalab.results import convert
 
-    format = exchange.format_for(target, to)
+    format = formats.format_for(target, to)
     if target == "-":
-        data = files.converted(source, format, salvage)  # UTF-8, whatever the terminal's encoding is
+        data = convert.converted(source, format, salvage)  # UTF-8, whatever the terminal's encoding is
         click.echo(visible(data.decode(), keep="\r\n") if sys.stdout.isatty() else data, nl=False)
     else:
-        place = files.free(target, format)
-        files.write(place, files.converted(source, format, salvage))
+        place = convert.free(target, format)
+        convert.write(place, convert.converted(source, format, salvage))

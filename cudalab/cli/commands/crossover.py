@@ -48,14 +48,15 @@ def command(quiet: bool, output: str, **options: Any) -> None:
 
     Exit code: 0 found, or said why there is none; 1 a wrong answer, 2 bad input or a variant that does not run.
     """
-    from cudalab import crossover, results
     from cudalab.report import crossover as report
+    from cudalab.results import record
+    from cudalab.tools.crossover import bisect
 
     if output:
-        results.writable(output)
+        record.writable(output)
     try:
         with shown(quiet) as progress:
-            found = crossover.crossover(**options, progress=progress, output=output)
+            found = bisect.crossover(**options, progress=progress, output=output)
     except KeyboardInterrupt as stop:
         click.echo(str(stop) or "stopped", err=True)
         sys.exit(130)

@@ -22,7 +22,7 @@ def command() -> None:
 
     Exit code: 0, whatever is missing.
     """
-    from cudalab import diagnosis
+    from cudalab.cli import diagnosis
 
     for label, state, text in diagnosis.findings():
         mark = click.style(f"{state:8}", fg={"ready": "green", "missing": "yellow"}.get(state))

@@ -36,11 +36,11 @@ def command(sass: bool, format: str, **options: Any) -> None:
 
     Exit code: 0, or 2 for bad input, a kernel that does not compile, or a missing tool.
     """
-    from cudalab import inspection
     from cudalab.report import inspection as report
+    from cudalab.tools import inspect
 
     name = options.pop("kernel")
-    found = inspection.inspect(name, **options)
+    found = inspect.inspect(name, **options)
     if format == "json":
         return click.echo(report.as_json(found))
     return said(lambda width, color: report.render(found, width, color, sass))

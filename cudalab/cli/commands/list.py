@@ -15,9 +15,9 @@ def command() -> None:
 
     Exit code: 0.
     """
-    from cudalab import registry
+    from cudalab.spec import find
 
-    for kernel in registry.kernels().values():
+    for kernel in find.kernels().values():
         sizes = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in kernel.sizes.items())
         click.echo(f"{kernel.name}: {kernel.summary}")
         click.echo(f"    entries  {', '.join(kernel.entries)}")
@@ -25,4 +25,4 @@ def command() -> None:
         click.echo(f"    sizes    {sizes}")
         for name, values in kernel.tunables.items():
             click.echo(f"    tunable  {name}: {', '.join(map(str, values))}")
-    click.echo(f"backends: {', '.join(registry.backends())}")
+    click.echo(f"backends: {', '.join(find.backends())}")

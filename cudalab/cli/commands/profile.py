@@ -42,8 +42,8 @@ def command(format: str, **options: Any) -> None:
 
     Exit code: 0, or 2 for bad input or a variant that fails.
     """
-    from cudalab.profiling import found, kernel
     from cudalab.report import profiling as report
+    from cudalab.tools.profile import found, kernel
 
     profile = kernel.profile(options.pop("kernel"), **options)
     if format == "json":

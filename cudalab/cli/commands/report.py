@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import click
 
+from cudalab.base.errors import InputError
 from cudalab.cli import complete
-from cudalab.errors import InputError
 
 
 @click.command("report")

@@ -25,8 +25,8 @@ def command(device: str, seconds: float, quiet: bool) -> None:
 
     Exit code: 0 fit to measure, 1 not fit, 2 no such device.
     """
-    from cudalab import selftest as lab
     from cudalab.cli.live import line
+    from cudalab.tools import selftest as lab
 
     with line(quiet) as now:
 

@@ -30,8 +30,8 @@ def command(file: str, format: str, costs: bool, plots: bool | None, kernels: st
 
     Exit code: 0, or 2 if FILE cannot be read or has nothing of what is chosen.
     """
-    from cudalab import results
     from cudalab.cli.selection import chosen
+    from cudalab.results import record
 
-    run = chosen(results.load(file), kernels, sizes, dtypes)
+    run = chosen(record.load(file), kernels, sizes, dtypes)
     printed(run, format, costs, terminal.live(sys.stdout) if plots is None else plots)

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from cudalab.base.errors import InputError
 from cudalab.cli import complete, terminal
 from cudalab.cli.options import FORMATS, device, not_empty, quiet
 from cudalab.cli.work import exit_code, measured
-from cudalab.errors import InputError
 
 LIST = "list"
 

@@ -51,7 +51,7 @@ def command(quiet: bool, dry_run: bool, **options: Any) -> None:
     Exit code: 0, whether or not something is faster; 2 bad input, no GPU, or a default that is wrong.
     """
     from cudalab.report import tuning as report
-    from cudalab.tuning import tune
+    from cudalab.tools.tune import tune
 
     if dry_run:
         work = tune.planned(options["kernel"], options["sizes"], options["dtypes"], options["entry"])

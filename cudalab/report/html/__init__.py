@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudalab import atomic
-from cudalab.errors import Unavailable
+from cudalab.base import files
+from cudalab.base.errors import Unavailable
 
 if TYPE_CHECKING:
-    from cudalab.results import Results
+    from cudalab.results.record import Results
 
 NEEDED = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "jinja2"}  # module -> distribution
 
@@ -32,7 +32,7 @@ def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:
     """Write the page whole or not at all. `loaded`: results with the paths that they came from."""
     from cudalab.report.html import page
 
-    atomic.write(target, page.render(loaded).encode())
+    files.write(target, page.render(loaded).encode())
 
 
 def write_plot(
@@ -42,4 +42,4 @@ def write_plot(
     from cudalab.report.html import plot
 
     figure, about = plot.chosen(runs, chart, **which)
-    atomic.write(target, plot.encoded(figure, about, target.suffix.lower(), scale, headed))
+    files.write(target, plot.encoded(figure, about, target.suffix.lower(), scale, headed))

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
-from cudalab import parallel
-from cudalab.errors import CudalabError
+from cudalab.base import threads
+from cudalab.base.errors import CudalabError
 from cudalab.report.html.palette import INK, MUTED, SURFACE
 
 SVG = "http://www.w3.org/2000/svg"
@@ -52,7 +52,7 @@ def studio() -> Iterator[Callable[[dict[str, Any]], Future[str]]]:
             children.append(mine.child)
         return _asked(mine.child, spec)
 
-    pool = ThreadPoolExecutor(min(parallel.cores(), PROCESSES))
+    pool = ThreadPoolExecutor(min(threads.cores(), PROCESSES))
     try:
         yield lambda spec: pool.submit(drawn, spec)
     finally:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cudalab import stats
+from cudalab.base import stats
 from cudalab.report import columns
 from cudalab.report.html.figures import plain
-from cudalab.results import Results
+from cudalab.results.record import Results
 
 
 @dataclass(frozen=True)

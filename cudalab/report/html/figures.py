@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cudalab import results, stats
+from cudalab.base import stats
+from cudalab.base.text import visible
 from cudalab.report import columns, plots, study
-from cudalab.results import Case, Results
-from cudalab.text import visible
+from cudalab.results import record
+from cudalab.results.record import Case, Results
 
 if TYPE_CHECKING:
-    from cudalab.curves import Knee
     from cudalab.report.html.charts import Line, Spec, Strip
+    from cudalab.results.sweep import Knee
 
 Curve = tuple[tuple[float, ...], tuple[float | None, ...]]  # inputs and errors
 OURS = ("pycuda", "cupy_raw", "host")  # backends that run the `.cu` itself
@@ -84,9 +85,9 @@ def ours(case: Case) -> bool:
 
 
 def role(case: Case) -> str:
-    if case.status in (results.WRONG, results.ERROR):
+    if case.status in (record.WRONG, record.ERROR):
         return "bad"
-    return "copy" if case.status == results.CEILING else "ours" if ours(case) else "other"
+    return "copy" if case.status == record.CEILING else "ours" if ours(case) else "other"
 
 
 def baseline(cases: Iterable[Case], kind: str, among: Sequence[str] = BASELINES) -> Case | None:
@@ -187,7 +188,7 @@ def _strip(case: Case, kind: str, deviations: np.ndarray, edge: float) -> Strip:
 
 def styles(cases: Iterable[Case]) -> dict[str, int]:
     """A place among the styles of lines for each variant, ours first: the same in all charts of these cases."""
-    shown = [case for case in cases if case.status not in (results.CEILING, results.SKIPPED)]
+    shown = [case for case in cases if case.status not in (record.CEILING, record.SKIPPED)]
     labels = dict.fromkeys(case.label for case in sorted(shown, key=lambda case: not ours(case)))
     return {label: i for i, label in enumerate(labels)}
 
@@ -210,7 +211,7 @@ def bandwidth(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
         hints = [
             f"{name(c, 80)} at {plain(c.size, 40)}: {columns.three(rate)} GB/s" for c, (_, rate) in zip(held, rates)
         ]
-        copy = held[0].status == results.CEILING
+        copy = held[0].status == record.CEILING
         lines.append(Line(name(held[0]), rates, hints, style.get(label, 0), ours(held[0]), copy))
     l2 = run.machine.details.get("l2_bytes")
     marks = (
@@ -242,9 +243,9 @@ def _best(cases: list[Case], kind: str) -> str:
 
 def _knees(run: Results, cases: list[Case], kind: str) -> list[Knee]:
     """Where launch cost ends and bandwidth begins."""
-    from cudalab import curves
+    from cudalab.results import sweep
 
-    return curves.half_performance(part(run, cases), kind)
+    return sweep.half_performance(part(run, cases), kind)
 
 
 def _said(knee: Knee) -> str:
@@ -256,12 +257,12 @@ def _said(knee: Knee) -> str:
 
 def _overtaken(run: Results, cases: list[Case], kind: str, best: str) -> list[str]:
     """Whom the best of ours overtakes as sizes grow, and who overtakes it."""
-    from cudalab import curves
+    from cudalab.results import sweep
 
-    others = dict.fromkeys(c.label for c in cases if c.status != results.CEILING and c.label != best and best)
+    others = dict.fromkeys(c.label for c in cases if c.status != record.CEILING and c.label != best and best)
     places: dict[tuple[int, int, bool], list[str]] = {}
     for other in others:
-        for c in curves.crossings(part(run, [case for case in cases if case.label in (best, other)]), kind):
+        for c in sweep.crossings(part(run, [case for case in cases if case.label in (best, other)]), kind):
             places.setdefault((c.below, c.above, c.faster == best), []).append(plain(other, 80))
     return [
         f"{plain(best, 80)} {'overtakes' if ahead else 'is overtaken by'} {', '.join(names)} "
@@ -365,7 +366,7 @@ def _interesting(found: Iterable[Curve]) -> tuple[float, float]:
 
 def _without(case: Case) -> str:
     """What stands where a bar would be."""
-    if case.status in (results.WRONG, results.ERROR):
+    if case.status in (record.WRONG, record.ERROR):
         return f"{case.status}: no time"
     return "right, not timed" if case.parity and case.parity.ok else "not timed"
 

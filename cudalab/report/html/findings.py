@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from cudalab import results
 from cudalab.report import columns
 from cudalab.report.html.figures import NUMBER, baseline, ours, plain
-from cudalab.results import Case, Results
+from cudalab.results import record
+from cudalab.results.record import Case, Results
 
 FIRST = ("pycuda", "cupy_raw")  # whose entry is quoted: of the first that was timed, as in the README
 PEERS = ("torch_native", "torch_eager", "numpy")  # what it is compared with: the best that a user would write first
@@ -73,7 +73,7 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
     if eager:
         low, high = columns.times(eager.low), columns.times(eager.high)
         said.append(f"{columns.times(eager.value)}\u00d7 torch_eager ({low} to {high})")
-    others = [c for c in cases if c.status == results.OK and c.times.get(kind) and not ours(c)]
+    others = [c for c in cases if c.status == record.OK and c.times.get(kind) and not ours(c)]
     if others:
         best = min(others, key=lambda c: c.median(kind) or inf)
         said.append(f"fastest other: {plain(best.label, 60)}, {columns.microseconds(best, kind)} \u00b5s")
@@ -84,11 +84,11 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
 def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
     """Where nothing of ours has a time: what was checked instead, and who was fastest of the others."""
     kind = run.main_kind
-    right = [c for c in cases if ours(c) and c.status == results.OK and c.parity]
+    right = [c for c in cases if ours(c) and c.status == record.OK and c.parity]
     checked = ", ".join(f"{plain(c.label, 60)} right, {columns.verdict(c)} ULP" for c in right)
     why = "checked on the CPU, where a .cu is not timed" if run.machine.device == "cpu" else "not timed"
     sentence = f"ours {why}{': ' + checked if checked else ''}" if right else "nothing of ours ran"
-    others = [c for c in cases if c.times.get(kind) and c.status == results.OK]
+    others = [c for c in cases if c.times.get(kind) and c.status == record.OK]
     best = min(others, key=lambda c: c.median(kind) or inf, default=None)
     detail = (
         f"fastest of the others: {plain(best.label, 60)}, {columns.microseconds(best, kind)} \u00b5s" if best else ""
@@ -100,10 +100,10 @@ def checked(run: Results, cases: list[Case]) -> Answer:
     """Of a kernel and dtype that was checked and not timed."""
     first = cases[0]
     subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
-    ran = [c for c in cases if c.status != results.SKIPPED]
+    ran = [c for c in cases if c.status != record.SKIPPED]
     labels, bad = {c.label for c in ran}, failures(ran)
     values = max((c.parity.n for c in ran if c.parity), default=0)
-    right = sum(c.status == results.OK for c in ran)
+    right = sum(c.status == record.OK for c in ran)
     if not ran:
         return Answer(subject, "nothing was checked", "every variant was skipped, for the reasons below", "neutral")
     variants = f"{len(labels)} variant{'s' if len(labels) > 1 else ''}"
@@ -118,7 +118,7 @@ def failures(cases: Iterable[Case]) -> str:
     """`; WRONG: a, b; error: c` of what went wrong, or nothing."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
-        if case.status in (results.WRONG, results.ERROR):
+        if case.status in (record.WRONG, record.ERROR):
             found.setdefault(case.status, {})[plain(case.label, 60)] = None
     return "".join(f"; {status}: {', '.join(labels)}" for status, labels in found.items())
 
@@ -126,7 +126,7 @@ def failures(cases: Iterable[Case]) -> str:
 def _fastest(run: Results, cases: list[Case]) -> Case | None:
     kind = run.main_kind
     for backend in FIRST:
-        entries = [c for c in cases if c.backend == backend and c.status == results.OK and c.times.get(kind)]
+        entries = [c for c in cases if c.backend == backend and c.status == record.OK and c.times.get(kind)]
         if entries:
             return min(entries, key=lambda c: c.median(kind) or inf)
     return None

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from cudalab.atomic import place
-from cudalab.errors import InputError, short
+from cudalab.base.errors import InputError, short
+from cudalab.base.files import place
 from cudalab.report.html import draw
-from cudalab.results import Results, load
+from cudalab.results.record import Results, load
 
 SUFFIXES = (".html", ".svg", ".png")
 

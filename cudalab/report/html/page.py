@@ -16,14 +16,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from cudalab import results, stats
+from cudalab.base import stats
+from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report import study as report_study
 from cudalab.report.html import draw, environment, figures, findings, palette
 from cudalab.report.html import study as studies
 from cudalab.report.html.figures import Figure, plain
-from cudalab.results import Case, Results
-from cudalab.text import visible
+from cudalab.results import record as results
+from cudalab.results.record import Case, Results
 
 HERE = Path(__file__).parent
 MOST = 5  # sizes of one kernel and dtype that get charts of their own; of more the ends and the middle do

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from cudalab import results
-from cudalab.errors import InputError, short, unknown
+from cudalab.base.errors import InputError, short, unknown
 from cudalab.report.html import draw, figures
 from cudalab.report.html.figures import Figure
-from cudalab.results import Case, Results
+from cudalab.results import record
+from cudalab.results.record import Case, Results
 
-AT_A_SIZE = ("speedup", "samples", *results.KINDS)
+AT_A_SIZE = ("speedup", "samples", *record.KINDS)
 OVER_SIZES = ("bandwidth",)
 OF_CHECKS = ("accuracy", "error")
 CHARTS = (*AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
@@ -27,8 +27,8 @@ def chosen(
     """
     if chart not in CHARTS:
         raise unknown("chart", chart, CHARTS)
-    if kind and kind not in results.KINDS:
-        raise unknown("kind of time", kind, results.KINDS)
+    if kind and kind not in record.KINDS:
+        raise unknown("kind of time", kind, record.KINDS)
     if kind and chart not in ("speedup", "samples", "bandwidth"):
         raise InputError(f"--kind is for speedup, samples and bandwidth, not for {chart}")
     if size and chart not in AT_A_SIZE:
@@ -67,7 +67,7 @@ def _sizes(run: Results) -> int:
 
 
 def _figure(run: Results, chart: str, kind: str) -> Figure | None:
-    if chart in results.KINDS:
+    if chart in record.KINDS:
         return figures.times(run, run.cases, chart)
     makers: dict[str, Callable[[], Figure | None]] = {
         "speedup": lambda: figures.speedup(run, run.cases, kind),
@@ -83,7 +83,7 @@ def _drawable(run: Results, chart: str, kind: str) -> bool:
     """Whether a run has anything of the sort that a chart shows."""
     if chart in OF_CHECKS:
         return not run.timed and any(c.parity and (chart == "accuracy" or c.parity.curve) for c in run.cases)
-    wanted = kind or (chart if chart in results.KINDS else run.main_kind)
+    wanted = kind or (chart if chart in record.KINDS else run.main_kind)
     return any(wanted in c.times for c in run.cases)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cudalab import results
 from cudalab.report import columns, study
 from cudalab.report.html import figures, findings
 from cudalab.report.html.figures import Figure, plain
 from cudalab.report.html.findings import Answer
-from cudalab.results import Case, Results
+from cudalab.results import record
+from cudalab.results.record import Case, Results
 from cudalab.study import Published, found, says
 
 
@@ -89,4 +89,4 @@ def skipped(run: Results) -> list[tuple[str, str]]:
 
 def state(case: Case) -> str:
     """What a row is, for its colour."""
-    return "bad" if case.status in (results.WRONG, results.ERROR) else ""
+    return "bad" if case.status in (record.WRONG, record.ERROR) else ""

@@ -1,6 +1,6 @@
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
+from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 
 TILE = 32
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec import Budget, Kernel, Launch, blocks
+from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 
 
 def launch(x, y, HOW):

@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, text, files, the cache, threads, child processes, statistics."""

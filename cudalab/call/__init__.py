@@ -1,0 +1,1 @@
+"""Kernels as functions on arrays of NumPy, PyTorch, CuPy and PyCUDA."""

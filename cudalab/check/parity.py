@@ -1,0 +1,197 @@
+"""Compare an output with the float64 reference and say exactly how it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from sys import float_info
+
+import numpy as np
+
+from cudalab.base import threads
+from cudalab.base.errors import SpecError
+from cudalab.results.record import ErrorCurve, Parity
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
+
+SHOWN = 3  # mismatches quoted in a message
+BIN = 128  # inputs of one point of an error curve; divides the count of finite float16 and of bfloat16 values
+
+
+def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
+    """The reference's answer, from inputs upcast to float64 (integers stay what they are)."""
+    shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
+    if not kernel.pointwise:
+        want = np.asarray(kernel.reference(**{k: _wide(a) for k, a in arrays.items()}))
+        if want.shape != shape:
+            due = "output_shape says {}" if kernel.output_shape else "the first input has {}; set output_shape"
+            raise SpecError(f"{kernel.file}: reference gives shape {want.shape}, but {due.format(shape)}")
+        return want
+    flat = {k: a.reshape(-1) for k, a in arrays.items()}
+    n = int(np.prod(shape, dtype=np.int64))
+    parts = threads.each(lambda s: _quiet(kernel, {k: _wide(a[s]) for k, a in flat.items()}), n)
+    return np.concatenate(parts).reshape(shape) if parts else _wide(np.empty(shape, next(iter(arrays.values())).dtype))
+
+
+def compare(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget) -> Parity:
+    """Judge `got` (any shape, `dtype`) against `want` (same shape, float64 or an integer type)."""
+    if got.shape != want.shape:
+        return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
+    if got.dtype != dtype.numpy:
+        return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
+    g, w = got.reshape(-1), want.reshape(-1)
+    parts = threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
+    return _summary(parts, got.shape, budget)
+
+
+class _Chunk:
+    """Errors of one chunk, in the units that the summary adds up."""
+
+    def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, start: int) -> None:
+        want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
+        with np.errstate(all="ignore"):
+            good = exact | (finite & (error <= budget.ulp * ulp + budget.atol))
+        self.n = len(w)
+        self.wrong = self.n - int(np.count_nonzero(good))
+        self.rounded = int(np.count_nonzero(ulps <= 0.5))
+        at = int(np.argmax(ulps)) if self.n else 0
+        self.max_ulp = float(ulps[at]) if self.n else 0.0
+        kind = float if dtype.floating else np.generic.item
+        self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
+        first = np.flatnonzero(~good)[:SHOWN] if self.wrong else ()
+        self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in first]
+        if not finite.all():
+            error, want = error[finite], want[finite]
+        with np.errstate(over="ignore"):  # of float64: see _bounded
+            self.error2 = float(np.square(error).sum())
+            self.want2 = float(np.square(want).sum())
+
+
+def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
+    """(want in float64, whether it is met exactly, |error|, where that is finite, the size of a ULP, the error in ULP).
+
+    An error is finite where both are.
+    """
+    with np.errstate(all="ignore"):
+        exact = g == w if not dtype.floating else _same(g, w, dtype)
+        want = w.astype(np.float64, copy=False)
+        whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
+        error, ulp = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want), dtype.ulp(want)
+        ulps, finite = error / ulp, np.isfinite(error)
+    if not finite.all():
+        ulps[exact & ~finite] = 0.0
+        ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
+    return want, exact, error, finite, ulp, ulps
+
+
+def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """|g - w| of whole numbers in float64, taken where no digit is lost: 0 if and only if they are equal."""
+    low, high = np.minimum(g, w).astype(np.int64), np.maximum(g, w).astype(np.int64)
+    return (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
+
+
+def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) -> ErrorCurve:
+    """The largest error in ULP of every BIN neighbouring inputs; all arrays have a place for each 16-bit value.
+
+    x is given to five digits, which tell all 16-bit numbers apart, and the error to four.
+    """
+    inputs = _wide(x.reshape(-1))
+    ulps = _errors(got.reshape(-1), want.reshape(-1), dtype)[-1]
+    finite = np.flatnonzero(np.isfinite(inputs))
+    order = finite[np.argsort(inputs[finite], kind="stable")].reshape(-1, BIN)
+    worst = order[np.arange(len(order)), ulps[order].argmax(axis=1)]
+    return ErrorCurve(
+        x=[float(f"{v:.5g}") for v in inputs[worst].tolist()],
+        ulp=[float(f"{v:.4g}") if np.isfinite(v) else None for v in ulps[worst].tolist()],
+    )
+
+
+def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
+    """Equal after rounding, both NaN, or both beyond the largest number of the dtype."""
+    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize == 2 else w.astype(dtype.numpy)
+    same, none = g == rounded, np.isnan(w)
+    return same | (none & np.isnan(g)) if none.any() else same
+
+
+def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
+    n, wrong = sum(p.n for p in parts), sum(p.wrong for p in parts)
+    worst = max(parts, key=lambda p: p.max_ulp, default=None)
+    max_ulp = worst.max_ulp if worst else 0.0
+    want2 = sum(p.want2 for p in parts)
+    parity = Parity(
+        ok=not wrong,
+        n=n,
+        wrong=wrong,
+        max_ulp=max_ulp if np.isfinite(max_ulp) else None,
+        worst=_quote(worst.worst, shape) if worst and worst.worst and max_ulp else "",
+        worst_at=worst.worst[0] if worst and worst.worst else -1,
+        rounded=sum(p.rounded for p in parts) / n if n else 1.0,
+        rel_l2=_bounded(sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
+        norm=_bounded(sqrt(want2)),
+    )
+    if wrong:
+        first = [f for p in parts for f in p.first][:SHOWN]
+        allowed = f"{budget.ulp:g} ULP" + (f" + {budget.atol:g}" if budget.atol else "")
+        unwritten = all(np.isnan(value) for _, value, _ in first)
+        parity.message = (
+            f"{wrong:,} of {n:,} values differ by more than {allowed}: "
+            + "; ".join(_quote(f, shape) for f in first)
+            + ("; ..." if wrong > len(first) else "")
+            + (" (NaN: was every element written? shared memory, before it was read?)" if unwritten else "")
+        )
+    return parity
+
+
+def _bounded(value: float) -> float:
+    """The largest float for what is not finite: a results file is JSON, which has no infinity."""
+    return value if value < float_info.max else float_info.max
+
+
+def joined(parities: Sequence[Parity]) -> Parity:
+    """The verdict on an output that was compared in parts; it quotes the first part that is wrong."""
+    n, norm = sum(p.n for p in parities), float(np.sqrt(sum(p.norm**2 for p in parities)))
+    worst = max(parities, key=lambda p: np.inf if p.max_ulp is None else p.max_ulp)
+    message = next((p.message for p in parities if not p.ok), "")
+    if counted := message.partition(" values differ")[2]:
+        message = f"{sum(p.wrong for p in parities):,} of {n:,} values differ{counted}"
+    return Parity(
+        ok=all(p.ok for p in parities),
+        n=n,
+        wrong=sum(p.wrong for p in parities),
+        max_ulp=worst.max_ulp,
+        worst=worst.worst,
+        rounded=sum(p.rounded * p.n for p in parities) / n if n else 1.0,
+        rel_l2=float(np.sqrt(sum((p.rel_l2 * p.norm) ** 2 for p in parities))) / norm if norm else 0.0,
+        norm=norm,
+        message=message,
+        curve=_joined_curve([p.curve for p in parities if p.curve]),
+    )
+
+
+def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:
+    points = sorted(((x, ulp) for c in curves for x, ulp in zip(c.x, c.ulp)), key=lambda point: point[0])
+    return ErrorCurve([x for x, _ in points], [ulp for _, ulp in points]) if points else None
+
+
+def _quote(entry: tuple[int, float, float], shape: Shape) -> str:
+    index, got, want = entry
+    at = ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
+    return f"[{at}] got {_shown(got)}, want {_shown(want)}"
+
+
+def _shown(value: float) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # a signalling NaN is converted like any other
+        return array if array.dtype.kind in "iu" else array.astype(np.float64)
+
+
+def _quiet(kernel: Kernel, arrays: Arrays) -> np.ndarray:
+    """A pointwise reference's answer for one chunk."""
+    with np.errstate(all="ignore"):
+        want = np.asarray(kernel.reference(**arrays))
+    if want.shape != (shape := next(iter(arrays.values())).shape):
+        raise SpecError(f"{kernel.file}: reference gives shape {want.shape} for {shape}; is the kernel pointwise?")
+    return want

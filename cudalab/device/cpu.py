@@ -1,0 +1,162 @@
+"""The CPU: NumPy memory between guard bands, timed by the wall clock."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cudalab.backends import Bound, Operands
+from cudalab.device import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Clock, by_name, interop
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Arrays, Kernel
+
+ALIGN = 256  # bytes, as CUDA's allocator gives
+SAMPLES = 5  # a round
+SPAN = 100e-6  # seconds a sample lasts at least, so that reading the clock does not count
+
+
+class Guarded:
+    """A NumPy array in the middle of a larger buffer whose ends hold a known pattern."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, offset: int = 0, guard: int = GUARD_BYTE) -> None:
+        self._guard = guard
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        raw = np.empty(size + 2 * GUARD + ALIGN + offset, np.uint8)
+        start = -raw.ctypes.data % ALIGN + offset
+        self.whole = raw[start : start + size + 2 * GUARD]
+        self.mend()
+        self.array = self.whole[GUARD : GUARD + size].view(dtype).reshape(shape)
+
+    def mend(self) -> None:
+        """Write the pattern into both ends."""
+        self.whole[:GUARD] = self.whole[-GUARD:] = self._guard
+
+    def overrun(self) -> str | None:
+        for where, band in (("before", self.whole[:GUARD]), ("after", self.whole[-GUARD:])):
+            if touched := int((band != self._guard).sum()):
+                return f"{touched} bytes {where}"
+        return None
+
+
+class Cpu:
+    kind = "cpu"
+
+    def __init__(self) -> None:
+        self.name = cpu_name()
+        self._guarded: dict[str, Guarded] = {}
+        self._pristine: dict[str, np.ndarray] = {}
+
+    def place(self, kernel: Kernel, dtype: DType, arrays: Arrays, offsets: Sequence[int] = ()) -> Operands:
+        shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
+        off = by_name(kernel, offsets)
+        self._guarded = {k: Guarded(a.shape, a.dtype, off[k]) for k, a in arrays.items()}
+        for name, array in arrays.items():
+            self._guarded[name].array[...] = array
+        self._pristine = dict(arrays)
+        result = Guarded(shape, dtype.numpy, off[kernel.output], OUTPUT_GUARD_BYTE)
+        self._guarded[kernel.output] = result
+        self.poison(result.array)
+        return Operands({k: self._guarded[k].array for k in arrays}, result.array)
+
+    def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
+        plain = interop.as_plain(array)
+        assert isinstance(plain, np.ndarray)
+        plain.reshape(-1).view(np.uint8)[:] = byte
+
+    def fetch(self, array: Any) -> np.ndarray:
+        return np.array(interop.as_plain(array))
+
+    def fingerprint(self, array: Any) -> int:
+        plain = interop.as_plain(array)
+        assert isinstance(plain, np.ndarray)
+        return int.from_bytes(hashlib.blake2b(_bytes(plain).data, digest_size=8).digest())
+
+    def tampered(self, operands: Operands) -> str | None:
+        for name, guarded in self._guarded.items():
+            if where := guarded.overrun():
+                return f"wrote {where} {name!r}; is each index checked against the size?"
+        for name, before in self._pristine.items():
+            now = operands.inputs[name]
+            if not np.array_equal(_bytes(now), _bytes(before)):
+                return f"changed its input {name!r}"
+        return None
+
+    def restore(self, arrays: Arrays) -> None:
+        for guarded in self._guarded.values():
+            guarded.mend()
+        for name, array in arrays.items():
+            self._guarded[name].array[...] = array
+
+    def warm_up(self, bound: Bound) -> float:
+        start = perf_counter()
+        bound.run()
+        first = perf_counter() - start
+        for _ in range(2):
+            bound.run()
+        return first
+
+    def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
+        """Wall time; a short call is repeated until a sample lasts SPAN."""
+        repeat = min(1000, int(SPAN / _fastest(bound)) + 1)
+
+        def wall() -> list[float]:
+            samples = []
+            for _ in range(SAMPLES):
+                start = perf_counter()
+                for _ in range(repeat):
+                    bound.run()
+                samples.append((perf_counter() - start) / repeat)
+            return samples
+
+        return {"wall": Clock(wall, bound)} if "launch" in modes else {}
+
+    def copy(self, nbytes: int) -> None:
+        return None
+
+    def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
+        return {}
+
+    def condition(self) -> dict[str, float | str]:
+        return {}
+
+    def details(self) -> dict[str, str | int | float]:
+        return {}
+
+    def alive(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        self._guarded, self._pristine = {}, {}
+
+    def close(self) -> None:
+        self.release()
+
+
+def _fastest(bound: Bound) -> float:
+    """Seconds of the fastest of a few runs: the first finds nothing in the caches, and is many times slower."""
+    found: list[float] = []
+    while len(found) < 5 and sum(found) < 100 * SPAN:
+        start = perf_counter()
+        bound.run()
+        found.append(max(perf_counter() - start, 1e-9))
+    return min(found)
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def cpu_name() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

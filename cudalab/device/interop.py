@@ -1,0 +1,251 @@
+"""Arrays of NumPy, PyTorch, CuPy and PyCUDA as one another, without copies. Libraries are imported on use."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.spec.dtype import DType, dtype_of
+
+if TYPE_CHECKING:
+    from cudalab.backends import Operands
+    from cudalab.spec.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class DeviceArray:
+    """A C-contiguous array in GPU memory: where it is and what it holds. `owner` keeps the memory alive."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    ptr: int
+    owner: object = None
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        # The protocol has no bfloat16: such an array is handed over as the integers of its bits.
+        typestr = f"<i{self.dtype.itemsize}" if self.dtype.kind == "V" else self.dtype.str
+        return {"shape": self.shape, "typestr": typestr, "data": (self.ptr, False), "version": 3, "strides": None}
+
+
+Plain = np.ndarray | DeviceArray
+
+
+def installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+@cache
+def torch_missing(device: str) -> str | None:
+    """Why torch cannot be used on `device`, and what to type; None if it can."""
+    if not installed("torch"):
+        return "PyTorch is not installed; pip install -e '.[torch]' in the checkout"
+    if device == "cuda":
+        try:
+            import torch
+        except Exception as error:  # a broken installation raises what it likes
+            return f"PyTorch does not load: {error}; reinstall it"
+        if not torch.cuda.is_available():
+            built = torch.version.cuda
+            return f"PyTorch sees no GPU (built for {'CUDA ' + built if built else 'CPU only'}); install its CUDA build"
+    return None
+
+
+@cache
+def cupy_missing(device: str) -> str | None:
+    """Why CuPy cannot be used, and what to type; None if it can."""
+    if not installed("cupy"):
+        return "CuPy is not installed; pip install -e '.[cuda12]' in the checkout (or cuda13, as your driver has)"
+    try:
+        import cupy
+    except Exception as error:  # a broken installation raises what it likes
+        return f"CuPy does not load: {error}; reinstall it"
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy sees no GPU: {error}"
+    return None
+
+
+def as_plain(array: Any) -> np.ndarray | DeviceArray:
+    """An array of any library as a NumPy array (CPU) or a DeviceArray (GPU) on the same memory.
+
+    Raises InputError for a type or dtype that is not known and for arrays that are not C-contiguous.
+    """
+    if isinstance(array, DeviceArray):
+        return array
+    if isinstance(array, np.ndarray):
+        if isinstance(array, np.ma.MaskedArray):
+            raise InputError("a masked array's mask would be lost; pass x.filled(...) or x.data")
+        return _contiguous(array, array.flags.c_contiguous, "np.ascontiguousarray(x)")
+    kind = dtype_of(array).numpy
+    if type(array).__module__.partition(".")[0] == "torch":
+        _dense(array)
+        _contiguous(array, array.is_contiguous(), "x.contiguous()")
+        if array.device.type not in ("cpu", "cuda"):
+            raise InputError(f"cannot use a tensor on {array.device}; move it to a GPU or the CPU")
+        if array.device.type == "cuda":
+            return DeviceArray(tuple(array.shape), kind, array.data_ptr(), array)
+        bits = array.detach().view(_bits_dtype(array)) if kind.kind == "V" else array.detach()
+        try:
+            return bits.numpy().view(kind)
+        except (RuntimeError, TypeError, ValueError) as error:  # such as more dimensions than NumPy has
+            raise InputError(f"cannot use this tensor as a NumPy array: {error}") from None
+    if hasattr(array, "__cuda_array_interface__"):
+        face = array.__cuda_array_interface__
+        _contiguous(array, array.flags.c_contiguous, "cupy.ascontiguousarray(x)")
+        return DeviceArray(tuple(face["shape"]), kind, face["data"][0] or 0, array)
+    raise InputError(f"cannot use a {type(array).__name__}; pass a torch tensor or a CuPy, PyCUDA or NumPy array")
+
+
+def _dense(array: Any) -> None:
+    """Raise InputError for a torch object whose elements are not simply in its memory."""
+    import torch
+
+    if not isinstance(array, torch.Tensor):
+        raise InputError(f"cannot use a {type(array).__name__}; pass a torch tensor")
+    if array.is_nested or array.layout is not torch.strided:
+        kind = "nested" if array.is_nested else str(array.layout).removeprefix("torch.").removeprefix("_")
+        raise InputError(f"cannot use a {kind} tensor; pass a dense one, such as x.to_dense()")
+    if array.is_neg() or array._is_zerotensor():  # memory that holds the opposite, or none
+        raise InputError(
+            "this tensor is a negative view, or zeros without memory; pass x.resolve_neg() or zeros_like(x)"
+        )
+
+
+def _contiguous(array: Any, is_so: bool, remedy: str) -> Any:
+    if not is_so:
+        raise InputError(f"the array of shape {tuple(array.shape)} is not C-contiguous; pass {remedy}")
+    return array
+
+
+def _bits_dtype(tensor: Any) -> Any:
+    import torch
+
+    return {1: torch.uint8, 2: torch.int16}[tensor.element_size()]
+
+
+def to_torch(array: np.ndarray | DeviceArray) -> Any:
+    """A torch tensor on the memory of a NumPy or device array."""
+    import torch
+
+    target = getattr(torch, dtype_of(array).name)
+    if isinstance(array, DeviceArray):
+        if array.size == 0:  # there is no memory to share
+            return torch.empty(array.shape, dtype=target, device="cuda")
+        return torch.as_tensor(array, device="cuda").view(target)
+    bits = array.view(np.int16) if array.dtype.kind == "V" else array
+    return torch.from_numpy(bits).view(target)
+
+
+def to_cupy(array: DeviceArray) -> Any:
+    """A CuPy array on the memory of a device array; bfloat16 as the integers of its bits."""
+    import cupy
+
+    memory = cupy.cuda.UnownedMemory(array.ptr, max(array.nbytes, 1), array)
+    kind = np.dtype(np.int16) if array.dtype.kind == "V" else array.dtype
+    return cupy.ndarray(array.shape, kind, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def to_torch_all(operands: Operands) -> list[Any]:
+    """The inputs as torch tensors; from here on torch works on the operands' stream."""
+    if operands.stream is not None:
+        import torch
+
+        torch.cuda.set_device(operands.device)
+        torch.cuda.set_stream(torch.cuda.ExternalStream(operands.stream.handle))
+    return [to_torch(a) for a in operands.inputs.values()]
+
+
+def to_cupy_all(operands: Operands) -> list[Any]:
+    """The inputs as CuPy arrays; from here on CuPy works on the operands' stream."""
+    use_cupy_stream(operands)
+    return [to_cupy(a) for a in operands.inputs.values()]
+
+
+def use_cupy_stream(operands: Operands) -> None:
+    import cupy
+
+    cupy.cuda.Device(operands.device).use()
+    cupy_stream(operands.stream.handle).use()
+
+
+def leave_stream() -> None:
+    """Libraries that were used go back to the default stream: ours is about to go."""
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
+        torch.cuda.set_stream(torch.cuda.default_stream())
+    if cupy := sys.modules.get("cupy"):
+        cupy.cuda.Stream.null.use()
+
+
+def give_back_memory() -> None:
+    """Libraries that were used return the device memory that they keep for later."""
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    if cupy := sys.modules.get("cupy"):
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def cupy_stream(handle: int) -> Any:
+    """A stream of another library as CuPy's own."""
+    import cupy
+
+    if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14
+        return cupy.cuda.ExternalStream(handle)
+    return cupy.cuda.Stream.from_external(ForeignStream(handle))
+
+
+@dataclass(frozen=True)
+class ForeignStream:
+    """A stream as other libraries take it."""
+
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle  # the protocol's version, and the stream
+
+
+def cupy_options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:
+    """Options with which CuPy compiles a kernel's `.cu` for one element type."""
+    return ("-std=c++17", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()), f"-I{kernel.cu.parent}")
+
+
+def refuse_bfloat16(dtype: DType) -> None:
+    """CuPy's array operations and ElementwiseKernel know no bfloat16; its RawModule takes any type."""
+    if dtype.name == "bfloat16":
+        raise Unavailable("CuPy's array operations have no bfloat16; cupy_raw runs it")
+
+
+def torch_pool(operands: Operands) -> Callable[[], AbstractContextManager[object]]:
+    """For `Bound.pool`: a memory pool of its own, so that no later tensor reuses what a captured graph writes."""
+    if operands.stream is None:
+        return nullcontext
+    import torch
+
+    pool = torch.cuda.MemPool()
+    return lambda: torch.cuda.use_mem_pool(pool)
+
+
+def cupy_pool() -> Callable[[], AbstractContextManager[object]]:
+    """The same for CuPy."""
+    import cupy
+
+    pool = cupy.cuda.MemoryPool()
+    return lambda: cupy.cuda.using_allocator(pool.malloc)

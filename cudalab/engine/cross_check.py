@@ -1,0 +1,201 @@
+"""A second opinion: the same launches, timed by NVBench instead of the lab's own clocks.
+
+NVBench runs once in a process, so it gets one of its own. There the variants are bound as in a run, from the same spec
+and seed, and NVBench is told to time the lab's PyCUDA stream. Its options are its defaults. Its cold time flushes L2
+by writing as many bytes as L2 has, and so leaves dirty lines there; the lab's writes and reads twice as many.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from cudalab.backends import Bound, Operands
+from cudalab.base import child
+from cudalab.base.errors import LaunchError, Unavailable, unknown
+from cudalab.device import Device, cuda, interop
+from cudalab.device.gpu import NOT_HELD, Gpu
+from cudalab.engine import plan
+from cudalab.engine.plan import Group
+from cudalab.results.record import COPY, Case
+from cudalab.spec import find, tuned
+from cudalab.spec.dtype import DType, dtype
+from cudalab.spec.kernel import Kernel, Shape
+
+NAMES = ("nvbench",)
+INSTALL = "pip install -e '.[nvbench]' in the checkout"
+COLD, BATCH, WALL = "nvbench cold", "nvbench batch", "nvbench wall"  # median, mean, and what both took; seconds
+TAGS = {COLD: "nv/cold/time/gpu/median", BATCH: "nv/batch/time/gpu/mean"}
+TIMEOUT = 15.0  # seconds of one measurement, NVBench's own default
+START = 300.0  # seconds that importing, compiling and placing may take
+DONE = "walls.json"  # written last
+
+
+class Request(msgspec.Struct):
+    """What the process is to time."""
+
+    kernel: str  # path of the spec
+    size: str
+    shape: tuple[int, ...]
+    dtype: str
+    labels: list[str]
+    seed: int
+    device: int
+    timeout: float
+
+
+def missing() -> str | None:
+    """Why NVBench cannot be used, and what to type; None if it can."""
+    try:
+        found = importlib.util.find_spec("cuda.bench") and importlib.util.find_spec("cuda.bindings")
+    except ModuleNotFoundError:  # not even the package that both are in
+        found = None
+    return None if found else f"NVBench is not installed; {INSTALL}"
+
+
+def nvbench(
+    kernel: Kernel, size: str, shape: Shape, dtype: DType, labels: Collection[str], seed: int, device_index: int,
+    timeout: float = TIMEOUT,
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """Seconds by label: "nvbench cold" (median), "nvbench batch" (mean) and "nvbench wall", what taking both took.
+
+    A label is that of a case: `backend`, `backend:variant`, or "copy". One that NVBench could not time is left out.
+    Raises Unavailable without NVBench, LaunchError if its process failed.
+    """
+    if reason := missing():
+        raise Unavailable(reason)
+    request = Request(kernel.file, size, shape, dtype.name, list(labels), seed, device_index, timeout)
+    with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
+        Path(folder, "request.json").write_bytes(msgspec.json.encode(request))
+        _run(folder, START + len(request.labels) * (2 * timeout + 10))
+        walls = msgspec.json.decode(Path(folder, DONE).read_bytes(), type=dict[str, float])
+        found = parsed(Path(folder, "nvbench.json").read_bytes())
+    return {label: {**found[label], WALL: walls[label]} for label in request.labels if label in found}
+
+
+def _run(folder: str, limit: float) -> None:
+    command = child.command("cudalab.engine.cross_check.main", folder)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise LaunchError(f"NVBench had not finished after {limit:g} s") from None
+    if not Path(folder, DONE).exists():  # if it is there, what failed was only the clean-up
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        last = lines[-1] if lines else "it said nothing"
+        raise LaunchError(f"NVBench ended with exit code {done.returncode}: {last}")
+
+
+def parsed(text: bytes) -> dict[str, dict[str, float]]:
+    """The times in a file that NVBench wrote, by the benchmark's name; without benchmarks that lack a cold time."""
+    found = {}
+    for benchmark in msgspec.json.decode(text)["benchmarks"]:
+        for state in benchmark["states"]:
+            values = {s["tag"]: _value(s) for s in state["summaries"] or () if s["tag"] in TAGS.values()}
+            times = {name: values[tag] for name, tag in TAGS.items() if tag in values}
+            if COLD in times and not state["is_skipped"]:
+                found[benchmark["name"]] = times
+    return found
+
+
+def _value(summary: Mapping[str, Any]) -> float:
+    return next(float(d["value"]) for d in summary["data"] if d["name"] == "value")  # numbers are written as text
+
+
+def chosen(name: str) -> None:
+    """Raise NotFound for another tool than NVBench, Unavailable where it is not installed."""
+    if name not in NAMES:
+        raise unknown("cross-check", name, NAMES)
+    if reason := missing():
+        raise Unavailable(reason)
+
+
+def add(cases: Collection[Case], group: Group, seed: int, device: str) -> None:
+    """Fill in `cross` of each of a group's cases that has times; what could not be timed gets a note.
+
+    `device` is what the run was asked for: cuda:N, or another word for the first GPU.
+    """
+    rows = [case for case in cases if case.times]
+    if not rows:
+        return
+    try:
+        labels = [case.label for case in rows]
+        index = int(device.partition(":")[2] or 0)
+        found = nvbench(group.kernel, group.size, group.shape, group.dtype, labels, seed, index)
+    except LaunchError as error:
+        rows[0].notes.append(f"no cross-check: {error}")
+        return
+    for case in rows:
+        case.cross = found.get(case.label, {})
+        if not case.cross:
+            case.notes.append("no cross-check: NVBench gave no time")
+
+
+# ---- in the process of its own -----------------------------------------------------------------------------------
+
+
+def main(folder: str) -> None:
+    """Time what `folder`/request.json asks for; leaves nvbench.json and walls.json there."""
+    request = msgspec.json.decode(Path(folder, "request.json").read_bytes(), type=Request)
+    device = cuda.open_gpu(request.device, cuda.missing())
+    try:
+        group = Group(find.kernel(request.kernel), request.size, request.shape, dtype(request.dtype))
+        operands = device.place(group.kernel, group.dtype, group.arrays(request.seed))
+        bounds = {label: bound(device, group, operands, label) for label in request.labels}
+        walls = timed(device, bounds, request, os.path.join(folder, "nvbench.json"))
+        Path(folder, DONE).write_bytes(msgspec.json.encode(walls))
+    finally:
+        device.close()
+
+
+def bound(device: Gpu, group: Group, operands: Operands, label: str) -> Bound:
+    """A variant by its label, ready and warm."""
+    if label == COPY:
+        found = device.copy(sum(a.nbytes for a in (*operands.inputs.values(), operands.output)))
+        assert found is not None
+    else:
+        (variant,) = (v for v in plan.Selection().variants(group, device.kind) if v.label == label)
+        kernel, _ = tuned.for_variant(group.kernel, variant, group.dtype, device)
+        found = variant.backend.bind(kernel, variant.name, group.dtype, operands)
+    device.warm_up(found)
+    return found
+
+
+def waits_inside(device: Device, work: Bound) -> bool:
+    """Whether the lab found that this work waits for the GPU, so that its queue cannot be held."""
+    notes: list[str] = []
+    device.clocks(work, ("launch",), notes)
+    return NOT_HELD in notes
+
+
+def timed(device: Gpu, bounds: Mapping[str, Bound], request: Request, path: str) -> dict[str, float]:
+    """Let NVBench time each on the lab's stream and write what it found to `path`; returns the seconds of each."""
+    from cuda import bench
+
+    walls: dict[str, float] = {}
+    stream = interop.ForeignStream(device.stream.handle)
+
+    def benchmark(label: str, work: Bound) -> Callable[[Any], None]:
+        waits = waits_inside(device, work)
+
+        def measure(state: Any) -> None:
+            state.set_stream(stream)
+            start = perf_counter()
+            state.exec(
+                lambda launch: work.run(), sync=waits
+            )  # True: the stream is not blocked, or all would stand still
+            walls[label] = perf_counter() - start
+
+        return measure
+
+    for label, work in bounds.items():
+        bench.register(benchmark(label, work)).set_name(label).set_timeout(request.timeout)
+    bench.run_all_benchmarks(["cudalab", "--devices", str(request.device), "--json", path, "--quiet"])
+    return walls

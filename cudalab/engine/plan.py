@@ -1,0 +1,344 @@
+"""From words to work: which kernels, sizes, dtypes and variants a run is to measure."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from cudalab.backends import Backend
+from cudalab.base.errors import InputError, unknown
+from cudalab.check import hard_inputs as values
+from cudalab.spec import find, sizes
+from cudalab.spec.dtype import DType, dtype
+from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
+
+Form = tuple[str, Mapping[str, int]]  # an entry, and the values of all of its kernel's tunables
+
+MODES = ("launch", "graph", "api")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cases that share their arrays and their rounds: one kernel at one size and dtype."""
+
+    kernel: Kernel
+    size: str
+    shape: Shape
+    dtype: DType
+    values: str = ""  # which of cudalab.check.hard_inputs the inputs are; "": what the spec makes
+    awkward: bool = False  # of interest to variants that compute their own indices
+    offsets: tuple[int, ...] = ()  # bytes by which each input, then the output, misses the usual alignment
+    alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
+    forms: tuple[Form, ...] = ()  # variants by launch parameters, in the place of the kernel's usual ones
+
+    @property
+    def name(self) -> str:
+        return self.alias or self.kernel.name
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The `.cu` and the spec, by the names under which the results keep their digests."""
+        return {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
+
+    def variants(self) -> Iterator[Variant]:
+        """Every variant of it, on whatever device, in the order of the backends."""
+        for name, backend in find.backends().items():
+            if backend.own_indexing or not self.awkward:
+                yield from _made(name, backend, self)
+
+    @property
+    def file(self) -> str:
+        """Of the spec."""
+        return self.kernel.file
+
+    @property
+    def parts(self) -> int:
+        """Into how many pieces the inputs are cut, since all of them would not fit into memory."""
+        return values.parts(self.dtype) if self.values == values.EVERY else 1
+
+    def arrays(self, seed: int, part: int = 0) -> Arrays:
+        """The inputs, by name; the same for the same seed."""
+        names = self.kernel.input_names
+        if self.values == values.EVERY:
+            return {names[0]: values.every(self.dtype, part).reshape(self._cut(self.parts))}
+        if self.values == values.SAMPLE:
+            return {names[0]: values.sample(self.dtype, math.prod(self.shape), seed).reshape(self.shape)}
+        if self.values == values.PAIRS:
+            found = (values.pairs(self.dtype, i, seed) for i in range(len(names)))
+            return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
+        if self.values == values.EACH:
+            n = math.prod(self.shape) // len(names)
+            found = (values.each(self.dtype, n, len(names), i, seed) for i in range(len(names)))
+            return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
+        return self.kernel.make(self.shape, self.dtype, seed)
+
+    def _cut(self, parts: int) -> Shape:
+        return (*self.shape[:-1], self.shape[-1] // parts)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.size} {self.dtype.name}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What one backend makes of a kernel."""
+
+    backend_name: str
+    backend: Backend
+    name: str  # an entry's, where the backend has several
+    parameters: Mapping[str, int] | None = None  # None: as they have been tuned here, or the default
+
+    why = ""  # as of `Way`
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        return self.backend.devices
+
+    @property
+    def label(self) -> str:
+        name = labelled(self.name, self.parameters)
+        return f"{self.backend_name}:{name}" if name else self.backend_name
+
+
+class Way(Protocol):
+    """What a selection chooses among: a variant of a kernel, or of a study."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where it runs: "cuda", "cpu"."""
+
+    @property
+    def why(self) -> str:
+        """What keeps it from running elsewhere, where there is more to say than that."""
+
+
+W_co = TypeVar("W_co", bound=Way, covariant=True)
+
+
+class Rows(Protocol[W_co]):
+    """Cases that are measured together: a `Group` of a kernel's, or a study's workload."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> str: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def parts(self) -> int: ...
+
+    @property
+    def file(self) -> str: ...
+
+    @property
+    def files(self) -> dict[str, Path]: ...
+
+    def variants(self) -> Iterable[W_co]: ...
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which variants take part: globs on `backend` or `backend:variant`, or on the labels of a study."""
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, only: str, skip: str) -> Selection:
+        """From comma-separated globs; raises NotFound for one that fits no backend."""
+        for pattern in (*_named("only", only), *_named("skip", skip)):
+            if not fnmatch.filter(find.backends(), pattern.partition(":")[0]):
+                raise unknown("backend", pattern, find.backends())
+        return cls(split(only), split(skip))
+
+    def variants(self, group: Rows[W_co], device: str = "") -> Iterator[W_co]:
+        """The chosen variants of `group` on a kind of device ("": on any), in their order."""
+        yield from (v for v in group.variants() if (not device or device in v.devices) and self._takes(v))
+
+    def check(self, groups: Collection[Rows[Way]]) -> None:
+        """Raise NotFound for a glob that fits no variant of these groups, InputError if they leave none."""
+        every = {v.label: v for group in groups for v in Selection().variants(group)}
+        for pattern in (*self.only, *self.skip):
+            if ":" in pattern and not fnmatch.filter(every, pattern):
+                raise unknown("variant", pattern, every)
+        if not any(self._takes(v) for v in every.values()):
+            raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
+
+    def _takes(self, variant: Way) -> bool:
+        return (not self.only or fits(variant.label, self.only)) and not fits(variant.label, self.skip)
+
+
+def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
+    variants = backend.variants(group.kernel)
+    if group.forms:
+        yield from (Variant(name, backend, entry, values) for entry, values in group.forms if entry in variants)
+    else:
+        yield from (Variant(name, backend, variant) for variant in variants)
+
+
+def fits(label: str, globs: Iterable[str]) -> bool:
+    """Whether one of the globs is for a variant's label, `backend` or `backend:entry`, or for its backend."""
+    names = label, label.partition(":")[0]
+    return any(fnmatch.fnmatchcase(name, glob) for name in names for glob in globs)
+
+
+def named(names: Collection[str]) -> dict[str, Kernel]:
+    """The kernels that are asked for, each once, by the name they have in the results; none: all of the lab's.
+
+    Two files of one name, such as two versions in two folders, have their folder's name too.
+    """
+    chosen = {k.file: k for k in ([find.kernel(n) for n in names] or find.kernels().values())}
+    stems = [k.name for k in chosen.values()]
+    found: dict[str, Kernel] = {}
+    for path, kernel in chosen.items():
+        name = kernel.name if stems.count(kernel.name) == 1 else f"{Path(path).parent.name}/{kernel.name}"
+        found[name if name not in found else path] = kernel
+    return found
+
+
+def groups(names: Collection[str], size_text: str, dtype_text: str) -> list[Group]:
+    """Every (kernel, size, dtype) that is asked for, kernel by kernel.
+
+    `dtype_text` is a comma-separated list, "all", or empty for each kernel's first. Raises for a size or dtype that
+    the kernels do not have.
+    """
+    found: list[Group] = []
+    for name, kernel, dtypes in _with_dtypes(names, dtype_text):
+        shapes = sizes.parse(size_text, kernel.sizes)
+        for shape in shapes.values():
+            kernel.accepts(shape)
+        found += [Group(kernel, label, s, d, alias=name) for label, s in shapes.items() for d in dtypes]
+    return found
+
+
+def checks(
+    names: Collection[str], dtype_text: str, exhaustive: bool = False, sample: int = values.SAMPLE_SIZE
+) -> list[Group]:
+    """What a check without sizes looks at: hard values, the first size, awkward shapes, arrays off their alignment.
+
+    Of functions of one array every value is tried, which for 32 bits is a matter of minutes on a GPU and only done
+    if `exhaustive`; else a `sample` of so many. Of functions of two arrays special values are combined, and each of the
+    arrays has such values where the other has normal ones. At awkward shapes pointwise kernels also run in place.
+    """
+    found: list[Group] = []
+    for name, kernel, dtypes in _with_dtypes(names, dtype_text):
+        for kind in dtypes:
+            if kernel.pointwise and kind.floating:
+                found += _hard_values(name, kernel, kind, exhaustive, sample)
+            label, shape = next(iter(kernel.sizes.items()))
+            found.append(Group(kernel, label, shape, kind, alias=name))
+            edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
+            found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
+            found += _misaligned(name, kernel, kind)
+    return found
+
+
+def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:
+    def group(label: str, n: int, which: str) -> Group:
+        rows = 1 << max(n.bit_length() // 2, 0)
+        shape = {None: (n,), 1: (n,)}.get(kernel.rank, (*(1,) * ((kernel.rank or 0) - 2), n // rows, rows))
+        return Group(kernel, label, shape, kind, values=which, alias=name)
+
+    bits = 8 * kind.itemsize
+    if len(kernel.input_names) == 2:
+        label, n = ("all values", 1 << bits) if bits == 16 else ("every exponent", min(sample, values.EACH_SIZE))
+        pairs = group("special pairs", values.pairs_size(kind), values.PAIRS)
+        return [pairs, group(f"{label} of each", 2 * n, values.EACH)]
+    if len(kernel.input_names) > 2:
+        return []
+    if bits == 16 or (exhaustive and bits == 32):
+        return [group("all values", 1 << bits, values.EVERY)]
+    return [group("every exponent", sample, values.SAMPLE)]
+
+
+OFFSETS = (1, 2, 4, 8)  # bytes: as slices and packed records have them, below the 16 of the widest access
+
+
+def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """Awkward shapes, arrays off their alignment: a large one, quickly done, with all arrays and each of them alone.
+
+    And the smallest, which may end before the first aligned address.
+    """
+    shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
+    if not shapes:
+        return []
+    arrays = (*kernel.input_names, kernel.output)
+    cases = {f"all +{off} B": (off,) * len(arrays) for off in OFFSETS if off % kind.itemsize == 0}
+    cases |= {f"{a} +{kind.itemsize} B": tuple(kind.itemsize * (b == a) for b in arrays) for a in arrays}
+    chosen = [(shapes[0], f"all +{kind.itemsize} B")] if len(shapes) > 1 else []
+    chosen += [(shapes[-1], what) for what in cases]
+    return [
+        Group(
+            kernel, f"{'x'.join(map(str, shape))}, {what}", shape, kind, awkward=True, offsets=cases[what], alias=name
+        )
+        for shape, what in chosen
+    ]
+
+
+def _with_dtypes(names: Collection[str], text: str) -> Iterator[tuple[str, Kernel, list[DType]]]:
+    """Name, kernel and the dtypes of it that are asked for; kernels that have none of them are left out."""
+    kernels = named(names)
+    wanted = dict.fromkeys(dtype(n).name for n in _named("dtypes", text)) if text != "all" else {}
+    some = False
+    for name, kernel in kernels.items():
+        have = kernel.dtypes if text == "all" else list(wanted) or kernel.dtypes[:1]
+        lacking = [d for d in have if d not in kernel.dtypes]
+        if lacking and len(kernels) == 1:
+            raise unknown(f"dtype of {name}", lacking[0], kernel.dtypes)
+        if dtypes := [dtype(d) for d in have if d in kernel.dtypes]:
+            some = True
+            yield name, kernel, dtypes
+    if not some:
+        raise InputError(f"none of {', '.join(kernels)} has dtype {text}")
+
+
+def chosen_modes(text: str) -> tuple[str, ...]:
+    """Modes from a comma-separated list; raises NotFound for another word."""
+    for mode in split(text):
+        if mode not in MODES:
+            raise unknown("mode", mode, MODES)
+    if not split(text):
+        raise InputError(f"no mode given; use {', '.join(MODES)}")
+    return split(text)
+
+
+def modes_for(kind: str) -> tuple[str, ...]:
+    """The modes of timing that give times of a kind; "": of the main one."""
+    more = {"graph": "graph", "graph_cold": "graph", "api": "api"}.get(kind)
+    return ("launch", more) if more else ("launch",)
+
+
+def joined(value: object) -> str:
+    """A comma-separated list from such a list or from a sequence of words or numbers."""
+    if isinstance(value, (str, int, os.PathLike)):
+        return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    if isinstance(value, Iterable):
+        return ",".join(joined(v) for v in value)
+    raise InputError(f"cannot read {value!r}; give a comma-separated text or a list")
+
+
+def _named(option: str, text: str) -> tuple[str, ...]:
+    """The words of an option; raises InputError if there is text and no word, such as a lone comma."""
+    words = split(text)
+    if text and not words:
+        raise InputError(f"{option} is {text!r}, which names nothing; leave it out, or see `cudalab list`")
+    return words
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The words of a comma-separated list."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -1,0 +1,82 @@
+"""How far a run is: what `bench` and `check` tell whoever asks by `progress=`, and how long the rest will take.
+
+    cudalab.bench("gelu", progress=print)
+
+The function is called with a `Progress` about five times a second, in the process that called `bench`, and once more
+after each group. It should return soon: nothing else is done meanwhile, except by the worker, which is never waited
+for and never woken. What it raises ends the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from cudalab.engine.messages import Glimpse, Step
+from cudalab.engine.plan import Rows, Way
+
+if TYPE_CHECKING:
+    from cudalab.results.record import Results
+
+FINISHED = "finished"
+
+# A guess at how the work of a group grows: seconds for each variant, and for each element of a variant. Only the
+# proportions matter; how fast this machine is, the groups that are finished tell.
+EACH, ELEMENT = 0.05, 4e-8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is at the moment. As a text: one line that says it."""
+
+    step: Step  # what is done, in which group, for which variant
+    done: int = 0  # groups that are finished, with those of a file that is resumed
+    groups: int = 0  # of the whole run
+    elapsed: float = 0.0  # seconds since the call
+    left: float | None = None  # seconds, estimated; None: not known yet
+    labels: tuple[str, ...] = ()  # of the group's variants, in the order in which they are compiled and checked
+    glimpses: Mapping[str, Glimpse] = field(default_factory=dict)  # of those variants, by label: what is known so far
+    finished: Results | None = None  # the rows of a group, when it is finished
+
+    def __str__(self) -> str:
+        return str(self.step)
+
+
+Report = Callable[[Progress], object]
+
+
+def ignore(event: Progress) -> None:
+    """For runs that nobody watches."""
+
+
+def guess(group: Rows[Way], variants: int, budget: float) -> float:
+    """Seconds that a group might take; `budget` is seconds of sampling for each variant, 0 for a check."""
+    elements = math.prod(group.shape) * group.parts
+    return variants * (budget + EACH + ELEMENT * elements)
+
+
+class Pace:
+    """The time that is left, from the groups that this call has finished."""
+
+    def __init__(self, guesses: list[float], clock: Callable[[], float] = monotonic) -> None:
+        """`guesses`: seconds that each group might take, in their order."""
+        self._guesses, self._clock = guesses, clock
+        self._begun = self._began = clock()  # the first group, the present one
+        self._done = 0
+
+    def next(self) -> None:
+        """A group is finished."""
+        self._done += 1
+        self._began = self._clock()
+
+    def left(self) -> float | None:
+        """Seconds, if the groups that are left are as much slower than guessed as those before; None before any."""
+        guessed = sum(self._guesses[: self._done])
+        if not guessed:
+            return None
+        scale = (self._began - self._begun) / guessed
+        now, *later = *self._guesses[self._done :], 0.0
+        return max(scale * now - (self._clock() - self._began), 0.0) + scale * sum(later)

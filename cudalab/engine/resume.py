@@ -1,0 +1,89 @@
+"""Go on with a run that was interrupted: only with the same question, the same sources and the same machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from cudalab.base.errors import InputError, short
+from cudalab.engine.plan import Rows, Way
+from cudalab.results import record
+from cudalab.results.comparable import machines
+from cudalab.results.record import Machine, Results
+
+R = TypeVar("R", bound=Rows[Way])
+
+FREE = ("device", "timeout")  # options that may differ: the machine is compared, and patience changes no result
+
+
+def adopted(
+    path: str, kernels: tuple[str, ...], options: Mapping[str, Any], given: Collection[str], study: str = ""
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """(kernels, options) for going on with the run in `path`: what is not `given` is as it was there.
+
+    `study`: the name of the one that is to go on, if it is one.
+    """
+    stored = record.load(path).options
+    wrote, here = _command(stored), _command({**options, "study": study} if study else options)
+    if wrote != here:
+        raise InputError(f"cannot resume {path} with `cudalab {here}`: it is of `cudalab {wrote}`")
+    kept = {name: stored[name] for name in options if name in stored and name not in given}
+    wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
+    names = stored.get("kernels", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        wrong.append("kernels")
+    if wrong:
+        raise InputError(f"cannot resume {path}: its {wrong[0]} is {short(stored[wrong[0]])}; begin a new run with -o")
+    return kernels or tuple(names), {**options, **kept}
+
+
+def _command(options: Mapping[str, Any]) -> str:
+    """The command that has such options."""
+    if "study" in options:
+        return f"study {options['study']}"
+    return "crossover" if "crossover" in options else "bench" if "budget" in options else "check"
+
+
+def _alike(value: Any, default: Any) -> bool:
+    """Whether a value from a file can stand where the command line has `default`."""
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    return isinstance(value, (int, float) if isinstance(default, float) else type(default))
+
+
+def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Mapping[str, str]) -> Results:
+    """The run in `path`. Raises InputError that names the first option or file that is not what it was then."""
+    run = record.load(path)
+    for name in sorted((options.keys() | run.options.keys()) - set(FREE)):
+        was, now = run.options.get(name), options.get(name)
+        if was != now:
+            raise InputError(f"cannot resume {path}: {_option(name, was)} there, {_option(name, now)} here")
+    for file in sorted(sources.keys() | run.sources.keys()):
+        if sources.get(file) != run.sources.get(file):
+            raise InputError(f"cannot resume {path}: {file} is not what it was; begin a new run with -o")
+    return run
+
+
+def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> None:
+    """Raise InputError if numbers from here may not stand beside those in `path`."""
+    if (then.device, then.name) != (now.device, now.name):
+        raise InputError(f"cannot resume {path}: it was begun on {then.name} ({then.device}), this is {now.name}")
+    for found in machines(then, now, record.KINDS):
+        if found.old != found.new:
+            raise InputError(
+                f"cannot resume {path}: {found.what} was {found.old} and is {found.new}; begin a new run with -o"
+            )
+
+
+def left(run: Results, groups: Collection[R]) -> list[R]:
+    """The groups that `run` has no rows of."""
+    done = run.groups()
+    return [g for g in groups if (g.name, g.size, g.dtype.name) not in done]
+
+
+def _option(name: str, value: Any) -> str:
+    if name == "kernels":
+        return f"kernels {', '.join(map(str, value)) or 'all'}" if isinstance(value, list) else "no kernels"
+    option = f"--{name.replace('_', '-')}"
+    return f"{option} {short(value)}" if value is not None else f"no {option}"

@@ -1,0 +1,234 @@
+"""A worker at a time, and what is done when one dies: the variant at fault loses its row, the run goes on.
+
+The rule for one group of cases:
+
+1. A death at a variant is that variant's: it gets a row that says what happened, and the group is run again without
+   it. (All of it: times are comparable only if they were taken in the same rounds of the same process.)
+2. A second *crash* in one group makes the first verdict doubtful: a variant that overwrites the process's memory may
+   let others die. Every variant is then checked alone, in a process of its own, and those that survive are run
+   together. If even that dies, they keep the verdicts that they got alone, and have no times.
+3. A death before any variant's turn is tried again once, unless it was a hang. Then the whole group has error rows.
+
+So a group of V variants starts a worker at most 2 V + 4 times: no run lasts for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from time import perf_counter, sleep
+from types import TracebackType
+
+import msgspec
+
+from cudalab.base import errors
+from cudalab.base.errors import Unavailable
+from cudalab.engine import messages
+from cudalab.engine.job import RELEASE
+from cudalab.engine.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step
+from cudalab.engine.plan import Group, Selection
+from cudalab.engine.process import Ended, Process
+from cudalab.engine.rows import failed
+from cudalab.results.record import COPY, Case
+from cudalab.study.found import Workload
+
+TIMEOUT = 120.0  # seconds: longer than any compiler takes for one kernel
+OPENING = 120.0  # seconds that opening the device may take, if `timeout` is shorter
+TRIES = 3  # to start a worker in another's place: a GPU may need a moment after an error
+DOUBT = 2  # crashes in one group
+
+LOST = "no process can use the GPU after this"
+HANGS = 2  # of a variant, of which the first may be due to the size
+NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
+
+
+class Death(msgspec.Struct, frozen=True):
+    """Why a group was not finished: the variant that was at work ("": none), and the text for its row."""
+
+    label: str
+    reason: str
+    crashed: bool = False
+    hung: bool = False
+    after: bool = False  # all variants had had their turn
+
+
+class Supervisor:
+    """Runs groups of cases in a worker process. A context manager: at its end no worker is left."""
+
+    def __init__(self, setup: Setup, selection: Selection, timeout: float, progress: Callable[[Step], None]) -> None:
+        self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
+        self.wall: dict[str, float] = {}  # seconds by phase, of all workers
+        self._process: Process | None = None
+        self._hung: dict[tuple[str, str, str], list[str]] = {}  # where it did, by file, dtype and label of a variant
+
+    def __enter__(self) -> Supervisor:
+        """Start the first worker. Raises what opening the device raised there."""
+        self.ready = self._start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        if self._process:
+            self._process.kill() if kind else self._process.end()
+
+    def labels(self, group: Group | Workload) -> list[str]:
+        """Of the selected variants, in the order of the rows."""
+        return [v.label for v in self.selection.variants(group, self.ready.machine.device)]
+
+    def glimpses(self) -> dict[str, Glimpse]:
+        """What is known so far of the variants of the group that is at work."""
+        return self._process.glimpses() if self._process else {}
+
+    def cases(self, group: Group | Workload, timed: bool = True) -> list[Case]:
+        """Rows of one group, of every selected variant, whatever happens. Not `timed`: they are only checked."""
+        struck = self._known_to_hang(group)
+        again = True
+        while True:
+            end = self._attempt(group, struck, timed)
+            if not isinstance(end, Death):
+                return self._merged(group, end, struck)
+            if end.label and end.label not in struck:
+                struck[end.label] = self._noted(group, end)
+                if sum(death.crashed for death in struck.values()) >= DOUBT:
+                    return self._apart(group, struck, timed)
+            elif end.after:
+                return self._apart(group, struck, timed)
+            elif again and not end.hung:
+                again = False
+            else:
+                return self._merged(group, [], dict.fromkeys(self.labels(group), end))
+
+    def _known_to_hang(self, group: Group | Workload) -> dict[str, Death]:
+        """What has not ended at HANGS groups before is not waited for again."""
+        found = {}
+        for label in (*self.labels(group), COPY):
+            places = self._hung.get((group.file, group.dtype.name, label), [])
+            if len(places) >= HANGS:
+                found[label] = Death(label, f"not tried: it did not end at {' and at '.join(places)}")
+        return found
+
+    def _noted(self, group: Group | Workload, death: Death) -> Death:
+        if death.hung:
+            self._hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
+        return death
+
+    def search(self, order: messages.Search) -> list[messages.Tried] | Death:
+        """What a search by Kernel Tuner found, or at which configuration its process came to an end."""
+        report = self._asked(order, Step(str(order.work.group()), "start"))
+        if isinstance(report, Failed):
+            raise getattr(errors, report.kind, errors.CudalabError)(report.message)
+        assert isinstance(report, (messages.Searched, Death))
+        return report.tried if isinstance(report, messages.Searched) else report
+
+    def _apart(self, group: Group | Workload, struck: dict[str, Death], timed: bool) -> list[Case]:
+        """Check every variant in a process of its own, except those that surely are at fault; time the survivors."""
+        guilty = {label: death for label, death in struck.items() if not death.crashed}
+        alone: list[Case] = []
+        for label in self.labels(group):
+            if label not in guilty:
+                self._kill()
+                end = self._attempt(group, [other for other in self.labels(group) if other != label], timed=False)
+                if isinstance(end, Death):
+                    guilty[label] = self._noted(group, end)
+                alone += [] if isinstance(end, Death) else end
+        self._kill()
+        together = self._attempt(group, guilty) if self.setup.modes and timed else alone
+        if isinstance(together, Death):
+            together = alone
+            for case in alone:
+                case.notes.append(NOT_TIMED)
+        return self._merged(group, together, guilty)
+
+    def _merged(self, group: Group | Workload, cases: list[Case], deaths: dict[str, Death]) -> list[Case]:
+        """All rows in their order. What the dead would have read and written is what the others did."""
+        rows = {case.label: case for case in cases}
+        nbytes = max((case.nbytes for case in cases), default=0)
+        for label, death in deaths.items():
+            rows[label] = failed(group, label, death.reason)
+            rows[label].nbytes = nbytes
+        order = [*self.labels(group), COPY]
+        return [rows[label] for label in order if label in rows]
+
+    def _attempt(self, group: Group | Workload, omit: Collection[str], timed: bool = True) -> list[Case] | Death:
+        """Let a worker do the group without the variants in `omit`."""
+        report = self._asked(messages.work_on(group, tuple(omit), timed), Step(str(group), "start"))
+        if isinstance(report, Failed):
+            return [failed(group, label, report.message) for label in self.labels(group) if label not in omit]
+        assert isinstance(report, (Finished, Death))
+        return report.cases if isinstance(report, Finished) else report
+
+    def _asked(self, order: messages.Order, step: Step) -> Report | Death:
+        """Let a worker follow an order. Its end is the death of the variant that was at work."""
+        process = self._process or self._restart()
+        process.send(order, step)
+        try:
+            report = process.receive(self.timeout, self.progress)
+        except Ended as ended:
+            self._process = None
+            return self._death(ended)
+        if isinstance(report, (Finished, messages.Searched)):
+            self._add(report.wall)
+        if isinstance(report, Lost):
+            self._kill()
+            reason = f"{report.reason} ({report.step.phase}); {LOST}: a new one went on"
+            return Death(report.step.label, reason)
+        return report
+
+    def _death(self, ended: Ended) -> Death:
+        step = ended.step
+        if ended.hung:
+            doing = f"{step.label} ({step.phase})" if step.label else step.phase
+            reason = f"{ended.how}: {doing} was stopped; a longer --timeout allows more"
+        else:
+            doing = f"ran {step.label} ({step.phase})" if step.label else f"was at: {step.phase}"
+            reason = f"{ended.how} while it {doing}" + (f"; its last words: {ended.said}" if ended.said else "")
+        return Death(step.label, reason, not ended.hung, ended.hung, step.phase == RELEASE)
+
+    def _restart(self) -> Process:
+        """Another worker in the place of one that has died."""
+        self.setup.calibrate = False
+        for attempt in range(TRIES):
+            sleep(attempt)
+            try:
+                self._start()
+            except errors.CudalabError as error:
+                why = error
+            else:
+                assert self._process
+                return self._process
+        raise Unavailable(f"after a failure the device cannot be opened again: {why}") from None
+
+    def _start(self) -> Ready:
+        start = perf_counter()
+        process = self._process = Process()
+        with self._ending_if_it_fails():
+            process.send(self.setup, Step("worker", "start"))
+            report = self._opened(process)
+            if isinstance(report, Failed):
+                raise getattr(errors, report.kind, errors.CudalabError)(report.message)
+            assert isinstance(report, Ready)
+        self._add(report.wall)
+        self._add({"starting workers": perf_counter() - start - sum(report.wall.values())})
+        return report
+
+    def _opened(self, process: Process) -> Report:
+        try:
+            return process.receive(max(self.timeout, OPENING), self.progress)
+        except Ended as ended:
+            raise Unavailable(f"the device cannot be used: {self._death(ended).reason}") from None
+
+    @contextmanager
+    def _ending_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._kill()
+            raise
+
+    def _kill(self) -> None:
+        if self._process:
+            self._process.kill()
+        self._process = None
+
+    def _add(self, wall: dict[str, float]) -> None:
+        for name, seconds in wall.items():
+            self.wall[name] = self.wall.get(name, 0.0) + seconds

@@ -1,0 +1,1 @@
+"""Results of a run: the records, their file formats, and how two runs compare."""

@@ -1,0 +1,41 @@
+"""A new run that is to be compared with an old one: it measures what that has, if nothing else is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from cudalab.base.errors import InputError, short
+from cudalab.results.comparable import Difference, NotComparable
+from cudalab.results.record import Results
+
+ADOPTED = ("sizes", "dtypes", "only", "skip", "modes", "seed", "order")  # by a new run from its baseline
+
+
+def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str, Any],
+            given: Collection[str]) -> tuple[tuple[str, ...], dict[str, Any]]:  # fmt: skip
+    """(kernels, options) for measuring what the run `old`, of `path`, has: what is not `given` is as it was there.
+
+    Raises InputError for a run that timed nothing or whose options cannot be used, NotComparable for an option that
+    is given and forbids a comparison.
+    """
+    if old.of_study:
+        raise InputError(f"{path} is a study's run; run the study again with -o new.json, then: cudalab compare")
+    if not old.main_kind:
+        raise InputError(f"{path} has no times; write a baseline with `cudalab bench -o baseline.json`")
+    names = old.options.get("kernels", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"cannot use {path} as baseline: its kernels are {short(names)}; name the kernels")
+    kept = {name: old.options[name] for name in ADOPTED if name in old.options and name not in given}
+    for name, value in kept.items():
+        if type(value) is not type(options[name]):
+            raise InputError(f"cannot use {path} as baseline: its {name} is {short(value)}; give --{name}")
+    return kernels or tuple(names), {**options, **kept}
+
+
+def refuse(found: Iterable[Difference], path: str) -> None:
+    """Raise NotComparable, which names them, if there are differences between a run and the one in `path`."""
+    lines = [f"    {difference}" for difference in found]
+    if lines:
+        advice = "measure and compare anyway with --force"
+        raise NotComparable("\n".join([f"not comparable with {path}:", *lines, advice]))

@@ -1,0 +1,142 @@
+"""Whether the numbers of two runs may stand side by side, and what differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cudalab.base.errors import InputError
+from cudalab.results import record
+from cudalab.results.record import Machine, Results
+from cudalab.spec.kernel import assigned
+
+GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # of all other times the host makes a part
+HOST = ("system", "cpu")  # of a machine's details, what those times alone depend on
+ASKED = ("seed", "order", "settings")  # options that change what is measured or how
+CLOCKS = {"sm_hz": "SM clock", "memory_hz": "memory clock"}
+CLOCK_CHANGE = 0.03  # a clock so far from the other run's is another machine; steps of boost clocks are below 1 %
+UNKNOWN = "not known"
+
+
+class NotComparable(InputError):
+    """Numbers that may not stand side by side."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same in both runs."""
+
+    what: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.old} -> {self.new}"
+
+
+def of_host(kind: str) -> bool:
+    """Whether times of this kind depend on the host."""
+    return kind not in GPU_KINDS
+
+
+def differences(old: Results, new: Results, kinds: Collection[str]) -> list[Difference]:
+    """What forbids to compare times of these kinds: machine, driver, versions, options, clocks."""
+    return [*machines(old.machine, new.machine, kinds), *options(old, new.options), *_clocks(old, new)]
+
+
+def options(old: Results, new: Mapping[str, Any]) -> list[Difference]:
+    """The options of a new run that forbid a comparison; those of a run that only checked are fewer."""
+    names = [name for name in ASKED if (name in old.options and name in new) or (old.timed and "modes" in new)]
+    was, now = ({f"--{name}": asked.get(name, UNKNOWN) for name in names} for asked in (old.options, new))
+    return _fields(was, now)
+
+
+def machines(old: Machine, new: Machine, kinds: Collection[str]) -> list[Difference]:
+    """What forbids to compare numbers from these two machines; known before anything is measured."""
+    if old.device != new.device:  # then nothing else is alike
+        return [Difference("device", f"{old.device} ({old.name})", f"{new.device} ({new.name})")]
+    found = _fields({"name": old.name, **_essential(old, kinds)}, {"name": new.name, **_essential(new, kinds)})
+    found += _fields(old.versions, new.versions, "not installed")
+    if not old.versions and not new.versions:
+        found.append(Difference("versions", UNKNOWN, UNKNOWN))
+    if old.device == "cuda" and "driver" not in old.details and "driver" not in new.details:
+        found.append(Difference("driver", UNKNOWN, UNKNOWN))
+    return found
+
+
+def remarks(old: Results, new: Results, kinds: Collection[str]) -> list[str]:
+    """What differs and need not forbid a comparison: sources, the host where only the GPU is timed, a missing end."""
+    found = []
+    changed = sorted(f for f in old.sources.keys() & new.sources.keys() if old.sources[f] != new.sources[f])
+    if changed:
+        found.append(f"sources that changed: {', '.join(changed)}")
+    was, now = (
+        {k: v for k, v in run.machine.details.items() if k not in _essential(run.machine, kinds)} for run in (old, new)
+    )
+    found += map(str, _fields(was, now))
+    found += map(str, _parameters(old, new))
+    found += [f"the {name} run was interrupted" for name, run in (("old", old), ("new", new)) if not run.complete]
+    return found
+
+
+def _parameters(old: Results, new: Results) -> Iterator[Difference]:
+    """Of the entries that both runs measured: launch parameters that are not the same."""
+    was, now = ({(c.kernel, c.dtype, c.label): c.parameters for c in run.cases if c.parameters} for run in (old, new))
+    for key in sorted(was.keys() & now.keys()):
+        if was[key] != now[key]:
+            kernel, dtype, label = key
+            yield Difference(f"launch parameters of {kernel} {label} {dtype}", *map(assigned, (was[key], now[key])))
+
+
+def _essential(machine: Machine, kinds: Collection[str]) -> dict[str, Any]:
+    host = any(map(of_host, kinds))
+    return {k: v for k, v in machine.details.items() if host or k not in HOST}
+
+
+def _fields(old: dict[str, Any], new: dict[str, Any], absent: str = UNKNOWN) -> list[Difference]:
+    names = dict.fromkeys([*old, *new])
+    both = (Difference(n.replace("_", " "), _text(old.get(n, absent)), _text(new.get(n, absent))) for n in names)
+    return [d for d in both if d.old != d.new]
+
+
+def _clocks(old: Results, new: Results) -> Iterator[Difference]:
+    """Of the groups that both runs timed: clocks too far apart, and what slowed the GPU down in one alone."""
+    found: dict[Difference, list[str]] = {}
+    was, now = _conditions(old), _conditions(new)
+    for group in was.keys() & now.keys():
+        for difference in _condition(was[group], now[group]):
+            found.setdefault(difference, []).append(group)
+    for d, groups in sorted(found.items(), key=lambda item: item[0].what):
+        first, *more = sorted(groups)
+        yield Difference(f"{d.what} at {first}{f' and {len(more)} more' if more else ''}", d.old, d.new)
+
+
+def _condition(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Difference]:
+    for field, name in CLOCKS.items():
+        was, now = old.get(field), new.get(field)
+        if not _alike(was, now):
+            yield Difference(name, _mhz(was), _mhz(now))
+    was, now = old.get("throttled", ""), new.get("throttled", "")
+    if bool(was) != bool(now):
+        yield Difference("slowed by", str(was or "nothing"), str(now or "nothing"))
+
+
+def _alike(was: object, now: object) -> bool:
+    if isinstance(was, (int, float)) and isinstance(now, (int, float)):
+        return abs(was - now) <= CLOCK_CHANGE * max(was, now)
+    return was == now
+
+
+def _conditions(run: Results) -> dict[str, dict[str, Any]]:
+    """By group of which a copy was timed; what NVML did not tell is not there."""
+    copies = (case for case in run.cases if case.status == record.CEILING and case.times)
+    return {f"{c.kernel} {c.size} {c.dtype}": dict(c.condition) for c in copies}
+
+
+def _mhz(value: object) -> str:
+    return f"{value / 1e6:.0f} MHz" if isinstance(value, (int, float)) else UNKNOWN
+
+
+def _text(value: object) -> str:
+    return UNKNOWN if value is None else str(value)

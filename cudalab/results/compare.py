@@ -1,0 +1,266 @@
+"""Two runs side by side: what became faster or slower, by more than two runs of the same code differ by.
+
+How a verdict is made, and from which data its thresholds come, is in docs/compare.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from math import inf
+
+from msgspec.structs import replace
+
+from cudalab.base import stats
+from cudalab.base.errors import InputError, short, unknown
+from cudalab.base.stats import FASTER, MIN_EFFECT, SAME, SLOWER, UNCLEAR, Ratio, Rounds
+from cudalab.engine import plan
+from cudalab.results import comparable, record
+from cudalab.results.comparable import Difference
+from cudalab.results.record import KINDS, Case, Results
+
+MOVED = "MOVED"  # the verdict on a copy that became faster or slower: the machine's doing
+VERDICTS = (SLOWER, UNCLEAR, SAME, FASTER)
+ALL = "all"
+
+NOTHING_SLOWER, REGRESSION, WRONG_ANSWER, NOT_COMPARABLE = 0, 1, 3, 4  # exit codes; 2 is bad input
+
+
+@dataclass(frozen=True)
+class Between:
+    """By how much unchanged code differs from one run to the next: the larger of a share and a part of a floor.
+
+    Times of a few microseconds come in steps whose place changes from process to process; these are so long as a
+    part of what an empty measurement takes. `floor` is its name in `Results.calibration`.
+    """
+
+    share: float
+    floor: str = ""
+
+
+STEP = 1 / 3  # of the floor
+BETWEEN = {
+    "cold": Between(0.04, "empty event pair"),
+    "hot": Between(0.04, "empty graph node"),  # what one run in a batch costs at least
+    "graph": Between(0.04, "empty graph node"),
+    "graph_cold": Between(0.04, "empty graph node"),
+    "call": Between(1.0),  # host time: from one machine of a kind to the next it was seen to differ by 1.75
+    "api": Between(1.0),
+    "wall": Between(1.0),  # so a shared CPU; the fastest samples must differ as much, see `_otherwise`
+}
+
+LEAST_ROUNDS = 5  # fewer say nothing about how they scatter: a file of medians alone has one
+
+Key = tuple[str, str, tuple[int, ...], str, str]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One case that both runs timed. `ratio`: how many times faster the new one is, with its 95 % interval."""
+
+    old: Case
+    new: Case
+    kind: str
+    ratio: Ratio
+    effect: float  # differences count from here on: 0.04 is a factor of 1.04 either way
+    verdict: str
+
+    @property
+    def control(self) -> bool:
+        """Whether this is a copy, which no change of a kernel can make slower."""
+        return self.old.status == record.CEILING
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of the cases of an old run in a new one."""
+
+    kinds: tuple[str, ...]
+    min_effect: float
+    differences: list[Difference]  # what forbids a comparison
+    forced: bool
+    remarks: list[str]  # what differs and need not
+    pairs: list[Pair] = field(default_factory=list)
+    checked: list[tuple[Case, Case]] = field(default_factory=list)  # cases that both runs compared with float64
+    left_out: dict[str, list[Case]] = field(default_factory=dict)  # cases by why they are not compared
+    wrong: dict[str, list[Case]] = field(default_factory=dict)  # cases by what is wrong
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Cases by verdict; copies are not counted."""
+        verdicts = [pair.verdict for pair in self.pairs if not pair.control]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+    @property
+    def drift(self) -> list[Pair]:
+        """The copies that became faster or slower."""
+        return [pair for pair in self.pairs if pair.verdict == MOVED]
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing can be said, or nothing."""
+        if self.differences and not self.forced:
+            return "not comparable: the runs differ in what times depend on"
+        judged = any(not pair.control for pair in self.pairs)  # a copy alone says nothing about a kernel
+        if not (judged or self.wrong or (self.checked and not self.kinds)):
+            return f"not comparable: no case was {'timed' if self.kinds else 'checked'} in both"
+        return ""
+
+    @property
+    def exit_code(self) -> int:
+        if self.refusal:
+            return NOT_COMPARABLE
+        if self.wrong:
+            return WRONG_ANSWER
+        return REGRESSION if self.counts[SLOWER] else NOTHING_SLOWER
+
+
+def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN_EFFECT, force: bool = False,
+            kernels: Collection[str] = (), only: str = "", skip: str = "") -> Comparison:  # fmt: skip
+    """Pair the cases of two runs and judge each kind of time.
+
+    `kinds` is a comma-separated list, "all", or "" for the main kind of the new run; `min_effect` the smallest
+    difference worth a verdict; `only` and `skip` are comma-separated globs on labels; `kernels` names kernels (none:
+    all). If the runs differ in what times depend on, nothing is compared unless `force`.
+    Raises InputError or NotFound for a kind, a kernel or a glob that fits nothing.
+    """
+    old, new = (_chosen(run, kernels, only, skip, (old, new)) for run in (old, new))
+    wanted = _kinds(kinds, old, new)
+    differing = comparable.differences(old, new, wanted)
+    found = Comparison(wanted, min_effect, differing, force, comparable.remarks(old, new, wanted))
+    if differing and not force:
+        return found
+    before, after = _by_key(old), _by_key(new)
+    pairs = [(before[key], after[key]) for key in before if key in after]
+    found.checked.extend((was, now) for was, now in pairs if was.parity and now.parity)
+    for kind in wanted:
+        found.pairs.extend(_judged(pairs, kind, old, new, min_effect))
+    _leave_out(found, before, after)
+    for name, run in (("old", old), ("new", new)):
+        for case in run.broken:
+            found.wrong.setdefault(f"{case.status} in the {name} run: {case.reason}", []).append(case)
+    return found
+
+
+def _between(kind: str) -> Between:
+    """Of a kind that a study has a clock of its own for: as of any time of the host."""
+    return BETWEEN.get(kind, Between(1.0))
+
+
+def effect(kind: str, seconds: float, runs: Iterable[Results], min_effect: float) -> float:
+    """The difference from which on two runs can tell times of about `seconds` apart, and from which it matters."""
+    between = _between(kind)
+    floors = [stats.median([run.calibration[between.floor]]) for run in runs if between.floor in run.calibration]
+    return max(min_effect, between.share, STEP * max(floors, default=0.0) / seconds)
+
+
+def share(text: str, what: str) -> float:
+    """2% or 0.02 as a number. Raises InputError if it is none, negative, or not below 1."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = inf
+    if not 0 <= value < 1 or rest:
+        raise InputError(f"{what} is {short(text)}; give a share such as 2% or 0.02")
+    return value
+
+
+def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: tuple[Results, Results]) -> Results:
+    """`run` with the cases that are asked for; copies stay."""
+    every = [case for r in both for case in r.cases]
+    for name in kernels:
+        if name not in (known := dict.fromkeys(case.kernel for case in every)):
+            raise unknown("kernel", name, known)
+    labels = dict.fromkeys(case.label for case in every)
+    wanted, unwanted = plan.split(only), plan.split(skip)
+    for pattern in (*wanted, *unwanted):
+        if not any(plan.fits(label, [pattern]) for label in labels):
+            raise unknown("variant", pattern, labels)
+
+    def takes(case: Case) -> bool:
+        if kernels and case.kernel not in kernels:
+            return False
+        if case.status == record.CEILING:
+            return True
+        return (not wanted or plan.fits(case.label, wanted)) and not plan.fits(case.label, unwanted)
+
+    return replace(run, cases=[case for case in run.cases if takes(case)])
+
+
+def _kinds(text: str, old: Results, new: Results) -> tuple[str, ...]:
+    present = [dict.fromkeys(kind for case in run.cases for kind in case.times) for run in (old, new)]
+    known = dict.fromkeys((*KINDS, *present[0], *present[1]))  # a study may have kinds of its own
+    for kind in plan.split(text):
+        if kind not in (*known, ALL):
+            raise unknown("kind of time", kind, (*known, ALL))
+        if kind != ALL and kind not in present[0] | present[1]:
+            there = ", ".join(k for k in known if k in present[0] | present[1]) or "none"
+            raise InputError(f"there are no {kind} times in these runs; there are: {there}")
+    if ALL in plan.split(text):
+        return tuple(k for k in known if k in present[0] and k in present[1])
+    return tuple(dict.fromkeys(plan.split(text))) or tuple(filter(None, [new.main_kind or old.main_kind]))
+
+
+def _by_key(run: Results) -> dict[Key, Case]:
+    found: dict[Key, Case] = {}
+    for case in run.cases:
+        found.setdefault((case.kernel, case.size, case.shape, case.dtype, case.label), case)
+    return found
+
+
+def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Results, min_effect: float) -> list[Pair]:
+    """The cases that both runs timed, each with its verdict."""
+    timed = [(was, now) for was, now in cases if was.times.get(kind) and now.times.get(kind)]
+    ratios = [_ratio(was.times[kind], now.times[kind]) for was, now in timed]
+    copies = {was.group: r for (was, _), r in zip(timed, ratios, strict=True) if was.status == record.CEILING}
+    found = []
+    for (was, now), ratio in zip(timed, ratios, strict=True):
+        least = effect(kind, stats.median(was.times[kind]), (old, new), min_effect)
+        verdict = ratio.verdict(least)
+        if verdict in (FASTER, SLOWER):
+            if was.status == record.CEILING:
+                verdict = MOVED
+            elif not all(r.verdict(least) == verdict for r in _otherwise(was, now, kind, ratio, copies)):
+                verdict = UNCLEAR
+        found.append(Pair(was, now, kind, ratio, least, verdict))
+    return found
+
+
+def _otherwise(
+    was: Case, now: Case, kind: str, ratio: Ratio, copies: dict[tuple[str, str, str], Ratio]
+) -> Iterator[Ratio]:
+    """Other views of a pair, in which a claim must hold too, or it may be the machine's doing.
+
+    Where the copy moved: relative to it. Of times that the host makes: those of the fastest samples, since
+    whatever else runs there only adds to a time.
+    """
+    control = copies.get(was.group)
+    if control and control.verdict(MIN_EFFECT) != SAME:
+        yield ratio.over(control.value)
+    if comparable.of_host(kind):
+        fastest = min(stats.flat(was.times[kind])) / min(stats.flat(now.times[kind]))
+        yield Ratio(fastest, fastest, fastest)
+
+
+def _ratio(was: Rounds, now: Rounds) -> Ratio:
+    ratio = stats.speedup(was, now, paired=False)
+    return ratio if min(len(was), len(now)) >= LEAST_ROUNDS else Ratio(ratio.value, 0.0, inf)
+
+
+def _leave_out(found: Comparison, before: dict[Key, Case], after: dict[Key, Case]) -> None:
+    """Say of each case that was measured in one run alone why it is not compared."""
+    for name, here, there in (("old", before, after), ("new", after, before)):
+        other = "new" if name == "old" else "old"
+        for key, case in here.items():
+            if case.status not in (record.OK, record.CEILING):
+                continue
+            if key not in there:
+                found.left_out.setdefault(f"only in the {name} run", []).append(case)
+            elif there[key].status == record.SKIPPED:
+                reason = f"skipped in the {other} run: {there[key].reason}"
+                found.left_out.setdefault(reason, []).append(case)
+            elif there[key].status in (record.OK, record.CEILING):
+                for kind in found.kinds:
+                    if case.times.get(kind) and not there[key].times.get(kind):
+                        found.left_out.setdefault(f"no {kind} time in the {other} run", []).append(case)

@@ -1,0 +1,101 @@
+"""A run as flat records, one a case: for tables of other programs.
+
+`medians` is what is looked at. `records` adds all that makes it a run again, in columns that hold lists and dicts;
+`run_of` takes it from those columns alone, so what it finds in the others, and in added ones, does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cudalab.base.errors import InputError
+from cudalab.results import versions
+from cudalab.results.record import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
+
+TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu")
+OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
+OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "versions", "options", "sources")
+LATER = ("parameters", "quantities")  # of a case, in versions after the first: a table may lack them
+NEEDED = (*IDENTITY, "shape", *OF_RUN, *OF_CASE)
+COLUMNS = (*NEEDED, *LATER)
+
+
+def medians(run: Results) -> list[dict[str, Any]]:
+    """One dict a case: medians in seconds, bytes a second, how many times faster than eager PyTorch.
+
+    Of a study how many times faster than its baseline, and what it counted, by name.
+    """
+    kind = run.main_kind
+    kinds = dict.fromkeys((*KINDS, *(kind for case in run.cases for kind in case.times)))
+    taken = {*IDENTITY, *COLUMNS, *OF_RUN, *kinds}
+    counted = {n: f"quantity {n}" if n in taken else n for case in run.cases for n in case.quantities}
+    return [
+        _medians(run, case, kind, list(kinds)) | {shown: case.quantities.get(n) for n, shown in counted.items()}
+        for case in run.cases
+    ]
+
+
+def _medians(run: Results, case: Case, main: str, kinds: Sequence[str]) -> dict[str, Any]:
+    return {
+        **{name: getattr(case, name) for name in IDENTITY},
+        "shape": "x".join(map(str, case.shape)),
+        "max_ulp": case.parity.max_ulp if case.parity else None,
+        "rel_l2": case.parity.rel_l2 if case.parity else None,
+        "nbytes": case.nbytes,
+        **{kind: case.median(kind) for kind in kinds if kind not in COLUMNS},
+        "bytes_per_second": None if run.of_study else case.bandwidth(main),
+        **_speedup(run, case, main),
+    }
+
+
+def _speedup(run: Results, case: Case, kind: str) -> dict[str, Any]:
+    ratio = run.speedup(case, kind)
+    over = "baseline" if run.of_study else "eager"
+    names = (f"speedup_over_{over}", "speedup_low", "speedup_high", "verdict")
+    values = (ratio.value, ratio.low, ratio.high, ratio.verdict()) if ratio else (None,) * 4
+    return dict(zip(names, values, strict=True))
+
+
+def records(run: Results) -> list[dict[str, Any]]:
+    """`medians`, and with it all of a run but `calibration` and `wall`."""
+    tree = msgspec.json.decode(run.to_json())
+    machine = tree["machine"]
+    shared = {**{name: tree.get(name, machine.get(name)) for name in OF_RUN}, "machine": machine["name"]}
+    return [
+        {**flat, **shared, **{name: case[name] for name in (*OF_CASE, *LATER)}}
+        for flat, case in zip(medians(run), tree["cases"], strict=True)
+    ]
+
+
+def run_of(rows: Sequence[Mapping[str, Any]], name: str) -> Results:
+    """The run that `records` was made of, or the part of it that the rows are of. Raises InputError."""
+    if not rows:
+        raise InputError(f"{name} has no rows, so there is no run in it")
+    if lacking := [column for column in NEEDED if column not in rows[0]]:
+        raise InputError(
+            f"{name} cannot be read back: it has no column {lacking[0]}; what can has every sample, "
+            "from cudalab convert results.json results.csv or to_frame(samples=True)"
+        )
+    shared = {column: rows[0][column] for column in OF_RUN}
+    for row in rows:
+        if other := next((column for column in OF_RUN if row[column] != shared[column]), ""):
+            raise InputError(f"{name} mixes runs: they differ in {other}; keep the rows of one")
+    machine = {"device": shared.pop("device"), "name": shared.pop("machine"), "details": shared.pop("details"),
+               "versions": shared.pop("versions")}  # fmt: skip
+    cases = [
+        {**{column: row[column] for column in (*IDENTITY, *OF_CASE)}, "shape": _shape(row["shape"], name),
+         **{column: row[column] for column in LATER if row.get(column)}}
+        for row in rows
+    ]  # fmt: skip
+    tree = {"format": FORMAT, "version": VERSION, **shared, "machine": machine, "cases": cases}
+    return versions.run_of(tree, name)
+
+
+def _shape(text: str, name: str) -> list[int]:
+    try:
+        return [int(side) for side in text.split("x") if text]
+    except ValueError:
+        raise InputError(f"{name} is not valid: a shape is {text!r}; expected sides and x, such as 32x3") from None

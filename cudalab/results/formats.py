@@ -1,0 +1,88 @@
+"""A run in other forms: how a file's form is found, what reads it and what writes it. One file a form.
+
+`json` and `jsonl` hold the whole run, `csv` all but what docs/results-file.md names; the others are for other tools'
+viewers, and are not read back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from cudalab.base.errors import InputError, unknown
+from cudalab.base.text import visible
+
+if TYPE_CHECKING:  # `cudalab --help` knows the formats without them
+    from cudalab.results.record import Results
+
+WHOLE = ("json", "jsonl")
+READ = (*WHOLE, "csv")
+EXPORTS = ("pytest-benchmark", "nvbench")
+FORMATS = (*READ, *EXPORTS)
+SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+MARK = "cudalab"  # key of an export that says who wrote it, so that it can be told from what the other tool wrote
+
+
+def encoded(run: Results, format: str) -> bytes:
+    """The bytes of a file that holds `run`. Raises NotFound for a format that is not known."""
+    from cudalab.results import csv_file, json_lines, nvbench_file, pytest_benchmark_file
+
+    writers: dict[str, Callable[[Results], bytes]] = {
+        "json": lambda run: run.to_json(),
+        "jsonl": json_lines.encoded,
+        "csv": csv_file.encoded,
+        "pytest-benchmark": pytest_benchmark_file.encoded,
+        "nvbench": nvbench_file.encoded,
+    }
+    if format not in writers:
+        raise unknown("format", format, writers)
+    return writers[format](run)
+
+
+def decoded(data: bytes, path: str) -> Results:
+    """The run in the bytes of the file at `path`. Raises InputError that names the file and says what is wrong."""
+    from cudalab.results import csv_file, json_lines, versions
+
+    readers = {"json": versions.decoded, "jsonl": json_lines.decoded, "csv": csv_file.decoded}
+    return readers[found_in(data, path)](data, path)
+
+
+def found_in(data: bytes, path: str) -> str:
+    """Which of READ these bytes are; the file's name decides only where they do not."""
+    named = SUFFIXES.get(PurePath(path).suffix.lower(), "json")
+    first, _, rest = data.partition(b"\n")
+    if data.lstrip()[:1] == b"{":
+        return "jsonl" if (rest.strip() or named == "jsonl") and _is_head(first) else "json"
+    return "csv" if named == "csv" or b"kernel," in first[:20] else "json"
+
+
+def _is_head(line: bytes) -> bool:
+    """Whether it is a whole object, as the first line of JSON Lines is, without a list of cases, as JSON's is not."""
+    import msgspec
+
+    try:
+        head = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(head, dict) and not isinstance(head.get("cases"), list)
+
+
+def whole_format(path: str | os.PathLike[str]) -> str:
+    """In which form a run is saved at `path`: JSON unless its name says JSON Lines. Raises InputError for a CSV."""
+    format = SUFFIXES.get(PurePath(path).suffix.lower(), "json")
+    if format not in WHOLE:
+        name = PurePath(path).with_suffix(".json")
+        raise InputError(f"a CSV does not hold a whole run; save {name}, then: cudalab convert {name} {path}")
+    return format
+
+
+def format_for(path: str, to: str | None = None) -> str:
+    """The format that is asked for by name, or else by the name's suffix; raises InputError where neither says."""
+    format = to or SUFFIXES.get(PurePath(path).suffix.lower(), "")
+    if not format:
+        raise InputError(f"the name {visible(path)} does not say which format; add --to {'|'.join(FORMATS)}")
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    return format

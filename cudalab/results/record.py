@@ -1,0 +1,344 @@
+"""What a run leaves behind: typed records with every raw sample; statistics are derived when asked for.
+
+Times are seconds, sizes bytes. The file is JSON (docs/results-file.md describes it, made from the records here);
+`Results.save` writes it in one step, `load` refuses what it cannot read and says why. Other forms of it are in
+`cudalab.results.formats`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import msgspec
+
+from cudalab.base import files, stats
+from cudalab.base.errors import InputError, why
+from cudalab.base.text import encodable, visible
+
+if TYPE_CHECKING:
+    import pandas
+
+FORMAT = "cudalab-results"
+VERSION = 4  # of what is written; older ones are read, see `cudalab.results.versions`
+
+KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
+IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
+
+# A case's status:
+OK: Final = "ok"  # right, and timed if its device and backend can be
+WRONG: Final = "WRONG"  # differs from the reference, or wrote where it may not: no time
+ERROR: Final = "error"  # did not compile, or failed while it ran
+SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
+CEILING: Final = "ceiling"  # not a variant: a copy of the case's bytes
+
+COPY = "copy"  # the backend of a ceiling
+
+
+# Bounds far beyond what can be measured, so that nothing derived from what was read overflows.
+Seconds = Annotated[float, msgspec.Meta(ge=1e-15, le=1e12)]
+Quantity = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
+Integer = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Magnitude = Annotated[float, msgspec.Meta(ge=0)]
+Samples = Annotated[list[Seconds], msgspec.Meta(min_length=1)]
+Rounds = Annotated[list[Samples], msgspec.Meta(min_length=1)]
+Status = Literal["ok", "WRONG", "error", "skipped", "ceiling"]
+
+
+def _says(description: str) -> msgspec.Meta:
+    """What a field holds: for docs/results-file.md and the JSON Schema, which are made from here."""
+    return msgspec.Meta(description=description)
+
+
+class ErrorCurve(msgspec.Struct, forbid_unknown_fields=True):
+    """The error against the input, where every 16-bit value was tried.
+
+    The sorted finite inputs are cut into bins of equally many, and the largest error of each is a point.
+    """
+
+    x: Annotated[list[float], _says("the input of the bin's largest error, to five digits")]
+    ulp: Annotated[list[Magnitude | None], _says("that error, in ULP; null where NaN or infinity was wrong")]
+
+
+class Parity(msgspec.Struct, forbid_unknown_fields=True):
+    """How an output compares with the float64 reference.
+
+    ULP is a unit in the last place of the output dtype at the reference's value.
+    """
+
+    ok: Annotated[bool, _says("whether every element is within the budget of the kernel's spec")]
+    n: Annotated[Count, _says("elements compared")] = 0
+    wrong: Annotated[Count, _says("elements out of the budget")] = 0
+    max_ulp: Annotated[
+        Magnitude | None,
+        _says("largest error, in ULP; null where a number was due and NaN or infinity came, or the other way round"),
+    ] = 0.0
+    worst: Annotated[str, _says("the element of the largest error in ULP: index, got, wanted, input")] = ""
+    worst_at: Annotated[Integer, _says("its place in the flattened output; -1: none")] = -1
+    rounded: Annotated[Share, _says("share of elements within half a ULP, that is, correctly rounded; 0 to 1")] = 1.0
+    rel_l2: Annotated[Magnitude, _says("Euclidean norm of got - want over that of want, over the finite elements")] = (
+        0.0
+    )
+    norm: Annotated[Magnitude, _says("Euclidean norm of want, over the same elements")] = 0.0
+    message: Annotated[str, _says("what is wrong, with the first elements; empty where nothing is")] = ""
+    curve: Annotated[ErrorCurve | None, _says("the error against the input; of a check of all 16-bit values only")] = (
+        None
+    )
+
+    @property
+    def largest(self) -> float:
+        """`max_ulp`, infinite where no number came."""
+        return inf if self.max_ulp is None else self.max_ulp
+
+
+class Case(msgspec.Struct, forbid_unknown_fields=True):
+    """One variant of one kernel at one size and dtype, with a verdict and times, or with a reason why not."""
+
+    kernel: Annotated[str, _says("the kernel's name, or the study's")]
+    size: Annotated[str, _says("the size's name in the spec, or the shape as text; in a check what was looked at")]
+    shape: Annotated[tuple[Count, ...], _says("of the first input")]
+    dtype: Annotated[str, _says("of inputs and output")]
+    backend: Annotated[
+        str, _says("which backend ran it, of a study the variant's name; `copy`: no backend, the ceiling")
+    ]
+    variant: Annotated[str, _says("an entry's name, where the backend has several")] = ""
+    status: Annotated[
+        Status,
+        _says(
+            "`ok`: right, and timed if its device and backend can be; `WRONG`: differs from the reference, or wrote "
+            "where it may not, and has no time; `error`: did not compile, or failed while it ran; `skipped`: cannot "
+            "run here; `ceiling`: not a variant, but a copy of the case's bytes"
+        ),
+    ] = OK
+    reason: Annotated[str, _says("why it is WRONG, failed or was skipped")] = ""
+    parity: Annotated[Parity | None, _says("how its output compares; null: it has not been compared")] = None
+    composed: Annotated[bool, _says("judged by the spec's budget for forms that round at each step")] = False
+    nbytes: Annotated[Count, _says("bytes: each input read once, the output written once")] = 0
+    times: Annotated[
+        dict[str, Rounds],
+        _says(
+            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `api`, `wall`, or a study's own; see "
+            "bench/METHOD.md): a list of rounds, each a list of raw samples; round i of one case was taken beside "
+            "round i of the others of its kernel, size and dtype"
+        ),
+    ] = {}
+    costs: Annotated[
+        dict[str, Quantity], _says("seconds spent once: `bind` (compilation), `first run`, `graph build`, `timing`")
+    ] = {}
+    cross: Annotated[
+        dict[str, Quantity], _says("seconds by NVBench's clocks: `nvbench cold`, `nvbench batch`, `nvbench wall`")
+    ] = {}
+    condition: Annotated[
+        dict[str, Quantity | str],
+        _says("of the ceiling's row: `sm_hz`, `memory_hz`, `power_w`, and `throttled`, what slowed the GPU down"),
+    ] = {}
+    parameters: Annotated[
+        dict[str, Integer], _says("launch parameters of the entry, where its spec declares tunables")
+    ] = {}
+    quantities: Annotated[
+        dict[str, Quantity],
+        _says(
+            "what a study counted beside the times, by name: in SI units where the name ends in one (`peak_bytes`), "
+            "else counts; `items`: samples that one run gets through"
+        ),
+    ] = {}
+    notes: Annotated[list[str], _says("what a reader of the times must know")] = []
+
+    @property
+    def label(self) -> str:
+        return f"{self.backend}:{self.variant}" if self.variant else self.backend
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """Cases with the same group worked on the same arrays and were timed in the same rounds."""
+        return self.kernel, self.size, self.dtype
+
+    def median(self, kind: str) -> float | None:
+        """Median seconds of one kind of time, or None."""
+        return stats.median(self.times[kind]) if self.times.get(kind) else None
+
+    def bandwidth(self, kind: str) -> float | None:
+        """Bytes a second; None of an api time, which is the host's alone."""
+        time = self.median(kind) if kind != "api" else None
+        return self.nbytes / time if time else None
+
+
+class Machine(msgspec.Struct, forbid_unknown_fields=True):
+    """What the numbers depend on."""
+
+    device: Annotated[str, _says("`cuda` or `cpu`")]
+    name: Annotated[str, _says("of the GPU or CPU that ran the cases")]
+    details: Annotated[
+        dict[str, str | Integer | float],
+        _says("of a GPU its `l2_bytes`, `memory_bytes`, `driver` and more; `system`, `cpu`; sizes are bytes, rates Hz"),
+    ] = {}
+    versions: Annotated[dict[str, str], _says("of Python and of each library that is installed and takes part")] = {}
+
+
+class Results(msgspec.Struct, forbid_unknown_fields=True):
+    """A run: its cases, and everything needed to judge them."""
+
+    format: Annotated[str, _says("always `cudalab-results`")]
+    version: Annotated[int, _says("of this format")]
+    created: Annotated[str, _says("when the run began: ISO 8601, UTC")]
+    options: Annotated[
+        dict[str, Any],
+        _says("as the run was asked for, with a study's name and baseline; an endless timeout or budget is `inf`"),
+    ]
+    machine: Annotated[Machine, _says("what the numbers depend on")]
+    no_gpu: Annotated[str, _says("why the CPU was used")] = ""
+    sources: Annotated[dict[str, str], _says("SHA-256, in hex, by file name: of every .cu and spec")] = {}
+    calibration: Annotated[
+        dict[str, Samples], _says("seconds: samples of an `empty event pair`, `empty kernel` and `empty graph node`")
+    ] = {}
+    cases: Annotated[list[Case], _says("one a variant, kernel, size and dtype, in the order of the run")] = []
+    wall: Annotated[dict[str, Quantity], _says("seconds of the whole run, `total` and by phase")] = {}
+    complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
+
+    def __str__(self) -> str:
+        """The tables that `cudalab show` prints."""
+        from cudalab import report
+
+        return report.render(self, "table")
+
+    @property
+    def rows(self) -> list[Case]:
+        return self.cases
+
+    @property
+    def broken(self) -> list[Case]:
+        """Rows with a wrong answer, or with none; a copy that could not be made is no answer."""
+        found = (case for case in self.cases if case.status in (WRONG, ERROR))
+        return [case for case in found if self.of_study or case.backend != COPY]
+
+    @property
+    def timed(self) -> bool:
+        """False for a run that only checked."""
+        return "modes" in self.options
+
+    def groups(self) -> dict[tuple[str, str, str], list[Case]]:
+        """Cases by (kernel, size, dtype), in the order of the run."""
+        found: dict[tuple[str, str, str], list[Case]] = {}
+        for case in self.cases:
+            found.setdefault(case.group, []).append(case)
+        return found
+
+    @property
+    def of_study(self) -> bool:
+        """Whether this is a run of `cudalab study`."""
+        return "study" in self.options
+
+    @property
+    def reference(self) -> str:
+        """What speed-ups refer to if nothing else is asked for: a backend, of a study the label of its baseline."""
+        return str(self.options.get("baseline", "")) if self.of_study else "torch_eager"
+
+    def baseline(self, case: Case, backend: str = "") -> Case | None:
+        """The case of the same group that speed-ups refer to: of `backend`, which may be a label, or `reference`."""
+        wanted = backend or self.reference
+        return next((c for c in self.cases if c.group == case.group and wanted in (c.backend, c.label)), None)
+
+    def speedup(self, case: Case, kind: str, backend: str = "") -> stats.Ratio | None:
+        """How many times faster than the baseline `case` is, paired by rounds; None without both times."""
+        base = self.baseline(case, backend)
+        if base is None or not base.times.get(kind) or not case.times.get(kind):
+            return None
+        return self.ratio(base, case, kind)
+
+    def ratio(self, base: Case, case: Case, kind: str) -> stats.Ratio:
+        """How many times faster `case` is than `base`, both of one group and with times of this kind."""
+        paired = self.options.get("order") != "blocked"  # else round i of one was not taken beside round i of another
+        return stats.speedup(base.times[kind], case.times[kind], paired=paired)
+
+    def to_json(self) -> bytes:
+        """The whole run with every sample, a case a line."""
+        stored = msgspec.structs.replace(self, options=endless(self.options, inf, "inf"))
+        return as_json(stored).replace(b'{"kernel":', b'\n{"kernel":')
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file whole or not at all: JSON Lines where its name ends in .jsonl, else JSON.
+
+        Raises InputError for a name that ends in .csv: a CSV does not hold the whole run.
+        """
+        from cudalab.results import formats
+
+        files.write(path, formats.encoded(self, formats.whole_format(path)))
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One flat dict a case: medians in seconds, bytes a second, no raw samples."""
+        from cudalab.results import flat
+
+        return flat.medians(self)
+
+    def to_frame(self, samples: bool = False) -> pandas.DataFrame:
+        """One line a case, as a pandas DataFrame: `to_dicts`, where it ran, and with `samples` all that CSV has.
+
+        Raises Unavailable where pandas is not installed.
+        """
+        from cudalab.results import frame
+
+        return frame.to_frame(self, samples)
+
+    @classmethod
+    def from_frame(cls, frame: pandas.DataFrame) -> Results:
+        """The run of a frame that `to_frame(samples=True)` gave, or that pandas read from a CSV of `cudalab convert`.
+
+        Rows may be missing or in another order; columns may have been added. Raises InputError where it cannot be.
+        """
+        from cudalab.results import frame as frames
+
+        return frames.from_frame(frame)
+
+    @property
+    def main_kind(self) -> str:
+        """The kind of time that speed-ups, and bandwidth if there can be one, are taken from."""
+        present = dict.fromkeys(kind for case in self.cases for kind in case.times)
+        if self.of_study:  # whose variants may have clocks, and kinds, of their own
+            return next((k for k in (*str(self.options.get("kinds", "")).split(","), *present) if k in present), "")
+        return next((k for k in ("cold", "wall", *KINDS) if k in present), "")
+
+
+def as_json(tree: Any) -> bytes:
+    """Records, dicts and lists as JSON; halves of characters, which no file can hold, become escapes."""
+    try:
+        return msgspec.json.encode(tree)
+    except UnicodeEncodeError:  # in a reason, as a library gave it: no ground to lose the run
+        return msgspec.json.encode(encodable(msgspec.to_builtins(tree)))
+
+
+def load(path: str | os.PathLike[str]) -> Results:
+    """Read a results file: JSON, JSON Lines or CSV, of this version or an older one.
+
+    Raises InputError that names the file and says what is wrong with it.
+    """
+    from cudalab.results import formats
+
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None
+    return formats.decoded(data, os.fspath(path))
+
+
+def endless(options: Mapping[str, Any], was: object, becomes: object) -> dict[str, Any]:
+    """`options` with an infinite timeout or budget as a text, or back: JSON has no infinity."""
+    patient = ("timeout", "budget")
+    return {name: becomes if name in patient and value == was else value for name, value in options.items()}
+
+
+def writable(path: str | os.PathLike[str]) -> None:
+    """Raise InputError now if `save(path)` would fail later, or would replace a file that is not a run's."""
+    from cudalab.results import formats
+
+    target = files.place(path)
+    formats.whole_format(path)
+    if target.exists() and target.stat().st_size:
+        try:
+            load(target)
+        except InputError as error:
+            raise InputError(f"will not replace {target}, which is not a run's: {error}") from None

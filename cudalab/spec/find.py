@@ -1,0 +1,138 @@
+"""Find kernels and backends by looking at the files. Nothing registers itself."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from cudalab.backends import Backend
+from cudalab.base.errors import CudalabError, SpecError, short, unknown, why
+from cudalab.base.text import visible
+from cudalab.spec import cuda_source
+from cudalab.spec.kernel import Budget, Kernel, Launch
+
+
+@cache
+def kernels() -> dict[str, Kernel]:
+    """The lab's own kernels, by name."""
+    return {name: _spec_of(module) for name, module in _modules("cudalab.kernels")}
+
+
+@cache
+def backends() -> dict[str, Backend]:
+    """Every backend, by the name of its file: plain references first, then in the order of the names."""
+    found = dict(_modules("cudalab.backends"))
+    return {name: found[name] for name in sorted(found, key=lambda n: (n not in ("numpy", "host"), n))}
+
+
+def kernel(name: str) -> Kernel:
+    """A kernel by its name in the lab, or by the path of its spec (`./mine/softmax.py`) or `.cu`."""
+    if is_path(name):
+        return _load(_path(name))
+    if name not in kernels():
+        hint = unknown("kernel", name, kernels())
+        hint.args = (f"{hint}; a kernel of your own is named by its path, such as ./{Path(name).stem}.py",)
+        raise hint
+    return kernels()[name]
+
+
+def is_path(name: str) -> bool:
+    """Whether a name means a file, and not one of the lab's own."""
+    return "/" in name or name.endswith((".py", ".cu")) or name in (".", "..")
+
+
+def _path(name: str) -> Path:
+    """The spec's place. Its name will stand in the results, which are UTF-8."""
+    try:
+        path = Path(name).resolve()
+        if not path.is_dir() or path.with_suffix(".py").is_file():
+            path = Path(name).with_suffix(".py").resolve()
+        str(path).encode()
+        path.is_file()  # raises for a name that is too long
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte, no name, undecodable bytes; a ring of links
+        message = f"{short(name)} cannot be the path of a spec: {why(error)}; give one such as ./softmax.py"
+        raise SpecError(message) from None
+    return path
+
+
+def _load(path: Path) -> Kernel:
+    if path.is_dir():
+        raise SpecError(_of_folder(path))
+    if not path.is_file():
+        raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
+    return _spec_of(loaded(path))
+
+
+def loaded(path: Path) -> ModuleType:
+    """The module in a user's file. Raises SpecError for one that cannot be imported."""
+    # A file that has changed since it was loaded is another module: no stale kernel is ever measured.
+    module_name = f"cudalab_user_{path.stem}_{cuda_source.digest(path)[:16]}_{abs(hash(path)):x}"
+    if module_name not in sys.modules:
+        found = importlib.util.spec_from_file_location(module_name, path, loader=_Fresh(module_name, str(path)))
+        assert found is not None and found.loader is not None
+        module = sys.modules[module_name] = importlib.util.module_from_spec(found)
+        try:
+            found.loader.exec_module(module)
+        except BaseException as error:  # SystemExit as well: a file that ends Python is no spec
+            del sys.modules[module_name]
+            if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
+                raise
+            raise SpecError(f"{path}: {_said(error)}") from error
+    return sys.modules[module_name]
+
+
+def _of_folder(folder: Path) -> str:
+    """What to type instead of a folder's name."""
+    specs = sorted(f.with_suffix(".py") for f in folder.glob("*.cu") if f.with_suffix(".py").is_file())
+    if not specs:
+        return f"{folder} is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py"
+    return f"{folder} is a folder; give its specs: {' '.join(shlex.quote(str(s)) for s in specs)}"
+
+
+class _Fresh(SourceFileLoader):
+    """Compiles the file as it is now. Python's cache knows it by length and whole seconds, which an edit may keep."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+RECORDS: dict[str, type] = {"Kernel": Kernel, "Launch": Launch, "Budget": Budget}
+_UNKNOWN = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
+
+
+def _said(error: BaseException) -> str:
+    try:
+        text = str(error)
+        if (found := _UNKNOWN.match(text)) and found[1] in RECORDS:
+            return str(unknown(f"field of {found[1]}", found[2], inspect.signature(RECORDS[found[1]]).parameters))
+        return visible(f"{type(error).__name__}: {text}".rstrip(": "), keep="\n")
+    except Exception:  # an exception of the spec's own, whose text cannot be made
+        return type(error).__name__
+
+
+def _spec_of(module: ModuleType) -> Kernel:
+    specs = [v for v in vars(module).values() if isinstance(v, Kernel) and v.file == module.__file__]
+    if len(specs) != 1:
+        name = Path(str(module.__file__)).stem
+        raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
+    present = cuda_source.entries(cuda_source.read(specs[0].cu))
+    for entry in specs[0].entries:
+        if entry not in present:
+            raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")
+    return specs[0]
+
+
+def _modules(package: str) -> Iterator[tuple[str, ModuleType]]:
+    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if not info.name.startswith("_"):
+            yield info.name, importlib.import_module(f"{package}.{info.name}")

@@ -1,0 +1,77 @@
+"""Whether what a spec's launch function gives fits CUDA, and the parameters that the `.cu` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cudalab.spec.dtype import C_DTYPES, DType, dtype_of
+
+if TYPE_CHECKING:
+    from cudalab.spec.cuda_source import Parameter
+    from cudalab.spec.kernel import Launch
+
+
+def wrong_geometry(launch: Launch) -> str:
+    """What is wrong with the grid, the block or the shared memory; nothing if they can be launched."""
+    for what, dims in (("grid", launch.grid), ("block", launch.block)):
+        if not isinstance(dims, (tuple, list)):
+            return f"{what} is {dims!r}; write ({dims!r},)"
+        if not (1 <= len(dims) <= 3 and all(_whole(d) for d in dims)):
+            return f"{what} is {dims}; give one to three whole numbers"
+    return "" if _whole(launch.shared) else f"shared is {launch.shared!r}; give a whole number of bytes"
+
+
+def wrong(launch: Launch, declared: Sequence[Parameter], arrays: Mapping[str, Any], output: str) -> str:
+    """What is wrong with the arguments of a launch on `arrays`, as the end of a sentence about the entry; or nothing.
+
+    Their number, an array for a value, another type, or the output for a `const` pointer, as happens when two are
+    swapped.
+    """
+    if len(launch.args) != len(declared):
+        return f" takes {len(declared)} arguments, its launch gives {len(launch.args)}"
+    of_output = dtype_of(arrays[output]) if output in arrays else None
+    for given, parameter in zip(launch.args, declared, strict=True):
+        name = next((n for n, a in arrays.items() if a is given), "")
+        kind = of_output if parameter.ctype == "scalar_t" and of_output else C_DTYPES.get(parameter.ctype)
+        said = _wrong_array(name, given, parameter, kind) if name else _wrong_number(given, parameter, kind)
+        if said:
+            return said
+        if name == output and parameter.constant:
+            return f": the output {name!r} is given for the read-only {parameter.text!r}; swapped?"
+    return ""
+
+
+def _wrong_array(name: str, given: Any, parameter: Parameter, kind: DType | None) -> str:
+    if not parameter.pointer:
+        return f" wants {parameter.text!r}, its launch gives the array {name!r}"
+    if kind and dtype_of(given) != kind:
+        return f" wants {parameter.text!r}, but {name!r} has {dtype_of(given).name} elements"
+    return ""
+
+
+def _wrong_number(given: Any, parameter: Parameter, kind: DType | None) -> str:
+    if parameter.pointer:
+        return f" wants {parameter.text!r}, its launch gives a number ({_type_of(given)})"
+    fitting = kind.numpy.name if kind else "int64"
+    if not isinstance(given, np.generic):
+        return f": give {parameter.text!r} as a NumPy scalar: np.{fitting}(...)"
+    if kind and not _fits(given, kind):
+        return f" wants {parameter.text!r}, not {_type_of(given)}; give np.{fitting}"
+    return ""
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and bool(value >= 0)
+
+
+def _type_of(value: Any) -> str:
+    """A number's type as a spec writes it: np.int64, int."""
+    return f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
+
+
+def _fits(value: np.generic, declared: DType) -> bool:
+    """Whether a parameter of the `declared` type reads the number that these bytes stand for."""
+    return value.dtype.itemsize == declared.itemsize and (value.dtype.kind in "iub") != declared.floating

@@ -1,0 +1,78 @@
+"""The grammar of `--sizes`.
+
+small,large          names that the kernel's spec defines
+1000  64K  1M  4Mi   a number of elements; K, M, G are powers of 1000 and Ki, Mi, Gi of 1024
+2^20                 a power
+4096x4096            a shape
+2^[10:24:2]          2^10, 2^12, ... 2^24 (both ends included); [256:1024:256] likewise
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+
+from cudalab.base.errors import InputError, short, unknown
+from cudalab.spec.kernel import Shape
+
+MAX_ELEMENTS = 2**40  # no card holds more; a slip such as 2^240 must not reach an allocator
+MAX_SIZES = 256
+MAX_DIMENSIONS = 32  # of an array of NumPy 1
+MAX_LENGTH = 10_000  # characters: the time to take a text apart grows with its square
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+
+# Only ASCII digits: \d alone also fits those of every other script.
+_NUMBER = re.compile(r"(\d{1,18})([kmg]i?)?", re.IGNORECASE | re.ASCII)
+_POWER = re.compile(r"(\d{1,6})\^(\d{1,3})", re.ASCII)
+_RANGE = re.compile(r"(?:(\d{1,6})\^)?\[(\d{1,18}):(\d{1,18})(?::(\d{1,18}))?\]", re.ASCII)
+_COMMA = re.compile(r",(?![^\[]*\])")  # not inside a range's brackets
+HELP = "use a name, a number (1000, 64K, 1Mi), a power (2^20), a shape (4096x4096) or a range (2^[10:24:2])"
+
+
+def parse(text: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Shapes by label, in the order written, without repeats. Raises InputError or NotFound."""
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"--sizes has {len(text):,} characters, {MAX_LENGTH:,} at most; {HELP}")
+    found: dict[str, Shape] = {}
+    for term in (t.strip() for t in _COMMA.split(text)):
+        found.update({term: named[term]} if term in named else _shapes(term, named))
+        if len(found) > MAX_SIZES:
+            raise InputError(f"--sizes {short(text)} asks for more than {MAX_SIZES} sizes; use a larger step")
+    return found
+
+
+def _shapes(term: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
+    factors = [_factor(f) for f in term.lower().split("x")]
+    if not all(factors):
+        if re.fullmatch(r"[a-z_]\w*", term, re.IGNORECASE):
+            raise unknown("size", term, named)
+        raise InputError(f"cannot read size {short(term)}; {HELP}")
+    if len(factors) > MAX_DIMENSIONS:
+        raise InputError(f"size {short(term)} has {len(factors)} dimensions; an array has {MAX_DIMENSIONS} at most")
+    shapes = {}
+    for combination in itertools.islice(itertools.product(*factors), MAX_SIZES + 1):
+        shape = tuple(n for _, n in combination)
+        elements = 1
+        for n in shape:
+            elements *= n
+        if not 1 <= elements <= MAX_ELEMENTS:
+            count = f"{elements:.3g}" if elements < 2**1000 else "far too many"  # beyond the largest float
+            raise InputError(f"size {short(term)} has {count} elements; between 1 and 2^40 can be measured")
+        shapes["x".join(label for label, _ in combination)] = shape
+    return shapes
+
+
+def _factor(text: str) -> list[tuple[str, int]]:
+    """(label, value) of each value that one factor of a shape stands for; empty if it cannot be read."""
+    if match := _NUMBER.fullmatch(text):
+        return [(text, int(match[1]) * UNITS[match[2] or ""])]
+    if match := _POWER.fullmatch(text):
+        return [(text, int(match[1]) ** int(match[2]))]
+    if match := _RANGE.fullmatch(text):
+        first, last, step = int(match[2]), int(match[3]), int(match[4] or 1)
+        if step == 0 or first > last or (match[1] and last > 999):
+            raise InputError(f"cannot read range {short(text)}: write [first:last:step] with first <= last, step >= 1")
+        steps = itertools.islice(range(first, last + 1, step), MAX_SIZES + 1)
+        return [(f"{match[1]}^{e}", int(match[1]) ** e) if match[1] else (str(e), e) for e in steps]
+    return []

@@ -1,0 +1,1 @@
+"""Times: CUDA events, graphs, the wall clock, and the rounds in which samples are taken."""

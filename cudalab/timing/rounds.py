@@ -1,0 +1,90 @@
+"""Take samples in rounds: in each round every variant has its turn, in a new order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+
+from cudalab.base import stats
+from cudalab.base.errors import named
+from cudalab.device import Clock
+
+ORDERS = ("shuffled", "blocked")
+LEAST_ROUNDS = 10
+MOST_ROUNDS = 200
+DIGITS = 11  # of seconds that are kept: the finest timer here ticks a thousand times as slowly
+
+Clocks = Mapping[str, Mapping[str, Clock]]  # by variant, then by what is measured
+
+
+@dataclass
+class Taken:
+    """What one variant's clocks have given: rounds of samples by what was measured, or why it stopped."""
+
+    rounds: dict[str, list[list[float]]] = field(default_factory=dict)
+    error: str = ""
+    seconds: float = 0.0  # that taking them took, with what surrounds them
+    widths: dict[str, float] = field(default_factory=dict)  # of the medians' intervals, at which each is known
+
+    def settled(self, kind: str) -> bool:
+        """Nothing is gained by more rounds: the median is known well enough, or the variant has failed."""
+        return bool(self.error) or stats.spread(self.rounds[kind]) <= self.widths[kind]
+
+
+def take(
+    variants: Clocks, seed: int, budget: float, order: str = "shuffled", least: int = LEAST_ROUNDS
+) -> dict[str, Taken]:
+    """Sample every clock of every variant until its median is known to its width, or the budget is spent.
+
+    A kind of time is taken in each round until it is known for all variants. `budget` is seconds for each variant;
+    at least `least` rounds are taken whatever they cost, at most MOST_ROUNDS. A variant whose clock raises is
+    left out from then on; its `error` says why. In "shuffled" order the variants take turns within each round, so
+    that a drift hits all of them alike and round i of one is comparable with round i of another. In "blocked" order
+    one variant takes all its rounds before the next begins: a cross-check that the variants do not disturb each other.
+    """
+    if order == "shuffled":
+        return _rounds(variants, seed, budget * len(variants), least)
+    taken: dict[str, Taken] = {}
+    for label in np.random.default_rng(seed).permutation(list(variants)):
+        taken |= _rounds({label: variants[label]}, seed, budget, least)
+    return {label: taken[label] for label in variants}
+
+
+def _rounds(variants: Clocks, seed: int, budget: float, least: int) -> dict[str, Taken]:
+    rng = np.random.default_rng(seed)
+    taken = {label: _nothing(clocks) for label, clocks in variants.items()}
+    deadline = perf_counter() + budget
+    kinds = {kind for clocks in variants.values() for kind in clocks}
+    for done in range(MOST_ROUNDS):
+        if done >= least:
+            kinds = {kind for kind in kinds if not all(t.settled(kind) for t in taken.values() if kind in t.rounds)}
+            if not kinds or perf_counter() > deadline:
+                break
+        for label, clocks in _shuffled(variants, rng):
+            began = perf_counter()
+            _one_round({kind: clock for kind, clock in clocks.items() if kind in kinds}, taken[label])
+            taken[label].seconds += perf_counter() - began
+    return taken
+
+
+def _nothing(clocks: Mapping[str, Clock]) -> Taken:
+    return Taken({kind: [] for kind in clocks}, widths={kind: clock.width for kind, clock in clocks.items()})
+
+
+def _shuffled(variants: Clocks, rng: np.random.Generator) -> Iterator[tuple[str, Mapping[str, Clock]]]:
+    for label in rng.permutation(list(variants)):
+        yield label, variants[label]
+
+
+def _one_round(clocks: Mapping[str, Clock], taken: Taken) -> None:
+    if taken.error:
+        return
+    for kind, clock in clocks.items():
+        try:
+            taken.rounds[kind].append([round(s, DIGITS) for s in clock.sample()])
+        except Exception as error:  # any library's; the row will say so
+            taken.error = f"failed while it was timed: {named(error)}"
+            return

@@ -1,0 +1,1 @@
+"""Tools on the engine: one folder each, and no tool imports another."""

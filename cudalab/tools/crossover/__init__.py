@@ -1,0 +1,1 @@
+"""From which size on is one variant faster than another?"""

@@ -1,0 +1,291 @@
+"""From which size on is one variant faster than another? A bisection, with verdicts in place of numbers.
+
+At each size both variants are checked and timed in the same rounds of one worker process, and the ratio of those
+rounds is judged as in every table. The answer is an interval: up to its lower end one variant is surely faster, from
+its upper end on the other is, and in between neither is, or the interval is as narrow as was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil, floor, log, log2, prod, sqrt
+from time import perf_counter
+
+import msgspec
+
+from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
+from cudalab.base.stats import FASTER, SLOWER, Ratio
+from cudalab.engine import plan
+from cudalab.engine.messages import Setup, Step
+from cudalab.engine.plan import Group, Selection
+from cudalab.engine.progress import FINISHED, Progress, Report, ignore
+from cudalab.engine.session import BUDGET, File, Stopped, keep, new_results, sources
+from cudalab.engine.supervisor import TIMEOUT, Supervisor
+from cudalab.results import record
+from cudalab.results.record import KINDS, Case, Results
+from cudalab.spec import find, sizes
+from cudalab.spec.dtype import dtype as named_dtype
+from cudalab.spec.kernel import Kernel, Shape
+
+RESOLUTION = 0.05  # by which the upper end of the interval may exceed the lower
+PARTS = 8  # of a gap; see `between`
+MOST_PROBES = 64
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Both variants at one size. `ratio`: how many times faster the second is; `verdict` is about the second too."""
+
+    size: str
+    elements: int
+    ratio: Ratio
+    verdict: str
+
+
+@dataclass
+class Crossover:
+    """What was found about two variants; `probes` in ascending order of size."""
+
+    first: str
+    second: str
+    kind: str
+    run: Results
+    probes: list[Probe] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> list[Case]:
+        """Rows that end the search: a wrong answer, or an error."""
+        return self.run.broken
+
+    @property
+    def changes(self) -> list[tuple[Probe, Probe]]:
+        """Where the faster one changes: the last size at which one surely is, the first at which the other is."""
+        sure = [probe for probe in self.probes if probe.verdict in (FASTER, SLOWER)]
+        return [(low, high) for low, high in pairwise(sure) if low.verdict != high.verdict]
+
+    def ahead(self, probe: Probe) -> str:
+        """Label of the one that is surely faster, or nothing."""
+        return {FASTER: self.second, SLOWER: self.first}.get(probe.verdict, "")
+
+
+def crossover(
+    first: str,
+    second: str,
+    kernel: str = "",
+    lowest: str = "2^10",
+    highest: str = "2^24",
+    dtype: str = "",
+    kind: str = "",
+    resolution: float = RESOLUTION,
+    device: str = "auto",
+    seed: int = 0,
+    budget: float = BUDGET,
+    timeout: float = TIMEOUT,
+    progress: Report = ignore,
+    output: File = "",
+) -> Crossover:
+    """Find the size between `lowest` and `highest` from which the other one of two variants is faster.
+
+    `first` and `second` are labels such as pycuda:gelu_vec; `kernel` may be left out where both fit one kernel alone;
+    sizes follow `cudalab.spec.sizes` and differ in one dimension; `kind` of time "" is the main one, cold or wall. The
+    search ends when the interval's upper end exceeds the lower by no more than `resolution`, or at a wrong answer.
+    The rest is as in `bench`. The results are written to `output` after each size.
+    Raises CudalabError for bad input, before measuring where it can be seen then; Stopped after Ctrl-C.
+    """
+    if not 0 < resolution < 1:
+        raise InputError(f"resolution is {resolution}; give a positive number below 1")
+    need_seconds("budget", budget)
+    need_seconds("timeout", timeout, ", or inf")
+    if kind and kind not in KINDS:
+        raise unknown("kind of time", kind, KINDS)
+    name, spec, labels = _variants(first, second, kernel)
+    chosen = named_dtype(dtype or spec.dtypes[0])
+    if chosen.name not in spec.dtypes:
+        raise unknown(f"dtype of {name}", chosen.name, spec.dtypes)
+    shapes = sorted(_shape(text, spec, option) for text, option in ((lowest, "--from"), (highest, "--to")))
+    axis = _axis(*shapes)
+
+    def group(n: int) -> Group:
+        shape = (*shapes[0][:axis], n, *shapes[0][axis + 1 :])
+        return Group(spec, "x".join(map(str, shape)), shape, chosen, alias=name)
+
+    ends = shapes[0][axis], shapes[1][axis]
+    modes = plan.modes_for(kind)
+    setup = Setup(device, ",".join(labels), "", modes, seed, budget, "shuffled", sources([group(ends[0])]))
+    options = {
+        "kernels": [kernel or name], "crossover": list(labels), "sizes": f"{lowest},{highest}", "dtypes": chosen.name,
+        "only": setup.only, "skip": "", "modes": ",".join(modes), "device": device, "seed": seed, "budget": budget,
+        "order": "shuffled", "timeout": timeout,
+    }  # fmt: skip
+    return _Search(labels, kind, group, ends, resolution, setup, timeout, progress, output).found(options)
+
+
+def between(low: int, high: int) -> int | None:
+    """A whole number near the geometric mean of two; None if there is none in between.
+
+    It is a multiple of a power of two that is as large as an eighth of it and of the gap allows: an odd size costs a
+    kernel that reads 16 bytes at a time its fast path, and says nothing about its neighbours.
+    """
+    if high - low < 2:
+        return None
+    middle = sqrt(low * high)
+    step = 2 ** max(floor(log2(min(high - low, middle) / PARTS)), 0)
+    return min(max(round(middle / step) * step, low + 1), high - 1)
+
+
+@dataclass
+class _Search:
+    """One search at work. Sizes are counted along the dimension that grows."""
+
+    labels: tuple[str, str]
+    kind: str
+    group: Callable[[int], Group]
+    ends: tuple[int, int]
+    resolution: float
+    setup: Setup
+    timeout: float
+    progress: Report
+    output: File
+    probes: dict[int, Probe] = field(default_factory=dict)
+    workers: Supervisor | None = None
+    start: float = field(default_factory=perf_counter)
+
+    def found(self, options: dict[str, object]) -> Crossover:
+        with Supervisor(self.setup, Selection(self.labels), self.timeout, self._at) as workers:
+            self.workers = workers
+            machine, no_gpu = workers.ready.machine, workers.ready.no_gpu
+            for label in self.labels:
+                if label not in workers.labels(self.group(self.ends[0])):
+                    why = f"needs a GPU, and {no_gpu}" if machine.device == "cpu" else "is for the CPU: --device cpu"
+                    raise Unavailable(f"{label} {why}")
+            answer = Crossover(*self.labels, self.kind, new_results(options, self.setup, workers.ready))
+            answer.run.complete = False
+            try:
+                self._bisect(workers, answer)
+                answer.run.complete = True
+            except KeyboardInterrupt:
+                kept = f"; {self.output} has what was measured" if self.output and answer.run.cases else ""
+                raise Stopped(f"stopped after {len(self.probes)} sizes{kept}") from None
+            finally:
+                answer.run.cases.sort(key=lambda case: prod(case.shape))
+                answer.probes = [self.probes[n] for n in sorted(self.probes)]
+                keep(answer.run, self.output)
+        return answer
+
+    def _bisect(self, workers: Supervisor, answer: Crossover) -> None:
+        """Narrow the interval; where neither is surely faster, find both ends of that region."""
+        if not all(self._probe(n, workers, answer) for n in self.ends):
+            return
+        open_: list[tuple[int, int]] = [self.ends]
+        while open_ and len(self.probes) < MOST_PROBES:
+            low, high = open_.pop()
+            if not self._worth(low, high) or (middle := between(low, high)) is None:
+                continue
+            if not self._probe(middle, workers, answer):
+                return
+            open_ += [(low, middle), (middle, high)]
+
+    def _worth(self, low: int, high: int) -> bool:
+        """Whether an end of the interval lies between two sizes, and is not known well enough.
+
+        The first two must differ; later one of two may be unsure: the end of the region in which neither is ahead.
+        """
+        verdicts = {self.probes[low].verdict, self.probes[high].verdict}
+        sure = verdicts & {FASTER, SLOWER}
+        needed = 2 if (low, high) == self.ends else 1
+        return len(verdicts) == 2 and len(sure) >= needed and high / low - 1 > self.resolution
+
+    def _probe(self, n: int, workers: Supervisor, answer: Crossover) -> bool:
+        """Check and time both variants at this size. False if one of them is wrong or fails."""
+        group, run = self.group(n), answer.run
+        cases = workers.cases(group)
+        run.cases += cases
+        run.wall = {**workers.wall, "total": perf_counter() - self.start}
+        keep(run, self.output)
+        if answer.wrong:
+            return False
+        answer.kind = kind = self.kind or run.main_kind
+        one, other = (_timed(cases, label, kind) for label in self.labels)
+        value = run.ratio(one, other, kind)
+        self.probes[n] = Probe(group.size, prod(group.shape), value, value.verdict())
+        self._at(Step(str(group), FINISHED), msgspec.structs.replace(run, cases=cases))
+        return True
+
+    def _at(self, step: Step, finished: Results | None = None) -> None:
+        """Tell how far the search is; how many sizes it takes is a guess."""
+        low, high = self.ends
+        guess = 2 + ceil(log2(max(log(high / low) / log(1 + self.resolution), 1)))
+        done = len(self.probes)
+        self.progress(Progress(
+            step, done, max(guess, done + 1), perf_counter() - self.start, None, self.labels,
+            self.workers.glimpses() if self.workers else {}, finished,
+        ))  # fmt: skip
+
+
+def _timed(cases: list[Case], label: str, kind: str) -> Case:
+    """The row of one variant. Raises Unavailable if it was skipped, InputError if it has no such time."""
+    case = next(case for case in cases if case.label == label)
+    if case.status == record.SKIPPED:
+        raise Unavailable(f"{label} cannot run here: {case.reason}")
+    if not case.times.get(kind):
+        there = ", ".join(case.times) or "none, it is only checked"
+        raise InputError(f"{label} has no {kind or 'such'} times here; it has: {there}")
+    return case
+
+
+def _variants(first: str, second: str, kernel: str) -> tuple[str, Kernel, tuple[str, str]]:
+    """The kernel's name, the kernel, and the labels of both variants."""
+    kernels = plan.named([kernel] if kernel else [])
+    fitting: dict[str, tuple[str, str]] = {}
+    problems: list[CudalabError] = []
+    for name, spec in kernels.items():
+        try:
+            fitting[name] = _label(first, spec), _label(second, spec)
+        except CudalabError as error:
+            problems.append(error)
+    if not fitting:
+        if len(kernels) > 1:
+            raise InputError(f"no kernel has both {short(first)} and {short(second)}; name it with --kernel")
+        raise problems[0]
+    if len(fitting) > 1:
+        raise InputError(f"{first} and {second} fit {', '.join(fitting)}; choose one with --kernel")
+    ((name, labels),) = fitting.items()
+    for label in labels:
+        if not find.backends()[label.partition(":")[0]].timed:
+            raise InputError(f"{label} is checked, never timed; give another variant")
+    if labels[0] == labels[1]:
+        raise InputError(f"{first} and {second} are the same variant; give two")
+    return name, kernels[name], labels
+
+
+def _label(text: str, kernel: Kernel) -> str:
+    """A variant's label in full; a backend's name alone will do where it makes one variant of the kernel."""
+    made = {name: backend.variants(kernel) for name, backend in find.backends().items()}
+    labels = {name: [f"{name}:{v}" if v else name for v in variants] for name, variants in made.items()}
+    if text in labels and len(labels[text]) == 1:
+        return labels[text][0]
+    if labels.get(text):
+        raise InputError(f"{text} is {', '.join(labels[text])} for {kernel.name}; name one of them")
+    every = [label for some in labels.values() for label in some]
+    if text not in every:
+        raise unknown(f"variant of {kernel.name}", text, every)
+    return text
+
+
+def _shape(text: str, kernel: Kernel, option: str) -> Shape:
+    found = list(sizes.parse(text, kernel.sizes).values())
+    if len(found) != 1:
+        raise InputError(f"{option} {short(text)} is {len(found)} sizes; give one, such as 2^20 or 65536x1024")
+    kernel.accepts(found[0])
+    return found[0]
+
+
+def _axis(low: Shape, high: Shape) -> int:
+    """The one dimension in which two shapes differ."""
+    differing = [i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b]
+    if len(low) != len(high) or len(differing) != 1:
+        said = " and ".join("x".join(map(str, shape)) for shape in (low, high))
+        raise InputError(f"--from and --to are {said}; they must differ in one dimension, as 16x1024 and 65536x1024")
+    return differing[0]

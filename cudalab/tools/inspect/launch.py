@@ -1,0 +1,111 @@
+"""What one launch of an entry looks like to a thread in the middle of its grid, without a GPU and without data."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from cudalab.base.errors import InputError, SpecError
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape
+from cudalab.tools.inspect.sass import Code
+from cudalab.tools.inspect.values import State
+
+ADDRESS, APART = 0x7F00_0000_0000, 0x10_0000_0000  # where arrays are said to be: aligned as an allocation is
+
+
+@dataclass(frozen=True)
+class Case:
+    """One entry's launch on arrays of one size: what is needed of the arrays, which are gone."""
+
+    launch: Launch
+    nbytes: int  # each input read once, the output written once
+    elements: int  # of the largest array
+
+    @property
+    def blocks(self) -> int:
+        (x, y, z), _ = self.launch.dims
+        return x * y * z
+
+    @property
+    def threads(self) -> int:
+        """Of one block."""
+        _, (x, y, z) = self.launch.dims
+        return x * y * z
+
+    @property
+    def warps(self) -> int:
+        return -(-self.threads // 32)
+
+
+def arrays(kernel: Kernel, dtype: DType, shape: Shape) -> Arrays:
+    """Inputs and output by name. Where the spec does not make its own inputs, their memory is never touched."""
+    try:
+        if kernel.inputs is None:
+            kernel.accepts(shape)
+            given: Arrays = {name: np.empty(shape, dtype.numpy) for name in kernel.input_names}
+        else:
+            given = kernel.make(shape, dtype)
+        output = np.empty(kernel.result_shape({name: a.shape for name, a in given.items()}), dtype.numpy)
+    except (MemoryError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"arrays of {'x'.join(map(str, shape))} do not fit here; give a smaller --size") from None
+    return {**given, kernel.output: output}
+
+
+def case(kernel: Kernel, entry: str, on: Arrays) -> Case:
+    """The launch of an entry on these arrays. Raises SpecError where it does not fit the `.cu`, or launches nothing."""
+    launch = kernel.launch(entry, on)
+    grid, block = launch.dims
+    threads = block[0] * block[1] * block[2]
+    if launch.empty or not threads:
+        raise InputError(f"{entry} launches nothing at this size; give a larger --size")
+    if threads > 1024:
+        raise SpecError(f"{kernel.file}: {entry} has {threads} threads a block; CUDA's limit is 1024")
+    args = tuple(_Pointer(i) if isinstance(a, np.ndarray) else a for i, a in enumerate(launch.args))
+    sizes = [a.size for a in on.values()]
+    return Case(Launch(grid, block, args, launch.shared), sum(a.nbytes for a in on.values()), max(sizes))
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """Stands for an array's address."""
+
+    place: int
+
+    def tobytes(self) -> bytes:
+        return struct.pack("<Q", ADDRESS + self.place * APART)
+
+
+def state(code: Code, of: Case, architecture: str) -> State:
+    """Constants and special registers of the thread in the middle of the block in the middle of the grid."""
+    grid, block = of.launch.dims
+    constants = _parameters(code, of.launch)
+    blackwell = int(architecture.removeprefix("sm_").rstrip("abcf")) >= 100
+    for base, sizes in ((0x360 if blackwell else 0x0, block), (0x370 if blackwell else 0xC, grid)):
+        constants |= dict(enumerate(struct.pack("<3I", *sizes), base))
+    places = {f"SR_TID.{axis}": size // 2 for axis, size in zip("XYZ", block, strict=True)}
+    places |= {f"SR_CTAID.{axis}": size // 2 for axis, size in zip("XYZ", grid, strict=True)}
+    places |= {f"SR_NTID.{axis}": size for axis, size in zip("XYZ", block, strict=True)}
+    thread = places["SR_TID.X"] + block[0] * (places["SR_TID.Y"] + block[1] * places["SR_TID.Z"])
+    return State(constants=constants, special={**places, "SR_LANEID": thread % 32})
+
+
+def _parameters(code: Code, launch: Launch) -> dict[int, int]:
+    """The bytes of the arguments where the code expects them, each at a multiple of its own size."""
+    if code.parameters is None:
+        return {}
+    start, length = code.parameters
+    packed = b""
+    for argument in launch.args:
+        data = argument.tobytes()
+        packed += bytes(-len(packed) % len(data)) + data
+    if len(packed) != length:
+        raise SpecError(
+            f"{code.name} takes {length} bytes of arguments, its launch gives {len(packed)}; are all numbers "
+            "NumPy scalars of the parameter's own size, such as np.int64(n) for a long long?"
+        )
+    return dict(enumerate(packed, start))

@@ -1,0 +1,130 @@
+"""The compiler and the disassembler: finding them, and what they say of a `.cu`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from cudalab.base.errors import CompileError, Unavailable
+from cudalab.base.text import visible
+from cudalab.device import cuda
+from cudalab.spec import cuda_source
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
+from cudalab.tools.inspect import sass
+
+NO_NVCC = "nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH"
+NO_NVDISASM = "nvdisasm is not there; pip install -e '.[inspect]' in the checkout, or install the whole CUDA toolkit"
+TIMEOUT = 300  # seconds for one file; nvcc takes about one for a kernel of the lab
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ptxas says of one entry: registers and bytes a thread, shared memory in bytes a block."""
+
+    registers: int
+    stack: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+    barriers: int = 0
+    constant: int = 0  # bytes of constant bank 0: the parameters, and what the driver puts before them
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A `.cu` for one dtype and architecture: resources and machine code of its entries, by name."""
+
+    resources: dict[str, Resources]
+    code: dict[str, sass.Code]
+    text: str  # of the `.cu`
+
+
+def nvdisasm() -> str | None:
+    """The disassembler: on PATH, in the toolkit, or as pip installs it (its own package, or Triton)."""
+    folders = [Path(os.environ[name]) / "bin" for name in ("CUDA_ROOT", "CUDA_HOME") if os.environ.get(name)]
+    if compiler := cuda.nvcc():
+        folders.append(Path(compiler).resolve().parent)
+    folders += [bin for package in _folders("nvidia") for bin in sorted(package.glob("*/bin"))]
+    folders += [package / "backends" / "nvidia" / "bin" for package in _folders("triton")]
+    return shutil.which("nvdisasm") or next(filter(None, (shutil.which(str(f / "nvdisasm")) for f in folders)), None)
+
+
+def _folders(package: str) -> list[Path]:
+    """Where a package is installed; it is not imported."""
+    found = find_spec(package)
+    return [Path(place) for place in (found.submodule_search_locations or ())] if found else []
+
+
+def compiled(kernel: Kernel, dtype: DType, architecture: str) -> Compiled:
+    """An architecture is such as sm_90. Raises as `listings` does."""
+    return read(*listings(kernel, dtype, architecture))
+
+
+def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str, str]:
+    """What ptxas says, the disassembly, and the text of the `.cu` that was compiled.
+
+    Compiled as the `pycuda` backend does it. The one option more is -lineinfo, which adds source lines and leaves the
+    code as it is. Raises CompileError with the compiler's lines, and Unavailable where a tool is missing.
+    """
+    compiler, disassembler = cuda.nvcc(), nvdisasm()
+    if not compiler or not disassembler:
+        raise Unavailable(f"cannot inspect: {NO_NVDISASM if compiler else NO_NVCC}")
+    with tempfile.TemporaryDirectory(prefix="cudalab-inspect-") as scratch:
+        given, made = Path(scratch, kernel.cu.name), Path(scratch, "out.cubin")
+        text = cuda_source.read(kernel.cu)
+        given.write_text(cuda_source.with_c_names(text, kernel.cu.name), encoding="utf-8")
+        macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
+        options = [*cuda.FLAGS, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
+        done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], scratch)
+        if done.returncode:
+            raise CompileError(f"{kernel.cu.name} does not compile:\n{visible(done.stderr.strip(), keep=chr(10))}")
+        listed = _run([disassembler, "-g", made.name], scratch)
+        if listed.returncode:
+            said = visible((listed.stderr or listed.stdout).strip()[:300])
+            raise Unavailable(f"{disassembler} cannot read what nvcc made: {said}; update one of them")
+    return done.stderr + done.stdout, listed.stdout, text
+
+
+def read(said: str, listing: str, text: str) -> Compiled:
+    """From what ptxas said, the disassembly, and the text of the `.cu`."""
+    return Compiled(resources(said), sass.parse(listing), text)
+
+
+def _run(command: list[str], folder: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{Path(command[0]).name} has not ended within {TIMEOUT} s") from None
+    except OSError as error:
+        raise Unavailable(f"{command[0]} does not run: {error.strerror}") from None
+
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)' for '[^']+'")
+_NUMBERS = {
+    "registers": r"Used (\d+) registers",
+    "stack": r"(\d+) bytes stack frame",
+    "spill_stores": r"(\d+) bytes spill stores",
+    "spill_loads": r"(\d+) bytes spill loads",
+    "shared": r"(\d+) bytes smem",
+    "barriers": r"used (\d+) barriers",
+    "constant": r"(\d+) bytes cmem\[0\]",
+}
+
+
+def resources(said: str) -> dict[str, Resources]:
+    """What ptxas said of each entry, by name."""
+    _, *parts = _ENTRY.split(said)
+    found = {}
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        matches = {field: re.search(pattern, text) for field, pattern in _NUMBERS.items()}
+        found[name] = Resources(**{field: int(m[1]) if m else 0 for field, m in matches.items()})
+    return found

@@ -1,0 +1,429 @@
+"""What a thread's registers hold, as far as the launch decides it: integers and predicates, or None for unknown.
+
+Of NVIDIA's instructions only those that compute indices, bounds and loop counts are known here; whatever another
+one writes is unknown from then on. Their meaning is that of "CUDA Binary Utilities", instruction set reference, and
+was read from code of which the result is known.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cudalab.tools.inspect.sass import Instruction
+
+MASK, WIDE = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
+Number = int | None
+Truth = bool | None
+
+_REGISTER = re.compile(r"(U?R)(\d+|Z)(\.64)?$")
+_PREDICATE = re.compile(r"!?U?P[T\d]$")
+_BANK = re.compile(r"c\[0x0\]\[(?:(U?R\w+)\+?)?(-?0x[0-9a-f]+)?\]$")
+
+
+@dataclass
+class State:
+    """Registers and predicates by name (what is missing is unknown), and the constant bank 0 by byte."""
+
+    registers: dict[str, Number] = field(default_factory=dict)
+    predicates: dict[str, Truth] = field(default_factory=dict)
+    constants: Mapping[int, int] = field(default_factory=dict)
+    special: Mapping[str, int] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        return State(dict(self.registers), dict(self.predicates), self.constants, self.special)
+
+    def merge(self, other: State) -> None:
+        """Keep what both agree on."""
+        for mine, theirs in ((self.registers, other.registers), (self.predicates, other.predicates)):
+            for name in {*mine, *theirs}:
+                if mine.get(name) != theirs.get(name):
+                    mine[name] = None
+
+    def forget(self, instruction: Instruction) -> None:
+        """What the instruction writes is unknown from here on."""
+        for name in written(instruction):
+            (self.predicates if "P" in name else self.registers)[name] = None
+
+    def truth(self, text: str) -> Truth:
+        """A predicate such as P0, !UP1 or PT; "" is true."""
+        name = text.lstrip("!")
+        value = True if name in ("", "PT", "UPT") else self.predicates.get(name)
+        return value if value is None or not text.startswith("!") else not value
+
+    def number(self, text: str, size: int = 4) -> Number:
+        """An operand of 4 or 8 bytes: register, constant or immediate, with its sign; None where it is unknown."""
+        text = text.replace(".reuse", "")
+        mask = MASK if size == 4 else WIDE
+        if text.startswith(("-", "~")) and not text.startswith("-0x"):
+            value = self.number(text[1:], size)
+            return None if value is None else (-value if text[0] == "-" else ~value) & mask
+        if register := _REGISTER.match(text):
+            return self._register(register[1], register[2], size)
+        if bank := _BANK.match(text):
+            return self._constant(bank[1], int(bank[2] or "0", 16), size)
+        try:
+            return int(text, 16) & mask if "0x" in text else None
+        except ValueError:
+            return None
+
+    def _register(self, kind: str, number: str, size: int) -> Number:
+        if number == "Z":
+            return 0
+        words = [self.registers.get(f"{kind}{int(number) + i}") for i in range(size // 4)]
+        return None if None in words else sum((word or 0) << 32 * i for i, word in enumerate(words))
+
+    def _constant(self, index: str | None, offset: int, size: int) -> Number:
+        base = self.number(index) if index else 0
+        if base is None:
+            return None
+        found = [self.constants.get((base + offset + i) & MASK) for i in range(size)]
+        return None if None in found else int.from_bytes(bytes(b or 0 for b in found), "little")
+
+    def write(self, register: str, value: Number, size: int = 4) -> None:
+        kind, number, _ = _REGISTER.match(register.replace(".reuse", "")).groups()  # type: ignore[union-attr]
+        if number != "Z":
+            for i in range(max(size // 4, 1)):
+                self.registers[f"{kind}{int(number) + i}"] = None if value is None else value >> 32 * i & MASK
+
+    def decide(self, predicate: str, value: Truth) -> None:
+        if predicate not in ("PT", "UPT"):
+            self.predicates[predicate] = value
+
+
+def written(instruction: Instruction) -> list[str]:
+    """Registers and predicates that an instruction may write; rather too many than too few."""
+    found: list[str] = []
+    if instruction.root in ("R2P", "PLOP3", "UPLOP3") or "SETP" in instruction.root:
+        found += [f"P{i}" for i in range(7)] if instruction.root == "R2P" else []
+    if instruction.root in _NOTHING:
+        return found
+    for text in instruction.operands:
+        if _PREDICATE.match(text) and not text.startswith("!"):
+            found += [] if text in ("PT", "UPT") else [text]
+        elif register := _REGISTER.match(text):
+            if register[2] != "Z":
+                found += [f"{register[1]}{int(register[2]) + i}" for i in range(_words(instruction))]
+            break
+        else:
+            break
+    return found
+
+
+_NOTHING = {
+    "ST",
+    "STG",
+    "STS",
+    "STL",
+    "RED",
+    "REDG",
+    "BRA",
+    "EXIT",
+    "BAR",
+    "BSSY",
+    "BSYNC",
+    "CALL",
+    "RET",
+    "NOP",
+    "MEMBAR",
+}
+
+
+def _words(instruction: Instruction) -> int:
+    root, parts = instruction.root, instruction.parts
+    if "MMA" in root and not root.startswith("HFMA2"):
+        return 8
+    if any(part in parts for part in ("128", "256")):
+        return 4 if "128" in parts else 8
+    doubled = root in ("CS2R", "DADD", "DMUL", "DFMA") and "32" not in parts
+    return 2 if doubled or any(part in parts for part in ("64", "S64", "U64", "WIDE")) or root == "F2F" else 1
+
+
+def execute(state: State, instruction: Instruction) -> None:
+    """Have the state be what it is after the instruction, as far as that is known."""
+    guard = state.truth(instruction.guard)
+    if guard is False:
+        return
+    root = instruction.root
+    rule = _RULES.get(root) or (_RULES.get(root[1:]) if root.startswith("U") else None)
+    before = state.copy() if guard is None else None
+    if rule is None:
+        state.forget(instruction)
+    else:
+        try:
+            rule(state, instruction)
+        except (ValueError, IndexError, AttributeError, TypeError):  # a form of it that is not known here
+            state.forget(instruction)
+    if before:
+        state.merge(before)
+
+
+def _split(instruction: Instruction) -> tuple[str, list[str], list[str], list[str]]:
+    """Destination, predicates written beside it, sources, predicates read at the end."""
+    first, *rest = instruction.operands
+    carries: list[str] = []
+    while rest and _PREDICATE.match(rest[0]):
+        carries.append(rest.pop(0))
+    ends = next((i for i, text in enumerate(rest) if _PREDICATE.match(text)), len(rest))
+    return first, carries, rest[:ends], rest[ends:]
+
+
+def _add(state: State, instruction: Instruction) -> None:
+    """IADD3 and its relatives. In the upper half (.X) the carries of the lower half come in."""
+    into, carries, sources, ends = _split(instruction)
+    size = 8 if "64" in instruction.parts else 4
+    bits = 8 * size
+    values = [_addend(state, text, size, "X" in instruction.parts) for text in sources]
+    values += [None if (t := state.truth(p)) is None else int(t) for p in ends] if "X" in instruction.parts else []
+    total = None if None in values else sum(v or 0 for v in values)
+    state.write(into, None if total is None else total & ((1 << bits) - 1), size)
+    for i, predicate in enumerate(carries):
+        state.decide(predicate, None if total is None else total >> bits > i)
+
+
+def _addend(state: State, text: str, size: int, upper: bool) -> Number:
+    """As the adder sees it: -x is ~x + 1, which carries for x = 0; in an upper half just ~x."""
+    mask = MASK if size == 4 else WIDE
+    if not text.startswith("-") or text.startswith("-0x"):
+        return state.number(text, size)
+    value = state.number(text[1:], size)
+    return None if value is None else (value ^ mask) + (0 if upper else 1)
+
+
+def _multiply_add(state: State, instruction: Instruction) -> None:
+    into, carries, (a, b, c), ends = _split(instruction)
+    parts = instruction.parts
+    wide = "WIDE" in parts
+    x, y, z = state.number(a), state.number(b), state.number(c, 8 if wide or "HI" in parts else 4)
+    product = 0 if 0 in (x, y) else None if x is None or y is None else x * y if "U32" in parts else _s(x) * _s(y)
+    carry = state.truth(ends[0]) if ends and "X" in parts else False
+    if product is None or z is None or carry is None:
+        total = None
+    elif "HI" in parts:
+        total = (product + z >> 32) & MASK
+    else:
+        total = (product & (WIDE if wide else MASK)) + z + carry
+    bits = 64 if wide else 32
+    state.write(into, None if total is None else total & ((1 << bits) - 1), bits // 8)
+    for predicate in carries:
+        state.decide(predicate, None if total is None else total >> bits > 0)
+
+
+def _s(value: int, bits: int = 32) -> int:
+    """The signed number that these bits stand for."""
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _move(state: State, instruction: Instruction) -> None:
+    into, source = instruction.operands[0], instruction.operands[-1 if instruction.root == "R2UR" else 1]
+    size = 8 if "64" in instruction.parts else 4
+    state.write(into, state.number(source, size), size)
+
+
+def _load_constant(state: State, instruction: Instruction) -> None:
+    into, source = instruction.operands[:2]
+    size = instruction.width
+    value = state.number(source, size)
+    if size < 4 and value is not None and instruction.parts[-1].startswith("S"):
+        value = _s(value, 8 * size) & MASK
+    state.write(into, value, max(size, 4))
+
+
+def _special(state: State, instruction: Instruction) -> None:
+    into, source = instruction.operands[:2]
+    size = 8 if instruction.root == "CS2R" and "32" not in instruction.parts else 4
+    state.write(into, 0 if source == "SRZ" else state.special.get(source), size)
+
+
+def _shift(state: State, instruction: Instruction) -> None:
+    """SHF: a funnel shift of {c, a} by b bits."""
+    into, (a, b, c) = instruction.operands[0], instruction.operands[1:4]
+    low, by, high = (state.number(text) for text in (a, b, c))
+    parts = instruction.parts
+    if by is None:
+        return state.write(into, None)
+    if "L" in parts:
+        if "HI" in parts:
+            pair = None if low is None or high is None else (high << 32 | low) << min(by, 63) >> 32
+        else:
+            pair = None if low is None else low << min(by, 63)
+    elif "HI" in parts:
+        pair = None if high is None else (_s(high) if "S32" in parts or "S64" in parts else high) >> min(by, 63)
+    else:
+        pair = None if low is None or high is None else _s(high << 32 | low, 64) >> min(by, 63)
+    return state.write(into, None if pair is None else pair & MASK)
+
+
+def _scaled_add(state: State, instruction: Instruction) -> None:
+    """LEA: (a << s) + b; LEA.HI: the bits of {c, a} << s above 32, + b; .X adds a carry."""
+    into, carries, sources, ends = _split(instruction)
+    parts = instruction.parts
+    a, b, by = state.number(sources[0]), state.number(sources[1]), state.number(sources[-1])
+    carry = state.truth(ends[0]) if "X" in parts and ends else False
+    if "HI" in parts:
+        extended = None if a is None else _s(a) >> 31 & MASK
+        above = extended if "SX32" in parts else state.number(sources[2]) if len(sources) == 4 else 0
+        scaled = None if None in (a, above, by) else ((above or 0) << 32 | (a or 0)) << (by or 0) >> 32 & MASK
+    else:
+        scaled = None if a is None or by is None else a << by & MASK
+    total = None if scaled is None or b is None or carry is None else scaled + b + carry
+    state.write(into, None if total is None else total & MASK)
+    for predicate in carries:
+        state.decide(predicate, None if total is None else total >> 32 > 0)
+
+
+def _logic(state: State, instruction: Instruction) -> None:
+    """LOP3: any function of three bits, by its truth table; its predicate says whether the result is not zero."""
+    operands = list(instruction.operands)
+    flag = operands.pop(0) if _PREDICATE.match(operands[0]) else None
+    into, *sources = operands[:4]
+    table = int(operands[4], 16)
+    values = [state.number(text) for text in sources]
+    used = [any(table >> i & 1 != table >> (i ^ bit) & 1 for i in range(8)) for bit in (4, 2, 1)]
+    if any(value is None and needed for value, needed in zip(values, used, strict=True)):
+        result = None
+    else:
+        a, b, c = (value or 0 for value in values)
+        terms = ((a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c) for i in range(8) if table >> i & 1)
+        result = 0
+        for term in terms:
+            result |= term & MASK
+    state.write(into, result)
+    if flag:
+        state.decide(flag, None if result is None else result != 0)
+
+
+def _predicate_logic(state: State, instruction: Instruction) -> None:
+    one, two, a, b, c, first, second = instruction.operands[:7]
+    values = [state.truth(text) for text in (a, b, c)]
+    for predicate, table in ((one, int(first, 16)), (two, int(second, 16))):
+        possible = {
+            bool(table >> i & 1)
+            for i in range(8)
+            if all(v is None or v == bool(i >> (2 - k) & 1) for k, v in enumerate(values))
+        }
+        state.decide(predicate, possible.pop() if len(possible) == 1 else None)
+
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,
+    "EQ": lambda a, b: a == b, "NE": lambda a, b: a != b, "T": lambda a, b: True, "F": lambda a, b: False,
+}  # fmt: skip
+
+
+def _compare(state: State, instruction: Instruction) -> None:
+    """ISETP: a comparison, combined with a predicate; .EX is the upper half of one of 64 bits."""
+    one, two, a, b, joined, *lower = instruction.operands
+    parts = instruction.parts
+    size = 8 if "S64" in parts or "U64" in parts else 4
+    x, y = state.number(a, size), state.number(b, size)
+    found: Truth = None
+    if x is not None and y is not None:
+        if "U32" not in parts and "U64" not in parts:
+            x, y = _s(x, 8 * size), _s(y, 8 * size)
+        found = _COMPARE[parts[1]](x, y)
+        if "EX" in parts:
+            below = state.truth(lower[0])
+            found = below if x == y else parts[1] == "NE" or (parts[1] != "EQ" and found)
+    other = state.truth(joined)
+    state.decide(one, _join(found, other, parts))
+    state.decide(two, _join(None if found is None else not found, other, parts))
+
+
+def _join(a: Truth, b: Truth, parts: tuple[str, ...]) -> Truth:
+    if "OR" in parts:
+        return True if a or b else None if None in (a, b) else False
+    if "XOR" in parts:
+        return None if a is None or b is None else a != b
+    return False if False in (a, b) else None if None in (a, b) else True
+
+
+def _select(state: State, instruction: Instruction) -> None:
+    into, a, b, predicate = instruction.operands
+    size = 8 if "64" in instruction.parts else 4
+    chosen = state.truth(predicate)
+    x, y = state.number(a, size), state.number(b, size)
+    state.write(into, x if chosen else y if chosen is False else x if x == y else None, size)
+
+
+def _least(state: State, instruction: Instruction) -> None:
+    """IMNMX: the smaller number if the predicate is true, else the larger; in 64 bits two predicates stand before."""
+    size = 8 if "S64" in instruction.parts or "U64" in instruction.parts else 4
+    into, a, b, predicate = instruction.operands[2 if size == 8 else 0 :][:4]
+    least, x, y = state.truth(predicate), state.number(a, size), state.number(b, size)
+    if x is None or y is None or least is None:
+        return state.write(into, None, size)
+    unsigned = "U32" in instruction.parts or "U64" in instruction.parts
+    key: Callable[[int], int] = int if unsigned else lambda value: _s(value, 8 * size)
+    return state.write(into, min(x, y, key=key) if least else max(x, y, key=key), size)
+
+
+def _absolute(state: State, instruction: Instruction) -> None:
+    value = state.number(instruction.operands[1])
+    state.write(instruction.operands[0], None if value is None else abs(_s(value)) & MASK)
+
+
+def _permute(state: State, instruction: Instruction) -> None:
+    into, a, b, c = instruction.operands
+    x, selector, y = (state.number(text) for text in (a, b, c))
+    if len(instruction.parts) > 1 or x is None or y is None or selector is None or selector & 0x8888:
+        return state.write(into, None)
+    whole = y << 32 | x
+    return state.write(into, sum((whole >> 8 * (selector >> 4 * i & 7) & 0xFF) << 8 * i for i in range(4)))
+
+
+def _pair_of_halves(state: State, instruction: Instruction) -> None:
+    """HFMA2 Rd, -RZ, RZ, high, low: the compiler's way to a constant where the other units are busy."""
+    into, a, b, high, low = instruction.operands
+    if (a, b) != ("-RZ", "RZ"):
+        return state.forget(instruction)
+    return state.write(into, int.from_bytes(struct.pack("<ee", float(low), float(high)), "little"))
+
+
+# An integer division is an approximate reciprocal in float32 and a correction that makes its result exact, so that it
+# does not matter here how the hardware rounds the reciprocal.
+def _to_float(state: State, instruction: Instruction) -> None:
+    """I2F of a number that is not negative, which a division rounds up (.RP)."""
+    into, source = instruction.operands
+    size = 8 if {"U64", "S64"} & set(instruction.parts) else 4
+    value = state.number(source, size)
+    negative = value is not None and not {"U32", "U64"} & set(instruction.parts) and value >> (8 * size - 1)
+    if value is None or negative or "RP" not in instruction.parts:
+        return state.write(into, None)
+    spare = max(value.bit_length() - 24, 0)
+    return state.write(into, _bits(float(-(-value >> spare) << spare)))
+
+
+def _reciprocal(state: State, instruction: Instruction) -> None:
+    into, source = instruction.operands
+    value = state.number(source) if instruction.parts[-1] == "RCP" else None
+    known = value is not None and 0 < value < 0x7F00_0000  # a positive number, and so is its reciprocal
+    return state.write(into, _bits(1 / _float(value or 0)) if known else None)
+
+
+def _to_integer(state: State, instruction: Instruction) -> None:
+    """F2I, cut off, of a positive number."""
+    into, source = instruction.operands
+    size = 8 if {"U64", "S64"} & set(instruction.parts) else 4
+    value = state.number(source)
+    known = value is not None and value < 0x7F80_0000 and "TRUNC" in instruction.parts
+    return state.write(into, min(int(_float(value or 0)), MASK if size == 4 else WIDE) if known else None, size)
+
+
+def _float(bits: int) -> float:
+    return float(struct.unpack("<f", bits.to_bytes(4, "little"))[0])
+
+
+def _bits(value: float) -> int:
+    return int.from_bytes(struct.pack("<f", value), "little")
+
+
+_RULES: dict[str, Callable[[State, Instruction], None]] = {
+    "IADD": _add, "IADD3": _add, "VIADD": _add, "IMAD": _multiply_add, "MOV": _move, "R2UR": _move,
+    "LDC": _load_constant, "LDCU": _load_constant, "ULDC": _load_constant, "S2R": _special, "S2UR": _special,
+    "CS2R": _special, "SHF": _shift, "LEA": _scaled_add, "LOP3": _logic, "PLOP3": _predicate_logic,
+    "ISETP": _compare, "SEL": _select, "IMNMX": _least, "VIMNMX": _least, "IABS": _absolute, "PRMT": _permute,
+    "HFMA2": _pair_of_halves, "I2F": _to_float, "MUFU": _reciprocal, "F2I": _to_integer,
+}  # fmt: skip

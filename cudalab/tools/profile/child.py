@@ -1,0 +1,183 @@
+"""The process that is watched: make each variant ready, then let torch.profiler record it, or run it once for ncu.
+
+A variant may end it at any moment, and ncu is started around it. It reads one `Request` from standard input and writes
+`Answer`s, a line each, to standard output; what kernels and libraries print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from cudalab.backends import Bound, Operands
+from cudalab.base.errors import CudalabError, Unavailable
+from cudalab.device import Device, interop, open_device
+from cudalab.engine.messages import Work
+from cudalab.engine.plan import Group, Selection, Variant
+from cudalab.engine.rows import said
+from cudalab.spec import tuned
+from cudalab.tools.profile import events, found
+from cudalab.tools.profile.found import Row
+
+NO_OPERATORS = "no operators: it does not run by PyTorch; kernels are a GPU's"
+
+
+class Request(msgspec.Struct):
+    """The variants of a group. `runs` of each are recorded; `trace`: where the Chrome trace goes, "" for nowhere.
+
+    `counters`: nothing is recorded, but each is run once where ncu looks, after an empty kernel as a mark.
+    """
+
+    work: Work
+    device: str
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    seed: int
+    runs: int
+    trace: str = ""
+    counters: bool = False
+
+
+class Answer(msgspec.Struct):
+    """First the device; then a variant's name as it begins, and its row at its end; or an error that ends all."""
+
+    device: str = ""
+    name: str = ""
+    begun: str = ""
+    row: Row | None = None
+    error: str = ""
+    kind: str = ""  # of the error: its class
+
+
+def main() -> None:
+    answers = os.dup(1)
+    os.dup2(2, 1)
+
+    def say(answer: Answer) -> None:
+        os.write(answers, msgspec.json.encode(answer) + b"\n")
+
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    try:
+        _profiled(request, say)
+    except CudalabError as error:
+        say(Answer(error=str(error), kind=type(error).__name__))
+
+
+def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
+    device, _ = open_device(request.device)
+    try:
+        if reason := interop.torch_missing(device.kind):
+            raise Unavailable(f"kernels and operators are counted by PyTorch's profiler: {reason}")
+        say(Answer(device=device.kind, name=device.name))
+        group = request.work.group()
+        operands = device.place(group.kernel, group.dtype, group.arrays(request.seed), group.offsets)
+        _let_torch_use(operands)
+        at_work = _AtWork(request, device, group, operands, say)
+        variants = Selection(request.only, request.skip).variants(group, device.kind)
+        ready = at_work.made([v for v in variants if v.label not in request.work.omit])
+        at_work.counted(ready) if request.counters else at_work.recorded(ready)
+    finally:
+        device.close()
+
+
+def _let_torch_use(operands: Operands) -> None:
+    """Its profiler works on the current GPU, and the work is on this stream."""
+    if operands.stream is not None:
+        interop.to_torch_all(operands)
+
+
+@dataclass
+class _AtWork:
+    request: Request
+    device: Device
+    group: Group
+    operands: Operands
+    say: Callable[[Answer], None]
+
+    def made(self, variants: list[Variant]) -> dict[str, Bound]:
+        """Those that can be run, compiled and warm. Of the others the row is said."""
+        ready = {}
+        for variant in variants:
+            self.say(Answer(begun=variant.label))
+            try:
+                ready[variant.label] = self._bound(variant)
+            except Unavailable as error:
+                self.say(Answer(row=Row(variant.label, found.SKIPPED, str(error))))
+            except Exception as error:  # any library's
+                self._failed(variant.label, error)
+        return ready
+
+    def _bound(self, variant: Variant) -> Bound:
+        if reason := variant.backend.missing(self.device.kind):
+            raise Unavailable(reason)
+        if self.device.kind == "cpu" and not variant.backend_name.startswith("torch"):
+            raise Unavailable(NO_OPERATORS)
+        kernel, _ = tuned.for_variant(self.group.kernel, variant, self.group.dtype, self.device)
+        bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
+        self.device.warm_up(bound)
+        return bound
+
+    def _failed(self, label: str, error: Exception) -> None:
+        self.say(Answer(row=Row(label, found.ERROR, said(error, self.group.kernel))))
+        if not self.device.alive():
+            os._exit(1)  # libraries cannot clean up without a context: PyCUDA aborts
+
+    def _synchronize(self) -> None:
+        if self.device.kind == "cuda":
+            import pycuda.driver as driver
+
+            driver.Context.synchronize()
+
+    def recorded(self, ready: dict[str, Bound]) -> None:
+        """Each by itself, and for the trace all of them once more in one record, by their labels."""
+        cuda, runs = self.device.kind == "cuda", self.request.runs
+        for label, bound in ready.items():
+            self.say(Answer(begun=label))
+            try:
+                recording = events.record(bound.run, self._synchronize, cuda, runs)
+            except Exception as error:  # the variant's, or the profiler's
+                self._failed(label, error)
+                continue
+            longest = [found.Longest(row.name, row.count, row.seconds) for row in recording.top()]
+            self.say(Answer(row=Row(label, counts=recording.counts(), longest=longest)))
+        if self.request.trace and ready:
+            self._trace(ready, cuda)
+
+    def _trace(self, ready: dict[str, Bound], cuda: bool) -> None:
+        from torch.profiler import record_function
+
+        def once_each() -> None:
+            for label, bound in ready.items():
+                with record_function(label):
+                    bound.run()
+                    self._synchronize()
+
+        events.record(once_each, self._synchronize, cuda).write(self.request.trace)
+
+    def counted(self, ready: dict[str, Bound]) -> None:
+        """Run each once, for ncu, which looks only between start and stop."""
+        import pycuda.driver as driver
+
+        mark = _mark(self.operands.stream)
+        self._synchronize()
+        driver.start_profiler()
+        for label, bound in ready.items():
+            self.say(Answer(begun=label))
+            mark()
+            bound.run()
+            self._synchronize()
+            self.say(Answer(row=Row(label)))
+        driver.stop_profiler()
+
+
+def _mark(stream: Any) -> Callable[[], None]:
+    """What launches the lab's empty kernel: in ncu's list the kernels of the next variant follow it."""
+    from cudalab.device import cuda
+
+    function = cuda.compiled(cuda.LAB.read_text(), cuda.LAB.name).get_function("empty").prepare("")
+    return lambda: function.prepared_async_call((1, 1), (1, 1, 1), stream)

@@ -1,0 +1,148 @@
+"""Profile a kernel's variants, as the parent sees it: a process is watched, and what ends it costs one variant."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from cudalab.base import child as children
+from cudalab.base import errors
+from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds
+from cudalab.device import interop
+from cudalab.engine import plan
+from cudalab.engine.messages import Work
+from cudalab.engine.plan import Group, Selection
+from cudalab.tools.profile import events, found, ncu
+from cudalab.tools.profile.child import Answer, Request
+from cudalab.tools.profile.found import Profile, Row
+
+RUNS = 10
+TIMEOUT = 300.0  # seconds for all variants: that of torch.compile takes a while
+MAIN = "cudalab.tools.profile.child.main"
+
+
+def profile(
+    name: str,
+    *,
+    size: str = "",
+    dtype: str = "",
+    only: str = "",
+    skip: str = "",
+    device: str = "auto",
+    seed: int = 0,
+    runs: int = RUNS,
+    counters: bool = True,
+    timeout: float = TIMEOUT,
+    output: str = "",
+) -> Profile:
+    """What one call of each variant of a kernel makes the machine do, counted over `runs` calls.
+
+    `name`, `only`, `skip` and `device` are as of `cudalab.bench`; `size` is one of its sizes ("": the spec's first),
+    `dtype` one of the kernel's ("": its first). `counters`: on a GPU ncu's too, where it is there. `output` is a file
+    for a Chrome trace of one call of each. `timeout` is seconds for all of it, twice where there are counters.
+    Raises CudalabError for bad input, or where PyTorch, whose profiler counts, is not there.
+    """
+    group, selection = _chosen(name, size, dtype, only, skip)
+    if runs < 1:
+        raise InputError(f"runs is {runs}; give at least 1")
+    need_seconds("timeout", timeout, ", or inf")
+    if reason := interop.torch_missing("cpu"):
+        raise Unavailable(f"kernels and operators are counted by PyTorch's profiler: {reason}")
+    trace = str(events.free(output)) if output else ""
+    work = Work.on(group, (), False)
+    request = Request(work, device, selection.only, selection.skip, seed, runs, trace)
+    report = Profile(group.name, group.size, group.shape, group.dtype.name)
+    _record(report, request, timeout)
+    if trace and not Path(trace).is_file():
+        report.notes.append(f"no trace was written to {output}")
+    if report.device == "cuda" and counters:
+        try:
+            _count(report, request, timeout)
+        except Unavailable as error:
+            report.notes.append(str(error))
+    order = [variant.label for variant in selection.variants(group, report.device)]
+    report.rows.sort(key=lambda row: order.index(row.label))
+    return report
+
+
+def _chosen(name: str, size: str, dtype: str, only: str, skip: str) -> tuple[Group, Selection]:
+    selection = Selection.parse(only, skip)
+    kernel = next(iter(plan.named((name,)).values()))
+    groups = plan.groups((name,), size or next(iter(kernel.sizes)), dtype)
+    if len(groups) != 1:
+        raise InputError(f"{len(groups)} sizes and dtypes are given; give one, such as --size small --dtype float32")
+    selection.check(groups)
+    return groups[0], selection
+
+
+def _record(report: Profile, request: Request, timeout: float) -> None:
+    """Rows of all variants. One that ends the process gets a row that says so, and the rest another process."""
+    while True:
+        answers, end = _watched((), request, timeout, {})
+        rows, at_work = [answer.row for answer in answers if answer.row], ""
+        for answer in answers:
+            if answer.error:
+                raise getattr(errors, answer.kind, CudalabError)(answer.error)
+            if answer.device:
+                report.device, report.name = answer.device, answer.name
+            at_work = "" if answer.row else answer.begun or at_work
+        if end and at_work:
+            rows.append(Row(at_work, found.ERROR, end))
+        report.rows += rows
+        if not end:
+            return
+        if not rows:
+            raise CudalabError(f"no variant was profiled: {end}")
+        request.work.omit = tuple(row.label for row in report.rows)
+
+
+def _count(report: Profile, request: Request, timeout: float) -> None:
+    """Add ncu's counters to the rows. Raises Unavailable where it is not there, or not allowed, or fails."""
+    good = [row for row in report.rows if row.status == found.OK]
+    if reason := ncu.missing():
+        raise Unavailable(reason)
+    bad = tuple(row.label for row in report.rows if row.status != found.OK)
+    work = msgspec.structs.replace(request.work, omit=bad)
+    asked = msgspec.structs.replace(request, work=work, trace="", counters=True)
+    with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
+        log = Path(folder, "log")
+        # A queue that is held waits for a kernel that ncu does not let begin.
+        answers, end = _watched(ncu.command(log), asked, timeout, {"CUDALAB_BLOCKING": "0"})
+        text = log.read_text(errors="replace") if log.is_file() else ""
+    if end and not text:
+        raise Unavailable(f"no counters: under ncu {end}")
+    kernels = ncu.read(text)
+    for label, part in ncu.by_variant(kernels, [answer.row.label for answer in answers if answer.row]).items():
+        next(row for row in good if row.label == label).counters = part
+
+
+def _watched(
+    prefix: Sequence[str], request: Request, timeout: float, environment: Mapping[str, str]
+) -> tuple[list[Answer], str]:
+    """What the child answered, and how it ended if not by itself."""
+    end = ""
+    with subprocess.Popen(
+        [*prefix, *children.command(MAIN)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={**os.environ, **environment}, start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            out, errs = child.communicate(msgspec.json.encode(request), None if math.isinf(timeout) else timeout)
+        except subprocess.TimeoutExpired:
+            children.kill(child)
+            out, errs = child.communicate()
+            end = f"it did not end within {timeout:g} s"
+        except BaseException:  # Ctrl-C
+            children.kill(child)
+            raise
+    if not end and child.returncode:
+        last = [line for line in errs.decode(errors="replace").splitlines() if line.strip()][-1:]
+        words = "".join(f"; its last words: {line.strip()}" for line in last)
+        end = f"the process {children.how(child.returncode)}{words}"
+    answers = [msgspec.json.decode(line, type=Answer) for line in out.splitlines() if line.startswith(b"{")]
+    return answers, end

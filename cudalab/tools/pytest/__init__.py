@@ -1,0 +1,1 @@
+"""The pytest plugin: parity tests of a user's kernels."""

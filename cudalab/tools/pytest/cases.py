@@ -1,0 +1,233 @@
+"""Tests of your own kernels for pytest: one for each variant, dtype and shape that `cudalab check` looks at.
+
+from cudalab.testing import parity
+test_softmax = parity("softmax.py")
+
+The cases of a run are checked in a worker process, as on the command line: a kernel that crashes or hangs fails its
+own tests only. `cudalab.tools.pytest.plugin`, which pytest finds by itself, is the other half.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from cudalab.base.errors import CudalabError, InputError, unknown
+from cudalab.check import hard_inputs
+from cudalab.device import cuda
+from cudalab.engine import plan
+from cudalab.engine.messages import Setup, Step
+from cudalab.engine.plan import Group, Selection, Variant
+from cudalab.engine.rows import failed
+from cudalab.engine.session import BUDGET, sources
+from cudalab.engine.supervisor import Supervisor
+from cudalab.results import record
+
+DEVICES = ("auto", "cpu", "cuda")
+Test = TypeVar("Test", bound=Callable[..., object])
+Key = tuple[str, str, tuple[int, ...], str, bool, str]
+
+
+def cases(
+    *specs: str | os.PathLike[str],
+    dtypes: str = "all",
+    only: str = "",
+    skip: str = "",
+    device: str = "auto",
+    sample: int = hard_inputs.SAMPLE_SIZE,
+) -> Callable[[Test], Test]:
+    """Decorator: run a test once for each case of these kernels, given to it as the argument `case`, a `Case`.
+
+    `specs` are paths, relative to the test's own folder, or names of the lab's kernels (none: all of those); `dtypes`,
+    `only` and `skip` are those of `cudalab.check`. `device` is where to run: cpu and cuda leave out what runs elsewhere
+    only; auto has everything, on the GPU where there is one. `sample` is on how many values a float32 function of one
+    array is tried. What cannot be used is an error of the collection.
+    """
+
+    def decorated(test: Test) -> Test:
+        test.__dict__["cudalab"] = Wanted(specs, dtypes, only, skip, device, sample)  # read by the plugin
+        return test
+
+    return decorated
+
+
+def parity(*specs: str | os.PathLike[str], **options: Any) -> Callable[[Case], None]:
+    """A test that checks every case of these kernels; the arguments are those of `cases`."""
+
+    @cases(*specs, **options)
+    def test(case: Case) -> None:
+        case.check()
+
+    return test
+
+
+def need_gpu() -> None:
+    """Skip the running test with the reason where no GPU can be used; fail it under CUDALAB_REQUIRE=cuda."""
+    __tracebackhide__ = True
+    if reason := cuda.missing():
+        if _gpu_required():
+            pytest.fail(f"CUDALAB_REQUIRE=cuda, but {reason}", pytrace=False)
+        pytest.skip(f"needs a GPU, and {reason}")
+
+
+def _gpu_required() -> bool:
+    return "cuda" in os.environ.get("CUDALAB_REQUIRE", "").split(",")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The arguments of `cases`."""
+
+    specs: tuple[str | os.PathLike[str], ...]
+    dtypes: str = "all"
+    only: str = ""
+    skip: str = ""
+    device: str = "auto"
+    sample: int = hard_inputs.SAMPLE_SIZE
+
+    def cases(self, bench: Bench, folder: Path, fit: bool = True) -> list[Case]:
+        """What is to be tested, kernel by kernel; `folder` is where relative paths begin.
+
+        Raises CudalabError for a spec that cannot be used and, if `fit`, for globs that leave nothing of these kernels.
+        """
+        if self.device not in DEVICES:
+            raise unknown("device", self.device, DEVICES)
+        if self.sample < hard_inputs.LEAST_SAMPLE:
+            raise InputError(
+                f"sample is {self.sample}; give at least {hard_inputs.LEAST_SAMPLE}, which misses no exponent"
+            )
+        names = [os.fspath(spec) for spec in self.specs]
+        names = [str(folder / name) if os.sep in name or Path(name).suffix else name for name in names]
+        selection = Selection.parse(self.only, self.skip)
+        groups = plan.checks(names, self.dtypes, sample=self.sample)
+        if fit:
+            selection.check(groups)
+        chosen = [(g, v) for g in groups for v in selection.variants(g, self.device.replace("auto", ""))]
+        return [Case(g, v, self._device(v), bench) for g, v in chosen]
+
+    def _device(self, variant: Variant) -> str:
+        if self.device != "auto":
+            return self.device
+        usable = _gpu_required() or not cuda.missing() or "cpu" not in variant.backend.devices
+        return "cuda" if usable and "cuda" in variant.backend.devices else "cpu"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Case:
+    """One variant of a kernel at one shape and dtype, to be tested on one kind of device."""
+
+    group: Group
+    variant: Variant
+    device: str  # "cpu" or "cuda"
+    bench: Bench
+
+    def check(self) -> record.Case:
+        """The case's row if it is right. Else fails the running test as `cudalab check` says it, or skips it."""
+        __tracebackhide__ = True
+        if self.device == "cuda":
+            need_gpu()
+        try:
+            row = self.bench.row(self)
+        except CudalabError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        if row.status == record.SKIPPED:
+            pytest.skip(row.reason)
+        if row.status != record.OK:
+            pytest.fail(f"{row.status} {row.label}: {row.reason}", pytrace=False)
+        return row
+
+    @property
+    def at(self) -> str:
+        """Dtype and shape, as in a test's id."""
+        return f"{self.group.dtype.name}-{re.sub('[, ]+', '-', self.group.size)}"
+
+    @property
+    def key(self) -> Key:
+        """The same for cases that share their arrays and are checked together."""
+        group = self.group
+        return group.kernel.file, group.size, group.shape, group.dtype.name, group.awkward, self.device
+
+    def __repr__(self) -> str:
+        return f"{self.group.name}-{self.variant.label}-{self.at}"
+
+
+class Bench:
+    """Rows of the cases of one pytest session, from one worker process for each kind of device.
+
+    All expected variants of a group are checked when the first of its tests runs: inputs and reference are made once.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout  # seconds of silence after which a variant is stopped
+        self._expected: dict[Key, list[Case]] = {}
+        self._rows: dict[Key, dict[str, record.Case]] = {}
+        self._workers: dict[str, Supervisor] = {}
+        self._unusable: dict[str, CudalabError] = {}
+        self._step = Step("", "start")
+
+    def expect(self, cases: Iterable[Case]) -> None:
+        """Say once, after the collection, which cases will be asked for."""
+        for case in cases:
+            self._expected.setdefault(case.key, []).append(case)
+
+    def row(self, case: Case) -> record.Case:
+        """The row of an expected case. Raises CudalabError where its device cannot be used."""
+        if case.key not in self._rows:
+            self._rows[case.key] = self._checked(case)
+            if all(key in self._rows for key in self._expected if key[-1] == case.device):
+                self.close(case.device)  # a GPU's memory is wanted by the tests that follow
+        return self._rows[case.key][case.variant.label]
+
+    def close(self, *devices: str) -> None:
+        """End the workers of these kinds of devices; none given: of all."""
+        for device in devices or list(self._workers):
+            if worker := self._workers.pop(device, None):
+                worker.__exit__(None, None, None)
+
+    def _checked(self, case: Case) -> dict[str, record.Case]:
+        group = _named_by_path(case.group)
+        worker = self._worker(case.device)
+        try:
+            return {row.label: row for row in worker.cases(group)}
+        except CudalabError as error:
+            self._unusable[case.device] = error
+            raise
+        except BaseException as stop:  # Ctrl-C, or a limit on a test's time: the worker is in the middle of something
+            self._workers.pop(case.device).__exit__(type(stop), stop, stop.__traceback__)
+            at = f"{self._step.label} ({self._step.phase})" if self._step.label else self._step.phase
+            reason = f"not checked: the test that did this together with others was stopped at {at}"
+            labels = [other.variant.label for other in self._expected[case.key]]
+            self._rows[case.key] = {label: failed(group, label, reason) for label in labels}
+            raise
+
+    def _worker(self, device: str) -> Supervisor:
+        if device in self._unusable:
+            raise self._unusable[device]
+        if device not in self._workers:
+            every = [case for key in self._expected if key[-1] == device for case in self._expected[key]]
+            only = ",".join(dict.fromkeys(case.variant.label for case in every))
+            setup = Setup(
+                device=device, only=only, skip="", modes=(), seed=0, budget=BUDGET, order="shuffled",
+                sources=sources([_named_by_path(case.group) for case in every]),
+            )  # fmt: skip
+            worker = Supervisor(setup, Selection.parse(only, ""), self.timeout, self._progress)
+            try:
+                self._workers[device] = worker.__enter__()
+            except CudalabError as error:
+                self._unusable[device] = error
+                raise
+        return self._workers[device]
+
+    def _progress(self, step: Step) -> None:
+        self._step = step
+
+
+def _named_by_path(group: Group) -> Group:
+    """So that kernels of one name in several folders stay apart within a session."""
+    return replace(group, alias=group.kernel.file)

@@ -1,0 +1,156 @@
+"""What pytest loads by itself where cudalab is installed: `pytest --cudalab mykernels/`, and `cudalab.testing`.
+
+Nothing else of the lab is imported before a kernel is to be tested: this costs other people's tests nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cudalab.base.errors import CudalabError
+
+if TYPE_CHECKING:
+    from cudalab.tools.pytest.cases import Bench, Case
+
+BENCH: pytest.StashKey[Bench] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cudalab", "CUDA kernels (cudalab)")
+    group.addoption(
+        "--cudalab", action="store_true", help="Also test the kernels found: name.cu with its spec name.py."
+    )
+    group.addoption("--cudalab-device", default="auto", choices=("auto", "cpu", "cuda"),
+                    help="Where; auto (the default): on the GPU what can run there, if there is one.")  # fmt: skip
+    group.addoption("--cudalab-only", default="", metavar="GLOBS",
+                    help="Backends or backend:entry, such as 'host,torch_*'.")  # fmt: skip
+    group.addoption("--cudalab-timeout", type=_seconds, metavar="SECONDS",
+                    help="Of silence, for a variant: then it is stopped and fails.")  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    if not float(text) > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+    return float(text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.cudalab and config.option.cudalab_only:
+        from cudalab.engine.plan import Selection
+
+        try:
+            Selection.parse(config.option.cudalab_only, "")
+        except CudalabError as error:
+            raise pytest.UsageError(f"--cudalab-only: {error}") from None
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if parent.config.option.cudalab and _may_be_spec(file_path):
+        return SpecFile.from_parent(parent, path=file_path)
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A spec that was named on the command line is not imported as a module of tests too, unless its name is such."""
+    config = parent.config
+    if not config.option.cudalab or not _may_be_spec(module_path):
+        return None
+    is_test = any(fnmatch(module_path.name, pattern) for pattern in config.getini("python_files"))
+    return None if is_test else NoTests.from_parent(parent, path=module_path)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrize what `cudalab.tools.pytest.cases.cases` has marked."""
+    wanted = getattr(metafunc.function, "__dict__", {}).get("cudalab")
+    if wanted is None:
+        return
+    try:
+        cases = wanted.cases(_bench(metafunc.config), metafunc.definition.path.parent)
+    except CudalabError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    params = [pytest.param(case, id=repr(case), marks=_marks(metafunc.config, case)) for case in cases]
+    metafunc.parametrize("case", params)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if bench := session.config.stash.get(BENCH, None):
+        bench.expect(case for item in session.items for case in _cases_of(item))
+
+
+class SpecFile(pytest.File):
+    """A spec beside its `.cu`."""
+
+    def collect(self) -> Iterator[CaseItem]:
+        from cudalab.tools.pytest.cases import Wanted
+
+        option = self.config.option
+        wanted = Wanted((str(self.path),), only=option.cudalab_only, device=option.cudalab_device)
+        try:
+            cases = wanted.cases(_bench(self.config), self.path.parent, fit=False)
+        except CudalabError as error:
+            raise self.CollectError(str(error)) from None
+        for case in cases:
+            yield CaseItem.from_parent(self, name=f"{case.variant.label}[{case.at}]", case=case)
+
+
+class CaseItem(pytest.Item):
+    """One case: a variant at one dtype and shape."""
+
+    def __init__(self, case: Case, **options: Any) -> None:
+        super().__init__(**options)
+        self.case = case
+        for mark in _marks(self.config, case):
+            self.add_marker(mark)
+
+    def runtest(self) -> None:
+        self.case.check()
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.name
+
+
+class NoTests(pytest.File):
+    """Stands for a module that is not to be imported."""
+
+    def collect(self) -> tuple[()]:
+        return ()
+
+
+def _may_be_spec(path: Path) -> bool:
+    """Has a `.cu` beside it, and speaks of cudalab's record: other people's pairs of files are left alone."""
+    if path.suffix != ".py" or not path.with_suffix(".cu").is_file():
+        return False
+    text = path.read_text("utf-8", errors="replace")
+    return "cudalab" in text and "Kernel" in text
+
+
+def _bench(config: pytest.Config) -> Bench:
+    if BENCH not in config.stash:
+        from cudalab.engine.supervisor import TIMEOUT
+        from cudalab.tools.pytest.cases import Bench
+
+        config.stash[BENCH] = bench = Bench(config.option.cudalab_timeout or TIMEOUT)
+        config.add_cleanup(bench.close)
+    return config.stash[BENCH]
+
+
+def _cases_of(item: pytest.Item) -> Iterator[Case]:
+    if isinstance(item, CaseItem):
+        yield item.case
+    elif isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        from cudalab.tools.pytest.cases import Case
+
+        yield from (value for value in item.callspec.params.values() if isinstance(value, Case))
+
+
+def _marks(config: pytest.Config, case: Case) -> list[pytest.MarkDecorator]:
+    """`gpu` on what is to run on one, in a suite that has registered this mark."""
+    known = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
+    return [pytest.mark.gpu] if case.device == "cuda" and "gpu" in known else []

@@ -1,0 +1,73 @@
+"""Sanitizers: what a comparison of results cannot see, such as a read beyond an array or a race that went well.
+
+`asan.py` is for the CPU, `compute.py` for NVIDIA's compute-sanitizer on a GPU. Both launch every entry once on the
+inputs of each group, in a process of its own (`child.py`), without the lab's guard bands and poison.
+"""
+
+from __future__ import annotations
+
+from cudalab.base.errors import CudalabError, Unavailable
+from cudalab.engine.plan import Group
+from cudalab.engine.process import KILLED
+from cudalab.engine.supervisor import LOST
+from cudalab.results.record import ERROR, OK, WRONG, Case
+from cudalab.tools.sanitize import asan, compute
+
+BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # whose rows a device's sanitizers are about
+
+
+def require(kind: str) -> None:
+    """Raise Unavailable, with what to install, where a kind of device ("cpu", "cuda") has no sanitizers."""
+    if kind == "cpu":
+        from cudalab import host
+
+        host.address_sanitizer()
+    elif reason := compute.missing():
+        raise Unavailable(reason)
+
+
+class Sanitizer:
+    """The sanitizers of one run. A context manager."""
+
+    def __init__(self, kind: str, device: str, seed: int, timeout: float) -> None:
+        """`kind` is "cpu" or "cuda", `device` as `--device` says it; `timeout` is seconds of silence for a launch."""
+        require(kind)
+        self.kind, self.seed, self.timeout = kind, seed, timeout
+        self.gpu = int(device.partition(":")[2] or 0)
+        self._watch = asan.Watch(timeout) if kind == "cpu" else None
+
+    def __enter__(self) -> Sanitizer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._watch:
+            self._watch.close()
+
+    def add(self, cases: list[Case], group: Group) -> None:
+        """Have the entries watched that were launched; what is found makes a row WRONG, and comes first in its reason.
+
+        Those that took their process or the GPU's context with them stay errors. Groups of hard values are left
+        out: they are about values, and many.
+        """
+        rows = {case.variant: case for case in cases if case.backend == BACKENDS[self.kind] and _ran(case)}
+        if not rows or group.values:
+            return
+        try:
+            for entry, text in self._findings(group, list(rows)).items():
+                case = rows[entry]
+                case.status = ERROR if case.status == ERROR else WRONG
+                case.reason = f"{text}; {case.reason}" if case.reason else text
+        except CudalabError as error:
+            for case in rows.values():
+                if case.status == OK:
+                    case.status, case.reason = ERROR, str(error)
+
+    def _findings(self, group: Group, entries: list[str]) -> dict[str, str]:
+        if self._watch:
+            return self._watch.findings(group, entries, self.seed)
+        return compute.findings(group, entries, self.seed, self.gpu, self.timeout)
+
+
+def _ran(case: Case) -> bool:
+    """Whether there was a launch that came to an end, good or bad: no compiler's error, and nothing that hangs."""
+    return case.status in (OK, WRONG) or (case.status == ERROR and any(end in case.reason for end in (KILLED, LOST)))

@@ -1,0 +1,144 @@
+"""The lab tests its own measuring on this machine: can its clocks be believed, and how small a difference can it claim?
+
+Each check measures something whose truth is known in another way. `cpu.py` and `gpu.py` list them; nothing here
+passes by being assumed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, cast
+
+from cudalab.base.errors import Unavailable, named, need_seconds
+from cudalab.base.stats import MIN_EFFECT
+from cudalab.device import Device
+
+if TYPE_CHECKING:
+    from cudalab.device.gpu import Gpu
+    from cudalab.tools.selftest.comparison import Comparison
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+SECONDS = 10.0  # that the A/A runs last, about; all else takes a few more
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check saw, and whether that is what had to be seen."""
+
+    ok: bool
+    measured: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question to this machine. `work` raises Unavailable where it cannot be asked here."""
+
+    name: str
+    expected: str
+    why: str
+    work: Callable[[], Outcome]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check's answer."""
+
+    name: str
+    state: str  # PASSED, FAILED or SKIPPED
+    measured: str  # or why it was skipped, or how it broke
+    expected: str
+    why: str  # it matters
+
+    def __str__(self) -> str:
+        lines = [f"{self.state:8} {self.name}: {self.measured}"]
+        if self.state == FAILED:
+            lines += [f"         expected: {self.expected}", f"         it matters: {self.why}"]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings, and how far from 1 comparisons of equal work reached."""
+
+    device: str
+    findings: list[Finding]
+    smallest: float | None  # as a fraction; None if nothing was compared
+
+    @property
+    def fit(self) -> bool:
+        """Nothing failed, and something passed."""
+        states = {f.state for f in self.findings}
+        return FAILED not in states and PASSED in states
+
+    def sentence(self) -> str:
+        """The verdict on this machine."""
+        counts = Counter(f.state for f in self.findings)
+        where = f"on {self.device} ({', '.join(f'{n} {state}' for state, n in counts.items())})"
+        if not self.fit or self.smallest is None:
+            failed = ", ".join(f.name for f in self.findings if f.state == FAILED)
+            return f"NOT FIT to measure {where}: quote no times from it. Failed: {failed or 'nothing was tested'}."
+        least = ceil(1000 * max(self.smallest, MIN_EFFECT)) / 10
+        return (
+            f"fit to measure {where}. The smallest difference that it can claim is {least:.1f} %: equal work came out "
+            f"up to {100 * self.smallest:.2f} % apart, and the lab claims nothing under {100 * MIN_EFFECT:g} %."
+        )
+
+
+def selftest(
+    device: str = "auto",
+    seconds: float = SECONDS,
+    show: Callable[[Finding], object] = lambda finding: None,
+    begin: Callable[[str], object] = lambda name: None,
+) -> Report:
+    """Run every check on `device` (auto, cpu, cuda or cuda:N); `show` gets each finding as it is made.
+
+    `begin` is told the name of each check before it is made, and never while something is measured.
+    `seconds` is about how long the A/A runs last. Raises CudalabError for a device that is not there.
+    """
+    from cudalab.device import open_device
+
+    need_seconds("seconds", seconds)
+    opened, note = open_device(device)
+    try:
+        return examine(opened, seconds, show, note, begin)
+    finally:
+        opened.close()
+
+
+def examine(
+    device: Device, seconds: float, show: Callable[[Finding], object], no_gpu: str = "",
+    begin: Callable[[str], object] = lambda name: None,
+) -> Report:  # fmt: skip
+    """`selftest` of a device that is open already; `no_gpu` says why the GPU's checks are skipped."""
+    from cudalab.tools.selftest.comparison import Comparison
+
+    compared = Comparison(device, seconds)
+    findings = []
+    for check in _checks(device, compared, no_gpu):
+        begin(check.name)
+        findings.append(_asked(check))
+        show(findings[-1])
+    return Report(device.name, findings, compared.smallest)
+
+
+def _checks(device: Device, compared: Comparison, no_gpu: str) -> Iterator[Check]:
+    from cudalab.tools.selftest import cpu, gpu
+
+    if device.kind == "cpu":
+        yield from cpu.checks(device, compared, no_gpu)
+    else:
+        yield from gpu.checks(cast("Gpu", device), compared)
+
+
+def _asked(check: Check) -> Finding:
+    try:
+        outcome = check.work()
+        state, text = PASSED if outcome.ok else FAILED, outcome.measured
+    except Unavailable as error:
+        state, text = SKIPPED, str(error)
+    except Exception as error:  # a check that breaks has not passed
+        state, text = FAILED, named(error)
+    return Finding(check.name, state, text, check.expected, check.why)

@@ -1,0 +1,114 @@
+"""Medians by the lab's own engine, and the A/A run: the same work as two variants, which must come out the same."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+
+import numpy as np
+
+from cudalab.backends import Bound
+from cudalab.base import stats
+from cudalab.base.errors import LaunchError
+from cudalab.device import Clock, Device
+from cudalab.timing import rounds as measure
+from cudalab.tools.selftest import Check, Outcome
+
+KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; the host's own cost of a call is not
+JUDGED = ("cold", "wall")  # of those, what a table's speed-ups and verdicts are taken from
+BUDGET = 0.5  # seconds of sampling for each variant of one comparison
+LEAST, MOST = 3, 50  # repetitions of an A/A run
+UNCLEAR_SHARE = 0.1  # of the comparisons, or one: they claim nothing
+COVERAGE = 95  # per cent of the comparisons within the smallest difference, as in the lab's intervals
+COARSEST = 0.1  # a machine that cannot tell a tenth apart is of no use
+
+Medians = dict[str, dict[str, float]]  # seconds by label, then by kind
+
+
+def clocks(device: Device, bound: Bound) -> dict[str, Clock]:
+    """The lab's own clocks for a piece of work, as `bench` uses them."""
+    found = device.clocks(bound, ("launch", "graph"), [])
+    return {kind: clock for kind, clock in found.items() if kind in KINDS}
+
+
+def sampled(variants: Mapping[str, Mapping[str, Clock]], seed: int = 0) -> dict[str, dict[str, list[list[float]]]]:
+    """Rounds by label and kind, as `bench` takes them; raises LaunchError if a variant fails."""
+    taken = measure.take(variants, seed, BUDGET)
+    for label, result in taken.items():
+        if result.error:
+            raise LaunchError(f"{label} {result.error}")
+    return {label: result.rounds for label, result in taken.items()}
+
+
+def medians(variants: Mapping[str, Mapping[str, Clock]]) -> Medians:
+    """Median seconds by label and kind."""
+    taken = sampled(variants)
+    return {label: {kind: stats.median(r) for kind, r in rounds.items()} for label, rounds in taken.items()}
+
+
+def deviation(ratio: stats.Ratio) -> float:
+    """How far from 1 the interval of a ratio reaches, as a fraction, in either direction."""
+    return max(ratio.high, 1 / ratio.low) - 1
+
+
+def strayed(ratios: Sequence[stats.Ratio]) -> float:
+    """How far from 1 most of the intervals reach: all but the worst 5 %."""
+    return float(np.percentile([deviation(r) for r in ratios], COVERAGE, method="higher"))
+
+
+class Comparison:
+    """Compares equal work with itself, and remembers in `smallest` how far that strayed, at the worst footprint."""
+
+    def __init__(self, device: Device, seconds: float) -> None:
+        self.device, self.seconds = device, seconds
+        self.smallest: float | None = None
+
+    def check(self, name: str, bound: Bound, share: float) -> Check:
+        """An A/A check that takes `share` of the seconds."""
+        return Check(
+            f"A/A {name}",
+            f"no FASTER or SLOWER, and UNCLEAR in {100 * UNCLEAR_SHARE:g} % at most, or once",
+            "whatever a thing differs from itself by, no two variants may be told apart by",
+            lambda: self._equal(bound, share * self.seconds),
+        )
+
+    def verdict(self) -> Check:
+        """To be asked after the A/A checks."""
+        return Check(
+            "smallest difference",
+            f"at most {100 * COARSEST:g} %",
+            "a difference below it is noise of this machine, whatever a table says",
+            self._judge,
+        )
+
+    def _equal(self, bound: Bound, seconds: float) -> Outcome:
+        variants = {label: clocks(self.device, bound) for label in ("A", "A again")}
+        end, ratios = perf_counter() + seconds, defaultdict[str, list[stats.Ratio]](list)
+        for seed in range(MOST):
+            if seed >= LEAST and perf_counter() > end:
+                break
+            first, second = sampled(variants, seed).values()
+            for kind in first:
+                ratios[kind].append(stats.speedup(first[kind], second[kind], seed))
+        judged = [ratio for kind in JUDGED for ratio in ratios.get(kind, [])]
+        if not judged:
+            raise LaunchError("no clock of this device can be compared")
+        within = strayed(judged)
+        self.smallest = max(within, self.smallest or 0.0)
+        counts = Counter(r.verdict() for r in judged)
+        said = ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
+        others = (f"{kind} {100 * strayed(found):.2f} %" for kind, found in ratios.items() if kind not in JUDGED)
+        more = ", ".join(others)
+        claims = counts[stats.FASTER] + counts[stats.SLOWER]
+        return Outcome(
+            not claims and counts[stats.UNCLEAR] <= max(1, UNCLEAR_SHARE * len(judged)),
+            f"{said}; {COVERAGE} % of {len(judged)} intervals lie within {100 * within:.2f} % of 1"
+            + (f" (not judged: {more})" if more else ""),
+        )
+
+    def _judge(self) -> Outcome:
+        if self.smallest is None:
+            return Outcome(False, "no A/A run came to an end")
+        text = f"{100 * self.smallest:.2f} %: {COVERAGE} % of the comparisons of equal work lie within it"
+        return Outcome(self.smallest <= COARSEST, text)

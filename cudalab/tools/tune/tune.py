@@ -1,0 +1,313 @@
+"""`cudalab tune`: Kernel Tuner proposes launch parameters; the lab checks and times its finalists, keeps the winner.
+
+Kernel Tuner's clock ranks the configurations. It has launch gaps in it and knows no intervals, so it decides nothing:
+the fastest few are timed with the default in shuffled rounds, and only what is surely faster takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import cached_property
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+
+from cudalab.base import stats
+from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, unknown
+from cudalab.device import cuda
+from cudalab.engine import plan
+from cudalab.engine.messages import Search, Setup, Step, Tried, Work
+from cudalab.engine.plan import Group, Selection
+from cudalab.engine.progress import FINISHED, Progress, Report, ignore
+from cudalab.engine.session import BUDGET, File, Stopped, new_results, sources
+from cudalab.engine.supervisor import TIMEOUT, Death, Supervisor
+from cudalab.results import record
+from cudalab.results.record import Results
+from cudalab.spec import find, tuned
+from cudalab.spec.kernel import Kernel
+from cudalab.spec.tuned import Choice, Timed
+from cudalab.tools.tune.kernel_tuner import BACKEND, EVERY, label
+from cudalab.tools.tune.verdict import Parameters, Tuning, judged, ranked
+
+# Kernel Tuner's strategies that need no other package.
+STRATEGIES = (
+    EVERY, "random_sample", "minimize", "basinhopping", "diff_evo", "genetic_algorithm", "greedy_mls",
+    "ordered_greedy_mls", "greedy_ils", "dual_annealing", "mls", "pso", "simulated_annealing", "firefly_algorithm",
+)  # fmt: skip
+SIZES = 2  # of the spec's, the largest, are tuned for if none are named
+FINALISTS = 3
+KINDS = ("cold", "hot", "graph", "graph_cold")  # of time that launch parameters make
+
+
+def tune(
+    kernel: str,
+    sizes: object = "",
+    dtypes: object = "",
+    entry: str = "",
+    strategy: str = EVERY,
+    most: int = 0,
+    finalists: int = FINALISTS,
+    kind: str = "cold",
+    min_effect: float = stats.MIN_EFFECT,
+    device: str = "auto",
+    seed: int = 0,
+    budget: float = BUDGET,
+    timeout: float = TIMEOUT,
+    output: File = "",
+    progress: Report = ignore,
+) -> list[Tuning]:
+    """Find launch parameters of a kernel for this GPU and keep them beside its `.cu`; one record for each dtype.
+
+    `sizes` and `dtypes` are as in `bench` ("": the largest two of the spec; its first); `entry` is the last if not
+    named. `strategy` is one of STRATEGIES, which tries at most so many configurations (`most`; 0: as it likes).
+    `finalists` of them are timed for `budget` seconds each at each size, and judged by their `kind` of time: a winner
+    is faster than the default by more than `min_effect`, over all sizes. `output` is another file to keep it in.
+    Raises CudalabError for bad input or where there is no GPU, before measuring; Stopped after Ctrl-C.
+    """
+    work = planned(kernel, sizes, dtypes, entry)
+    if strategy not in STRATEGIES:
+        raise unknown("strategy", strategy, STRATEGIES)
+    if kind not in KINDS:
+        raise unknown("kind of time", kind, KINDS)
+    for name, value, least in (("most", most, 0), ("finalists", finalists, 1)):
+        if value < least:
+            raise InputError(f"{name} is {value}; give a whole number from {least} on")
+    if most and strategy == EVERY:
+        raise InputError(f"{EVERY} tries every configuration; leave out --most, or add --strategy random_sample")
+    need_seconds("budget", budget)
+    need_seconds("timeout", timeout, ", or inf")
+    need_gpu(kernel, device)
+    target = tuned.writable(output or tuned.place(work.kernel))
+    place = "cuda" if device == "auto" else device
+    setup = Setup(place, BACKEND, "", plan.modes_for(kind), seed, budget, "shuffled", sources(list(work.groups)))
+    asked = _Asked(work, strategy, most, finalists, kind, min_effect, target)
+    return _Run(asked, setup, timeout, progress).tunings()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a search is about; known without a GPU."""
+
+    kernel: Kernel
+    entry: str
+    groups: tuple[Group, ...]  # dtype by dtype, and size by size
+
+    @property
+    def configurations(self) -> list[Parameters]:
+        return self.kernel.configurations()
+
+    @cached_property
+    def dtypes(self) -> dict[str, list[Group]]:
+        found: dict[str, list[Group]] = {}
+        for group in self.groups:
+            found.setdefault(group.dtype.name, []).append(group)
+        return found
+
+
+def planned(kernel: str, sizes: object = "", dtypes: object = "", entry: str = "") -> Planned:
+    """The kernel, the entry, and where it is to be tuned. Raises CudalabError for what there is not."""
+    spec = find.kernel(kernel)
+    if not spec.tunables:
+        example = "tunables={'BLOCK_THREADS': (256, 128, 512)}"
+        raise InputError(f"{spec.name} has nothing to tune; declare launch parameters in {spec.file}: {example}")
+    if entry and entry not in spec.entries:
+        raise unknown(f"entry of {spec.name}", entry, spec.entries)
+    largest = sorted(spec.sizes, key=lambda name: math.prod(spec.sizes[name]))[-SIZES:]
+    groups = plan.groups([kernel], plan.joined(sizes) or ",".join(largest), plan.joined(dtypes))
+    return Planned(spec, entry or list(spec.entries)[-1], tuple(groups))
+
+
+def need_gpu(kernel: str, device: str) -> None:
+    """Raise Unavailable where nothing can be tuned, with what to type."""
+    no_use = "how long a launch takes on a CPU says nothing about launch parameters"
+    if device == "cpu":
+        raise Unavailable(f"cannot tune on the CPU: {no_use}; leave out --device")
+    if reason := cuda.missing():
+        raise Unavailable(
+            f"cannot tune here: {reason}, and {no_use}; `cudalab doctor` says more, "
+            f"`cudalab tune {kernel} --dry-run` what would be tried"
+        )
+    if lacking := missing():
+        raise Unavailable(lacking)
+
+
+def missing() -> str | None:
+    """Why nothing can be searched, and what to type; None if Kernel Tuner is there."""
+    found = find_spec("kernel_tuner")
+    return None if found else "Kernel Tuner is not installed; pip install -e '.[tune]' in the checkout"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    work: Planned
+    strategy: str
+    most: int
+    finalists: int
+    kind: str
+    min_effect: float
+    target: Path
+
+
+@dataclass
+class _Run:
+    """One call of `tune`."""
+
+    asked: _Asked
+    setup: Setup
+    timeout: float
+    progress: Report
+    workers: Supervisor | None = None
+    done: int = 0  # of the steps: searches, checks and timings
+    steps: int = 0
+    labels: tuple[str, ...] = ()
+    start: float = field(default_factory=perf_counter)
+
+    def tunings(self) -> list[Tuning]:
+        work, found = self.asked.work, list[Tuning]()
+        self.steps = sum(2 * len(groups) + len(_checks(groups[0])) for groups in work.dtypes.values())
+        with Supervisor(self.setup, Selection((BACKEND,)), self.timeout, self._at) as workers:
+            self.workers = workers
+            try:
+                for groups in work.dtypes.values():
+                    found.append(self._tuned(groups, workers))
+            except KeyboardInterrupt:
+                kept = f"{self.asked.target} has {', '.join(t.dtype for t in found)}" if found else "nothing is kept"
+                raise Stopped(f"stopped; {kept}") from None
+        return found
+
+    def _tuned(self, groups: list[Group], workers: Supervisor) -> Tuning:
+        """One dtype: search, check, time, keep."""
+        asked, dtype = self.asked, groups[0].dtype.name
+        run = new_results(self._options(groups), self.setup, workers.ready)
+        tuning = Tuning(asked.work.kernel, asked.work.entry, dtype, asked.kind, run)
+        tuning.ranking, tuning.excluded = self._searched(groups, workers)
+        forms = self._checked(groups[0], tuning, workers)
+        for group in groups:
+            cases = workers.cases(self._with(group, forms))
+            run.cases += cases
+            self._finished(group, msgspec.structs.replace(run, cases=cases))
+        tuning.finalists = judged(run, groups, asked.work.entry, forms, asked.kind, asked.min_effect)
+        if default := tuning.finalists[0].wrong:
+            raise CudalabError(f"the default of {asked.work.entry} is {default}; see: cudalab check")
+        self._keep(tuning, groups, workers)
+        return tuning
+
+    def _options(self, groups: list[Group]) -> dict[str, object]:
+        asked, setup = self.asked, self.setup
+        return {
+            "kernels": [asked.work.kernel.name], "tune": asked.work.entry, "sizes": ",".join(g.size for g in groups),
+            "dtypes": groups[0].dtype.name, "strategy": asked.strategy, "most": asked.most, "modes": setup.modes,
+            "device": setup.device, "seed": setup.seed, "budget": setup.budget, "order": setup.order,
+        }  # fmt: skip
+
+    def _searched(self, groups: list[Group], workers: Supervisor) -> tuple[list[Tried], list[Tried]]:
+        """(what Kernel Tuner has timed, the fastest first; what it could not).
+
+        It searches at the largest size; what it has timed there is timed at the other sizes too.
+        """
+        asked = self.asked
+        first, *rest = sorted(groups, key=lambda group: math.prod(group.shape), reverse=True)
+        among = tuple(label(asked.work.entry, p) for p in asked.work.configurations)
+        work = Work.on(first, (), False)
+        order = Search(work, asked.work.entry, asked.strategy, asked.most, self.setup.seed, among)
+        searches = [self._search(first, order, workers)]
+        for group in rest:
+            good, _ = ranked(searches)
+            again = msgspec.structs.replace(
+                order, work=Work.on(group, (), False), strategy=EVERY, most=0, checked=True,
+                among=tuple(label(asked.work.entry, t.parameters) for t in good),
+            )  # fmt: skip
+            searches.append(self._search(group, again, workers) if good else [])
+        return ranked(searches)
+
+    def _search(self, group: Group, order: Search, workers: Supervisor) -> list[Tried]:
+        """One search. After a configuration that costs a process it begins anew, without that one."""
+        by_label = {label(order.entry, p): p for p in self.asked.work.configurations}
+        tried: list[Tried] = []
+        while order.among:
+            end = workers.search(order)
+            if not isinstance(end, Death):
+                tried += end
+                break
+            if end.label not in order.among:
+                raise CudalabError(f"the search at {group} came to an end: {end.reason}")
+            tried.append(Tried(by_label[end.label], 0.0, end.reason))
+            order = msgspec.structs.replace(order, among=tuple(name for name in order.among if name != end.label))
+        self._finished(group)
+        return tried
+
+    def _checked(self, group: Group, tuning: Tuning, workers: Supervisor) -> list[Parameters]:
+        """The default and the fastest configurations that pass all that `cudalab check` looks at."""
+        default, *_ = self.asked.work.configurations
+        passed, waiting = list[Parameters](), [t for t in tuning.ranking if t.parameters != default]
+        candidates = [default]
+        while True:
+            wanted = self.asked.finalists + 1 - len(passed)
+            candidates += [waiting.pop(0).parameters for _ in range(min(wanted - len(candidates), len(waiting)))]
+            if not candidates:
+                return passed
+            reasons = self._wrong(group, candidates, workers)
+            tuning.excluded += [Tried(p, 0.0, reason) for p, reason in zip(candidates, reasons, strict=True) if reason]
+            passed += [p for p, reason in zip(candidates, reasons, strict=True) if not reason]
+            if default not in passed:
+                raise CudalabError(f"the default of {self.asked.work.entry} is {reasons[0]}; see: cudalab check")
+            candidates = []
+
+    def _wrong(self, group: Group, candidates: list[Parameters], workers: Supervisor) -> list[str]:
+        """Why each of these is not right; "" where it is."""
+        found = dict.fromkeys((label(self.asked.work.entry, p) for p in candidates), "")
+        for check in _checks(group):
+            right = [p for p in candidates if not found[label(self.asked.work.entry, p)]]
+            if not right:
+                break
+            for row in workers.cases(self._with(check, right), timed=False):
+                found[row.label] = "" if row.status == record.OK else f"{row.status} at {row.size}: {row.reason}"
+            self._finished(check)
+        return list(found.values())
+
+    def _with(self, group: Group, forms: Sequence[Parameters]) -> Group:
+        self.labels = tuple(label(self.asked.work.entry, p) for p in forms)
+        return replace(group, forms=tuple((self.asked.work.entry, p) for p in forms))
+
+    def _keep(self, tuning: Tuning, groups: list[Group], workers: Supervisor) -> None:
+        """Write the winner to the file."""
+        machine, chosen, default = workers.ready.machine, tuning.winner, tuning.finalists[0]
+        times = [
+            Timed(g.size, g.shape, default.seconds(i, tuning.kind), chosen.seconds(i, tuning.kind))
+            for i, g in enumerate(groups)
+        ]
+        choice = Choice(
+            architecture=str(machine.details["compute_capability"]), entry=tuning.entry, dtype=tuning.dtype,
+            parameters=chosen.parameters, sources=tuned.sources(tuning.kernel, tuning.entry), card=machine.name,
+            driver=str(machine.details.get("driver", "")), created=datetime.now(timezone.utc).isoformat("T", "seconds"),
+            versions={**machine.versions, "kernel_tuner": version("kernel_tuner")}, kind=tuning.kind,
+            speedup=(chosen.total.value, chosen.total.low, chosen.total.high),
+            times=tuple(times),
+        )  # fmt: skip
+        try:
+            tuned.save(self.asked.target, [choice])
+        except OSError as error:
+            raise InputError(f"cannot write {self.asked.target}: {error.strerror}; choose another place: -o") from None
+        tuning.kept = self.asked.target
+
+    def _finished(self, group: Group, rows: Results | None = None) -> None:
+        self.done += 1
+        self.labels = ()
+        self._at(Step(str(group), FINISHED), rows)
+
+    def _at(self, step: Step, rows: Results | None = None) -> None:
+        self.progress(Progress(
+            step, min(self.done, self.steps), self.steps, perf_counter() - self.start, None, self.labels,
+            self.workers.glimpses() if self.workers else {}, rows,
+        ))  # fmt: skip
+
+
+def _checks(group: Group) -> list[Group]:
+    """All that `cudalab check` looks at, in the dtype of a group."""
+    return plan.checks([group.kernel.file], group.dtype.name)
