@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -55,6 +56,16 @@ def test_every_page_is_reached_from_the_readme():
     linked = {(ROOT / target).resolve() for page, target, _ in LINKS if page == ROOT / "README.md"}
     pages = {p for p in PAGES if p.parent == ROOT / "docs"} | {ROOT / "bench" / "METHOD.md"}
     assert pages - linked == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str_of)
+def test_a_list_has_a_blank_line_before_it(page):
+    """Without one, MkDocs takes the items for a part of the paragraph above; GitHub does not."""
+    lines = prose(page).split("\n")
+    item = re.compile(r"([-*]|\d+\.) ")
+    for above, line in pairwise(lines):
+        if item.match(line) and above and not above.startswith(" "):
+            assert item.match(above) or above.startswith(("#", "<!--")), f"{above}\n{line}"
 
 
 def commands(page: Path) -> list[str]:
