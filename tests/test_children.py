@@ -9,7 +9,7 @@ import pytest
 
 from cudalab.base import child
 
-ENDS = "import sys, time; from cudalab.children import end_with; end_with(int(sys.argv[1])); print(1, flush=True); "
+ENDS = "import sys, time; from cudalab.base.child import end_with; end_with(int(sys.argv[1])); print(1, flush=True); "
 
 
 def attached(pid):
@@ -43,7 +43,7 @@ def test_no_process_outlives_its_parent():
 
 STARTS = """
 import subprocess, sys
-from cudalab import children
+from cudalab.base import child as children
 sys.exit(subprocess.call([*sys.argv[1:], *children.command("mine.wait")]))
 """
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cudalab.errors
 import pytest
 from click.testing import CliRunner
 
@@ -365,7 +364,7 @@ def test_the_python_call_takes_what_python_has(mine):
                         device="cpu", budget=0.01)  # fmt: skip
     assert {c.size for c in run.rows} == {"small", "7"}
     for wrong in ({"seed": -1}, {"device": "gpu"}, {"sizes": object()}, {"budget": "much"}):
-        with pytest.raises(cudalab.errors.CudalabError):
+        with pytest.raises(cudalab.CudalabError):
             cudalab.bench("gelu", **wrong)
 
 

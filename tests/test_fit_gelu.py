@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cudalab.check import hard_inputs
+from cudalab.checks import hard_inputs
 from cudalab.spec.dtype import dtype
 
 ROOT = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ from cudalab.kernels.plus_one import plus_one
 
 from cudalab.backends import Bound
 from cudalab.base.errors import InputError, LaunchError, Unavailable
-from cudalab.check import hard_inputs
+from cudalab.checks import hard_inputs
 from cudalab.cli import main
 from cudalab.device import cuda
 from cudalab.device import driver as launch
@@ -40,7 +40,7 @@ def cupy():
 
 
 def right(got, x, name):
-    from cudalab.check.parity import compare, expected
+    from cudalab.checks.parity import compare, expected
 
     want = expected(gelu, {"x": x})
     parity = compare(got, want, dtype(name), gelu.budget(dtype(name)))

@@ -13,8 +13,8 @@ import pytest
 
 from cudalab import host
 from cudalab.base.errors import InputError, SpecError
-from cudalab.check import hard_inputs
-from cudalab.check.parity import compare, expected
+from cudalab.checks import hard_inputs
+from cudalab.checks.parity import compare, expected
 from cudalab.device import cuda, open_device
 from cudalab.device.interop import DeviceArray
 from cudalab.engine.job import Job

@@ -120,7 +120,7 @@ def test_on_the_gpu(case):
 @pytest.mark.parametrize("kernel", find.kernels().values(), ids=find.kernels())
 def test_the_reference_is_not_trivial(kernel):
     """An output of zeros, or a copy of an input, must not be able to pass."""
-    from cudalab.check.parity import compare, expected
+    from cudalab.checks.parity import compare, expected
 
     for name in kernel.dtypes:
         kind = dtype(name)
@@ -140,7 +140,7 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     import numpy as np
 
     from cudalab.backends import Operands
-    from cudalab.check.parity import compare
+    from cudalab.checks.parity import compare
     from cudalab.device.interop import DeviceArray
 
     torch = pytest.importorskip("torch")

@@ -7,8 +7,8 @@ import pytest
 from cudalab.kernels.gelu import gelu
 
 from cudalab.base import threads
-from cudalab.check.hard_inputs import every
-from cudalab.check.parity import compare, expected
+from cudalab.checks.hard_inputs import every
+from cudalab.checks.parity import compare, expected
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group, Selection

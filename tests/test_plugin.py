@@ -327,7 +327,8 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(pytester):
 
         def test_own():
             assert {m for m in sys.modules if m.startswith("cudalab")} == {
-                "cudalab", "cudalab.tools.pytest.plugin", "cudalab.base.errors"
+                "cudalab", "cudalab.tools", "cudalab.tools.pytest", "cudalab.tools.pytest.plugin",
+                "cudalab.base", "cudalab.base.errors",
             }
             assert not {"numpy", "torch", "scipy", "msgspec"} & set(sys.modules)
         """

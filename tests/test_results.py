@@ -15,8 +15,8 @@ import pytest
 import cudalab
 from cudalab import report
 from cudalab.base.errors import InputError, Unavailable
-from cudalab.check import hard_inputs
-from cudalab.check.parity import error_curve, joined
+from cudalab.checks import hard_inputs
+from cudalab.checks.parity import error_curve, joined
 from cudalab.report.columns import GPU_KINDS
 from cudalab.results import record
 from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results

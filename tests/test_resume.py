@@ -50,10 +50,11 @@ def interrupted(spec, out, by):
 def test_ctrl_c_before_anything_is_finished_promises_nothing(tmp_path):
     out = tmp_path / "r.json"
     args = command(altered(tmp_path), "--only", "numpy", "--device", "cpu", "-o", out)
-    code = (
-        f"import sys; from unittest import mock; from cudalab import runner; sys.argv[1:] = {list(map(str, args))[3:]}"
+    code = f"import sys; from unittest import mock; sys.argv[1:] = {list(map(str, args))[3:]}"
+    code += "; from cudalab.engine import session"
+    stop = (
+        "mock.patch.object(session._Run, '_fill', side_effect=session.Stopped('stopped after 0 of 1 groups')).start()"
     )
-    stop = "mock.patch.object(runner._Run, '_fill', side_effect=runner.Stopped('stopped after 0 of 1 groups')).start()"
     run = subprocess.run([sys.executable, "-c", f"{code}; {stop}; from cudalab.cli import main; main()"],
                          capture_output=True, text=True, check=False)  # fmt: skip
     assert run.returncode == 130

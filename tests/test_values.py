@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cudalab.check import hard_inputs
+from cudalab.checks import hard_inputs
 from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
 from cudalab.engine.job import Job

@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.special import softmax as rows
 
-from cudalab.spec.kernel import Budget, Kernel, Launch
+from cudalab import Budget, Kernel, Launch
 
 
 def eager(x):

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import msgspec
 
-from cudalab.check.parity import expected, joined
+from cudalab.checks.parity import expected, joined
 from cudalab.device import Clock, Device
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Selection, Variant

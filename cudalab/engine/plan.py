@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
-from cudalab.check import hard_inputs as values
+from cudalab.checks import hard_inputs as values
 from cudalab.spec import find, sizes
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
@@ -30,7 +30,7 @@ class Group:
     size: str
     shape: Shape
     dtype: DType
-    values: str = ""  # which of cudalab.check.hard_inputs the inputs are; "": what the spec makes
+    values: str = ""  # which of cudalab.checks.hard_inputs the inputs are; "": what the spec makes
     awkward: bool = False  # of interest to variants that compute their own indices
     offsets: tuple[int, ...] = ()  # bytes by which each input, then the output, misses the usual alignment
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs

@@ -12,8 +12,8 @@ import numpy as np
 
 from cudalab.backends import Bound, Operands
 from cudalab.base.errors import OverrunError, Unavailable
-from cudalab.check import hard_inputs
-from cudalab.check.parity import compare, error_curve
+from cudalab.checks import hard_inputs
+from cudalab.checks.parity import compare, error_curve
 from cudalab.device import OTHER_POISON, POISON_BYTE, Clock, interop
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Variant

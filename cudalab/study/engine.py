@@ -13,7 +13,7 @@ import numpy as np
 
 from cudalab.backends import Bound
 from cudalab.base.errors import CudalabError, InputError, Unavailable, unknown
-from cudalab.check.parity import compare, joined
+from cudalab.checks.parity import compare, joined
 from cudalab.device import Clock
 from cudalab.engine.job import RELEASE, Job
 from cudalab.engine.messages import Glimpse, Step

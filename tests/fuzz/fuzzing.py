@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
 from cudalab.base.errors import CudalabError
-from cudalab.check.parity import compare, expected
+from cudalab.checks.parity import compare, expected
 from cudalab.results import record
 from cudalab.results.record import Case, Machine, Parity, Results
 from cudalab.spec.dtype import dtype
