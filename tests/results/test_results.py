@@ -20,7 +20,7 @@ from cudalab.parity import error_curve, joined
 from cudalab.report.columns import GPU_KINDS
 from cudalab.results import Case, ErrorCurve, Machine, Parity, Results
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from cudalab.tuning import found as found_
 from cudalab.tuning import stored, tune
 from cudalab.tuning.stored import Choice
 
-DATA = Path(__file__).parent / "data" / "tune"
+DATA = Path(__file__).parents[2] / "data" / "tune"
 HERE = Card("9.0", "NVIDIA H200")
 FLOAT32 = dtype("float32")
 

@@ -16,7 +16,7 @@ from cudalab import registry, results, source
 from cudalab.cli import main
 from cudalab.study.found import studies
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
     "README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/inspect.md", "docs/pytorch.md",
     "docs/table.md",

@@ -26,7 +26,7 @@ from cudalab.errors import InputError, NotFound
 from cudalab.exchange import pytest_benchmark, schema
 from cudalab.results import Case, ErrorCurve, Machine, Parity, Results
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "results-file.md"
 
 

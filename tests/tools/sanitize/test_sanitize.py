@@ -12,7 +12,7 @@ from cudalab.devices import cuda
 from cudalab.errors import LaunchError, Unavailable
 from cudalab.sanitize import asan, compute
 
-DATA = Path(__file__).parent / "data" / "sanitize"
+DATA = Path(__file__).parents[2] / "data" / "sanitize"
 PLANTED = str(DATA / "planted.py")
 GROUP = plan.groups([PLANTED], "small", "")[0]
 

@@ -25,7 +25,7 @@ from cudalab.errors import CompileError, InputError, NotFound, SpecError, Unavai
 from cudalab.inspection import diagnosis, kept, launch, machine, mix, occupancy, path, sass, tools, values
 from cudalab.report import inspection as report
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 H200 = ROOT / "bench" / "results" / "h200"
 WAYS = str(ROOT / "tests" / "data" / "sass" / "ways.py")
 SOFTMAX = str(ROOT / "bench" / "examples" / "softmax.py")

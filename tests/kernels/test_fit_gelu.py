@@ -12,7 +12,7 @@ import pytest
 from cudalab import values
 from cudalab.dtypes import dtype
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 OFF = (-1, 0, 1)  # ULP of the reciprocal
 
 
