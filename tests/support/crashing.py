@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cudalab
 
-CRASH = Path(__file__).parent / "data" / "crash"
+CRASH = Path(__file__).parents[1] / "data" / "crash"
 QUICK = {"sizes": "small", "budget": 0.01, "timeout": 20.0}
 
 

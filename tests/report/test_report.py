@@ -23,7 +23,7 @@ from cudalab.report.html import draw, figures, findings, page, palette, plot
 from cudalab.report.html.charts import outline, spread
 from cudalab.results import record
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 H200 = ROOT / "bench" / "results" / "h200"
 
 

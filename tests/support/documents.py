@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [path for folder in (".", "bench", "docs", "tests/fake_gpu") for path in sorted((ROOT / folder).glob("*.md"))]
 
 _FENCE = re.compile(

@@ -710,7 +710,7 @@ def test_a_report_has_studies_and_kernels(sums):
     from cudalab.report.html import page
 
     _, out = sums
-    committed = Path(__file__).parent.parent / "bench" / "results" / "h200" / "matmul.json"
+    committed = Path(__file__).parents[2] / "bench" / "results" / "h200" / "matmul.json"
     lab = run_of(rows({"default": 70e-6, "graph": 35e-6}, MANY))
     text = page.laid_out([("lab.json", lab), (str(out), cudalab.load(out)), (str(committed), cudalab.load(committed))],
                          undrawn)  # fmt: skip

@@ -21,7 +21,7 @@ pytest_plugins = "pytester"
 
 find.backends()  # for the same reason
 
-EXAMPLE = Path(__file__).parent.parent / "bench" / "examples" / "softmax.py"
+EXAMPLE = Path(__file__).parents[3] / "bench" / "examples" / "softmax.py"
 # What is checked of the example: its entry at every shape, what libraries make of it at the first.
 CASES, LIBRARIES = len(plan.checks([str(EXAMPLE)], "all")), 4
 QUICK = ("--cudalab", "--cudalab-only", "host,numpy")  # no library that takes seconds to import

@@ -19,7 +19,7 @@ from cudalab.results import record
 from cudalab.results.compare import BETWEEN, MOVED, STEP, compare, effect, share
 from cudalab.results.record import Case, Machine, Parity, Results
 
-H200 = Path(__file__).parents[1] / "bench/results/h200"
+H200 = Path(__file__).parents[2] / "bench/results/h200"
 GPU = {"driver": "580", "l2_bytes": 62914560, "cpu": "16 x Xeon", "system": "Linux-6"}
 AT_WORK = {"sm_hz": 1.98e9, "memory_hz": 3.2e9, "throttled": ""}
 

@@ -12,7 +12,7 @@ import pytest
 from cudalab.checks import hard_inputs
 from cudalab.spec.dtype import dtype
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 OFF = (-1, 0, 1)  # ULP of the reciprocal
 
 

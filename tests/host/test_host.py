@@ -22,7 +22,7 @@ from cudalab import host
 from cudalab.base import cache as caches
 from cudalab.base.errors import CompileError, InputError, LaunchError, NotFound, OverrunError, Unavailable
 
-DATA = Path(__file__).parent / "data" / "host"
+DATA = Path(__file__).parents[1] / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
 pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")

@@ -27,7 +27,7 @@ from cudalab.spec.dtype import dtype
 from cudalab.tools import inspect as inspection
 from cudalab.tools.inspect import diagnosis, kept, launch, machine, mix, occupancy, path, sass, tools, values
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 H200 = ROOT / "bench" / "results" / "h200"
 WAYS = str(ROOT / "tests" / "data" / "sass" / "ways.py")
 SOFTMAX = str(ROOT / "bench" / "examples" / "softmax.py")

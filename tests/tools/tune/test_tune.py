@@ -40,7 +40,7 @@ from cudalab.tools.inspect import forms, kept
 from cudalab.tools.tune import tune
 from cudalab.tools.tune import verdict as found_
 
-DATA = Path(__file__).parent / "data" / "tune"
+DATA = Path(__file__).parents[2] / "data" / "tune"
 HERE = Card("9.0", "NVIDIA H200")
 FLOAT32 = dtype("float32")
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from cudalab.base.errors import SpecError
 from cudalab.spec import cuda_source, find
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))  # as for a script in that folder
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))  # as for a script in that folder
 script = importlib.import_module("mutants")
 equivalent, gate, rules, sampling = (
     importlib.import_module(f"mutation.{name}") for name in ("equivalent", "gate", "rules", "sample")

@@ -22,7 +22,7 @@ from cudalab.results import record
 from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
 from cudalab.spec.dtype import dtype
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

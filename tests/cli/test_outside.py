@@ -16,7 +16,7 @@ from cudalab.spec import find
 
 pytestmark = pytest.mark.slow
 
-OUTSIDE = Path(__file__).parent / "data" / "outside"
+OUTSIDE = Path(__file__).parents[1] / "data" / "outside"
 KERNELS = ("row_softmax", "tiled_transpose", "block_sum")
 SPECS = [str(OUTSIDE / f"{name}.py") for name in KERNELS]
 DTYPES = {(name, dtype) for name, spec in zip(KERNELS, SPECS, strict=True) for dtype in find.kernel(spec).dtypes}

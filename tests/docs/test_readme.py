@@ -17,7 +17,7 @@ from cudalab.results import record
 from cudalab.spec import cuda_source, find
 from cudalab.study.found import studies
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
     "README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/inspect.md", "docs/pytorch.md",
     "docs/table.md",

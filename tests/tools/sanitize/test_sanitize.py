@@ -14,7 +14,7 @@ from cudalab.engine import plan, session
 from cudalab.tools import sanitize
 from cudalab.tools.sanitize import asan, compute
 
-DATA = Path(__file__).parent / "data" / "sanitize"
+DATA = Path(__file__).parents[2] / "data" / "sanitize"
 PLANTED = str(DATA / "planted.py")
 GROUP = plan.groups([PLANTED], "small", "")[0]
 

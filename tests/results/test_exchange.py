@@ -29,7 +29,7 @@ from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
 from cudalab.timing import rounds
 from cudalab.timing.events import COLD
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "results-file.md"
 
 
