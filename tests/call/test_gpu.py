@@ -12,13 +12,14 @@ from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
 
-from cudalab.backends import Bound
+from cudalab import backends
 from cudalab.base.errors import InputError, LaunchError, Unavailable
 from cudalab.checks import hard_inputs
 from cudalab.cli import main
 from cudalab.device import cuda
 from cudalab.device import driver as launch
 from cudalab.device.interop import DeviceArray
+from cudalab.device.operands import Bound
 from cudalab.engine import plan
 from cudalab.engine.job import Job
 from cudalab.results import record
@@ -234,7 +235,7 @@ def test_a_replay_that_writes_nothing_is_caught(gpu):
 def test_a_cold_graph_touches_buffers_of_five_times_the_l2(gpu):
     (group,) = plan.groups(["gelu"], "small", "float32")
     operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
-    bound = find.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
+    bound = backends.by_name()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
     bounds = gpu._rotating(bound)
     memory = {b.output().ptr for b in bounds}
     assert len(memory) == len(bounds)

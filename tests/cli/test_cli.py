@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import cudalab
+from cudalab import backends
 from cudalab.cli import main
 from cudalab.results import record
 from cudalab.spec import cuda_source as source
@@ -291,7 +292,7 @@ def test_list_and_doctor():
     for kernel in find.kernels().values():
         assert f"{kernel.name}: {kernel.summary}" in text
     text = invoke("doctor").stdout
-    for name in find.backends():
+    for name in backends.by_name():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
     for tool in ("nvdisasm", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
         assert re.search(rf"^{tool} +(ready +for `cudalab |missing +\S)", text, re.MULTILINE)

@@ -24,7 +24,7 @@ from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.progress import Pace, Progress, guess
 from cudalab.report import table
 from cudalab.results.record import Case, Machine, Parity, Results
-from cudalab.spec import find
+from cudalab.spec import dtype, find
 
 LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")
 SPEC = """
@@ -305,7 +305,7 @@ def test_the_time_left_follows_what_was_finished():
 
 def test_a_guess_grows_with_the_work():
     kernel = find.kernels()["gelu"]
-    small, large = (plan.Group(kernel, "s", (n,), cudalab.dtypes.dtype("float32")) for n in (10, 10**9))
+    small, large = (plan.Group(kernel, "s", (n,), dtype.dtype("float32")) for n in (10, 10**9))
     assert guess(large, 3, 0.0) > 100 * guess(small, 3, 0.0)
     assert guess(small, 6, 1.0) == pytest.approx(2 * guess(small, 3, 1.0))
 

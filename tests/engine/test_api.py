@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from cudalab.backends import Operands, returning, writing
 from cudalab.call import fast_path
 from cudalab.cli import main
+from cudalab.device.operands import Operands, returning, writing
 from cudalab.engine import plan
 from cudalab.engine.job import Job
 from cudalab.report import columns

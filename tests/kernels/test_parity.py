@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from cudalab import backends
 from cudalab.device import cuda
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -139,9 +140,9 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     """Indices of 64 bits: the last elements are right, in every entry and in every generated kernel."""
     import numpy as np
 
-    from cudalab.backends import Operands
     from cudalab.checks.parity import compare
     from cudalab.device.interop import DeviceArray
+    from cudalab.device.operands import Operands
 
     torch = pytest.importorskip("torch")
     kernel = find.kernel(name)
@@ -159,7 +160,7 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     tail = {n: t.reshape(-1)[-window:].cpu().numpy() for n, t in tensors.items()}
     around = {n: t.reshape(-1)[2**31 - window : 2**31 + 64].cpu().numpy() for n, t in tensors.items()}
     for backend in ("pycuda", "pycuda_elementwise", "cupy_raw", "cupy_elementwise", "triton"):
-        module = find.backends()[backend]
+        module = backends.by_name()[backend]
         if module.missing("cuda"):
             continue
         for variant in module.variants(kernel):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
-from concurrent.futures import Future
 from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 from click.testing import CliRunner
-from report_runs import checked, hostile, timed
+from report_runs import checked, hostile, timed, undrawn
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -36,13 +35,6 @@ def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "run.json"
     timed().save(path)
     return path
-
-
-def undrawn(spec):
-    """In place of a drawing."""
-    done = Future()
-    done.set_result("<svg></svg>")
-    return done
 
 
 def group(run, size="xlarge"):

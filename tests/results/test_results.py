@@ -315,7 +315,8 @@ def test_costs_on_request(run):
 
 
 def test_digits_follow_the_interval():
-    from cudalab.report.columns import microseconds, significant
+    from cudalab.base.numbers import significant
+    from cudalab.report.columns import microseconds
 
     sharp = Case("k", "s", (1,), "float32", "b", times={"cold": [[1.23456e-6] * 50] * 3})
     rng = np.random.default_rng(0)

@@ -705,7 +705,7 @@ def test_a_file_cannot_act_in_a_terminal():
 
 def test_a_report_has_studies_and_kernels(sums):
     pytest.importorskip("altair")
-    from test_report import undrawn
+    from report_runs import undrawn
 
     from cudalab.report.html import page
 

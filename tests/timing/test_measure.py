@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudalab.backends import Bound
 from cudalab.base import stats
 from cudalab.base.errors import InputError
-from cudalab.device import Clock
+from cudalab.device.operands import Bound
 from cudalab.timing import rounds as measure
+from cudalab.timing.clock import Clock
 
 NOTHING = Bound(lambda: None, lambda: None)
 

@@ -10,16 +10,16 @@ import scipy.special  # noqa: F401 (pytester forgets what a run has imported; co
 from crashing import altered
 
 import cudalab
+from cudalab import backends
 from cudalab.base.errors import InputError
 from cudalab.device import cuda
 from cudalab.engine import plan
 from cudalab.engine.supervisor import Supervisor
-from cudalab.spec import find
 from cudalab.tools.pytest import cases
 
 pytest_plugins = "pytester"
 
-find.backends()  # for the same reason
+backends.by_name()  # for the same reason
 
 EXAMPLE = Path(__file__).parents[3] / "bench" / "examples" / "softmax.py"
 # What is checked of the example: its entry at every shape, what libraries make of it at the first.

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cudalab.backends import Bound
 from cudalab.base import stats
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
 from cudalab.device.cpu import Cpu
+from cudalab.device.operands import Bound
 from cudalab.tools import selftest
 from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Check, Finding, Outcome, Report, cpu
 from cudalab.tools.selftest.comparison import COARSEST, Comparison, deviation

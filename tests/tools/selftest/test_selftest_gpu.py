@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from cudalab.backends import Bound
 from cudalab.base.errors import LaunchError
+from cudalab.device.operands import Bound
 from cudalab.tools import selftest
 from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Check
 from cudalab.tools.selftest import gpu as on_gpu
