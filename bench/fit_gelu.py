@@ -33,8 +33,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from cudalab.check import hard_inputs
-from cudalab.check.parity import compare
+from cudalab.checks import hard_inputs
+from cudalab.checks.parity import compare
 from cudalab.results.record import Parity
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Budget

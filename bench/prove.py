@@ -18,11 +18,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from cudalab import backends
 from cudalab.base import stats
 from cudalab.device import open_device
 from cudalab.engine import plan
 from cudalab.engine.job import Job
-from cudalab.spec import find
 from cudalab.timing import rounds
 
 COMPARISONS = 100
@@ -32,7 +32,7 @@ def same_with_itself(device: Any, size: str) -> dict[str, Any]:
     """Verdicts of gelu_vec against itself, cold, as two variants in the same rounds."""
     (group,) = plan.groups(["gelu"], size, "float32")
     operands = device.place(group.kernel, group.dtype, group.arrays(0))
-    bound = find.backends()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
+    bound = backends.by_name()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
     ratios = []
     for seed in range(COMPARISONS):
         clocks = {name: {"cold": device.clocks(bound, ("launch",), [])["cold"]} for name in "ab"}

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from cudalab.base import stats
+from cudalab.base import numbers, stats
 from cudalab.cli import main as main_command
 from cudalab.report import columns, inspection, study
 from cudalab.results import record
@@ -110,8 +110,8 @@ def bandwidth_plot() -> str:
     run = record.load(FOLDER / "gelu.json")
     found = {(c.size, c.label): c.bandwidth("cold") for c in run.cases if c.dtype == "float32" and c.times}
     said = [
-        f"{name} {columns.three((found['small', label] or 0) / 1e9)} GB/s at small and "
-        f"{columns.three((found['xlarge', label] or 0) / 1e9)} at xlarge"
+        f"{name} {numbers.three((found['small', label] or 0) / 1e9)} GB/s at small and "
+        f"{numbers.three((found['xlarge', label] or 0) / 1e9)} at xlarge"
         for name, label in PLOTTED.items()
     ]
     return f"![Bandwidth against size, cold: {', '.join(said)}](../bench/results/h200/gelu_bandwidth.png)"
@@ -310,7 +310,7 @@ def predictions() -> str:
             assert one.bounds is not None
             rows.append([
                 f"`{one.entry}`", one.dtype, f"{one.instructions:.3g}", one.bounds.name,
-                columns.significant(1e6 * one.bounds.predicted, 4), columns.significant(1e6 * (one.measured or 0), 4),
+                numbers.significant(1e6 * one.bounds.predicted, 4), numbers.significant(1e6 * (one.measured or 0), 4),
                 columns.times(one.ratio or 0),
             ])  # fmt: skip
     return table(["entry", "dtype", "instructions", "bound by", "predicted", "measured", "measured / predicted"], rows)

@@ -1,27 +1,76 @@
 """cudalab: the lab bench for people who write CUDA kernels from Python.
 
-import cudalab
-results = cudalab.bench("gelu", sizes="small,large")
-from cudalab.kernels.gelu import gelu
-y = gelu(x)
+    import cudalab
+    results = cudalab.bench("gelu", sizes="small,large")
+    from cudalab.kernels.gelu import gelu
+    y = gelu(x)
+
+A spec takes what it needs from here: `from cudalab import Budget, Kernel, Launch`. Names are imported on first use, so
+that `import cudalab` is quick.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import os
 
+    from cudalab.base.errors import (
+        CompileError,
+        CudalabError,
+        InputError,
+        LaunchError,
+        NotFound,
+        SpecError,
+        Unavailable,
+    )
     from cudalab.results.record import Results
+    from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 
-__all__ = ["bench", "check", "load", "run_study"]
 __version__ = "0.1.0"
+
+# Where each public name is defined.
+_PUBLIC = {
+    **dict.fromkeys(("Budget", "Kernel", "Launch", "blocks"), "cudalab.spec.kernel"),
+    **dict.fromkeys(
+        ("CompileError", "CudalabError", "InputError", "LaunchError", "NotFound", "SpecError", "Unavailable"),
+        "cudalab.base.errors",
+    ),
+    "Results": "cudalab.results.record",
+}
+
+__all__ = [
+    "Budget",
+    "CompileError",
+    "CudalabError",
+    "InputError",
+    "Kernel",
+    "Launch",
+    "LaunchError",
+    "NotFound",
+    "Results",
+    "SpecError",
+    "Unavailable",
+    "bench",
+    "blocks",
+    "check",
+    "load",
+    "run_study",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'cudalab' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_PUBLIC[name]), name)
+    return value
 
 
 def bench(*names: str, **options: Any) -> Results:
     """Check and time kernels; the arguments are those of `cudalab.engine.session.bench`."""
-    from cudalab.engine import session  # here, so that `import cudalab` is quick
+    from cudalab.engine import session
 
     return session.bench(*names, **options)
 

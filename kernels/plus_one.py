@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+from cudalab import Budget, Kernel, Launch, blocks
 
 THREADS = 256
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from cudalab import Budget, Kernel, Launch, blocks
 from cudalab.base.threads import normal
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 
 THREADS = 256
 VEC_THREADS = 512

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cudalab.backends import Bound, Operands, writing
 from cudalab.device import interop
+from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cudalab.backends import Bound, Operands, returning
 from cudalab.base.errors import Unavailable
 from cudalab.device import interop
+from cudalab.device.operands import Bound, Operands, returning
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudalab.backends import Bound, Operands, writing
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.device import interop
 from cudalab.device.cuda import nvcc
 from cudalab.device.interop import DeviceArray
+from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel

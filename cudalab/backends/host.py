@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from cudalab import host
-from cudalab.backends import Bound, Operands, writing
+from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, labelled

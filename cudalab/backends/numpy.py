@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cudalab.backends import Bound, Operands, returning
+from cudalab.device.operands import Bound, Operands, returning
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 

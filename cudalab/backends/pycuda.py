@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudalab.backends import Bound, Operands, writing
 from cudalab.base.errors import Unavailable
 from cudalab.device import cuda, interop
+from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab.backends import Bound, Operands, writing
 from cudalab.base.errors import CompileError, InputError
 from cudalab.device import cuda
+from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType, dtype_of
 from cudalab.spec.kernel import Kernel

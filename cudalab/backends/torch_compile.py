@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 
 from cudalab import host
-from cudalab.backends import Bound, Operands, returning
 from cudalab.device import interop
+from cudalab.device.operands import Bound, Operands, returning
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 

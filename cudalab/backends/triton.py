@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab.backends import Bound, Operands, writing
 from cudalab.base.cache import folder
 from cudalab.device import interop
+from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, blocks
 

@@ -20,7 +20,7 @@ KILLED = "was killed by "
 # kernel may well be called copy.py or select.py.
 BOOT = (
     "import sys; end = 4 + int(sys.argv[3]); sys.path[:], given = sys.argv[end:], sys.argv[1:end]; "
-    "from cudalab.children import begin; begin(given[0], int(given[1]), given[3:])"
+    "from cudalab.base.child import begin; begin(given[0], int(given[1]), given[3:])"
 )
 
 

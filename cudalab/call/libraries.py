@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.backends import Operands
 from cudalab.base.errors import SpecError, Unavailable
 from cudalab.device import interop
 from cudalab.device.interop import Plain
+from cudalab.device.operands import Operands
 from cudalab.spec.dtype import DType, dtype_of
 from cudalab.spec.kernel import Kernel, Shape
 

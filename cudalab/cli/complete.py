@@ -51,12 +51,13 @@ def devices(context: click.Context, param: click.Parameter, incomplete: str) -> 
 
 def variants(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
     """Backends; after a colon, the entries of the kernels on the line."""
+    from cudalab import backends
     from cudalab.spec import find
 
     last = incomplete.rpartition(",")[2]
     if ":" not in last:
-        return _listed(incomplete, find.backends())
-    backend = find.backends().get(last.partition(":")[0])
+        return _listed(incomplete, backends.by_name())
+    backend = backends.by_name().get(last.partition(":")[0])
     example = next(iter(find.kernels().values()))
     entries = _every(context, "entries") if backend and set(example.entries) & set(backend.variants(example)) else ()
     return _listed(incomplete, [f"{last.partition(':')[0]}:{entry}" for entry in entries])

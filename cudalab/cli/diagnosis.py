@@ -5,12 +5,11 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 
-from cudalab import host
+from cudalab import backends, host
 from cudalab.base import cache
 from cudalab.base.errors import Unavailable
 from cudalab.device import cpu, cuda, machine
 from cudalab.engine import cross_check
-from cudalab.spec import find
 from cudalab.tools.inspect import tools
 from cudalab.tools.profile import ncu
 from cudalab.tools.sanitize import compute
@@ -35,7 +34,7 @@ def findings() -> Iterator[Finding]:
     yield "cache", *_cache()
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
     yield from _tools()
-    for name, backend in find.backends().items():
+    for name, backend in backends.by_name().items():
         for device in backend.devices:
             lacking = "needs the GPU" if device == "cuda" and reason else backend.missing(device)
             yield f"{name} ({device})", "missing" if lacking else "ready", lacking or ""

@@ -211,12 +211,13 @@ def _row(event: Progress, label: str, labels: list[str]) -> Line:
 
 
 def _seen(seen: Glimpse) -> str:
+    from cudalab.base import numbers
     from cudalab.report import columns
 
     if seen.status != "ok":
         return seen.status
     ulp = "inf" if seen.max_ulp is None else columns.compact(seen.max_ulp)
-    time = f"  first {columns.significant(1e6 * seen.seconds, 2)} \u00b5s" if seen.seconds else ""
+    time = f"  first {numbers.significant(1e6 * seen.seconds, 2)} \u00b5s" if seen.seconds else ""
     return f"right, {ulp} ULP".ljust(16 if time else 0) + time
 
 

@@ -7,7 +7,7 @@ import fnmatch
 import msgspec
 
 from cudalab.base.errors import unknown
-from cudalab.engine.plan import split
+from cudalab.base.globs import split
 from cudalab.results.record import Results
 
 

@@ -5,32 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from cudalab.backends import Bound, Operands
 from cudalab.base.errors import InputError
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
+from cudalab.timing.clock import Clock
 
 GUARD = 1 << 16  # bytes before and after every buffer: more than a block of threads can overrun
 GUARD_BYTE = 0x7F  # huge, or NaN, in every floating-point format: what is read from there shows in the result
 OUTPUT_GUARD_BYTE = 0xA5  # another: what copies, or adds 1 to a huge number, writes what it reads
 POISON_BYTE = 0xFF  # all ones is a NaN in every floating-point format
 OTHER_POISON = 0x3C  # for outputs in which a NaN may be right, or, of integers, -1: what stays is not right twice
-
-
-@dataclass(frozen=True)
-class Clock:
-    """A way to time one variant. `work` is what it times, so that the result can be verified afterwards."""
-
-    sample: Callable[[], list[float]]  # a few samples: seconds for one run of the variant, each
-    work: Bound
-    build_seconds: float = 0.0  # what it took to make: a graph's capture and instantiation
-    width: float = 0.01  # the median is known when its 95 % interval is at most this wide, relative to it
 
 
 class Device(Protocol):

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.backends import Bound, Operands
-from cudalab.device import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Clock, by_name, interop
+from cudalab.device import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, by_name, interop
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
+from cudalab.timing.clock import Clock
 
 ALIGN = 256  # bytes, as CUDA's allocator gives
 SAMPLES = 5  # a round

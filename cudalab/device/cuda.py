@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cudalab.backends import Operands
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.device import interop
 from cudalab.device.interop import DeviceArray
+from cudalab.device.operands import Operands
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.backends import Bound, Operands
 from cudalab.base.errors import CudalabError, LaunchError
-from cudalab.device import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Clock, by_name, cuda, interop
+from cudalab.device import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, by_name, cuda, interop
 from cudalab.device.interop import DeviceArray
 from cudalab.device.nvml import Condition, Nvml
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, blocks
+from cudalab.timing.clock import Clock
 from cudalab.timing.events import CALLS_MOST, COLD, HOT_LEAST, HOT_MOST, Timer, affordable
 from cudalab.timing.graph import Graph
 

@@ -17,7 +17,7 @@ from cudalab.base.errors import InputError, Unavailable
 from cudalab.spec.dtype import DType, dtype_of
 
 if TYPE_CHECKING:
-    from cudalab.backends import Operands
+    from cudalab.device.operands import Operands
     from cudalab.spec.kernel import Kernel
 
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 
-from cudalab.backends import Bound, Operands
 from cudalab.base import child
 from cudalab.base.errors import LaunchError, Unavailable, unknown
 from cudalab.device import Device, cuda, interop
 from cudalab.device.gpu import NOT_HELD, Gpu
+from cudalab.device.operands import Bound, Operands
 from cudalab.engine import plan
 from cudalab.engine.plan import Group
 from cudalab.results.record import COPY, Case

@@ -12,14 +12,15 @@ from time import perf_counter
 
 import msgspec
 
-from cudalab.check.parity import expected, joined
-from cudalab.device import Clock, Device
+from cudalab.checks.parity import expected, joined
+from cudalab.device import Device
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Selection, Variant
 from cudalab.engine.round import Round
 from cudalab.engine.rows import Defined, failed, said
 from cudalab.results import record
 from cudalab.results.record import Case
+from cudalab.timing.clock import Clock
 
 BEGIN, RELEASE = Step("", "start"), "releasing the arrays"
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import math
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
-from cudalab.check import hard_inputs as values
+from cudalab.base.globs import fits, split
+from cudalab.checks import hard_inputs as values
 from cudalab.spec import find, sizes
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
@@ -30,7 +31,7 @@ class Group:
     size: str
     shape: Shape
     dtype: DType
-    values: str = ""  # which of cudalab.check.hard_inputs the inputs are; "": what the spec makes
+    values: str = ""  # which of cudalab.checks.hard_inputs the inputs are; "": what the spec makes
     awkward: bool = False  # of interest to variants that compute their own indices
     offsets: tuple[int, ...] = ()  # bytes by which each input, then the output, misses the usual alignment
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
@@ -47,7 +48,7 @@ class Group:
 
     def variants(self) -> Iterator[Variant]:
         """Every variant of it, on whatever device, in the order of the backends."""
-        for name, backend in find.backends().items():
+        for name, backend in backends.by_name().items():
             if backend.own_indexing or not self.awkward:
                 yield from _made(name, backend, self)
 
@@ -161,8 +162,8 @@ class Selection:
     def parse(cls, only: str, skip: str) -> Selection:
         """From comma-separated globs; raises NotFound for one that fits no backend."""
         for pattern in (*_named("only", only), *_named("skip", skip)):
-            if not fnmatch.filter(find.backends(), pattern.partition(":")[0]):
-                raise unknown("backend", pattern, find.backends())
+            if not fnmatch.filter(backends.by_name(), pattern.partition(":")[0]):
+                raise unknown("backend", pattern, backends.by_name())
         return cls(split(only), split(skip))
 
     def variants(self, group: Rows[W_co], device: str = "") -> Iterator[W_co]:
@@ -188,12 +189,6 @@ def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
         yield from (Variant(name, backend, entry, values) for entry, values in group.forms if entry in variants)
     else:
         yield from (Variant(name, backend, variant) for variant in variants)
-
-
-def fits(label: str, globs: Iterable[str]) -> bool:
-    """Whether one of the globs is for a variant's label, `backend` or `backend:entry`, or for its backend."""
-    names = label, label.partition(":")[0]
-    return any(fnmatch.fnmatchcase(name, glob) for name in names for glob in globs)
 
 
 def named(names: Collection[str]) -> dict[str, Kernel]:
@@ -322,23 +317,9 @@ def modes_for(kind: str) -> tuple[str, ...]:
     return ("launch", more) if more else ("launch",)
 
 
-def joined(value: object) -> str:
-    """A comma-separated list from such a list or from a sequence of words or numbers."""
-    if isinstance(value, (str, int, os.PathLike)):
-        return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
-    if isinstance(value, Iterable):
-        return ",".join(joined(v) for v in value)
-    raise InputError(f"cannot read {value!r}; give a comma-separated text or a list")
-
-
 def _named(option: str, text: str) -> tuple[str, ...]:
     """The words of an option; raises InputError if there is text and no word, such as a lone comma."""
     words = split(text)
     if text and not words:
         raise InputError(f"{option} is {text!r}, which names nothing; leave it out, or see `cudalab list`")
     return words
-
-
-def split(text: str) -> tuple[str, ...]:
-    """The words of a comma-separated list."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())

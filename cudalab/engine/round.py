@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from cudalab.backends import Bound, Operands
 from cudalab.base.errors import OverrunError, Unavailable
-from cudalab.check import hard_inputs
-from cudalab.check.parity import compare, error_curve
-from cudalab.device import OTHER_POISON, POISON_BYTE, Clock, interop
+from cudalab.checks import hard_inputs
+from cudalab.checks.parity import compare, error_curve
+from cudalab.device import OTHER_POISON, POISON_BYTE, interop
+from cudalab.device.operands import Bound, Operands
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Variant
 from cudalab.engine.rows import row, said
@@ -23,6 +23,7 @@ from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
 from cudalab.spec.kernel import Arrays, Budget
 from cudalab.timing import rounds
+from cudalab.timing.clock import Clock
 
 if TYPE_CHECKING:
     from cudalab.engine.job import Job

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from cudalab.base import cache
+from cudalab.base import cache, globs
 from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
 from cudalab.engine import cross_check as crosscheck
 from cudalab.engine import plan, resume
@@ -161,7 +161,7 @@ def _asked(arguments: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 def as_text(options: dict[str, Any]) -> dict[str, Any]:
     """Options with lists and a GPU's number as the command line has them. Raises InputError for a wrong seed."""
-    options |= {k: plan.joined(options[k]) for k in LISTS if k in options}
+    options |= {k: globs.joined(options[k]) for k in LISTS if k in options}
     if isinstance(options["device"], int):
         options["device"] = f"cuda:{options['device']}"
     if not isinstance(options["seed"], int) or options["seed"] < 0:

@@ -21,11 +21,12 @@ from typing import NoReturn
 import msgspec
 
 from cudalab.base.errors import CudalabError, InputError
+from cudalab.base.globs import split
 from cudalab.device import machine, open_device
 from cudalab.engine import messages
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, StudyWork, Work
-from cudalab.engine.plan import Group, Selection, split
+from cudalab.engine.plan import Group, Selection
 from cudalab.spec import cuda_source
 from cudalab.study.found import Workload
 

@@ -6,6 +6,7 @@ import re
 from math import ceil, floor, log10
 
 from cudalab.base import stats
+from cudalab.base.numbers import significant, three
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
@@ -170,18 +171,6 @@ def supported(value: float, width: float) -> str:
     if value == 0 or width <= 0:
         return significant(value, 4)
     return significant(value, min(4, max(2, 1 + floor(log10(abs(value))) - floor(log10(abs(value) * min(width, 1))))))
-
-
-def significant(value: float, digits: int) -> str:
-    """`value` with so many significant digits, never in exponent form; zeros stand where digits were cut."""
-    if value == 0:
-        return "0"
-    places = digits - 1 - floor(log10(abs(value)))
-    return f"{round(value, places):,.{max(places, 0)}f}"
-
-
-def three(value: float) -> str:
-    return significant(value, 3)
 
 
 def times(ratio: float) -> str:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cudalab.base import numbers
 from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report.columns import NOT_MEASURED
@@ -151,11 +152,11 @@ def _accesses(one: Inspected, *operations: str) -> str:
 def _number(value: float) -> str:
     if value < 0.005:
         return "0"
-    return f"{value:.0f}" if value >= 99.5 else columns.significant(value, 3 if value >= 1 else 2)
+    return f"{value:.0f}" if value >= 99.5 else numbers.significant(value, 3 if value >= 1 else 2)
 
 
 def _time(seconds: float | None) -> str:
-    return columns.significant(1e6 * seconds, 4) if seconds else NOT_MEASURED
+    return numbers.significant(1e6 * seconds, 4) if seconds else NOT_MEASURED
 
 
 def _say(console: Console, one: Inspected) -> None:
@@ -169,7 +170,7 @@ def _say(console: Console, one: Inspected) -> None:
 def _source(found: list[Inspected]) -> str:
     bounds = [one.bounds.memory for one in found if one.bounds]
     rates = sorted(memory.rate for memory in bounds)
-    low, high = (columns.three(rate / 1e9) for rate in (rates[0], rates[-1]))
+    low, high = (numbers.three(rate / 1e9) for rate in (rates[0], rates[-1]))
     sources = " and ".join(dict.fromkeys(memory.source for memory in bounds))
     return f"{low if low == high else f'{low} to {high}'} GB/s, of {sources}"
 

@@ -6,6 +6,7 @@ import io
 
 import msgspec
 
+from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.table import columns_of, fitted, plain, remark, screen
 from cudalab.tools.profile import found, ncu
@@ -60,19 +61,19 @@ def title(profile: Profile) -> str:
 
 def counts(row: Row, gpu: bool) -> list[str]:
     names = ("kernels", "launches") if gpu else ("operators",)
-    busy = [columns.three(1e6 * row.counts["gpu_busy_s"])] if gpu else []
+    busy = [numbers.three(1e6 * row.counts["gpu_busy_s"])] if gpu else []
     return [row.label, *(f"{row.counts[name]:.4g}" for name in names), *busy]
 
 
 def longest(row: Row) -> str:
     """The kernels or operators of a call that take the longest, with their microseconds."""
     times = ((one, f" ({one.count:.3g})" if one.count != 1 else "") for one in row.longest)
-    return "; ".join(f"{columns.three(1e6 * one.seconds)} \u00b5s {brief(one.name)}{often}" for one, often in times)
+    return "; ".join(f"{numbers.three(1e6 * one.seconds)} \u00b5s {brief(one.name)}{often}" for one, often in times)
 
 
 def counted(label: str, kernel: Counters) -> list[str]:
     values = ((kernel.metrics.get(metric), unit) for _, metric, unit in COUNTED)
-    texts = (columns.NOT_MEASURED if value is None else columns.three(value / unit) for value, unit in values)
+    texts = (columns.NOT_MEASURED if value is None else numbers.three(value / unit) for value, unit in values)
     return [label, brief(kernel.kernel, 40), *texts]
 
 

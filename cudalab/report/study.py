@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cudalab.base import stats
+from cudalab.base import numbers, stats
 from cudalab.base.errors import named, short
 from cudalab.report import columns
 from cudalab.results import record
@@ -115,7 +115,7 @@ def unit_of(rows: list[Case], kind: str) -> tuple[str, float]:
 
 def times(ratio: float) -> str:
     """A ratio as the tables of kernels have it, and a small one with two digits."""
-    return columns.times(ratio) if ratio >= 0.1 else columns.significant(ratio, 2) if ratio >= 1e-3 else f"{ratio:.1e}"
+    return columns.times(ratio) if ratio >= 0.1 else numbers.significant(ratio, 2) if ratio >= 1e-3 else f"{ratio:.1e}"
 
 
 def _any(cases: list[Case], kind: str) -> bool:
@@ -129,7 +129,7 @@ def _quantity(run: Results, rows: list[Case], name: str) -> Column:
         title, scale = quantity_name(name, values)
         return Column(title, [quantity(value, scale) for value in values])
     rates = (_rate(run, case) for case in rows)
-    return Column("items/s", [columns.three(rate) if rate else BLANK for rate in rates])
+    return Column("items/s", [numbers.three(rate) if rate else BLANK for rate in rates])
 
 
 def _rate(run: Results, case: Case) -> float | None:
@@ -162,7 +162,7 @@ def quantity(value: float | None, scale: float = 1.0) -> str:
     value /= scale
     if abs(value) >= 1e15:
         return f"{value:.3g}"
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else columns.three(value)
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else numbers.three(value)
 
 
 def printed(study: Study, rows: list[Case]) -> list[Published]:
@@ -175,7 +175,7 @@ def _published(article: Published, name: str, study: Study, rows: list[Case], ma
     base = article.seconds.get((rows[0].size, study.baseline))
     unit = next(u for u in UNITS if min(s for s in theirs if s) >= u[1] or u is UNITS[-1])
     return [
-        Column(f"{name} {unit[0]}", [columns.significant(s / unit[1], 3) if s else BLANK for s in theirs]),
+        Column(f"{name} {unit[0]}", [numbers.significant(s / unit[1], 3) if s else BLANK for s in theirs]),
         *([Column(f"{name} x", [times(base / s) if s else BLANK for s in theirs], joined=True)] if base else []),
     ]
 
@@ -185,7 +185,7 @@ def costs(cases: list[Case]) -> list[Column]:
     rows = [case for case in shown(cases) if case.costs]
     kinds = [name for name in ("bind", "first run") if any(name in case.costs for case in rows)]
     found_ = [
-        Column(f"{name} ms", [columns.three(1e3 * c.costs[name]) if name in c.costs else BLANK for c in rows])
+        Column(f"{name} ms", [numbers.three(1e3 * c.costs[name]) if name in c.costs else BLANK for c in rows])
         for name in kinds
     ]
     return [Column("variant", [case.label for case in rows]), *found_] if found_ else []

@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 
+from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.table import screen
 from cudalab.spec.kernel import assigned, labelled
@@ -52,7 +53,7 @@ def row(tuning: Tuning, finalist: Finalist) -> list[str]:
     """Of one finalist: Kernel Tuner's time, ours at each size, and over all sizes the verdict against the default."""
     default = finalist is tuning.finalists[0]
     by_tuner = next((t.seconds for t in tuning.ranking if t.parameters == finalist.parameters), math.nan)
-    first = [assigned(finalist.parameters), "" if math.isnan(by_tuner) else columns.significant(1e6 * by_tuner, 3)]
+    first = [assigned(finalist.parameters), "" if math.isnan(by_tuner) else numbers.significant(1e6 * by_tuner, 3)]
     if finalist.wrong:
         return [*first, *("" for _ in finalist.cases), "", "", finalist.wrong.partition(" ")[0]]
     times = [columns.microseconds(case, tuning.kind) for case in finalist.cases]

@@ -11,10 +11,9 @@ from math import inf
 
 from msgspec.structs import replace
 
-from cudalab.base import stats
+from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, short, unknown
 from cudalab.base.stats import FASTER, MIN_EFFECT, SAME, SLOWER, UNCLEAR, Ratio, Rounds
-from cudalab.engine import plan
 from cudalab.results import comparable, record
 from cudalab.results.comparable import Difference
 from cudalab.results.record import KINDS, Case, Results
@@ -173,9 +172,9 @@ def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: 
         if name not in (known := dict.fromkeys(case.kernel for case in every)):
             raise unknown("kernel", name, known)
     labels = dict.fromkeys(case.label for case in every)
-    wanted, unwanted = plan.split(only), plan.split(skip)
+    wanted, unwanted = globs.split(only), globs.split(skip)
     for pattern in (*wanted, *unwanted):
-        if not any(plan.fits(label, [pattern]) for label in labels):
+        if not any(globs.fits(label, [pattern]) for label in labels):
             raise unknown("variant", pattern, labels)
 
     def takes(case: Case) -> bool:
@@ -183,7 +182,7 @@ def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: 
             return False
         if case.status == record.CEILING:
             return True
-        return (not wanted or plan.fits(case.label, wanted)) and not plan.fits(case.label, unwanted)
+        return (not wanted or globs.fits(case.label, wanted)) and not globs.fits(case.label, unwanted)
 
     return replace(run, cases=[case for case in run.cases if takes(case)])
 
@@ -191,15 +190,15 @@ def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: 
 def _kinds(text: str, old: Results, new: Results) -> tuple[str, ...]:
     present = [dict.fromkeys(kind for case in run.cases for kind in case.times) for run in (old, new)]
     known = dict.fromkeys((*KINDS, *present[0], *present[1]))  # a study may have kinds of its own
-    for kind in plan.split(text):
+    for kind in globs.split(text):
         if kind not in (*known, ALL):
             raise unknown("kind of time", kind, (*known, ALL))
         if kind != ALL and kind not in present[0] | present[1]:
             there = ", ".join(k for k in known if k in present[0] | present[1]) or "none"
             raise InputError(f"there are no {kind} times in these runs; there are: {there}")
-    if ALL in plan.split(text):
+    if ALL in globs.split(text):
         return tuple(k for k in known if k in present[0] and k in present[1])
-    return tuple(dict.fromkeys(plan.split(text))) or tuple(filter(None, [new.main_kind or old.main_kind]))
+    return tuple(dict.fromkeys(globs.split(text))) or tuple(filter(None, [new.main_kind or old.main_kind]))
 
 
 def _by_key(run: Results) -> dict[Key, Case]:

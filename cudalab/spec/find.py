@@ -1,4 +1,4 @@
-"""Find kernels and backends by looking at the files. Nothing registers itself."""
+"""Find kernels by looking at the files. Nothing registers itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from cudalab.backends import Backend
 from cudalab.base.errors import CudalabError, SpecError, short, unknown, why
 from cudalab.base.text import visible
 from cudalab.spec import cuda_source
@@ -26,13 +25,6 @@ from cudalab.spec.kernel import Budget, Kernel, Launch
 def kernels() -> dict[str, Kernel]:
     """The lab's own kernels, by name."""
     return {name: _spec_of(module) for name, module in _modules("cudalab.kernels")}
-
-
-@cache
-def backends() -> dict[str, Backend]:
-    """Every backend, by the name of its file: plain references first, then in the order of the names."""
-    found = dict(_modules("cudalab.backends"))
-    return {name: found[name] for name in sorted(found, key=lambda n: (n not in ("numpy", "host"), n))}
 
 
 def kernel(name: str) -> Kernel:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from cudalab.backends import Bound
+from cudalab.device.operands import Bound
 from cudalab.results.record import Results
 from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.lab import Lab

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cudalab.backends import Bound
 from cudalab.base.errors import CudalabError, InputError, Unavailable, unknown
-from cudalab.check.parity import compare, joined
-from cudalab.device import Clock
+from cudalab.checks.parity import compare, joined
+from cudalab.device.operands import Bound
 from cudalab.engine.job import RELEASE, Job
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.rows import row, said
@@ -26,6 +25,7 @@ from cudalab.study import Variant, Work, fields, memory
 from cudalab.study.found import Workload
 from cudalab.study.lab import Lab
 from cudalab.timing import rounds as measure
+from cudalab.timing.clock import Clock
 
 T = TypeVar("T")
 WALL = "wall"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cudalab import studies as package
 from cudalab.base.errors import InputError, SpecError, short, unknown, why
-from cudalab.engine.plan import split
+from cudalab.base.globs import split
 from cudalab.spec import find
 from cudalab.spec.dtype import DType, dtype
 from cudalab.study import Setting, Study, Variant, fields

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cudalab.base.errors import InputError, need_seconds, unknown
+from cudalab.base.globs import fits, split
 from cudalab.engine import session
 from cudalab.engine.messages import Setup
-from cudalab.engine.plan import Selection, fits, split
+from cudalab.engine.plan import Selection
 from cudalab.engine.progress import Report, ignore
 from cudalab.engine.session import BUDGET, File
 from cudalab.engine.supervisor import TIMEOUT

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cudalab.base import stats
-from cudalab.report.columns import significant, three
+from cudalab.base.numbers import significant, three
 from cudalab.results.record import Case, Results
 from cudalab.study import found
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from cudalab.backends import Bound
 from cudalab.base.errors import LaunchError, Unavailable
+from cudalab.device.operands import Bound
 
 WARM_UPS = 2  # passes in the graph's own memory pool: nothing may be allocated from the driver in a capture
 

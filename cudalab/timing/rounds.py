@@ -10,7 +10,7 @@ import numpy as np
 
 from cudalab.base import stats
 from cudalab.base.errors import named
-from cudalab.device import Clock
+from cudalab.timing.clock import Clock
 
 ORDERS = ("shuffled", "blocked")
 LEAST_ROUNDS = 10

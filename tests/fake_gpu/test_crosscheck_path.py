@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cudalab.backends import Bound
 from cudalab.base.errors import LaunchError
 from cudalab.device import cuda
+from cudalab.device.operands import Bound
 from cudalab.engine import cross_check, plan
 from cudalab.engine.rows import row
 from cudalab.spec.dtype import dtype

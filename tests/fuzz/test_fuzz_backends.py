@@ -9,6 +9,7 @@ from fuzzing import hard, more, shapes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cudalab import backends
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group, Selection
@@ -35,7 +36,9 @@ def test_every_backend_of_the_cpu(group):
     job = Job(device=Cpu(), selection=Selection(skip=("torch_compile",)), modes=(), seed=0, budget=0.01,
               progress=lambda step: None)  # fmt: skip
     rows = job.cases(group)
-    here = [name for name, backend in find.backends().items() if "cpu" in backend.devices and name != "torch_compile"]
+    here = [
+        name for name, backend in backends.by_name().items() if "cpu" in backend.devices and name != "torch_compile"
+    ]
     assert {row.backend for row in rows} == set(here)
     with np.errstate(invalid="ignore"):
         huge = any(not (np.abs(a.astype(np.float64)) < 1e38).all() for a in group.kernel.inputs().values())
@@ -43,4 +46,4 @@ def test_every_backend_of_the_cpu(group):
         if row.backend == "torch_native" and group.kernel.name == "gelu" and huge:
             continue  # PyTorch 2.13 with oneDNN: gelu(2.8e38) is inf, gelu(inf) is nan
         assert row.status in (record.OK, record.SKIPPED), f"{row.label}: {row.reason}"
-        assert row.status != record.SKIPPED or find.backends()[row.backend].missing("cpu")
+        assert row.status != record.SKIPPED or backends.by_name()[row.backend].missing("cpu")

@@ -12,14 +12,13 @@ from fuzzing import ODD, at_most, damaged, more, said_clearly, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cudalab import run_study
+from cudalab import backends, run_study
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
 from cudalab.device import cpu, open_device
 from cudalab.engine import plan, session
 from cudalab.results import record
 from cudalab.results.record import Machine, Results
-from cudalab.spec import find
 from cudalab.spec.sizes import MAX_ELEMENTS, MAX_SIZES, parse
 
 NAMED = {"small": (1, 3, 224, 224), "xlarge": (1024, 3, 224, 224)}
@@ -197,4 +196,4 @@ def test_selections_hold_what_they_say(only, skip):
     group = plan.groups(["gelu"], "small", "")[0]
     every = {v.label for v in plan.Selection().variants(group)}
     assert {v.label for v in chosen.variants(group)} <= every
-    assert all(name in find.backends() for name in {label.partition(":")[0] for label in every})
+    assert all(name in backends.by_name() for name in {label.partition(":")[0] for label in every})

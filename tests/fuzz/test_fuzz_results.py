@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cudalab import report
 from cudalab.base.errors import InputError, Unavailable
-from cudalab.check.parity import compare
+from cudalab.checks.parity import compare
 from cudalab.cli import main
 from cudalab.cli.options import FORMATS
 from cudalab.engine import resume, session

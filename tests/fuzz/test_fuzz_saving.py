@@ -62,7 +62,7 @@ def limited(path: Path, code: str, **more):
 
 SAVES = """
 import sys
-from cudalab import results
+from cudalab.results import record as results
 run = results.load(sys.argv[1])
 print("ready", flush=True)
 while True:

@@ -82,7 +82,8 @@ ENDINGS = [
     "more = 5", "again = more", "del more", "raise ValueError('\\ud800')", "raise ValueError('\\x1b[31m')",
     "assert False", "raise type('E', (Exception,), {'__str__': lambda self: 1 / 0})()",
     "class M(type(more)): pass", "(", "\0", "#" * 100_000, "x = " + "(" * 300, "import this_is_not\nmore",
-    "raise ExceptionGroup('g', [ValueError('a')])", "from cudalab.errors import InputError; raise InputError('mine')",
+    "raise ExceptionGroup('g', [ValueError('a')])",
+    "from cudalab.base.errors import InputError; raise InputError('mine')",
     "more.file", "print(end='')", "raise StopIteration", "raise MemoryError",
 ]  # fmt: skip
 spec_texts = st.one_of(

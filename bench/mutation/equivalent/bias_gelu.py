@@ -2,11 +2,14 @@
 
 from mutation.equivalent.reasons import ALIGNED, LONGER, TWICE, ZERO, exp2, lines, within
 
-FEW = "of 2^17 rows and more, with fewer packs than a thread has rows; tests/test_kernels.py gives several to each of 7"
-DEEP = "of a grid with blocks in z, for more than 65,535 rows; tests/test_kernels.py makes the grid small"
+FEW = (
+    "of 2^17 rows and more, with fewer packs than a thread has rows; "
+    "tests/kernels/test_kernels.py gives several to each of 7"
+)
+DEEP = "of a grid with blocks in z, for more than 65,535 rows; tests/kernels/test_kernels.py makes the grid small"
 SINGLY = "all elements go one by one, to the same values; slower"
 LAST = "rows that end where the matrix does go element by element, as those after them; slower"
-HUGE = "of sums beyond 10^7, of which what is lost overflows in the square; tests/test_kernels.py has such"
+HUGE = "of sums beyond 10^7, of which what is lost overflows in the square; tests/kernels/test_kernels.py has such"
 
 REASONS = {
     **lines("return x * fabsf(fmaf(-root, root, x > 0.0f ? 1.0f : 0.0f));", ("x >", "x >=", ZERO)),

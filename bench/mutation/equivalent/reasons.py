@@ -18,7 +18,7 @@ def budgeted(ulp: float) -> str:
 
 def within(ulp: float) -> str:
     """The same of a coefficient that bench/fit_gelu.py makes."""
-    return f"{budgeted(ulp)}; tests/test_fit_gelu.py has the digits"
+    return f"{budgeted(ulp)}; tests/kernels/test_fit_gelu.py has the digits"
 
 
 def below(ulp: float) -> str:

@@ -11,7 +11,7 @@ AGAIN = "the only block that adds twice has a barrier of its own between the two
 SIZES = "of 256, 512 or 1,024 threads it makes as many warps, or one more where all 32 lanes have one"
 STEPS = "a thread goes by steps of a block, and the last of 1,024 ends well before"
 ONE_STEP = "a sum in one step has larger roundings, which are within the budget at these sizes"
-ROOM = "tests/test_kernels.py asks whether the table has room for every launch"
+ROOM = "tests/kernels/test_kernels.py asks whether the table has room for every launch"
 ALL = "blocks that are not the last write too: on the CPU they end one after the other, and the last one writes last"
 DEPTH = "more or fewer loads under way: the same terms in another order; slower"
 

@@ -3,7 +3,10 @@
 from mutation.equivalent.reasons import ELEMENTS, TWICE, UNUSED, aligned, lines
 
 BANKS = "rows of the tile that begin at other banks of shared memory: slower or faster, with the same values"
-FLAT = "blockIdx.z is above 0 where x has more than 65,535 tiles side by side; tests/test_kernels.py lowers that limit"
+FLAT = (
+    "blockIdx.z is above 0 where x has more than 65,535 tiles side by side; "
+    "tests/kernels/test_kernels.py lowers that limit"
+)
 ASKED = "every tile asks where the sides of the matrix are, as those at its sides do; slower"
 
 SHARE = "a warp takes its pieces of a tile in another order: the same pieces, as all warps together take all"

@@ -15,6 +15,7 @@ def command() -> None:
 
     Exit code: 0.
     """
+    from cudalab import backends
     from cudalab.spec import find
 
     for kernel in find.kernels().values():
@@ -25,4 +26,4 @@ def command() -> None:
         click.echo(f"    sizes    {sizes}")
         for name, values in kernel.tunables.items():
             click.echo(f"    tunable  {name}: {', '.join(map(str, values))}")
-    click.echo(f"backends: {', '.join(find.backends())}")
+    click.echo(f"backends: {', '.join(backends.by_name())}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cudalab.base import stats
-from cudalab.report import columns
+from cudalab.base import numbers, stats
 from cudalab.report.html.figures import plain
 from cudalab.results.record import Results
 
@@ -31,7 +30,7 @@ def of(label: str, run: Results) -> Environment:
             [(plain(k, 40), _said(v)) for k, v in run.options.items() if v is not False and v not in ("", None, {})],
         ),
         ("Sources (SHA-256)", [(plain(k, 60), plain(v, 16)) for k, v in run.sources.items()]),
-        ("Time spent", [(plain(k, 40), f"{columns.three(v)} s") for k, v in run.wall.items()]),
+        ("Time spent", [(plain(k, 40), f"{numbers.three(v)} s") for k, v in run.wall.items()]),
     ]
     return Environment(label, [(title, held) for title, held in parts if held])
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cudalab.base import stats
+from cudalab.base import numbers, stats
 from cudalab.base.text import visible
 from cudalab.report import columns, plots, study
 from cudalab.results import record
@@ -140,7 +140,7 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
         marks = columns.marks(run, case, cases) if kind == run.main_kind else ""
         shown = columns.supported(per * value, stats.relative_width(case.times[kind]))
         text = f"{shown} {marks}".strip()
-        hint = f"{name(case, 80)}: {text} {unit} ({columns.significant(low, 4)} to {columns.significant(high, 4)})"
+        hint = f"{name(case, 80)}: {text} {unit} ({numbers.significant(low, 4)} to {numbers.significant(high, 4)})"
         rows.append(Bar(name(case), text, per * value, low, high, role(case), hint))
     best = min(
         (r for r in rows if r.value is not None and r.role != "copy"), key=lambda r: r.value or inf, default=None
@@ -178,7 +178,7 @@ def _strip(case: Case, kind: str, deviations: np.ndarray, edge: float) -> Strip:
     wide = stats.relative_width(case.times[kind]) > columns.NOISY
     state = "two groups" if two else "wide" if wide else f"{beyond} beyond" if beyond else ""
     text = f"{len(values)}{state and ', ' + state}"
-    low, high = (columns.significant(float(v), 4) for v in (values.min(), values.max()))
+    low, high = (numbers.significant(float(v), 4) for v in (values.min(), values.max()))
     hint = f"{name(case, 80)}: {len(values)} samples from {low} to {high} \u00b5s"
     hint += f", {beyond} of them beyond {edge:.0%}" if beyond else ""
     return Strip(
@@ -209,7 +209,7 @@ def bandwidth(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
         held.sort(key=lambda case: case.nbytes)
         rates = [(float(c.nbytes), (c.bandwidth(kind) or 0.0) / 1e9) for c in held]
         hints = [
-            f"{name(c, 80)} at {plain(c.size, 40)}: {columns.three(rate)} GB/s" for c, (_, rate) in zip(held, rates)
+            f"{name(c, 80)} at {plain(c.size, 40)}: {numbers.three(rate)} GB/s" for c, (_, rate) in zip(held, rates)
         ]
         copy = held[0].status == record.CEILING
         lines.append(Line(name(held[0]), rates, hints, style.get(label, 0), ours(held[0]), copy))
@@ -250,8 +250,8 @@ def _knees(run: Results, cases: list[Case], kind: str) -> list[Knee]:
 
 def _said(knee: Knee) -> str:
     return (
-        f"{plain(knee.label, 80)}: {columns.three(1e6 * knee.overhead)} \u00b5s that any size costs, then "
-        f"{columns.three(knee.rate / 1e9)} GB/s; half of that is reached at {columns.amount(knee.half)}B"
+        f"{plain(knee.label, 80)}: {numbers.three(1e6 * knee.overhead)} \u00b5s that any size costs, then "
+        f"{numbers.three(knee.rate / 1e9)} GB/s; half of that is reached at {columns.amount(knee.half)}B"
     )
 
 

@@ -15,6 +15,7 @@ from time import perf_counter
 
 import msgspec
 
+from cudalab import backends
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
@@ -25,7 +26,7 @@ from cudalab.engine.session import BUDGET, File, Stopped, keep, new_results, sou
 from cudalab.engine.supervisor import TIMEOUT, Supervisor
 from cudalab.results import record
 from cudalab.results.record import KINDS, Case, Results
-from cudalab.spec import find, sizes
+from cudalab.spec import sizes
 from cudalab.spec.dtype import dtype as named_dtype
 from cudalab.spec.kernel import Kernel, Shape
 
@@ -253,7 +254,7 @@ def _variants(first: str, second: str, kernel: str) -> tuple[str, Kernel, tuple[
         raise InputError(f"{first} and {second} fit {', '.join(fitting)}; choose one with --kernel")
     ((name, labels),) = fitting.items()
     for label in labels:
-        if not find.backends()[label.partition(":")[0]].timed:
+        if not backends.by_name()[label.partition(":")[0]].timed:
             raise InputError(f"{label} is checked, never timed; give another variant")
     if labels[0] == labels[1]:
         raise InputError(f"{first} and {second} are the same variant; give two")
@@ -262,7 +263,7 @@ def _variants(first: str, second: str, kernel: str) -> tuple[str, Kernel, tuple[
 
 def _label(text: str, kernel: Kernel) -> str:
     """A variant's label in full; a backend's name alone will do where it makes one variant of the kernel."""
-    made = {name: backend.variants(kernel) for name, backend in find.backends().items()}
+    made = {name: backend.variants(kernel) for name, backend in backends.by_name().items()}
     labels = {name: [f"{name}:{v}" if v else name for v in variants] for name, variants in made.items()}
     if text in labels and len(labels[text]) == 1:
         return labels[text][0]

@@ -7,7 +7,7 @@ import math
 import os
 from dataclasses import dataclass, replace
 
-from cudalab.base import stats
+from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, NotFound, SpecError, unknown
 from cudalab.engine import plan
 from cudalab.results import record
@@ -88,10 +88,10 @@ def inspect(
     the default, its copy gives the memory's rate, and its cold times stand beside the prediction. `compiled` makes the
     machine code. Raises the errors of `cudalab.base.errors` for what is not known or cannot be compiled.
     """
-    spec, kinds, label, shape = _work(kernel, plan.joined(dtypes), size)
+    spec, kinds, label, shape = _work(kernel, globs.joined(dtypes), size)
     run = record.load(file) if file else None
-    on, architectures = _machines(card, plan.split(plan.joined(archs)), run)
-    entries = _entries(spec, plan.split(plan.joined(only)))
+    on, architectures = _machines(card, globs.split(globs.joined(archs)), run)
+    entries = _entries(spec, globs.split(globs.joined(only)))
     work = [(kind, name, of) for name, of in architectures for kind in kinds]
     forms = [
         [form(spec, entry, kind, arch, _row(run, spec.name, entry, kind.name, shape)) for entry in entries]

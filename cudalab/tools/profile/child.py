@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from cudalab.backends import Bound, Operands
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.device import Device, interop, open_device
+from cudalab.device.operands import Bound, Operands
 from cudalab.engine.messages import Work
 from cudalab.engine.plan import Group, Selection, Variant
 from cudalab.engine.rows import said

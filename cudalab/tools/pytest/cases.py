@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import pytest
 
 from cudalab.base.errors import CudalabError, InputError, unknown
-from cudalab.check import hard_inputs
+from cudalab.checks import hard_inputs
 from cudalab.device import cuda
 from cudalab.engine import plan
 from cudalab.engine.messages import Setup, Step

@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 
 from cudalab import host
-from cudalab.backends import Operands
 from cudalab.base.errors import CudalabError
 from cudalab.device import GUARD, POISON_BYTE, by_name
 from cudalab.device.cpu import Guarded
 from cudalab.device.interop import DeviceArray
+from cudalab.device.operands import Operands
 from cudalab.engine.messages import Work
 from cudalab.engine.plan import Group
 from cudalab.engine.rows import said

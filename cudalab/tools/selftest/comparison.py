@@ -8,11 +8,12 @@ from time import perf_counter
 
 import numpy as np
 
-from cudalab.backends import Bound
 from cudalab.base import stats
 from cudalab.base.errors import LaunchError
-from cudalab.device import Clock, Device
+from cudalab.device import Device
+from cudalab.device.operands import Bound
 from cudalab.timing import rounds as measure
+from cudalab.timing.clock import Clock
 from cudalab.tools.selftest import Check, Outcome
 
 KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; the host's own cost of a call is not

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cudalab.backends import Bound
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
 from cudalab.device.interop import DeviceArray
+from cudalab.device.operands import Bound
 from cudalab.tools.selftest import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, Medians, clocks, medians
 from cudalab.tools.selftest.other_stream import outstanding

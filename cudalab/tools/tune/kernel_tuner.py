@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.backends import Operands
 from cudalab.base import threads as parallel
 from cudalab.base.errors import CompileError, CudalabError
 from cudalab.device import cuda
+from cudalab.device.operands import Operands
 from cudalab.engine import plan
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Search, Step, Tried

@@ -18,7 +18,7 @@ from time import perf_counter
 
 import msgspec
 
-from cudalab.base import stats
+from cudalab.base import globs, stats
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, unknown
 from cudalab.device import cuda
 from cudalab.engine import plan
@@ -119,7 +119,7 @@ def planned(kernel: str, sizes: object = "", dtypes: object = "", entry: str = "
     if entry and entry not in spec.entries:
         raise unknown(f"entry of {spec.name}", entry, spec.entries)
     largest = sorted(spec.sizes, key=lambda name: math.prod(spec.sizes[name]))[-SIZES:]
-    groups = plan.groups([kernel], plan.joined(sizes) or ",".join(largest), plan.joined(dtypes))
+    groups = plan.groups([kernel], globs.joined(sizes) or ",".join(largest), globs.joined(dtypes))
     return Planned(spec, entry or list(spec.entries)[-1], tuple(groups))
 
 

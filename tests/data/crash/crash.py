@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+from cudalab import Budget, Kernel, Launch, blocks
 
 
 def reference(x):

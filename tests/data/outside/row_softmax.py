@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.special import softmax
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+from cudalab import Budget, Kernel, Launch, blocks
 
 WARPS = 4  # rows of a block in row_softmax_warp
 THREADS = 256  # of a block in row_softmax_block

@@ -1,6 +1,6 @@
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+from cudalab import Budget, Kernel, Launch, blocks
 
 TILE = 32
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch
+from cudalab import Budget, Kernel, Launch
 
 
 def go(x, y):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch
+from cudalab import Budget, Kernel, Launch
 
 
 def divided(x, y):

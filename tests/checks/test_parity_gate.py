@@ -1,0 +1,301 @@
+"""The gate: what it passes, what it must refuse, and the numbers it reports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cudalab.kernels.gelu import gelu
+
+from cudalab.base import threads
+from cudalab.checks.hard_inputs import every
+from cudalab.checks.parity import compare, expected
+from cudalab.device.cpu import Cpu
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group, Selection
+from cudalab.spec.dtype import DTYPES, dtype
+from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+
+F32, F16, BF16, I32, I64 = (dtype(n) for n in ("float32", "float16", "bfloat16", "int32", "int64"))
+EXACT = Budget(0.5)
+
+
+@pytest.mark.parametrize("kind", [F32, F16])
+def test_ulp_is_numpys_spacing(kind):
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2 ** (8 * kind.itemsize), 100_000, dtype=np.uint64)
+    values = bits.astype(f"u{kind.itemsize}").view(kind.numpy)
+    values = values[np.abs(values) < np.finfo(kind.numpy).max]
+    np.testing.assert_array_equal(kind.ulp(values.astype(np.float64)), np.spacing(np.abs(values)).astype(np.float64))
+    assert kind.ulp(np.zeros(1)) == np.spacing(kind.numpy.type(0))
+
+
+def test_ulp_of_bfloat16_by_neighbours():
+    with np.errstate(invalid="ignore"):
+        values = every(BF16).astype(np.float64)
+    positive = np.sort(values[np.isfinite(values) & (values >= 0)])[:-1]
+    positive = np.unique(positive)
+    gaps = np.diff(np.append(positive, 2 * positive[-1] - positive[-2]))
+    np.testing.assert_array_equal(BF16.ulp(positive), gaps)
+
+
+def test_right_answers_pass_with_the_error_they_have():
+    want = np.array([1.0, 1.0 + 2**-24, -3.0, 0.0, 1e-45])
+    parity = compare(want.astype(np.float32), want, F32, EXACT)
+    assert parity.ok
+    assert parity.max_ulp == 0.5
+    assert parity.rounded == 1
+    assert parity.rel_l2 < 1e-7
+
+
+def test_errors_are_counted_in_ulp_of_the_output():
+    want = np.ones(1000)
+    got = want.astype(np.float16)
+    got[7] += np.float16(3 * 2**-10)
+    parity = compare(got, want, F16, Budget(2))
+    assert not parity.ok
+    assert (parity.wrong, parity.max_ulp, parity.worst_at) == (1, 3.0, 7)
+    assert parity.rounded == 0.999
+    assert "1 of 1,000 values differ by more than 2 ULP: [7] got 1.00292969, want 1" in parity.message
+    assert compare(got, want, F16, Budget(3)).ok
+    assert compare(got, want, F16, Budget(0, atol=3e-3)).ok
+
+
+def test_nan_where_a_number_is_due_never_passes():
+    want = np.ones((4, 5))
+    got = np.ones((4, 5), np.float32)
+    got[2, 3] = np.nan
+    parity = compare(got, want, F32, Budget(1e30, atol=1e30))
+    assert not parity.ok
+    assert parity.max_ulp is None
+    assert "[2, 3] got nan, want 1" in parity.message
+    assert "was every element written?" in parity.message
+
+
+def test_numbers_where_nan_is_due_never_pass():
+    assert not compare(np.zeros(3, np.float32), np.full(3, np.nan), F32, Budget(1e30, atol=1e30)).ok
+    assert compare(np.full(3, np.nan, np.float32), np.full(3, np.nan), F32, EXACT).ok
+
+
+@pytest.mark.parametrize(("got", "want", "ok"), [
+    (np.inf, 1e6, True), (65504, 65504, True), (np.inf, 65504, False), (-np.inf, 1e6, False), (65504, 1e6, False),
+    (np.inf, np.inf, True), (-np.inf, np.inf, False),
+])  # fmt: skip
+def test_overflow_is_right_where_the_dtype_ends(got, want, ok):
+    assert compare(np.array([got], np.float16), np.array([float(want)]), F16, EXACT).ok is ok
+
+
+def test_integers_are_exact():
+    want = np.array([2**30, -5], np.int32)
+    assert compare(want.copy(), want, I32, Budget(0)).ok
+    parity = compare(want + np.int32(1), want, I32, Budget(0))
+    assert (parity.wrong, parity.max_ulp) == (2, 1.0)
+
+
+def test_integers_that_float64_cannot_tell_apart_are_told_apart():
+    want = np.array([2**60, -(2**62) + 7, -(2**63), 5], np.int64)
+    assert compare(want.copy(), want, I64, Budget(0)).ok
+    for at, off in ((0, 1), (1, 100), (2, 1)):
+        got = want.copy()
+        got[at] += off
+        parity = compare(got, want, I64, Budget(off - 1))
+        assert (parity.ok, parity.wrong, parity.max_ulp) == (False, 1, off)
+    assert compare(np.array([2**63 - 1]), np.array([-(2**63)]), I64, Budget(0)).max_ulp == 2.0**64
+    assert compare(np.array([0], np.uint8), np.array([255], np.uint8), dtype("uint8"), Budget(0)).max_ulp == 255
+
+
+# ---- what a whole check sees -------------------------------------------------------------------------------------
+
+
+INCREMENT = """
+__global__ void k(const scalar_t* x, scalar_t* y, long long n) {{
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    {body}
+}}
+"""
+
+
+def checked(tmp_path, body, name="float32", reference=lambda x: x + 1, awkward=False, shape=(70,)):
+    """The row of a pointwise kernel with this body, executed on the host."""
+    (tmp_path / "k.cu").write_text(INCREMENT.format(body=body))
+
+    def inputs(shape, kind, rng):
+        x = np.arange(np.prod(shape), dtype=np.float64) % 300
+        with np.errstate(all="ignore"):
+            return {"x": (np.where(x == 2, np.nan, x) if kind.kind == "f" else x).astype(kind)}
+
+    kernel = Kernel(
+        file=str(tmp_path / "k.py"), summary="", dtypes=(name,), sizes={"small": shape}, edges=(), inputs=inputs,
+        reference=reference, entries={"k": lambda x, y: Launch((blocks(x.size, 32),), (32,), (x, y, np.int64(x.size)))},
+        budgets={name: Budget(0.5)}, pointwise=True,
+    )  # fmt: skip
+    group = Group(kernel, "small", shape, dtype(name), awkward=awkward)
+    (case,) = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    return case
+
+
+def test_an_element_that_is_never_written_is_seen_where_nan_was_due(tmp_path):
+    """The poison is a NaN, and NaN is right there."""
+    assert checked(tmp_path, "if (i < n) y[i] = x[i] + 1;").status == "ok"
+    case = checked(tmp_path, "if (i < n && x[i] == x[i]) y[i] = x[i] + 1;")
+    assert case.status == "WRONG"
+    assert "[2] got 0.0114889704, want nan (was every element written?)" in case.reason
+
+
+@pytest.mark.parametrize(("name", "poison"), [("uint8", 255), pytest.param("int64", -1, marks=pytest.mark.slow)])
+def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_path, name, poison):
+    def reference(x):
+        return np.where(x > 5, x.dtype.type(poison), x)
+
+    assert checked(tmp_path, f"if (i < n) y[i] = x[i] > 5 ? {poison} : x[i];", name, reference).status == "ok"
+    case = checked(tmp_path, "if (i < n && x[i] <= 5) y[i] = x[i];", name, reference)
+    assert case.status == "WRONG"
+    assert f"want {poison}; ... (was every element written?)" in case.reason
+
+
+def test_what_an_earlier_launch_left_is_not_an_answer(tmp_path):
+    """Right in every launch but the first."""
+    case = checked(tmp_path, "static __device__ float kept[70]; if (i < n) y[i] = kept[i], kept[i] = x[i] + 1;")
+    assert case.status == "WRONG"
+    assert "[1] got 0, want 2" in case.reason and case.reason.endswith("(in its first launch)")
+
+
+def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
+    """A last pack that overlaps the one before gives the same answer twice, unless it reads what it has written."""
+    right = "if (i < n) y[i] = x[i] + 1;"
+    overlapping = "for (int k = 0; k < 4; ++k) if (i % 4 == 0 && i < n) {{ auto j = i + 4 <= n ? i : n - 4; {} }}"
+    twice = overlapping.format("y[j + k] = x[j + k] + 1;")
+    assert checked(tmp_path, right, awkward=True).status == checked(tmp_path, twice).status == "ok"
+    case = checked(tmp_path, twice, awkward=True)
+    assert case.status == "WRONG"
+    assert "with the output in the place of 'x', which pointwise=True allows" in case.reason
+
+
+def test_an_error_in_place_is_not_blamed_on_the_next(monkeypatch):
+    """The input has been written over by then."""
+    real, failed = Cpu.fingerprint, []
+
+    def fingerprint(self, array):
+        if array is self._guarded["x"].array and not failed:
+            failed.append(array)
+            raise MemoryError("no room")
+        return real(self, array)
+
+    monkeypatch.setattr(Cpu, "fingerprint", fingerprint)
+    group = Group(gelu, "33", (33,), F32, awkward=True)
+    cases = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    assert [(c.variant, c.status, c.reason, c.parity is None) for c in cases] == [
+        ("gelu_scalar", "error", "out of memory: no room", True),
+        ("gelu_full", "ok", "", False), ("gelu_vec", "ok", "", False),
+    ]  # fmt: skip
+
+
+def test_what_is_changed_while_all_are_timed_costs_all_their_times(tmp_path):
+    calls = []
+
+    def later(x):
+        calls.append(x)
+        if len(calls) > 40:
+            x[0] = 5
+        return x + 1
+
+    (tmp_path / "k.cu").write_text(INCREMENT.format(body="if (i < n) y[i] = x[i] + 1;"))
+    kernel = Kernel(
+        file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (1000,)}, edges=(),
+        reference=lambda x: x + 1, entries={"k": lambda x, y: Launch((1,), (32,), (x, y, np.int64(x.size)))},
+        budgets={"float32": Budget(1)}, pointwise=True, torch=later,
+    )  # fmt: skip
+    job = Job(Cpu(), Selection(only=("numpy", "torch_eager")), ("launch",), 0, 0.01, lambda step: None)
+    cases = job.cases(Group(kernel, "small", (1000,), F32))
+    assert {case.label: (case.status, case.times) for case in cases} == {
+        "numpy": ("error", {}), "torch_eager": ("error", {})
+    }  # fmt: skip
+    assert all("one of those timed here changed its input 'x'; time them one by one" in c.reason for c in cases)
+
+
+def test_shape_and_dtype_are_part_of_the_answer():
+    want = np.zeros((2, 3))
+    assert "shape is (3, 2), expected (2, 3)" in compare(np.zeros((3, 2), np.float32), want, F32, EXACT).message
+    assert "dtype is float64, expected float32" in compare(want, want, F32, EXACT).message
+
+
+@pytest.mark.parametrize("kind", [F16, BF16, F32])
+def test_no_budget_allows_a_number_for_infinity(kind):
+    for got, want in ((0.0, np.inf), (1.0, -np.inf), (-np.inf, np.inf), (0.0, np.nan), (np.inf, 1.0)):
+        assert not compare(np.array([got], kind.numpy), np.array([want]), kind, Budget(2.0**30, 1e30)).ok, (got, want)
+
+
+def test_nothing_is_right():
+    parity = compare(np.zeros(0, np.float32), np.zeros(0), F32, EXACT)
+    assert parity.ok
+    assert parity.n == 0
+
+
+def test_big_arrays_are_checked_to_the_last_element():
+    n = 3 * threads.CHUNK + 17
+    want = np.linspace(1, 2, n)
+    got = want.astype(np.float32)
+    assert compare(got, want, F32, EXACT).ok
+    for at in (0, threads.CHUNK - 1, threads.CHUNK, n - 1):
+        broken = got.copy()
+        broken[at] = 0
+        parity = compare(broken, want, F32, EXACT)
+        assert (parity.wrong, parity.worst_at) == (1, at)
+
+
+@pytest.mark.parametrize("name", gelu.dtypes)
+def test_an_absolute_tolerance_cannot_hide_the_tanh_form(name):
+    """The two GELUs differ by 4.7e-4 at most: the gate of the .cu entries must tell them apart in every dtype."""
+    kind = dtype(name)
+    x = every(kind) if kind.itemsize == 2 else gelu.make((100_000,), kind)["x"]
+    want = expected(gelu, {"x": x})
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        tanh = 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+        got = tanh.astype(np.float32).astype(kind.numpy)
+    assert not compare(got, want, kind, gelu.budget(kind)).ok
+
+
+def test_every_pattern_is_there():
+    for kind in (F16, BF16):
+        assert len(np.unique(every(kind).view(np.uint16))) == 65536
+
+
+def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
+    shape = (2 * threads.CHUNK + 3,)
+    one = gelu.make(shape, F32, seed=5)["x"]
+    monkeypatch.setattr("cudalab.base.threads.cores", lambda: 1)
+    np.testing.assert_array_equal(gelu.make(shape, F32, seed=5)["x"], one)
+    assert (gelu.make(shape, F32, seed=6)["x"] != one).any()
+    assert abs(one.mean()) < 0.01
+    assert abs(one.std() - 1) < 0.01
+
+
+def test_each_form_is_judged_by_its_own_budget():
+    """A peer that is less exact than the kernel's own entries is right by its own budget, and only by that."""
+    pytest.importorskip("torch")
+    from dataclasses import replace
+
+    tight, wide = {"float32": Budget(0, why="none")}, {"float32": Budget(8, 1e-6, "loses digits")}
+    lists = {"no peers": {}, "peers": {"peers": wide}, "composed": {"composed": wide}}
+    right = {}
+    for name, given in lists.items():
+        kernel = replace(gelu, dtypes=("float32",), budgets=tight, **{"peers": {}, "composed": {}, **given})
+        group = Group(kernel, "10", (10,), F32)
+        selection = Selection(only=("host:gelu_vec", "torch_native", "torch_eager"))
+        cases = Job(Cpu(), selection, (), 0, 0.0, lambda step: None).cases(group)
+        right[name] = {case.label for case in cases if case.status == "ok"}
+    assert right == {"no peers": set(), "peers": {"torch_eager", "torch_native"}, "composed": {"torch_eager"}}
+
+
+def test_every_budget_has_a_reason():
+    from cudalab.spec import find
+
+    for kernel in find.kernels().values():
+        for budget in (*kernel.budgets.values(), *kernel.peers.values(), *kernel.composed.values()):
+            assert budget.why, kernel.name
+
+
+def test_dtypes_have_their_names_and_sizes():
+    for name, kind in DTYPES.items():
+        assert str(kind.numpy) == name
+        assert kind.itemsize == int("".join(c for c in name if c.isdigit())) // 8

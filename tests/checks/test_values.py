@@ -1,0 +1,171 @@
+"""Hard inputs: which values they hold, and that inputs cut into parts give the verdict of the whole."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cudalab.checks import hard_inputs
+from cudalab.device.cpu import Cpu
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
+from cudalab.results import record
+from cudalab.spec.dtype import dtype
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_a_sample_misses_no_sign_and_exponent(name):
+    kind = dtype(name)
+    n = 1 << 15
+    drawn = hard_inputs.sample(kind, n, seed=3)
+    assert drawn.shape == (n,)
+    assert drawn.dtype == kind.numpy
+    patterns = drawn.view(f"u{kind.itemsize}")
+    counts = np.bincount((patterns >> np.array(kind.precision - 1, patterns.dtype)).astype(np.int64))
+    assert len(counts) == 1 << (8 * kind.itemsize - kind.precision + 1)
+    assert counts.min() >= 0.8 * n / len(counts)
+    assert not np.array_equal(patterns, hard_inputs.sample(kind, n, seed=4).view(patterns.dtype))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_the_special_values_are_special(name):
+    kind = dtype(name)
+    import ml_dtypes
+
+    info = ml_dtypes.finfo(kind.numpy)
+    with np.errstate(invalid="ignore"):
+        special = hard_inputs.special(kind).astype(np.float64)
+    one_up = 1 + float(info.eps)
+    for value in (0.0, 1.0, one_up, np.inf, *map(float, (info.max, info.tiny, info.smallest_subnormal))):
+        assert {value, -value} <= set(special)
+    assert np.isnan(special).sum() == 6
+    assert {math.copysign(1, v) for v in special if v == 0} == {1, -1}
+
+
+def test_every_combination_is_among_the_pairs():
+    kind = dtype("float32")
+    a, b = (hard_inputs.pairs(kind, i, seed=0).view(np.uint32) for i in range(2))
+    assert len(np.unique(a.astype(np.uint64) << np.uint64(32) | b)) == hard_inputs.PAIRED**2
+
+
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("infinity", [-np.inf, np.inf])
+def test_every_value_of_16_bits_meets_the_infinities(index, infinity):
+    kind = dtype("bfloat16")
+    inputs = [hard_inputs.pairs(kind, i, seed=0) for i in range(2)]
+    beside = inputs[index][inputs[1 - index].astype(np.float32) == infinity]
+    assert len(np.unique(beside.view(np.uint16))) == 2**16
+
+
+def test_the_parts_of_all_values_are_all_values(monkeypatch):
+    whole = hard_inputs.every(dtype("float16")).view(np.uint16)
+    monkeypatch.setattr(hard_inputs, "PART", 1 << 14)
+    parts = [hard_inputs.every(dtype("float16"), i).view(np.uint16) for i in range(hard_inputs.parts(dtype("float16")))]
+    assert len(parts) == 4
+    assert np.array_equal(np.concatenate(parts), whole)
+    assert hard_inputs.parts(dtype("float32")) == 1 << 18
+
+
+WRONG = """
+import numpy as np
+from cudalab.spec import Budget, Kernel, Launch, blocks
+k = Kernel(file=__file__, summary="", dtypes=("float16",), sizes={"small": (8,)}, edges=(),
+           reference=lambda x: np.where(np.abs(x) > 60000, x + 64, x),
+           entries={"copy": lambda x, y: Launch((blocks(x.size, 64),), (64,), (x, y, np.int64(x.size)))},
+           budgets={"float16": Budget(0.5)}, pointwise=True, torch=lambda x: x * 1)
+"""
+COPY = """
+#include <cuda_fp16.h>
+extern "C" __global__ void copy(const scalar_t* x, scalar_t* y, long long n) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i];
+}
+"""
+
+
+def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
+    (tmp_path / "k.py").write_text(WRONG)
+    (tmp_path / "k.cu").write_text(COPY)
+    (group,) = (g for g in plan.checks([str(tmp_path / "k.py")], "") if g.values)
+
+    def rows():
+        job = Job(Cpu(), Selection(only=("host", "numpy", "torch_eager")), (), 0, 1, lambda step: None)
+        return {case.label: case for case in job.cases(group)}
+
+    whole = rows()
+    monkeypatch.setattr(hard_inputs, "PART", 1 << 13)
+    assert group.parts == 8
+    parts = rows()
+    assert {label: case.status for label, case in whole.items()} == {
+        "host:copy": record.WRONG, "numpy": record.OK, "torch_eager": record.WRONG
+    }  # fmt: skip
+    for label, case in whole.items():
+        one, many = case.parity, parts[label].parity
+        assert (many.ok, many.n, many.wrong, many.max_ulp) == (one.ok, 65536, one.wrong, one.max_ulp)
+        assert (many.rounded, many.rel_l2) == pytest.approx((one.rounded, one.rel_l2))
+        assert parts[label].status == case.status
+        assert many.message.partition(":")[0] == one.message.partition(":")[0]
+        assert parts[label].reason == many.message
+
+
+def test_hard_values_have_the_shape_that_the_kernel_takes():
+    shapes = {g.size: g.shape for g in plan.checks(["add2d"], "") if g.values}
+    assert shapes == {"special pairs": (256, 256), "every exponent of each": (2**10, 2**11)}
+    names = ["add2d", "gelu_backward"]
+    pairs = [g for name in names for g in plan.checks([name], "all") if g.size == "special pairs"]
+    assert [g.shape for g in pairs] == [(256, 256), (2**16,), (5 * 2**16,), (5 * 2**16,)]
+    assert all(a.shape == g.shape for g in pairs for a in g.arrays(0).values())
+
+
+@pytest.mark.parametrize(
+    "n", [hard_inputs.PAIRED, 1 << 16, pytest.param(hard_inputs.SAMPLE_SIZE, marks=pytest.mark.slow)]
+)
+def test_a_sample_ends_with_numbers(n):
+    """Where an output is NaN, its poison is as well, so that an end that is not written would not be seen."""
+    end = hard_inputs.sample(dtype("float32"), n, 0)[-n // 16 :]
+    assert np.isfinite(end).all() and (np.abs(np.log2(np.abs(end))) < 64).all()
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_each_of_two_inputs_has_all_values(kind):
+    of, n = dtype(kind), 1 << 16
+    inputs = [hard_inputs.each(of, n, 2, i, 0) for i in range(2)]
+    bits = [a.view(f"u{of.itemsize}") for a in inputs]
+    wanted = (hard_inputs.every(of) if kind == "float16" else hard_inputs.sample(of, n, 0)).view(f"u{of.itemsize}")
+    for i in range(2):
+        np.testing.assert_array_equal(bits[i][i * n : (i + 1) * n], wanted)
+        other = inputs[i][(1 - i) * n : (2 - i) * n].astype(np.float64)
+        assert abs(other.mean()) < 0.02 and abs(other.std() - 1) < 0.02
+
+
+def test_exhaustive_is_every_value_of_32_bits():
+    def chosen(**how):
+        return {g.dtype.name: (g.size, g.shape, g.parts) for g in plan.checks(["gelu"], "all", **how) if g.values}
+
+    sixteen = ("all values", (1 << 16,), 1)
+    usual = {"float16": sixteen, "bfloat16": sixteen, "float32": ("every exponent", (hard_inputs.SAMPLE_SIZE,), 1)}
+    assert chosen() == usual
+    assert chosen(exhaustive=True) == {**usual, "float32": ("all values", (1 << 32,), 64)}
+
+
+def test_arrays_off_their_alignment_are_long_and_may_end_before_the_first_aligned_address():
+    shapes = {g.shape for g in plan.checks(["sum"], "float32") if g.offsets}
+    assert shapes == {(1,), (2**15 + 9,)}
+
+
+def test_arrays_off_their_alignment_are_where_they_are_said_to_be():
+    groups = [g for g in plan.checks(["gelu"], "float16") if g.offsets]
+    assert {g.size.partition(", ")[2]: g.offsets for g in groups} == {
+        "all +2 B": (2, 2), "all +4 B": (4, 4), "all +8 B": (8, 8), "x +2 B": (2, 0), "y +2 B": (0, 2)
+    }  # fmt: skip
+    for group in groups:
+        cpu = Cpu()
+        placed = cpu.place(group.kernel, group.dtype, group.arrays(0), group.offsets)
+        addresses = [a.ctypes.data % 256 for a in (placed.inputs["x"], placed.output)]
+        assert tuple(addresses) == group.offsets
+        assert cpu.tampered(placed) is None
+        placed.output.view(np.uint8)[...] = 0
+        assert cpu.tampered(placed) is None

@@ -1,0 +1,415 @@
+"""The command line as a user meets it: what it prints, and how it says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import cudalab
+from cudalab import backends
+from cudalab.cli import main
+from cudalab.results import record
+from cudalab.spec import cuda_source as source
+from cudalab.spec import find
+
+QUICK = ["--device", "cpu", "--skip", "torch_*", "--budget", "0.01"]
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, [str(a) for a in args])
+
+
+def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_path):
+    run = invoke("bench", "gelu", "--sizes", "1000", "--device", "cpu", "--skip", "torch_compile", "--budget", "0.01",
+                 "-o", tmp_path / "r.json")  # fmt: skip
+    assert run.exit_code == 0, run.output
+    lines = run.stdout.splitlines()
+    assert lines[0].startswith("No GPU: the CPU was asked for")
+    assert not re.search(r"\b(cold|hot|graph)\b", run.stdout)
+    assert re.search(r"host:gelu_vec +\S+ +- +-", run.stdout)
+    assert re.search(r"torch_eager .* 1\.00 +1\.00 to 1\.00 +SAME$", run.stdout, re.MULTILINE)
+    loaded = cudalab.load(tmp_path / "r.json")
+    here = {c.backend for c in loaded.rows if c.status != "skipped"}
+    assert here == {"host", "numpy", "torch_eager", "torch_native", "torch_script"}
+    assert all(set(c.times) <= {"wall"} for c in loaded.rows)
+    assert loaded.options["seed"] == 0
+    shown = invoke("show", tmp_path / "r.json")
+    assert shown.stdout == run.stdout
+
+
+@pytest.mark.slow
+def test_deprecation_noise_stays_out(tmp_path):
+    command = [sys.executable, "-m", "cudalab.cli", "bench", "plus_one", "--sizes", "100", "--only", "torch_script",
+               "--device", "cpu", "--budget", "0.01", "--quiet"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "deprecat" not in (done.stdout + done.stderr).lower()
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["bench", "gelo"], "no kernel named 'gelo'; did you mean 'gelu'?"),
+        (["bench", "gelu", "--sizes", "smal"], "no size named 'smal'; did you mean 'small'?"),
+        (["bench", "gelu", "--dtypes", "flota16"], "no dtype named 'flota16'; did you mean 'float16'?"),
+        (["bench", "add2d", "--dtypes", "float16"], "no dtype of add2d named 'float16'"),
+        (["bench", "add2d", "--sizes", "1M"], "add2d takes sizes of 2 dimensions, got (1000000,)"),
+        (["bench", "gelu", "--only", "torch_egaer"], "did you mean 'torch_eager'?"),
+        (["bench", "gelu", "--skip", "nothing*"], "no backend named 'nothing*'"),
+        (["bench", "gelu", "--only", "numpy", "--skip", "numpy", "--device", "cpu"], "no variant is left"),
+        (["bench", "gelu", "--only", "host:gelu_scalr", "--device", "cpu"], "did you mean 'host:gelu_scalar'?"),
+        (["check", "gelu", "--only", "pycuda:gelu", "--device", "cpu"], "no variant named 'pycuda:gelu'"),
+        (["bench", "gelu", "--device", "cuda:\u00b2"], "no device"),
+        (["bench", "gelu", "--modes", "grahp"], "no mode named 'grahp'; did you mean 'graph'?"),
+        (["bench", "gelu", "--device", "tpu"], "no device 'tpu'; use auto, cpu, cuda or cuda:N"),
+        (["bench", "gelu", "--device", "cpu:1"], "no device 'cpu:1'"),
+        (["bench", "gelu", "--budget", "0"], "budget is 0.0 s"),
+        (["bench", "gelu", "--budget", "nan"], "budget is nan s"),
+        (["bench", "gelu", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["bench", "./no/such.py"], "no spec at"),
+        (["bench", "gelu", "-o", "/no/such/r.json"], "mkdir -p"),
+        (["check", "gelo"], "did you mean 'gelu'?"),
+        (["show", "no.json"], "cannot read no.json: No such file or directory"),
+        (["show", __file__], "is not a results file"),
+        (["bench", "gelu", "--format", "xml"], "'xml' is not one of"),
+        (["bnech"], "no command named 'bnech'; did you mean 'bench'?"),
+    ],
+)
+def test_bad_input_is_one_clear_message_and_exit_code_2(args, message):
+    run = invoke(*args)
+    assert run.exit_code == 2, run.output
+    assert message in run.output
+    assert "Traceback" not in run.output
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="there is a GPU here")
+def test_asking_for_a_gpu_where_there_is_none_is_an_error():
+    run = invoke("bench", "gelu", "--device", "cuda")
+    assert run.exit_code == 2
+    assert "no GPU to use: no NVIDIA driver" in run.output
+    assert "cudalab doctor" in run.output
+
+
+SPEC = """
+import numpy as np
+from cudalab.spec import Budget, Kernel, Launch, blocks
+
+twice = Kernel(
+    file=__file__,
+    summary="y = 2 x",
+    dtypes=("float32",),
+    sizes={"small": (1000,)},
+    edges=((1,), (129,)),
+    reference=lambda x: 2 * x,
+    entries={"twice": lambda x, y: Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))},
+    budgets={"float32": Budget(0.5, why="exact")},
+    pointwise=True,
+)
+"""
+SOURCE = """__global__ void twice(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Writes a kernel of a user's own, with changes, and gives the path of its spec."""
+
+    def write(spec=SPEC, source=SOURCE, folder=tmp_path):
+        folder.mkdir(exist_ok=True)
+        (folder / "twice.py").write_text(spec)
+        (folder / "twice.cu").write_text(source)
+        return folder / "twice.py"
+
+    return write
+
+
+@pytest.mark.slow
+def test_an_edited_header_makes_another_source(mine, tmp_path):
+    """Whatever keeps something by the source must not take the one with the old header for the new one."""
+    path = mine(source='#include "factor.h"\n' + SOURCE.replace("2 *", "FACTOR *"))
+    header, found = tmp_path / "factor.h", []
+    (tmp_path / "more.h").write_text("#define FACTOR 2\n")
+    for text in ('#include "more.h"\n', "#define FACTOR 3\n", '#include "more.h"\n', "#define FACTOR 2\n"):
+        header.write_text(text)
+        run = cudalab.check(path, sizes="small", only="host", device="cpu")
+        found.append((run.rows[0].status, run.sources["twice.cu"]))
+    assert [status for status, _ in found] == ["ok", "WRONG", "ok", "ok"]
+    assert len({digest for _, digest in found}) == 3
+    (tmp_path / "more.h").write_text("#define FACTOR 2 // more\n")
+    assert source.digest(path.with_suffix(".cu")) == found[-1][1]  # it is not included any more
+    (tmp_path / "in").mkdir()  # headers that include each other, by paths that go up and down
+    header.write_text('#pragma once\n#include "in/more.h"\n#define FACTOR 2\n')
+    (tmp_path / "in" / "more.h").write_text('#pragma once\n#include "../in/../factor.h"\n')
+    assert cudalab.check(path, sizes="small", only="host", device="cpu").rows[0].status == "ok"
+    header.unlink()
+    assert source.read(path.with_suffix(".cu")) == path.with_suffix(".cu").read_text()
+
+
+def test_a_kernel_that_is_edited_during_a_run_is_not_measured_on(mine):
+    path = mine()
+
+    def edit(event):
+        if event.finished:
+            path.with_suffix(".cu").write_text(SOURCE.replace("2 *", "3 *"))
+
+    before, after = cudalab.check(path, sizes="small,2000", only="host", device="cpu", progress=edit).rows
+    assert (before.status, after.status) == ("ok", "error")
+    assert after.reason.endswith("twice.cu has changed since this run began")
+
+
+def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
+    """Neither the old text nor the old compiled module may stand for the new file."""
+    assert cudalab.check(mine(), sizes="small", only="host", device="cpu").rows[0].status == "ok"
+    run = cudalab.check(mine(source=SOURCE.replace("2 *", "3 *")), sizes="small", only="host", device="cpu")
+    assert {c.status for c in run.rows} == {"WRONG"}
+    path = mine(SPEC.replace("2 * x", "3 * x"), SOURCE.replace("2 *", "3 *"))
+    assert {c.status for c in cudalab.check(path, sizes="small", only="host", device="cpu").rows} == {"ok"}
+
+
+def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):
+    one, two = mine(folder=tmp_path / "v1"), mine(folder=tmp_path / "v2", source=SOURCE.replace("2 *", "3 *"))
+    run = cudalab.bench(one, two, one, sizes="small", only="host", device="cpu", budget=0.01)
+    assert [(c.kernel, c.status) for c in run.rows] == [("v1/twice", "ok"), ("v2/twice", "WRONG")]
+    assert len(run.sources) == 4
+
+
+def test_a_kernel_of_ones_own(mine):
+    path = mine()
+    run = invoke("check", path, "--device", "cpu", "--skip", "torch_*", "--sizes", "small")
+    assert run.exit_code == 0, run.output
+    assert re.search(r"twice +float32 +host:twice +right", run.stdout)
+    run = invoke("bench", path.with_suffix(".cu"), "--sizes", "small", *QUICK)
+    assert run.exit_code == 0, run.output
+
+
+@pytest.mark.parametrize(
+    ("spec", "source", "message"),
+    [
+        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "missing 1 required keyword-only argument"),
+        (SPEC.replace("summary", "sumary"), SOURCE, "no field of Kernel named 'sumary'; did you mean 'summary'?"),
+        (SPEC.replace("why=", "wy="), SOURCE, "no field of Budget named 'wy'; did you mean 'why'?"),
+        (SPEC.replace('"float32": Budget', '"float16": Budget'), SOURCE, "budgets has no entry for dtype 'float32'"),
+        (SPEC.replace('dtypes=("float32",)', 'dtypes=("float23",)'), SOURCE, "unknown dtype 'float23'"),
+        (SPEC.replace('sizes={"small": (1000,)}', "sizes={}"), SOURCE, "sizes is empty"),
+        (SPEC.replace('entries={"twice"', 'entries={"twise"'), SOURCE, "did you mean 'twice'?"),
+        (SPEC.replace("twice = Kernel", "twice = dict"), SOURCE, "must define one `twice = Kernel("),
+        (SPEC.replace("edges=(", "rank=2, edges=("), SOURCE, "but rank is 2"),
+        (SPEC + "\n)", SOURCE, "SyntaxError"),
+        (SPEC + "\nimport no_such_module", SOURCE, "No module named 'no_such_module'"),
+    ],
+)  # fmt: skip
+def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
+    run = invoke("check", mine(spec, source), "--device", "cpu")
+    assert run.exit_code == 2, run.output
+    assert message in run.output
+    assert "twice.py" in run.output or "twice.cu" in run.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("(x, y, np.int32(x.size))", "(y, x, np.int32(x.size))", "the output 'y' is given for the read-only"),
+        ("(x, y, np.int32(x.size))", "(x, y)", "takes 3 arguments, its launch gives 2"),
+        ("(x, y, np.int32(x.size))", "(x, np.int32(x.size), y)", "wants 'float* y', its launch gives a number"),
+        ("np.int32(x.size)", "x.size", "give 'int n' as a NumPy scalar: np.int32(...)"),
+        ("np.int32(x.size)", "np.int64(x.size)", "wants 'int n', not np.int64; give np.int32"),
+        ("np.int32(x.size)", "np.float32(x.size)", "wants 'int n', not np.float32; give np.int32"),
+        ("lambda x, y", "lambda x, out", "entries['twice'] takes (x, out), but it is called by name with x, y"),
+        ("    reference", "    output_shape=lambda a: a, reference", "output_shape takes (a), but it is called"),
+        ("    reference", "    output_shape=lambda x: x[0], reference", "output_shape gives 1000; give a tuple"),
+        ("    pointwise=True", "    output_shape=lambda x: (1,)", "shape (1000,), but output_shape says (1,)"),
+        ("2 * x,", "2 * x[:1],", "reference gives shape (1,) for (1000,); is the kernel pointwise?"),
+        ("Launch((", "(lambda *a: a[0])((", "twice: its launch gives (8,); give a Launch(grid, block, args)"),
+        ("Launch((blocks(x.size, 128),)", "Launch(blocks(x.size, 128)", "twice: grid is 8; write (8,)"),
+        ("np.int32(x.size))", "np.int32(x.size)), 0.5", "twice: shared is 0.5; give a whole number of bytes"),
+        ("    reference", "    inputs=lambda *a: {'z': 1}, reference", "inputs gives z; give a dict of x"),
+        ("    reference", "    agree=lambda a: True, reference", "agree takes (a), but it is called by name with x"),
+        (
+            "    reference",
+            "    inputs=lambda *a: {'x': a[2].random(9)}, agree=lambda x: x[1] == 9, reference",
+            "inputs gives x (9,), of which agree says no",
+        ),
+        ("    reference", "    inputs=lambda *a: a[2], reference", "inputs gives of type Generator; give a dict of x"),
+    ],
+)
+def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
+    """The famous slip is to swap output and input, and to get zeros with no error."""
+    run = invoke("check", mine(SPEC.replace(old, new)), "--sizes", "small", "--only", "host", "--device", "cpu")
+    assert run.exit_code == 2, run.output
+    assert message in " ".join(run.output.split())
+
+
+def test_where_the_reference_in_float32_is_wrong_too_the_budget_is_asked_for(mine):
+    spec = SPEC.replace("2 * x,", "0.7 * (x / 3 + 1),").replace("pointwise=True,", "")
+    run = cudalab.check(mine(spec), sizes="small", only="numpy,host", device="cpu")
+    assert {c.status for c in run.rows} == {"WRONG"}
+    notes = {c.label: c.notes for c in run.rows}
+    assert notes == {"host:twice": [], "numpy": [notes["numpy"][0]]}
+    assert "is the budget too small?" in notes["numpy"][0]
+
+
+def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
+    path = mine(source=SOURCE.replace("2 * x[i]", "two * x[i]"))
+    run = invoke("bench", path, "plus_one", "--sizes", "1000", *QUICK)
+    assert run.exit_code == 2
+    assert "twice.cu:3" in run.stdout
+    assert "two" in run.stdout
+    assert re.search(r"host:twice +error", run.stdout)
+    assert re.search(r"^numpy +0 +\S*\d", run.stdout, re.MULTILINE)
+    assert re.search(r"host:plus_one_vec +0\.5", run.stdout)
+
+
+def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):
+    path = mine(source=SOURCE.replace("2 * x[i]", "x[i] + x[0]"))
+    run = invoke("bench", path, "--sizes", "small", *QUICK, "-o", tmp_path / "r.json")
+    assert run.exit_code == 1
+    assert re.search(r"host:twice +WRONG", run.stdout)
+    assert "999 of 1,000 values differ" in run.stdout
+    row = next(c for c in cudalab.load(tmp_path / "r.json").rows if c.backend == "host")
+    assert row.times == {}
+
+
+def test_a_failed_run_leaves_the_old_results(mine, tmp_path):
+    out = tmp_path / "r.json"
+    assert invoke("bench", mine(), "--sizes", "small", *QUICK, "-o", out).exit_code == 0
+    before = out.read_bytes()
+    assert invoke("bench", "gelu", "--sizes", "smal", "-o", out).exit_code == 2
+    assert out.read_bytes() == before
+
+
+def test_list_and_doctor():
+    text = invoke("list").stdout
+    for kernel in find.kernels().values():
+        assert f"{kernel.name}: {kernel.summary}" in text
+    text = invoke("doctor").stdout
+    for name in backends.by_name():
+        assert re.search(rf"^{name} \(", text, re.MULTILINE)
+    for tool in ("nvdisasm", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
+        assert re.search(rf"^{tool} +(ready +for `cudalab |missing +\S)", text, re.MULTILINE)
+    assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
+
+
+def test_doctor_keeps_to_the_terminals_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = invoke("doctor").stdout.splitlines()
+    assert max(len(line) for line in lines if not re.search(r"/\S{20}", line)) <= 80
+    assert any(line.startswith(" " * 34) for line in lines)
+
+
+def test_a_reference_of_another_shape_asks_for_output_shape(mine):
+    spec = SPEC.replace("2 * x,", "x[:1],").replace("pointwise=True,", "")
+    (row,) = cudalab.check(mine(spec), sizes="small", only="host", device="cpu").rows
+    assert row.reason.endswith("gives shape (1,), but the first input has (1000,); set output_shape")
+
+
+def test_formats(mine):
+    path = mine()
+    base = ["bench", path, "--sizes", "small", *QUICK]
+    assert json.loads(invoke(*base, "--format", "json").stdout)["format"] == "cudalab-results"
+    assert invoke(*base, "--format", "csv").stdout.startswith("kernel,size,dtype,backend,variant,status")
+    assert "| variant | max ULP |" in invoke(*base, "--format", "markdown").stdout
+
+
+def test_options_are_environment_variables_too(mine):
+    run = CliRunner().invoke(
+        main, ["bench", str(mine()), *QUICK], env={"CUDALAB_BENCH_SIZES": "7", "CUDALAB_BENCH_FORMAT": "csv"}
+    )
+    assert ",7,float32,host," in run.stdout
+
+
+def test_every_command_has_help_with_an_example():
+    for name in main.list_commands(None):
+        assert f"cudalab {name}" in invoke(name, "--help").stdout
+
+
+def test_the_readmes_commands_exist():
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text()
+    for command in re.findall(r"^cudalab (\w+)", readme, re.MULTILINE):
+        assert command in main.list_commands(None)
+
+
+def test_what_needs_a_gpu_is_skipped_with_the_reason(mine):
+    run = invoke("bench", "plus_one", "--sizes", "100", *QUICK)
+    assert run.exit_code == 0
+    text = " ".join(run.stdout.split())
+    assert re.search(r"skipped .*pycuda.*triton: needs a GPU, and the CPU was asked for", text)
+
+
+def test_a_run_that_could_check_nothing_is_not_green(monkeypatch):
+    assert invoke("check", "plus_one", "--only", "pycuda", "--device", "cpu").exit_code == 2
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    run = invoke("check", "plus_one", "--only", "host", "--device", "cpu")
+    assert run.exit_code == 2
+    assert "no-such-compiler is not on PATH" in " ".join(run.output.split())
+
+
+def test_dtypes_of_several_kernels_are_those_that_have_them():
+    run = invoke("check", "--dtypes", "int32", "--only", "host", "--device", "cpu")
+    assert run.exit_code == 0, run.output
+    assert "plus_one int32" in run.stdout
+    assert "gelu" not in run.stdout
+
+
+def test_the_python_call_takes_what_python_has(mine):
+    run = cudalab.bench(mine(), sizes=["small", 7], dtypes=("float32",), only=["host", "numpy"], modes=("launch",),
+                        device="cpu", budget=0.01)  # fmt: skip
+    assert {c.size for c in run.rows} == {"small", "7"}
+    for wrong in ({"seed": -1}, {"device": "gpu"}, {"sizes": object()}, {"budget": "much"}):
+        with pytest.raises(cudalab.CudalabError):
+            cudalab.bench("gelu", **wrong)
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "link"])
+def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, mine):
+    real, link = tmp_path / "real.json", tmp_path / "link"
+    link.symlink_to(real)
+    run = invoke("bench", mine(), "--sizes", "small", *QUICK, "-o", link if target == "link" else target)
+    if target == "link":
+        assert run.exit_code == 0
+        assert link.is_symlink()
+        assert cudalab.load(real).rows
+    else:
+        assert run.exit_code == 2
+        assert "is no regular file" in run.output
+        assert not Path(target).is_file()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_is_an_error_message():
+    with open("/dev/full", "w") as full:
+        for word in ("list", "--help"):
+            done = subprocess.run([sys.executable, "-m", "cudalab.cli", word], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False)  # fmt: skip
+            assert done.returncode == 2
+            assert "Traceback" not in done.stderr
+
+
+def test_a_standard_output_that_is_closed_costs_nothing():
+    done = subprocess.run(f"{sys.executable} -m cudalab list >&-", shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("option", ["-o", "--resume", "--baseline"])
+def test_an_empty_name_is_not_taken_for_none(option):
+    """As of a variable that is not set: the run would not be kept, or the gate would be open."""
+    run = invoke("bench", "gelu", "--only", "numpy", option, "")
+    assert run.exit_code == 2
+    assert "is empty; give the name of a file" in run.output
+
+
+def test_ctrl_c_has_an_exit_code_of_its_own(monkeypatch):
+    def stopped(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(record, "load", stopped)
+    assert invoke("compare", "a.json", "b.json").exit_code == 130

@@ -1,0 +1,417 @@
+"""Progress and colours: what a person at a terminal sees, what a log holds, and what Python code is told."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+import cudalab
+from cudalab.cli import live, terminal
+from cudalab.engine import messages, plan
+from cudalab.engine.messages import Glimpse, Step
+from cudalab.engine.progress import Pace, Progress, guess
+from cudalab.report import table
+from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.spec import dtype, find
+
+LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")
+SPEC = """
+import time
+import numpy as np
+from cudalab.spec import Budget, Kernel, Launch, blocks
+
+print("as the spec is imported")
+
+def inputs(shape, dtype, rng):
+    print("the spec says hello", flush=True)
+    time.sleep(0.4)
+    return {"x": rng.standard_normal(shape).astype(dtype)}
+
+twice = Kernel(
+    file=__file__,
+    summary="y = 2 x",
+    dtypes=("float32",),
+    sizes={"small": (1000,), "large": (2000,)},
+    edges=((1,),),
+    reference=lambda x: 2 * x,
+    inputs=inputs,
+    entries={"twice": lambda x, y: Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))},
+    budgets={"float32": Budget(0.5, why="exact")},
+)
+"""
+SOURCE = """__global__ void twice(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+"""
+# Makes its standard input the terminal whose keys it obeys, as a shell does.
+BOOT = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+ASIDE = ("CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """The command that benchmarks a kernel which prints, in two groups."""
+    (tmp_path / "twice.py").write_text(SPEC)
+    (tmp_path / "twice.cu").write_text(SOURCE)
+    return [sys.executable, "-m", "cudalab", "bench", str(tmp_path / "twice.py"), "--only", "numpy,host", "--device",
+            "cpu", "--budget", "0.01"]  # fmt: skip
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """An environment that asks for nothing special."""
+    for name in ASIDE:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    return monkeypatch
+
+
+class Watched:
+    """A command on a terminal of its own, with every picture that was ever on the screen."""
+
+    def __init__(self, command, columns=80, rows=24):
+        pyte = pytest.importorskip("pyte")
+        self.fd, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.screen = pyte.Screen(columns, rows)
+        self.stream, self.frames, self.raw = pyte.ByteStream(self.screen), [], b""
+        self.child = subprocess.Popen(
+            [sys.executable, "-c", BOOT, *command], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            env=dict(os.environ),  # readline, which pytest loads, sets COLUMNS and LINES behind Python's back
+        )  # fmt: skip
+        os.close(theirs)
+
+    def until(self, text=None, limit=20.0):
+        """Read until `text` is on the screen; None: to the end, and give the exit code."""
+        deadline = time.monotonic() + limit
+        while text is None or text not in "".join(self.frames[-1:]):
+            assert time.monotonic() < deadline, self.frames[-1:]
+            if not select.select([self.fd], [], [], 0.1)[0]:
+                continue
+            try:
+                data = os.read(self.fd, 1 << 16)
+            except OSError:  # nobody has the other end any more
+                return self.child.wait()
+            self.raw += data
+            self.stream.feed(data)
+            self.frames.append("\n".join(line.rstrip() for line in self.screen.display).rstrip())
+        return None
+
+
+def test_the_table_fills_in_and_is_gone_at_the_end(bench, plain):
+    watched = Watched(bench)
+    assert watched.until() == 0
+    pictures = "\n\n".join(watched.frames)
+    assert re.search(r"^\[1/2\] twice small float32: [a-z ]+   0:0\d, \? left$", pictures, re.MULTILINE)
+    assert re.search(r"^    numpy       waiting$", pictures, re.MULTILINE)
+    assert re.search(r"^twice small float32: fastest numpy [\d.,]+ µs\n\[2/2\]", pictures, re.MULTILINE)
+    assert re.search(r"^\[2/2\] twice large float32: .* s left$", pictures, re.MULTILINE)
+    last = watched.frames[-1]
+    assert "[2/2]" not in last
+    assert "waiting" not in last
+    assert last.count("the spec says hello") == 2  # what a kernel prints stays, above
+    assert re.search(r"^numpy +0 ", last, re.MULTILINE)
+    assert not watched.screen.cursor.hidden
+
+
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_names_are_cut_where_a_table_has_no_room_and_numbers_are_not(width):
+    made = table.columns_of(["kernel", "variant", "max ULP", "shapes"], left=2)
+    made.add_row("gelu_backward", "host:gelu_backward_scalar", "0.62", "12,345,678")
+    out = io.StringIO()
+    table.screen(out, width, False).print(table.fitted(made, width, (1, 0)))
+    row = out.getvalue().splitlines()[-1]
+    assert len(row) <= width
+    assert row.split()[-2:] == ["0.62", "12,345,678"]
+    assert ("\u2026" in row) == (width < 60)
+    assert row.startswith("gelu_backward host:g")
+
+
+def test_ctrl_c_leaves_a_clean_screen(bench, plain):
+    watched = Watched(bench, columns=40, rows=10)
+    watched.until("numpy       waiting")  # the last line: an echo in the middle of a picture would be in the way
+    assert not watched.screen.cursor.hidden  # nor is it after SIGKILL, therefore
+    os.write(watched.fd, b"\x03")
+    assert watched.until() == 130
+    assert watched.frames[-1].endswith("stopped after 0 of 2 groups; nothing is\nkept without -o FILE")
+    assert "[1/2]" not in watched.frames[-1]
+    assert "waiting" not in watched.frames[-1]
+    assert not watched.screen.cursor.hidden
+
+
+def test_a_terminal_that_is_resized(bench, plain):
+    watched = Watched(bench, columns=140, rows=30)
+    watched.until("[1/2] twice")
+    fcntl.ioctl(watched.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 40, 0, 0))
+    watched.screen.resize(12, 40)
+    os.killpg(watched.child.pid, signal.SIGWINCH)
+    assert watched.until() == 0
+    assert "[2/2]" not in watched.frames[-1]
+
+
+@pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"CI": "true"}])
+def test_a_terminal_that_is_a_log_gets_lines(bench, plain, variables):
+    for name, value in variables.items():
+        plain.setenv(name, value)
+    watched = Watched([*bench, "--sizes", "small"])
+    assert watched.until() == 0
+    assert re.search(rb"^\[1/1\] twice small float32: fastest numpy \S+ \S+s, took", watched.raw, re.MULTILINE)
+    text = re.sub(rb"\x1b\[[0-9;]*m", b"", watched.raw) if "CI" in variables else watched.raw  # colours are welcome
+    assert b"\x1b" not in text
+
+
+def test_a_pipe_gets_lines_and_quiet_means_nothing(bench, plain):
+    done = subprocess.run([*bench, "--format", "csv"], capture_output=True, text=True, check=True)
+    assert "\x1b" not in done.stdout + done.stderr
+    said = done.stderr.splitlines()
+    assert "as the spec is imported" in said
+    first = next(line for line in said if line.startswith("[1/2]"))
+    assert re.fullmatch(r"\[1/2\] twice small float32: fastest numpy \S+ µs, (under )?\d+ s left", first)
+    assert re.fullmatch(r"\[2/2\] twice large float32: fastest numpy \S+ µs, took \d+ s", said[-1])
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("kernel,size,dtype")
+    assert all(line.startswith("twice,") for line in lines[1:])
+    plain.setenv("CUDALAB_QUIET", "1")
+    done = subprocess.run([*bench, "--sizes", "small"], capture_output=True, text=True, check=True)
+    assert set(done.stderr.splitlines()) == {"as the spec is imported", "the spec says hello"}
+    assert "numpy" in done.stdout
+
+
+# ---- the picture -------------------------------------------------------------------------------------------------
+
+
+def progress(label="numpy", phase="check", **more):
+    seen = {"host:gelu_scalar": Glimpse("ok", 9305.0, 0.0022), "host:gelu_vec": Glimpse("WRONG", None)}
+    return Progress(Step("gelu large float32", phase, label), 2, 6, 72.4, 130.0, LABELS, seen, **more)
+
+
+def test_the_picture():
+    lines = [text for text, _ in live.picture(progress(), ["gelu small float32: fastest numpy 812 µs"], 80, 24)]
+    assert lines == [
+        "gelu small float32: fastest numpy 812 µs",
+        "[3/6] gelu large float32: check   1:12, 2 min left",
+        "    host:gelu_scalar  right, 9305 ULP   first 2,200 µs",
+        "    host:gelu_vec     WRONG",
+        "  > numpy             checking",
+        *(f"    {label:16}  waiting" for label in LABELS[3:]),
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 140])
+@pytest.mark.parametrize("height", [2, 3, 5, 10, 24])
+@pytest.mark.parametrize("label", ["", LABELS[0], LABELS[3], LABELS[-1]])
+def test_the_picture_fits(width, height, label):
+    lines = [
+        text for text, _ in live.picture(progress(label), [f"group {i}: {'x' * 90}" for i in range(9)], width, height)
+    ]
+    assert 1 <= len(lines) < height
+    assert max(map(len, lines)) <= width - live.MARGIN
+    if width >= 40 and height >= 5:
+        assert any(line.startswith("[3/6] gelu large") for line in lines)
+        assert not label or any(line.startswith(f"  > {label}") for line in lines)
+    if height == 10 and width == 40:
+        assert sum("group" in line for line in lines) == 0
+    if height == 5 and width == 80:
+        assert re.search(r"and \d more", lines[-1])
+
+
+def test_names_cannot_command_a_terminal():
+    event = Progress(Step("a\x1b[2Jb", "check", "c\nd"), 0, 1, labels=("c\nd",))
+    for text, _ in live.picture(event, [], 80, 24):
+        assert text.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "under 1 s"), (41.2, "41 s"), (59.7, "1 min"), (150, "2 min"), (3600, "1 h 0 min"), (4800, "1 h 20 min")],
+)
+def test_durations(seconds, text):
+    assert live.duration(seconds) == text
+
+
+# ---- lines in a log ----------------------------------------------------------------------------------------------
+
+
+def group(*cases, timed=True, done=1, groups=9):
+    options = {"modes": "launch"} if timed else {}
+    run = Results("cudalab-results", 2, "2026-01-01", options, Machine("cpu", "CPU"), cases=list(cases))
+    return Progress(Step("gelu small float32", "finished"), done, groups, 10.0, 41.0, finished=run)
+
+
+def case(label, status="ok", seconds=0.0):
+    backend, _, variant = label.partition(":")
+    times = {"wall": [[seconds * (1 + i / 1000)] * 3 for i in range(12)]} if seconds else {}
+    parity = Parity(ok=status == "ok", n=4)
+    return Case("gelu", "small", (4,), "float32", backend, variant, status, "why", parity, times=times)
+
+
+def test_a_line_for_each_timed_group():
+    said = []
+    log = live.Log(said.append, clock=lambda: 0.0)
+    log(Progress(Step("gelu small float32", "check", "numpy")))
+    log(group(case("numpy", seconds=8e-4), case("torch_eager", seconds=16e-4), case("host:gelu_vec", "WRONG")))
+    log(group(case("host:gelu_vec", "error"), done=9))
+    log(group(done=9))
+    assert said == [
+        "[1/9] gelu small float32: fastest numpy 804 µs, 2.00 x eager, 1 WRONG (host:gelu_vec), 41 s left",
+        "[9/9] gelu small float32: 0 right, 1 error (host:gelu_vec), took 10 s",
+        "[9/9] gelu small float32: nothing that runs here, took 10 s",
+    ]
+
+
+def test_groups_that_were_only_checked_and_are_right_do_not_flood_a_log():
+    said, now = [], [0.0]
+    log = live.Log(said.append, clock=lambda: now[0])
+    for i in range(1, 10):
+        log(group(case("numpy", "WRONG" if i == 4 else "ok"), timed=False, done=i))
+        now[0] += 0.5
+    assert [line[:5] for line in said] == ["[1/9]", "[4/9]", "[8/9]", "[9/9]"]
+
+
+# ---- the time left -----------------------------------------------------------------------------------------------
+
+
+def test_the_time_left_follows_what_was_finished():
+    now = [100.0]
+    pace = Pace([1.0, 1.0, 4.0], clock=lambda: now[0])
+    assert pace.left() is None
+    now[0] += 3
+    assert pace.left() is None
+    pace.next()
+    assert pace.left() == 15  # three times as slow as guessed
+    now[0] += 2
+    assert pace.left() == 13
+    now[0] += 5
+    assert pace.left() == 12  # late; but the one after it is not
+    pace.next()
+    assert pace.left() == pytest.approx(20)
+    now[0] += 30
+    pace.next()
+    assert pace.left() == 0
+
+
+def test_a_guess_grows_with_the_work():
+    kernel = find.kernels()["gelu"]
+    small, large = (plan.Group(kernel, "s", (n,), dtype.dtype("float32")) for n in (10, 10**9))
+    assert guess(large, 3, 0.0) > 100 * guess(small, 3, 0.0)
+    assert guess(small, 6, 1.0) == pytest.approx(2 * guess(small, 3, 1.0))
+
+
+# ---- from Python -------------------------------------------------------------------------------------------------
+
+
+def test_python_code_is_told_how_far_a_run_is(bench):
+    events = []
+    cudalab.bench(bench[4], sizes="small,large", only="numpy,host", device="cpu", budget=0.01, progress=events.append)
+    assert [e.done for e in events] == sorted(e.done for e in events)
+    assert {e.groups for e in events} == {2}
+    finished = [e for e in events if e.finished]
+    assert [(e.done, e.step.phase, len(e.finished.cases)) for e in finished] == [(1, "finished", 2), (2, "finished", 2)]
+    assert "twice small float32: inputs" in map(str, events)
+    assert finished[0].labels == ("host:twice", "numpy")
+    assert finished[0].left > 0
+    assert finished[1].left == 0
+    seen = finished[1].glimpses["numpy"]
+    assert seen.status == "ok"
+    assert 0 < seen.seconds < 1
+    assert finished[1].glimpses["host:twice"].seconds == 0
+
+
+def test_glimpses_and_what_is_torn():
+    board = os.memfd_create("test")
+    assert messages.read_glimpses(board) == {}
+    many = {f"label {i}": Glimpse("ok", 0.5, 1e-6) for i in range(100)}
+    messages.write_glimpses(board, many)
+    messages.write_board(board, 1, Step("g", "p" * 100))
+    assert messages.read_glimpses(board) == many
+    messages.write_glimpses(board, {"a": Glimpse("WRONG", None)})
+    assert messages.read_glimpses(board) == {"a": Glimpse("WRONG", None)}
+    os.pwrite(board, b'{"a":{"sta","b', messages.BOARD)
+    assert messages.read_glimpses(board) == {}
+    os.close(board)
+
+
+# ---- colours and characters --------------------------------------------------------------------------------------
+
+
+class Stream(io.StringIO):
+    def __init__(self, tty, encoding="utf-8"):
+        super().__init__()
+        self.tty, self.named = tty, encoding
+
+    def isatty(self):
+        return self.tty
+
+    @property
+    def encoding(self):
+        return self.named
+
+
+@pytest.mark.parametrize(
+    ("tty", "variables", "colored"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+        (True, {"TERM": ""}, False),
+        (True, {"CLICOLOR": "0"}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": "0"}, False),
+        (False, {"CLICOLOR_FORCE": "1"}, True),
+        (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (True, {"CI": "1"}, True),
+    ],
+)
+def test_colours(plain, tty, variables, colored):
+    for name, value in variables.items():
+        plain.setenv(name, value)
+    assert terminal.colored(Stream(tty)) is colored
+
+
+@pytest.mark.parametrize(
+    ("tty", "variables", "lives"),
+    [(True, {}, True), (False, {}, False), (True, {"TERM": "dumb"}, False), (True, {"CI": "true"}, False),
+     (True, {"CI": "false"}, True), (False, {"FORCE_COLOR": "1"}, False)],
+)  # fmt: skip
+def test_where_lines_can_be_written_over(plain, tty, variables, lives):
+    for name, value in variables.items():
+        plain.setenv(name, value)
+    assert terminal.live(Stream(tty)) is lives
+
+
+def test_characters(plain):
+    assert terminal.draws(Stream(True))
+    assert terminal.draws(Stream(False))
+    assert not terminal.draws(Stream(False, "ascii"))
+    assert not terminal.draws(Stream(False, None))
+    plain.setenv("TERM", "linux")
+    assert not terminal.draws(Stream(True))
+    assert terminal.encodable("5 µs █", Stream(False, "ascii")) == "5 us \\u2588"
+    assert terminal.encodable("5 µs █", Stream(False)) == "5 µs █"
+
+
+def test_an_encoding_without_micro_is_no_reason_to_fail(plain, tmp_path):
+    path = tmp_path / "r.json"
+    group(case("numpy", seconds=8e-4)).finished.save(path)
+    plain.setenv("PYTHONIOENCODING", "ascii")
+    command = [sys.executable, "-m", "cudalab", "show", "--plots", str(path)]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert b"variant ULP   us" in done.stdout
+    assert b"|" in done.stdout
+    plain.setenv("FORCE_COLOR", "1")
+    assert b"\x1b[1m" in subprocess.run(command, capture_output=True, check=True).stdout

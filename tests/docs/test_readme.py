@@ -1,0 +1,137 @@
+"""What the documents show is so: tables are those of the committed results, the example is its file, and it runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cudalab.cli import main
+from cudalab.results import record
+from cudalab.spec import cuda_source, find
+from cudalab.study.found import studies
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = (
+    "README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/inspect.md", "docs/pytorch.md",
+    "docs/table.md",
+)  # fmt: skip
+STUDIES = sorted((ROOT / "bench" / "results" / "h200" / "studies").glob("*.json"))
+README = (ROOT / "README.md").read_text()
+H200 = sorted((ROOT / "bench" / "results" / "h200").glob("*.json"))
+
+
+def tables():
+    found = importlib.util.spec_from_file_location("readme_tables", ROOT / "bench" / "readme_tables.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_every_document_with_tables_is_known():
+    assert sorted(tables().TABLES) == sorted(DOCUMENTS)
+
+
+SECONDS = ("docs/inspect.md",)  # where machine code is read for it
+
+
+@pytest.mark.parametrize(
+    "document", [pytest.param(d, marks=pytest.mark.slow) if d in SECONDS else d for d in DOCUMENTS]
+)
+def test_the_tables_are_those_of_the_results(document):
+    text = (ROOT / document).read_text()
+    assert tables().filled(document, text) == text, "run: make tables"
+
+
+def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
+    module = tables()
+    for path in H200:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    run = record.load(tmp_path / "gelu.json")
+    for case in run.cases:
+        for kind, rounds in case.times.items():
+            case.times[kind] = [[2 * s for s in samples] for samples in rounds]
+    run.save(tmp_path / "gelu.json")
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    assert module.filled("README.md", README) != README
+
+
+def test_a_kernel_that_changed_since_is_marked(monkeypatch):
+    module, digest = tables(), cuda_source.digest
+    marked = {line.split()[1] for line in module.all_kernels().splitlines() if module.MARK in line}
+    monkeypatch.setattr(cuda_source, "digest", lambda path: "0" if path.stem == "add2d" else digest(path))
+    rows = [line.split()[1] for line in module.all_kernels().splitlines() if module.MARK in line]
+    assert set(rows) == marked | {f"add2d{module.MARK}", "measured"}
+
+
+@pytest.mark.parametrize("path", H200, ids=lambda p: p.stem)
+def test_the_results_are_complete(path):
+    run = record.load(path)
+    kernel = find.kernel(path.stem)
+    assert run.machine.name == "NVIDIA H200"
+    assert {(c.size, c.dtype) for c in run.cases} == {(s, d) for s in kernel.sizes for d in kernel.dtypes}
+    measured = {c.variant for c in run.cases if c.backend == "pycuda"}
+    assert measured == set(kernel.entries) or tables().changed(run)  # then the table says so
+    assert run.complete
+    bad = [c for c in run.cases if c.status in (record.WRONG, record.ERROR)]
+    assert not [f"{c.label} {c.group} {c.reason}" for c in bad]
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.stem)
+def test_the_results_of_a_study_are_right_and_complete(path):
+    run = record.load(path)
+    assert run.complete and run.machine.name == "NVIDIA H200"
+    assert run.options["study"] == path.stem and path.stem in studies()
+    assert not [f"{c.label} {c.size} {c.reason}" for c in run.cases if c.status in (record.WRONG, record.ERROR)]
+    assert all(c.times for c in run.cases if c.status == record.OK)
+
+
+def test_the_engine_does_what_its_proof_says():
+    """The claims of METHOD.md that have a number to meet."""
+    engine = json.loads((ROOT / "bench/results/h200/engine/engine.json").read_text())
+    for size in ("small", "large"):
+        found = engine[f"A/A {size}"]
+        assert found["verdicts"].get("SAME", 0) >= 95
+        assert not {"FASTER", "SLOWER"} & set(found["verdicts"])
+    module = tables()
+    changes = [float(line.split("|")[-2].split()[0]) for line in module.two_runs().splitlines()[2:]]
+    assert len(changes) > 20
+    assert max(map(abs, changes)) < 2
+
+
+def test_every_kernel_has_h200_results():
+    assert [p.stem for p in H200] == sorted(find.kernels())
+
+
+def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path):
+    """With `echo` in Python's place each file's text is the command that would make it."""
+    done = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path, "kernels", "studies", "pair"],
+                          env={**os.environ, "PYTHON": "echo"}, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for name, kernel in find.kernels().items():
+        words = (tmp_path / f"{name}.txt").read_text().split()
+        assert set(words[words.index("--sizes") + 1].split(",")) == set(kernel.sizes), name
+    assert {path.stem for path in (tmp_path / "studies").glob("*.txt")} == set(studies())
+    asked = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path, "gleu"], capture_output=True, text=True)
+    assert asked.returncode == 2 and "no gleu here" in asked.stderr
+
+
+def test_the_example_is_the_file_and_is_short():
+    files = [ROOT / "bench" / "examples" / name for name in ("softmax.cu", "softmax.py")]
+    assert sum(len(f.read_text().splitlines()) for f in files) < 40
+    for file in files:
+        assert file.read_text().strip() in README
+
+
+@pytest.mark.slow
+def test_the_example_is_right():
+    options = ("--device", "cpu", "--skip", "torch_compile")
+    run = CliRunner().invoke(main, ["check", str(ROOT / "bench/examples/softmax.py"), *options])
+    assert run.exit_code == 0, run.output
+    assert re.search(r"host:softmax +right", run.output)

@@ -1,0 +1,120 @@
+"""The mode `api`: host time of a call as a user makes it, compared with nothing but its own kind."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from cudalab.call import fast_path
+from cudalab.cli import main
+from cudalab.device.operands import Operands, returning, writing
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.report import columns
+from cudalab.results import comparable, record
+from cudalab.results.record import Case, Machine, Results
+
+
+def rounds(seconds):
+    return [[seconds * (1 + i / 1000)] for i in range(12)]
+
+
+def run(modes="launch,api"):
+    """Ours, faster in a call and slower in a call that allocates, beside eager PyTorch."""
+
+    def case(backend, cold, api):
+        kinds = {"launch": ("cold", cold), "api": ("api", api)}
+        times = {kind: rounds(time) for mode, (kind, time) in kinds.items() if mode in modes.split(",") and time}
+        return Case("gelu", "small", (1000,), "float32", backend, nbytes=8000, times=times)
+
+    cases = [case("pycuda", 1e-6, 3e-6), case("torch_eager", 2e-6, 12e-6), case("host", 4e-6, 0)]
+    copy = Case("gelu", "small", (1000,), "float32", "copy", status=record.CEILING, nbytes=8000)
+    machine = Machine("cuda", "NVIDIA H200")
+    return Results(record.FORMAT, record.VERSION, "2026-01-01", {"modes": modes}, machine, cases=[*cases, copy])
+
+
+def test_the_table_has_a_column_and_ratios_keep_to_one_kind():
+    found = run()
+    headers, rows = columns.table(found, found.cases)
+    assert "api µs" in headers
+    assert [row[headers.index("api µs")] for row in rows] == ["3.02", "12.07", "-", "-"]
+    assert found.main_kind == "cold"
+    assert found.speedup(found.cases[0], "cold").value == pytest.approx(2)
+    assert found.speedup(found.cases[0], "api").value == pytest.approx(4)
+    assert found.speedup(found.cases[2], "api") is None
+    assert "api: host time of a call as a user makes it" in "\n".join(columns.footer(found))
+    assert comparable.of_host("api")
+
+
+def test_a_run_of_api_alone_has_no_bandwidth():
+    found = run("api")
+    headers, rows = columns.table(found, found.cases)
+    assert found.main_kind == "api"
+    assert [row[headers.index("GB/s")] for row in rows] == ["-"] * 4
+    assert [row[headers.index("x eager")] for row in rows] == ["4.00", "1.00", "-", "-"]
+    assert "x eager is from the api time." in columns.footer(found)
+
+
+def test_without_a_gpu_it_says_what_to_type():
+    done = CliRunner().invoke(main, ["bench", "gelu", "--modes", "api", "--device", "cpu"])
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "--modes api needs a GPU, and the CPU was asked for" in said
+    assert "--modes launch takes the wall time of a call" in said
+
+
+def test_beside_launch_on_the_cpu_it_adds_nothing(tmp_path):
+    kept = tmp_path / "r.json"
+    command = ["bench", "plus_one", "--modes", "launch,api", "--device", "cpu", "--sizes", "1000", "--only", "numpy"]
+    done = CliRunner().invoke(main, [*command, "--budget", "0.01", "-o", str(kept)])
+    assert done.exit_code == 0, done.output
+    assert "api: not measured" in done.output
+    assert {kind for case in record.load(kept).rows for kind in case.times} == {"wall"}
+
+
+def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():
+    made = []
+
+    def ready(on):
+        made.append(on)
+        return lambda: "result"
+
+    operands = Operands({}, None)
+    assert writing(lambda on: lambda: None, operands).api is None
+    bound = writing(lambda on: lambda: None, operands, ready)
+    assert not made
+    assert bound.api()() == "result"
+    assert made == [operands]
+    returned = returning(lambda x: x + 1, lambda on: [1], operands)
+    assert returned.api()() == 2
+    assert returned.output() is None  # a call of the user's is no run
+
+
+def test_calls_allocate_as_compiled_programs_do_where_there_is_one_device():
+    def torch(devices, **guards):
+        c = SimpleNamespace(_dynamo=SimpleNamespace(guards=SimpleNamespace(**guards)))
+        return SimpleNamespace(_C=c, cuda=SimpleNamespace(device_count=lambda: devices))
+
+    assert fast_path._allocator(torch(1, _empty_strided_cuda=max)) is max
+    assert fast_path._allocator(torch(2, _empty_strided_cuda=max)) is None
+    assert fast_path._allocator(torch(1)) is None
+    assert fast_path._allocator(SimpleNamespace(_C=None, cuda=torch(1).cuda)) is None
+
+
+@pytest.mark.gpu
+def test_a_call_costs_no_more_than_half_as_much_again_as_pytorchs_and_less_than_that_of_compilers(gpu):
+    (group,) = plan.groups(["gelu"], "2^10", "float32")
+    only = ("pycuda", "torch_native", "torch_compile", "triton", "cupy_raw", "cupy_elementwise", "cupy_eager")
+    job = Job(gpu, plan.Selection(only=only), ("api",), 0, 0.4, lambda text: None)
+    cases = {case.label: case for case in job.cases(group)}
+    for label, case in cases.items():
+        assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
+        called = label != "copy" and case.variant in ("", "gelu_scalar")
+        assert set(case.times) == ({"api"} if called else set()), label
+    times = {label: 1e6 * case.median("api") for label, case in cases.items() if case.times}
+    ours = times["pycuda:gelu_scalar"]
+    assert ours <= 1.5 * times["torch_native"], times
+    assert ours < times["triton"], times
+    assert ours < times["torch_compile"], times

@@ -1,0 +1,175 @@
+"""Ctrl-C keeps what is finished, and --resume does the rest: of the same run, or not at all."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from crashing import QUICK, altered, rows
+
+import cudalab
+from cudalab.base.errors import InputError
+from cudalab.cli import main
+
+
+def command(*args):
+    return [sys.executable, "-m", "cudalab.cli", "bench", *map(str, args)]
+
+
+def children(pid):
+    return [int(p.name) for p in Path("/proc").glob("[0-9]*") if _parent(p) == pid]
+
+
+def _parent(folder):
+    try:
+        return int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def interrupted(spec, out, by):
+    """A run of three groups, ended by a signal after the first: (process, its standard error, its children)."""
+    args = command(spec, "--sizes", "small,medium,large", "--only", "host:fine,host:slow,numpy", "--device", "cpu",
+                   "--budget", "0.01", "-o", out)  # fmt: skip
+    run = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not out.exists():
+        assert run.poll() is None
+        time.sleep(0.01)
+    workers = children(run.pid)
+    run.send_signal(by)
+    _, err = run.communicate(timeout=20)
+    return run, err, workers
+
+
+def test_ctrl_c_before_anything_is_finished_promises_nothing(tmp_path):
+    out = tmp_path / "r.json"
+    args = command(altered(tmp_path), "--only", "numpy", "--device", "cpu", "-o", out)
+    code = f"import sys; from unittest import mock; sys.argv[1:] = {list(map(str, args))[3:]}"
+    code += "; from cudalab.engine import session"
+    stop = (
+        "mock.patch.object(session._Run, '_fill', side_effect=session.Stopped('stopped after 0 of 1 groups')).start()"
+    )
+    run = subprocess.run([sys.executable, "-c", f"{code}; {stop}; from cudalab.cli import main; main()"],
+                         capture_output=True, text=True, check=False)  # fmt: skip
+    assert run.returncode == 130
+    assert run.stderr.splitlines()[-1] == "stopped after 0 of 1 groups; nothing was finished"
+
+
+def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
+    spec, out = altered(tmp_path), tmp_path / "r.json"
+    run, err, workers = interrupted(spec, out, signal.SIGINT)
+    assert run.returncode == 130
+    assert "Traceback" not in err
+    assert f"stopped after 1 of 3 groups; go on with: cudalab bench --resume {out}" in err.splitlines()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    begun = cudalab.load(out)
+    assert not begun.complete
+    assert {c.size for c in begun.cases} == {"small"}
+
+    again = subprocess.Popen(command("--resume", out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while again.poll() is None:  # the file can be read at every moment
+        cudalab.load(out)
+        time.sleep(0.02)
+    assert again.returncode == 0, again.stderr.read()
+    again.stderr.close()
+    whole = cudalab.load(out)
+    assert whole.complete
+    assert [c.size for c in whole.cases if c.backend == "numpy"] == ["small", "medium", "large"]
+    assert whole.cases[: len(begun.cases)] == begun.cases
+    assert {**whole.options, "timeout": 0} == {**begun.options, "timeout": 0}
+    assert subprocess.run(command("--resume", out, "--format", "json"), capture_output=True, check=True).stdout
+    assert [p.name for p in tmp_path.iterdir() if p.suffix != ".py"].count("r.json") == 1
+    assert not list(tmp_path.glob(".r.json*"))
+
+
+def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path):
+    out = tmp_path / "r.json"
+    _, _, workers = interrupted(altered(tmp_path), out, signal.SIGKILL)
+    assert workers
+    deadline = time.monotonic() + 5
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not cudalab.load(out).complete
+
+
+def test_ctrl_c_in_a_program_is_a_keyboard_interrupt():
+    def stop(text):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rows("numpy", progress=stop)
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """(path of a spec, path of results of it that are not complete)."""
+    spec, out = altered(tmp_path), tmp_path / "r.json"
+    rows("numpy", spec=spec, sizes="small,medium", output=out)
+    run = cudalab.load(out)
+    run.cases, run.complete = [c for c in run.cases if c.size == "small"], False
+    run.save(out)
+    return spec, out
+
+
+def test_resume_from_python(begun):
+    spec, out = begun
+    before = cudalab.load(out).cases
+    run = cudalab.bench(str(spec), only="numpy", device="cpu", **{**QUICK, "sizes": "small,medium"}, resume=out)
+    assert run.cases[:1] == before
+    assert [c.size for c in run.cases] == ["small", "medium"]
+    assert cudalab.load(out) == run
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sizes": "small,large"}, "--sizes 'small,medium' there, --sizes 'small,large' here"),
+        ({"seed": 1}, "--seed 0 there, --seed 1 here"),
+        ({"modes": "launch"}, "--modes 'launch,graph' there, --modes 'launch' here"),
+        ({"budget": 0.02}, "--budget 0.01 there, --budget 0.02 here"),
+        ({"only": "numpy,host"}, "--only 'numpy' there"),
+    ],
+)
+def test_resume_refuses_another_question(begun, change, message):
+    spec, out = begun
+    asked = {**QUICK, "sizes": "small,medium", "only": "numpy", "device": "cpu", **change}
+    with pytest.raises(InputError, match=f"cannot resume .*r.json: {message}"):
+        cudalab.bench(str(spec), **asked, resume=out)
+
+
+@pytest.mark.parametrize(("options", "wrote"), [({}, "check"), ({"crossover": ["a", "b"], "modes": ""}, "crossover")])
+def test_what_another_command_wrote_is_not_resumed(begun, options, wrote):
+    _, out = begun
+    out.write_text(json.dumps({**json.loads(out.read_text()), "options": options}))
+    run = CliRunner().invoke(main, ["bench", "--resume", str(out)])
+    assert run.exit_code == 2
+    assert run.output == f"Error: cannot resume {out} with `cudalab bench`: it is of `cudalab {wrote}`\n"
+
+
+def test_resume_refuses_other_sources_and_machines(begun):
+    spec, out = begun
+    asked = {**QUICK, "sizes": "small,medium", "only": "numpy", "device": "cpu", "resume": out}
+    stored = json.loads(out.read_text())
+    for change, message in (
+        ({"name": "NVIDIA Other", "device": "cuda"}, "it was begun on NVIDIA Other"),
+        ({"versions": {**stored["machine"]["versions"], "numpy": "0.1"}}, "numpy was 0.1 and is"),
+        ({"details": {**stored["machine"]["details"], "driver": "550.1"}}, "driver was 550.1 and is not known"),
+    ):
+        out.write_text(json.dumps({**stored, "machine": {**stored["machine"], **change}}))
+        with pytest.raises(InputError, match=message):
+            cudalab.bench(str(spec), **asked)
+    out.write_text(json.dumps(stored))
+    spec.with_suffix(".cu").write_text(spec.with_suffix(".cu").read_text() + "\n// edited\n")
+    with pytest.raises(InputError, match=r"crash\.cu is not what it was"):
+        cudalab.bench(str(spec), **asked)
+    with pytest.raises(InputError, match=r"cannot read nothing\.json"):
+        cudalab.bench(str(spec), **{**asked, "resume": "nothing.json"})
+    with pytest.raises(InputError, match="timeout is 0 s"):
+        rows("numpy", timeout=0)

@@ -1,0 +1,835 @@
+"""The CPU executor: what it promises to run, and what it promises to refuse."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from functools import partial
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cudalab import host
+from cudalab.base import cache as caches
+from cudalab.base.errors import CompileError, InputError, LaunchError, NotFound, OverrunError, Unavailable
+
+DATA = Path(__file__).parents[1] / "data" / "host"
+NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
+
+pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Use a cache of our own, so that no object of an earlier version can help."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDALAB_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def elementwise(cache: Path) -> host.Module:
+    return load("elementwise.cu")
+
+
+@pytest.fixture(scope="module")
+def cooperative(cache: Path) -> host.Module:
+    return load("cooperative.cu")
+
+
+@pytest.fixture(scope="module")
+def warp(cache: Path) -> host.Module:
+    return load("warp.cu")
+
+
+@pytest.fixture(scope="module", params=list(NARROW))
+def narrow(cache: Path, request: pytest.FixtureRequest) -> tuple[host.Module, np.dtype]:
+    return load("narrow.cu", scalar_t=request.param), NARROW[request.param]
+
+
+def load(name: str, **defines: str) -> host.Module:
+    return host.load((DATA / name).read_text(), name=name, defines=defines)
+
+
+def line(n: int, block: int = 256) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    return (-(-n // block), 1, 1), (block, 1, 1)
+
+
+# ---- elementwise ---------------------------------------------------------------------------------
+
+
+def test_entries_leave_out_templates_comments_and_what_the_preprocessor_removes(elementwise):
+    assert elementwise.entries == (*("plus_one", "add_2d", "square", "evaluate", "gelu_vec", "histogram", "where"),)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 256, 257, 100_003])
+def test_plus_one_writes_n_elements_and_no_more(elementwise, rng, n):
+    x = rng.standard_normal(n, dtype=np.float32)
+    y = np.full(n + 64, -7, np.float32)
+    elementwise.launch("plus_one", *line(n), [y[32:-32], x, np.int64(n)])
+    np.testing.assert_array_equal(y[32:-32], x + np.float32(1))
+    assert (np.delete(y, np.s_[32:-32]) == -7).all()
+
+
+def test_two_dimensions(elementwise, rng):
+    a, b = rng.random((2, 45, 77), dtype=np.float32)
+    out = np.empty_like(a)
+    args = [out, a, b, np.int32(45), np.int32(77)]
+    elementwise.launch("add_2d", (3, 6, 1), (32, 8, 1), args)
+    np.testing.assert_array_equal(out, a + b)
+
+
+def test_device_template_and_constant_memory(elementwise, rng):
+    x = rng.standard_normal(1000, dtype=np.float32)
+    y = np.empty_like(x)
+    elementwise.launch("square", *line(1000), [y, x, np.int32(1000)])
+    np.testing.assert_array_equal(y, x * x)
+    elementwise.launch("evaluate", *line(1000, 128), [y, x, np.int32(1000)])
+    np.testing.assert_allclose(y, 1 - 2.0 * x + 0.5 * x * x, rtol=1e-5, atol=1e-6)
+
+
+def test_float4_with_a_tail(elementwise, rng):
+    special = pytest.importorskip("scipy.special")
+    x = rng.standard_normal(10_003, dtype=np.float32)
+    x[:4] = [np.nan, np.inf, -0.0, 50]
+    y = np.empty_like(x)
+    elementwise.launch("gelu_vec", (7, 1, 1), (128, 1, 1), [y, x, np.int32(x.size)])
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(y, special.ndtr(wide) * wide, rtol=1e-6, atol=1e-6)
+
+
+def test_atomics_count_every_thread(elementwise, rng):
+    x = rng.integers(0, 1000, 50_000, dtype=np.int32)
+    counts = np.zeros(8, np.int32)
+    elementwise.launch("histogram", *line(x.size), [counts, x, np.int32(x.size)])
+    np.testing.assert_array_equal(counts, np.bincount(x % 8, minlength=8))
+
+
+def test_every_thread_of_every_block_runs_once(elementwise):
+    grid, block = (3, 4, 5), (6, 7, 2)
+    out = np.zeros((60, 84), np.int32)
+    elementwise.launch("where", grid, block, [out])
+    np.testing.assert_array_equal(out, np.add.outer(np.arange(60) * 10000, np.arange(84)))
+
+
+# ---- threads that wait for each other ------------------------------------------------------------
+
+
+def block_sum_is_right(module: host.Module, rng: np.random.Generator) -> bool:
+    x = rng.random(5000, dtype=np.float32)
+    out = np.zeros(3, np.float32)
+    module.launch("block_sum", (3, 1, 1), (256, 1, 1), [out, x, np.int32(x.size)])
+    return bool(np.isclose(out.sum(), x.sum(dtype=np.float64), rtol=1e-5))
+
+
+def tree_sum_is_right(module: host.Module, rng: np.random.Generator) -> bool:
+    x = rng.random(5000, dtype=np.float32)
+    out = np.zeros(1, np.float32)
+    module.launch("tree_sum", *line(x.size), [out, x, np.int32(x.size)], shared=1024)
+    return bool(np.isclose(out[0], x.sum(dtype=np.float64), rtol=1e-5))
+
+
+def transpose_is_right(module: host.Module, rng: np.random.Generator) -> bool:
+    x = rng.random((100, 70), dtype=np.float32)
+    out = np.empty((70, 100), np.float32)
+    module.launch("transpose", (3, 2, 1), (32, 8, 1), [out, x, np.int32(100), np.int32(70)])
+    return bool((out == x.T).all())
+
+
+CHECKS = (block_sum_is_right, tree_sum_is_right, transpose_is_right)
+
+
+@pytest.mark.parametrize("is_right", CHECKS)
+def test_block_barriers(cooperative, rng, is_right):
+    assert is_right(cooperative, rng)
+
+
+@pytest.mark.parametrize(
+    ("removed", "notices"),
+    [
+        (0, block_sum_is_right),
+        (1, tree_sum_is_right),
+        (2, tree_sum_is_right),
+        pytest.param(3, transpose_is_right, marks=pytest.mark.slow),
+        pytest.param(4, transpose_is_right, marks=pytest.mark.slow),
+    ],
+)
+def test_a_missing_barrier_is_noticed(rng, removed, notices):
+    pieces = (DATA / "cooperative.cu").read_text().split("__syncthreads();")
+    assert len(pieces) == 6
+    text = "__syncthreads();".join(pieces[: removed + 1]) + ";"
+    text += "__syncthreads();".join(pieces[removed + 1 :])
+    assert not notices(host.load(text), rng)
+
+
+def test_ballot(cooperative, rng):
+    x = rng.standard_normal(1001, dtype=np.float32)
+    count = np.zeros(1, np.int32)
+    cooperative.launch("count_positive", *line(x.size), [count, x, np.int32(x.size)])
+    assert count[0] == (x > 0).sum()
+
+
+def test_shuffles_with_width(warp):
+    x = np.arange(64, dtype=np.int32)
+    out = np.zeros((8, 64), np.int32)
+    warp.launch("shuffles", (1, 1, 1), (64, 1, 1), [out, x])
+    lane, base = x % 32, x // 32 * 32
+    expected = [
+        base + 3,
+        x // 8 * 8 + 3,
+        np.where(lane < 2, x, x - 2),
+        np.where(lane % 8 < 2, x, x - 2),
+        np.where(lane + 3 > 31, x, x + 3),
+        np.where(lane % 16 + 3 > 15, x, x + 3),
+        x ^ 1,
+        np.where(lane & 8, x ^ 8, x),
+    ]
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_votes_masks_and_reductions(warp):
+    x = np.arange(64, dtype=np.int32)
+    out = np.zeros((8, 64), np.uint32)
+    warp.launch("votes", (1, 1, 1), (64, 1, 1), [out, x])
+    first, second = x < 32, x >= 32
+    bits = np.uint32(1) << (x % 32).astype(np.uint32)
+    ballots = [bits[(x % 3 == 0) & half].sum() for half in (first, second)]
+    np.testing.assert_array_equal(out[0], np.where(first, *ballots))
+    np.testing.assert_array_equal(out[1], second)
+    np.testing.assert_array_equal(out[2], first)
+    np.testing.assert_array_equal(out[3], np.where(first, x[first].sum(), x[second].sum()))
+    np.testing.assert_array_equal(out[4], np.uint32(0x11111111) << (x % 4).astype(np.uint32))
+    np.testing.assert_array_equal(out[5], 0xFFFFFFFF)
+    np.testing.assert_array_equal(out[6], np.where(x % 2, 0xAAAAAAAA, 0))
+    np.testing.assert_array_equal(out[7], np.where(x % 32 < 16, x ^ 15, x ^ 1))
+
+
+def test_barriers_that_count(warp):
+    x = np.arange(96, dtype=np.int32)
+    out = np.zeros((4, 96), np.int32)
+    warp.launch("barriers", (1, 1, 1), (96, 1, 1), [out, x])
+    np.testing.assert_array_equal(out[:, 0], [48, 1, 0, 1])
+    assert (out == out[:, :1]).all()
+
+
+def test_syncwarp_is_needed_and_enough(warp):
+    x = np.arange(64, dtype=np.int32)
+    out = np.zeros_like(x)
+    warp.launch("neighbour", (1, 1, 1), (64, 1, 1), [out, x])
+    np.testing.assert_array_equal(out, x ^ 1)
+    without = host.load((DATA / "warp.cu").read_text().replace("__syncwarp();", ""))
+    without.launch("neighbour", (1, 1, 1), (64, 1, 1), [out, x])
+    assert (out != x ^ 1).any()
+
+
+def test_lanes_that_have_returned_or_do_not_exist(warp):
+    out = np.zeros(64, np.int32)
+    warp.launch("exited_lanes", (1, 1, 1), (64, 1, 1), [out])
+    np.testing.assert_array_equal(out, np.where(np.arange(64) % 4, 0, 8))
+    values = np.zeros(16, np.float32)
+    warp.launch("nobody_there", (1, 1, 1), (16, 1, 1), [values])
+    assert np.isnan(values).all()
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("stuck", r"block \(\d,0,0\) is stuck: of 64 threads 16 wait at a block .* 16 .* 32 have"),
+        ("mixed", r"of 64 threads 0 wait at a block .* 32 wait at a warp operation .* 32 have"),
+        ("foreign_mask", r"thread \(\d+,0,0\): the mask 0x00000001 .* lacks the calling lane \d+"),
+    ],
+)
+def test_a_block_that_cannot_end_is_diagnosed(warp, entry, says):
+    with pytest.raises(LaunchError, match=says):
+        warp.launch(entry, (4, 1, 1), (64, 1, 1), [np.zeros(64, np.float32)])
+    x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    warp.launch("neighbour", (1, 1, 1), (64, 1, 1), [out, x])  # the module is still good
+    np.testing.assert_array_equal(out, x ^ 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
+@pytest.mark.slow
+def test_modules_do_not_all_keep_their_stacks():
+    """A process may have 65530 mappings, and the stacks of one block are up to 2048."""
+    source = """__global__ void reversed(const int* x, int* y) {{ __shared__ int all[1024];
+        all[threadIdx.x] = x[threadIdx.x]; __syncthreads(); y[threadIdx.x] = all[1023 - threadIdx.x] + {number}; }}"""
+    modules = [host.load(source.format(number=number)) for number in range(3)]
+    x, y = np.arange(1024, dtype=np.int32), np.empty(1024, np.int32)
+    mappings = []
+    for number in (0, 0, 1, 2, 1, 0, 2, 2):
+        modules[number].launch("reversed", (1, 1, 1), (1024, 1, 1), [x, y])
+        np.testing.assert_array_equal(y, x[::-1] + number)
+        mappings.append(len(Path("/proc/self/maps").read_text().splitlines()))
+    assert min(mappings) > 2000
+    assert max(mappings) < min(mappings) + 100
+
+
+def test_a_portable_stack_switch_gives_the_same(rng):
+    module = load("cooperative.cu", CUDALAB_UCONTEXT="1")
+    assert all(is_right(module, rng) for is_right in CHECKS)
+
+
+def test_dynamic_shared_memory_at_file_level_and_aligned(rng):
+    module = host.load(
+        'extern "C" {\n'
+        "extern __shared__ __align__(16) float row[];  // extern __shared__ int no[];\n"
+        "__global__ void reverse(float* y, const float* x) {\n"
+        "    row[threadIdx.x] = x[threadIdx.x];\n"
+        "    __syncthreads();\n"
+        "    y[threadIdx.x] = row[blockDim.x - 1 - threadIdx.x];\n"
+        "}}\n"
+    )
+    x = rng.random(128, dtype=np.float32)
+    y = np.zeros_like(x)
+    module.launch("reverse", (1, 1, 1), (128, 1, 1), [y, x], shared=512)
+    np.testing.assert_array_equal(y, x[::-1])
+
+
+def test_what_is_written_past_dynamic_shared_memory_is_told_and_nothing_breaks(rng):
+    module = host.load(
+        "extern __shared__ float tile[];\n"
+        "__global__ void keep(const float* x, float* y) {\n"
+        "    tile[threadIdx.x] = x[threadIdx.x];\n"
+        "    __syncthreads();\n"
+        "    y[threadIdx.x] = tile[threadIdx.x];\n"
+        "}\n"
+    )
+    x = rng.random(256, dtype=np.float32)
+    for shared, past in ((0, 1024), (1000, 24)):
+        with pytest.raises(OverrunError, match=f"wrote up to {past} bytes past its .* of {shared} bytes.*shared=BYTES"):
+            module.launch("keep", (3, 1, 1), (256, 1, 1), [x, np.zeros_like(x)], shared=shared)
+    y = np.zeros_like(x)
+    module.launch("keep", (3, 1, 1), (256, 1, 1), [x, y], shared=1024)
+    np.testing.assert_array_equal(y, x)
+
+
+def test_assert_and_trap_fail_the_launch_and_not_the_process():
+    for extra in ("", "__syncthreads();"):  # flat and fiber mode
+        module = host.load(
+            "#include <cassert>\n"
+            f"__global__ void check(const int* x) {{ {extra} assert(x[threadIdx.x] < 5); }}\n"
+            "__global__ void trap(int n) { if (threadIdx.x == n) __trap(); }\n",
+            name="checks.cu",
+        )
+        x = np.arange(8, dtype=np.int32)
+        with pytest.raises(LaunchError, match=r"checks.cu:2: block \(0,0,0\), thread \(\d,0,0\)"):
+            module.launch("check", (1, 1, 1), (8, 1, 1), [x])
+        module.launch("check", (1, 1, 1), (5, 1, 1), [x])
+        with pytest.raises(LaunchError, match=r"thread \(3,0,0\) called __trap"):
+            module.launch("trap", (1, 1, 1), (8, 1, 1), [np.int32(3)])
+
+
+@pytest.mark.parametrize("extra", ["", "__syncthreads();"])
+def test_a_misaligned_access_is_diagnosed_and_not_a_crash(extra):
+    module = host.load(
+        f"__global__ void copy(float4* y, const float* x) {{ {extra}\n"
+        "    y[threadIdx.x] = reinterpret_cast<const float4*>(x)[threadIdx.x]; }\n",
+        name="copy.cu",
+    )
+    memory = np.zeros(4 * 9 + 4, np.float32)
+    start = -memory.ctypes.data % 16 // 4  # of the first float4 in it
+    x, y = memory[start:], np.zeros((9, 4), np.float32)
+    if y.ctypes.data % 16 == 0:
+        module.launch("copy", (1, 1, 1), (8, 1, 1), [y, x])
+    with pytest.raises(LaunchError, match=r"copy.cu:2: block .* misaligned address: .* 16 bytes"):
+        module.launch("copy", (1, 1, 1), (8, 1, 1), [y, x[1:]])
+
+
+# ---- the order of blocks, warps and threads ------------------------------------------------------
+
+ORDERS = ("alternating", "forward", "reverse", 0, 1, 2**70)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_order_runs_every_thread_once_and_right_kernels_stay_right(elementwise, cooperative, warp, rng, order):
+    for module in (ordered(m, order) for m in (elementwise, cooperative)):
+        if "where" in module.entries:
+            test_every_thread_of_every_block_runs_once(module)
+            test_atomics_count_every_thread(module, rng)
+        else:
+            assert all(is_right(module, rng) for is_right in CHECKS)
+    test_syncwarp_is_needed_and_enough(ordered(warp, order))
+    test_barriers_that_count(ordered(warp, order))
+
+
+def ordered(module: host.Module, order: host.Order) -> host.Module:
+    """The same module, whose launches have this order."""
+    given = copy(module)
+    given.launch = partial(module.launch, order=order)
+    return given
+
+
+def test_a_race_that_one_order_forgives_shows_in_another():
+    module = host.load(
+        "__global__ void later(int* y) { y[threadIdx.x] = threadIdx.x ? y[threadIdx.x - 1] + 1 : 1; }\n"
+        "__global__ void last(int* y) { __syncwarp(); y[0] = blockIdx.x; }\n"
+    )
+    for order, flawless in (("forward", True), ("reverse", False), (7, False)):
+        y = np.zeros(64, np.int32)
+        module.launch("later", (1, 1, 1), (64, 1, 1), [y], order=order)
+        assert (y == np.arange(1, 65)).all() == flawless
+
+
+def test_a_shuffle_is_that_of_its_seed():
+    module = host.load(
+        "__global__ void who(int* y, int* next) { __syncwarp(); y[atomicAdd(next, 1)] = threadIdx.x; }\n"
+        "__global__ void flat(int* y, int* next) { y[atomicAdd(next, 1)] = threadIdx.x; }\n",
+    )
+    seen = {}
+    for order in ("forward", "reverse", 0, 1):
+        runs = []
+        for _ in range(2):
+            y = np.zeros(96, np.int32)
+            module.launch("who", (1, 1, 1), (96, 1, 1), [y, np.zeros(1, np.int32)], order=order)
+            assert sorted(y) == list(range(96))
+            runs.append(tuple(y))
+        assert runs[0] == runs[1]
+        seen[runs[0]] = order
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("order", "says"), [("backwards", "no order named 'backwards'; known: alternating, forw"), (-1, "seed .* is -1")]
+)
+def test_an_order_that_there_is_not(elementwise, order, says):
+    with pytest.raises((NotFound, InputError), match=says):
+        elementwise.launch("plus_one", (1, 1, 1), (1, 1, 1), [FLOATS, FLOATS, np.int64(0)], order=order)
+
+
+# ---- newer CUDA, with both compilers -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["g++", "clang++"])
+def compiler(request: pytest.FixtureRequest) -> Iterator[str]:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXX", request.param)
+        yield request.param
+
+
+@pytest.fixture(scope="module")
+def modern(cache: Path, compiler: str) -> host.Module:
+    return load("modern.cu")
+
+
+def test_cooperative_groups_of_a_block(modern, rng):
+    x = rng.random(1000, dtype=np.float32)
+    sums = np.zeros(5, np.float32)
+    modern.launch("block_sums", (5, 1, 1), (64, 4, 1), [sums, x, np.int32(x.size)])
+    expected = [x[256 * i : 256 * (i + 1)].sum(dtype=np.float64) for i in range(5)]
+    np.testing.assert_allclose(sums, expected, rtol=1e-5)
+    x, y = np.arange(64, dtype=np.int32), np.zeros((5, 64), np.int32)
+    modern.launch("tiles", (1, 1, 1), (64, 1, 1), [y, x])
+    first = x // 8 * 8
+    np.testing.assert_array_equal(y[0], np.where(x % 8 == 7, x, x + 1))
+    np.testing.assert_array_equal(y[1], sum(((first + b) % 3 == 0).astype(np.int32) << b for b in range(8)))
+    np.testing.assert_array_equal(y[2], first + 7)
+    np.testing.assert_array_equal(y[3:], [[0] * 64] * 2)  # all lanes (-1) and 1; none and 0
+
+
+def test_static_shared_memory_begins_with_nan_in_every_block(modern):
+    for zeros in (np.zeros(4, np.float32), np.ones(4, np.float32)):
+        given = zeros.copy()
+        modern.launch("unwritten", (4, 1, 1), (64, 1, 1), [given])
+        assert np.isnan(given).all() == (zeros == 0).all()
+
+
+@pytest.mark.parametrize(("order", "value"), [("forward", 3.3961514e38), (7, 0.0), ("reverse", np.nan)])
+def test_in_other_orders_shared_memory_begins_with_a_large_number_and_with_zeros(modern, order, value):
+    """What a maximum, or a sum, does not notice of one is seen in another."""
+    given = np.zeros(4, np.float32)
+    modern.launch("unwritten", (4, 1, 1), (64, 1, 1), [given], order=order)
+    np.testing.assert_array_equal(given, np.float32(value))
+
+
+def test_integer_functions(modern):
+    y, a, b = np.zeros(13, np.uint32), 0x84232221, 0x14131211
+    modern.launch("integers", (1, 1, 1), (1, 1, 1), [y, np.uint32(a), np.uint32(b)])
+    both = [(a >> s & 255, b >> s & 255) for s in (0, 8, 16, 24)]
+    signed = [((p ^ 128) - 128, (q ^ 128) - 128) for p, q in both]
+    expected = [
+        *(0x14128422, 0x2121FF00, 0x13121184, 0x11842322, a),
+        *(7 + sum(p * q for p, q in both), 7 + sum(p * q for p, q in signed)),
+        *(int(f"{a:032b}"[::-1], 2), 12, 0 + 4, 3, -15, b + 2),
+    ]
+    assert [hex(v) for v in y] == [hex(v & 0xFFFFFFFF) for v in expected]
+
+
+def test_inverse_error_functions(modern):
+    special = pytest.importorskip("scipy.special")
+    p = np.array([1e-300, 1e-12, 0.001, 0.02425, 0.3, 0.5, 0.6, 0.99, 1 - 1e-12, 0, 1])
+    y = np.zeros((2, p.size))
+    modern.launch("inverses", (1, 1, 1), (32, 1, 1), [y, p, np.int32(p.size)])
+    np.testing.assert_allclose(y[0], special.ndtri(p), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(y[1], special.erfinv(2 * p - 1), rtol=1e-9, atol=1e-15)
+
+
+def test_a_misaligned_vector_is_diagnosed_by_either_compiler(modern):
+    memory = np.zeros(4 * 9 + 4, np.float32)
+    start = -memory.ctypes.data % 16 // 4
+    x = memory[start:]
+    modern.launch("vectors", (1, 1, 1), (8, 1, 1), [x, x, np.int32(8)])
+    assert x[:32].reshape(8, 4)[:, 0].all()
+    with pytest.raises(LaunchError, match=r"modern.cu:\d+: block .* misaligned address: .* 16 bytes"):
+        modern.launch("vectors", (1, 1, 1), (8, 1, 1), [x, x[1:], np.int32(8)])
+
+
+def test_barriers_and_half_numbers_with_clang(compiler, rng):
+    if compiler == "g++":
+        pytest.skip("all other tests are with g++")
+    assert all(is_right(load("cooperative.cu"), rng) for is_right in CHECKS)
+    ok = np.zeros(32, np.int32)
+    load("names.cu", scalar_t="__half").launch("idioms", (1, 1, 1), (1, 1, 1), [ok])
+    assert ok.argmin() == 19
+
+
+# ---- half and bfloat16 ---------------------------------------------------------------------------
+
+
+def same(got: np.ndarray, expected: np.ndarray) -> None:
+    """Equal to the last bit, where any NaN equals any NaN."""
+    nan = np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(got), nan)
+    bits = np.dtype(f"u{got.dtype.itemsize}")
+    np.testing.assert_array_equal(got.view(bits)[~nan], expected.view(bits)[~nan])
+
+
+def every_pattern(dtype: np.dtype) -> np.ndarray:
+    return np.arange(65536, dtype=np.uint16).view(dtype)
+
+
+def test_widening_all_65536_patterns(narrow):
+    module, dtype = narrow
+    x = every_pattern(dtype)
+    y = np.zeros(x.size, np.float32)
+    module.launch("widen", *line(x.size), [y, x, np.int32(x.size)])
+    same(y, x.astype(np.float32))
+
+
+def test_rounding_at_and_beside_every_tie(narrow, rng):
+    module, dtype = narrow
+    exact = every_pattern(dtype).astype(np.float32)
+    exact = np.sort(exact[np.isfinite(exact)])
+    ties = exact[:-1] / 2 + exact[1:] / 2
+    some = rng.integers(0, 2**32, 200_000, dtype=np.uint32).view(np.float32)  # NaNs among them
+    beside = [np.nextafter(ties, np.float32(side)) for side in (-np.inf, np.inf)]
+    top = np.float32([np.inf, -np.inf, 65519.996, 65520, 3.3961775e38, -3.4028235e38])
+    x = np.concatenate([exact, ties, *beside, some, top]).astype(np.float32)
+    y = np.zeros(x.size, dtype)
+    module.launch("narrow", *line(x.size), [y, x, np.int32(x.size)])
+    with np.errstate(all="ignore"):
+        same(y, x.astype(dtype))
+
+
+def test_double_rounds_once(narrow):
+    module, dtype = narrow
+    step = float(np.float32(ml_dtypes.finfo(dtype).eps))
+    x = np.array([1 + step / 2 + 2.0**-40, 1 + step / 2, 1 + step / 2 - 2.0**-40])
+    y = np.zeros(3, dtype)
+    module.launch("from_double", (1, 1, 1), (3, 1, 1), [y, x, np.int32(3)])
+    np.testing.assert_array_equal(y.astype(np.float64), [1 + step, 1, 1])
+
+
+def test_arithmetic_and_comparisons_round_like_numpy(narrow, rng):
+    module, dtype = narrow
+    n = 65536
+    a, b = every_pattern(dtype), rng.permutation(every_pattern(dtype))
+    y = np.zeros((7, n), dtype)
+    module.launch("arithmetic", *line(n), [y, a, b, np.int32(n)])
+    with np.errstate(all="ignore"):
+        f, g = a.astype(np.float32), b.astype(np.float32)
+        expected = [f + g, f - g, f * g, f / g, -f, f + g]
+        for got, wide in zip(y, expected, strict=False):
+            same(got, wide.astype(dtype))
+        np.testing.assert_array_equal(y[6].astype(np.float32), np.fmax(f, g))
+    truth = np.zeros(n, np.int32)
+    module.launch("compare", *line(n), [truth, a, b, np.int32(n)])
+    bits = [f < g, f <= g, f == g, f != g, f > g]
+    np.testing.assert_array_equal(truth, sum(bit.astype(np.int32) << i for i, bit in enumerate(bits)))
+
+
+def test_fused_multiply_add_rounds_once(narrow, rng):
+    module, dtype = narrow
+    info = ml_dtypes.finfo(dtype)
+    n, step, least = 100_000, float(info.eps), float(info.smallest_subnormal)
+    a, b, c = rng.standard_normal((3, n)).astype(dtype)
+    # (1 + step) * 1.5 lies on a tie; the least of all numbers decides it, and is lost if the sum
+    # is rounded to float or double first.
+    a[:2], b[:2], c[:2] = 1 + step, 1.5, [least, -least]
+    y = np.zeros(n, dtype)
+    module.launch("multiply_add", *line(n), [y, a, b, c, np.int32(n)])
+    np.testing.assert_array_equal(y[:2].astype(np.float64), [1.5 + 2 * step, 1.5 + step])
+    exact = a.astype(np.longdouble) * b.astype(np.longdouble) + c.astype(np.longdouble)
+    error = np.abs(y.astype(np.longdouble) - exact)[2:]
+    for side in (-1, 1):  # no neighbour is closer
+        neighbour = (y.view(np.uint16).astype(np.int32) + side).astype(np.uint16).view(dtype)
+        closer = error > np.abs(neighbour.astype(np.longdouble) - exact)[2:]  # a NaN is not
+        assert not closer.any()
+
+
+def test_a_narrow_number_by_value(narrow):
+    module, dtype = narrow
+    y = np.zeros(1, np.float32)
+    module.launch("by_value", (1, 1, 1), (1, 1, 1), [y, dtype.type(1.5)])
+    assert y[0] == 1.5
+    with pytest.raises(LaunchError, match=r"argument 2 of 2 is np.float32 with 4 bytes, .* has 2 bytes"):
+        module.launch("by_value", (1, 1, 1), (1, 1, 1), [y, np.float32(1.5)])
+
+
+def test_pairs(narrow, rng):
+    module, _ = narrow
+    x = rng.standard_normal((1000, 2)).astype(np.float16)
+    y = np.zeros_like(x)
+    module.launch("half_pairs", *line(1000), [y, x, np.int32(1000)])
+    wide = x.astype(np.float64)
+    np.testing.assert_array_equal(y, (wide[:, ::-1] * [2, 0.5] + wide).astype(np.float16))
+    x = x.astype(ml_dtypes.bfloat16)
+    y = np.zeros_like(x)
+    module.launch("bfloat16_pairs", *line(1000), [y, x, np.int32(1000)])
+    low, high = x.astype(np.float32).T
+    expected = np.stack([high + low, low * high], axis=1).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(y, expected)
+
+
+FUNCTIONS = (
+    *(np.exp, np.exp2, np.log, np.log2, np.log10, np.sqrt, lambda x: 1 / np.sqrt(x), lambda x: 1 / x),
+    *(np.sin, np.cos, np.tanh, np.floor, np.ceil, np.trunc, np.rint, np.negative, np.abs),
+    *(lambda x: x + 2, lambda x: x * x, lambda x: np.maximum(x - 1, 0)),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scalar_t", list(NARROW))
+def test_the_functions_of_both_narrow_types(rng, scalar_t):
+    module, dtype = load("names.cu", scalar_t=scalar_t), NARROW[scalar_t]
+    x = rng.standard_normal(2000).astype(dtype)
+    y = np.zeros((len(FUNCTIONS), x.size), dtype)
+    module.launch("all_unary", *line(x.size), [y, x, np.int32(x.size)])
+    with np.errstate(all="ignore"):
+        for got, function in zip(y, FUNCTIONS):
+            same(got, function(x.astype(np.float64)).astype(dtype))
+    ok = np.zeros(32, np.int32)
+    module.launch("idioms", (1, 1, 1), (1, 1, 1), [ok])
+    np.testing.assert_array_equal(ok[: ok.argmin()], 1)
+    assert ok.argmin() == 19
+
+
+# ---- launches that are refused -------------------------------------------------------------------
+
+FLOATS = np.zeros(4, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ([FLOATS, FLOATS], "plus_one has 3 parameters, got 2 arguments"),
+        ([FLOATS, FLOATS, np.int32(4)], "argument 3 of 3 is np.int32 with 4 bytes, .* has 8 bytes"),
+        ([FLOATS, FLOATS, np.float64(4)], "argument 3 of 3 is np.float64, .* an integer"),
+        ([FLOATS, FLOATS, 4], "argument 3 of 3 is a int; .* NumPy scalar"),
+        ([FLOATS, FLOATS, FLOATS], "argument 3 of 3 is an array, but the parameter is an integer"),
+        ([FLOATS, np.int64(0), np.int64(4)], "argument 2 of 3 is the scalar np.int64, .* a pointer"),
+    ],
+)
+def test_arguments_that_do_not_fit(elementwise, args, says):
+    with pytest.raises(LaunchError, match=says):
+        elementwise.launch("plus_one", (1, 1, 1), (4, 1, 1), args)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared", "says"),
+    [
+        ((1, 1, 1), (32, 33, 1), 0, "block .* has 1056 threads, CUDA allows 1024"),
+        ((1, 1, 1), (1025, 1, 1), 0, "block x is 1025, CUDA allows 1 to 1024"),
+        ((1, 1, 1), (1, 1, 65), 0, "block z is 65, CUDA allows 1 to 64"),
+        ((1, 1, 1), (0, 1, 1), 0, "block x is 0"),
+        ((1, 65536, 1), (1, 1, 1), 0, "grid y is 65536, CUDA allows 0 to 65535"),
+        ((1, 1, 65536), (1, 1, 1), 0, "grid z is 65536"),
+        ((-1, 1, 1), (1, 1, 1), 0, "grid x is -1"),
+        ((1, 1, 1), (1, 1, 1), 10**6, "1000000 bytes of shared memory"),
+    ],
+)
+def test_shapes_that_cuda_refuses(elementwise, grid, block, shared, says):
+    with pytest.raises(LaunchError, match=says):
+        elementwise.launch("plus_one", grid, block, [FLOATS, FLOATS, np.int64(0)], shared)
+
+
+def test_a_grid_with_a_zero_launches_nothing(elementwise):
+    y = np.zeros(4, np.float32)
+    for grid in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+        elementwise.launch("plus_one", grid, (4, 1, 1), [y, y, np.int64(4)])
+    assert not y.any()
+
+
+def test_one_packed_buffer_of_arguments(elementwise, rng):
+    """A negative number of workers: how PyCUDA hands arguments to the driver's stand-in."""
+    x, y = rng.random((2, 100), dtype=np.float32)
+    library = ctypes.CDLL(str(host.build((DATA / "elementwise.cu").read_text(), name="x.cu")))
+    packed = struct.pack("PPi", y.ctypes.data, x.ctypes.data, 100)
+    run = library.cudalab_run_square
+    assert run(1, 1, 1, 128, 1, 1, ctypes.c_size_t(0), packed, -2) == 0
+    np.testing.assert_array_equal(y, x * x)
+
+
+def test_launches_from_several_python_threads(cooperative):
+    def total(seed: int) -> bool:
+        return tree_sum_is_right(cooperative, np.random.default_rng(seed))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(total, range(8)))
+
+
+def test_an_unknown_entry_names_the_close_one(elementwise):
+    with pytest.raises(NotFound, match="did you mean 'plus_one'"):
+        elementwise.launch("plus_on", (1, 1, 1), (1, 1, 1), [])
+
+
+# ---- sources that are refused --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ('\n  asm volatile("trap;");', "bad.cu:2: inline asm cannot run on the CPU: asm volatile"),
+        ("\n\n  volatile __shared__ float s[32];", "bad.cu:3: volatile in code with __shared__"),
+        ("\n  int y = undeclared;", r"bad.cu:2:\d+: error: .*undeclared"),
+        ('}\n#include "nowhere.h"\nvoid f() {', "bad.cu:2:.*nowhere.h"),
+        ("} __device__ float lost(float); __global__ void l(float* x) { *x = lost(*x);", "lost"),
+    ],
+)
+@pytest.mark.parametrize("wrap", ["%s", 'extern "C" { %s }'])
+def test_what_cannot_run_is_refused_with_file_and_line(body, says, wrap):
+    with pytest.raises(CompileError, match=says):
+        host.load(wrap % ("__global__ void bad(int n) {" + body + " }"), name="bad.cu")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("float v = tex2D<float>(t, 1, 2);", "textures cannot run on the CPU: tex2D<"),
+        ("bad<<<1, 1>>>(n);", "kernel launches .* cannot run on the CPU: <<<\nthe spec says how"),
+        ("wmma::fragment<wmma::matrix_a, 16, 16, 16, __half> a;", "tensor cores cannot run on the CPU: wmma::"),
+        ("__pipeline_commit();", "asynchronous copies cannot run on the CPU: __pipeline_commit"),
+        ("cg::this_grid().sync();", r"grid-wide barriers cannot run on the CPU: this_grid\(\).sync"),
+        ("auto c = cg::this_cluster();", "clusters cannot run on the CPU: this_cluster"),
+        ("auto g = cg::coalesced_threads();", "coalesced groups cannot run on the CPU: coalesced_threads"),
+        (
+            "n = __shfl_down(n, 1);",
+            r"shuffles and votes .* on the CPU: __shfl_down\(\nno GPU since Volta",
+        ),
+        ("cudaDeviceSynchronize();", r"the CUDA runtime's API cannot run on the CPU: cudaDeviceSynchronize\(\nthe lab"),
+        ("n = __cvta_generic_to_shared(&n);", "addresses as shared or global ones cannot run on the CPU: __cvta"),
+        ("}\n#include <cub/cub.cuh>\nvoid f() {", "<cub/cub.cuh> cannot run on the CPU\nwrite out"),
+        ("}\n#include <cuda/std/array>\nvoid f() {", "<cuda/std/array> cannot run on the CPU"),
+    ],
+)
+def test_constructs_of_a_gpu_alone_are_refused_by_name_and_line(line, says):
+    with pytest.raises(CompileError, match=rf"bad.cu:3: {says}"):
+        host.load(
+            "__global__ void bad(int n) {\n" + ("\n" if "#include" not in line else "") + line + "}", name="bad.cu"
+        )
+
+
+def test_a_barrier_hidden_by_a_macro_or_an_include_is_still_found(tmp_path, rng):
+    (tmp_path / "meet.h").write_text("#define MEET __sync##threads()\n")
+    module = host.load(
+        '#include "meet.h"\n__global__ void meet(int* y) { MEET; y[threadIdx.x] = threadIdx.x; }\n',
+        include=tmp_path,
+    )
+    y = np.zeros(64, np.int32)
+    module.launch("meet", (1, 1, 1), (64, 1, 1), [y])
+    np.testing.assert_array_equal(y, np.arange(64))
+
+
+def test_names_in_comments_and_strings_do_not_count():
+    module = host.load(
+        "#include <cstdio>\n// asm( volatile __shared__ \n"
+        '__global__ void speak(int n) { if (n) printf("asm(\\"__shared__ volatile"); }\n',
+        name="<string>",
+    )
+    assert module.entries == ("speak",)
+
+
+def test_a_source_without_entries_is_refused():
+    with pytest.raises(CompileError, match=r"empty.cu: no __global__ function"):
+        host.load("template <class T> __global__ void only(T* x) {}", name="empty.cu")
+
+
+# ---- the cache -----------------------------------------------------------------------------------
+
+
+def test_the_same_content_is_compiled_once_and_a_changed_include_again(tmp_path):
+    text = '#include "value.h"\n__global__ void set(int* x) { *x = VALUE; }\n'
+    x, libraries = np.zeros(1, np.int32), []
+    for value in (1, 2, 1):
+        (tmp_path / "value.h").write_text(f"#define VALUE {value}\n")
+        libraries.append(host.build(text, name="set.cu", defines=None, include=tmp_path))
+        host.load(text, name="set.cu", include=tmp_path).launch("set", (1, 1, 1), (1, 1, 1), [x])
+        assert x[0] == value
+    assert libraries[0] == libraries[2] != libraries[1]
+
+
+def test_two_processes_may_build_at_once(tmp_path):
+    script = (
+        "from cudalab import host\n"
+        "import numpy as np\n"
+        "x = np.zeros(1, np.int32)\n"
+        "text = '__global__ void set(int* x) { *x = 41; }'\n"
+        "host.load(text).launch('set', (1, 1, 1), (1, 1, 1), [x])\n"
+        "assert x[0] == 41\n"
+    )
+    env = {**os.environ, "CUDALAB_CACHE": str(tmp_path)}
+    both = [subprocess.Popen([sys.executable, "-c", script], env=env) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert len(list((tmp_path / "host").iterdir())) == 1  # no scratch left behind
+
+
+def test_fresh_caches_are_empty_folders_that_are_there_and_go_again(monkeypatch):
+    monkeypatch.setenv("CUDALAB_CACHE", "mine")
+    monkeypatch.delenv("PYCUDA_CACHE_DIR", raising=False)
+    with caches.fresh():
+        folders = [Path(os.environ[name]) for name in caches.VARIABLES]
+        assert all(list(folder.iterdir()) == [] for folder in folders)
+    assert os.environ["CUDALAB_CACHE"] == "mine"
+    assert "PYCUDA_CACHE_DIR" not in os.environ
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "file"))
+    with pytest.raises(Unavailable, match=r"cannot write .* set CUDALAB_CACHE"):
+        host.load("__global__ void nothing() {}")
+
+
+def test_without_a_home_the_cache_has_to_be_named(tmp_path, monkeypatch):
+    """As in containers whose user the system does not know."""
+    for name in ("HOME", "XDG_CACHE_HOME", "CUDALAB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    with pytest.raises(Unavailable, match="no home folder for the cache; set CUDALAB_CACHE"):
+        caches.folder("host")
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path))
+    assert caches.folder("host") == tmp_path / "host"
+
+
+def test_no_compiler_says_what_to_install(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    says = "no C\\+\\+ compiler: no-such-compiler is not on PATH \\(install g\\+\\+, or set CXX\\)"
+    with pytest.raises(CompileError, match=says):
+        host.load("__global__ void nothing() {}")

@@ -1,0 +1,273 @@
+"""The gate must bite: mutants of a kernel's own source are rejected; `make mutants` does it for all of them.
+
+Here: how mutants are made, what becomes of a few chosen by hand and of a seeded sample of the others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cudalab.base.errors import SpecError
+from cudalab.spec import cuda_source, find
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))  # as for a script in that folder
+script = importlib.import_module("mutants")
+equivalent, gate, rules, sampling = (
+    importlib.import_module(f"mutation.{name}") for name in ("equivalent", "gate", "rules", "sample")
+)
+
+SECONDS = (20.0,)  # of processor time: many times what any of these takes
+KERNELS = list(find.kernels())
+DRAWN = ["gelu_tanh", "matmul", "transpose"]  # a few seconds each; others have mutants by hand
+
+TINY = """\
+// if (a < b) return a + 1;
+#include <x<1>.h>
+__global__ void __launch_bounds__(128) f(const float* x, float* y, int n) { /* n - 1 */
+    int i = threadIdx.x;
+    printf("%d + 1 < 2", i);
+    if (i < n) y[i] = 2.0f * x[i];
+    __syncthreads();
+}
+"""
+OF_TINY = [
+    (4, 13, "index", "threadIdx", "blockIdx"),
+    (4, 23, "index", "x", "y"),
+    (5, 5, "statement", 'printf("%d + 1 < 2", i);', ";"),
+    (5, 26, "name", "i", "n"),
+    (6, 9, "name", "i", "n"),
+    (6, 9, "guard", "i < n", "false"),
+    (6, 9, "guard", "i < n", "true"),
+    (6, 11, "relation", "<", "<="),
+    (6, 13, "name", "n", "i"),
+    (6, 14, "bound", "", " - 1"),
+    (6, 16, "statement", "y[i] = 2.0f * x[i];", ";"),
+    (6, 18, "name", "i", "n"),
+    (6, 23, "constant", "2.0f", "(-2.0f)"),
+    (6, 23, "constant", "2.0f", "2.002f"),
+    (6, 28, "arithmetic", "*", "/"),
+    (6, 32, "name", "i", "n"),
+    (7, 5, "statement", "__syncthreads();", ";"),
+]
+
+ALL = "return gelu(x, static_cast<const scalar_t*>(nullptr));"
+PASS_TAIL = ("i < n && i < first + Pack::width", "i < n - 1 && i < first + Pack::width")
+BY_HAND = {
+    ("gelu", "zeros"): (ALL, "return 0.0f * x;", "wrong"),
+    ("gelu", "a copy"): (ALL, "return x;", "wrong"),
+    ("gelu", "tanh for erf"): (
+        ALL,
+        "return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));",
+        "wrong",
+    ),
+    ("gelu", "a skipped tail"): (*PASS_TAIL, "wrong"),
+    ("gelu", "in place"): ("y[p * stride] = packs[p]", "((Pack*)x)[p * stride] = packs[p]", "overrun"),
+    ("gelu", "no look at the alignment"): ("const bool aligned = ", "const bool aligned = true || ", "failed"),
+    ("plus_one", "packs that overlap"): ("threadIdx.x) * Pack::width", "threadIdx.x) * (Pack::width - 1)", "failed"),
+    ("plus_one", "no bound"): ("if (i < n) y[i]", "y[i]", "overrun"),
+    ("plus_one", "beyond a pack"): ("k < Pack::width; ++k", "k <= Pack::width; ++k", "sanitizer"),
+    ("plus_one", "no end"): ("if (i < n)", "while (i < n)", "timed out"),
+    ("plus_one", "a null pointer"): ("if (i < n) y[i]", "if (i < n) *(volatile int*)0 = 0, y[i]", "crashed"),
+    ("plus_one", "no C++"): ("if (i < n)", "if (i < m)", "invalid"),
+    ("sum", "a head beyond the end"): ("missing < n ? missing : n", "missing < n ? missing : missing", "wrong"),
+    ("sum", "a table read in part"): ("b += blockDim.x", "b += 2 * blockDim.x", "wrong"),
+    ("sum", "a flag that nobody sets"): ("last = atomicInc(", "atomicInc(", "wrong"),
+    ("softmax", "no maximum"): ("top = over_row<largest>(top, partial);", "top = 0.0f;", "wrong"),
+    ("add2d", "transposed"): ("y[i] = a[i] + b[i];\n}", "y[(size_t)col * rows + row] = a[i] + b[i];\n}", "wrong"),
+}
+
+
+def mutated(kernel, old, new):
+    text = cuda_source.read(find.kernel(kernel).cu)
+    assert old in text
+    return text.replace(old, new)
+
+
+@cache
+def made(kernel):
+    return rules.mutants(cuda_source.read(find.kernel(kernel).cu))
+
+
+def drawn(kernel):
+    return random.Random(kernel).choice(made(kernel))
+
+
+@pytest.fixture(scope="module")
+def verdicts(request):
+    """Verdicts of all mutants that a test asks for, a few of them at work at once."""
+    asked = {item.name.partition("[")[2] for item in request.session.items if item.path == request.path}
+    with ThreadPoolExecutor(script.CORES) as pool:
+        found = {}
+        for (kernel, what), change in BY_HAND.items():
+            if f"{kernel}-{what}]" not in asked:
+                continue
+            limits = (1.0,) if what == "no end" else SECONDS
+            text = mutated(kernel, *change[:2])
+            twin = cuda_source.read(find.kernel(kernel).cu)
+            found[kernel, what] = pool.submit(gate.judge, find.kernel(kernel), text, limits, twin)
+        for kernel in [name for name in DRAWN if f"{name}]" in asked]:
+            m = drawn(kernel)
+            twin = m.twin if script.why(kernel, m) is None else None
+            found[kernel, "drawn"] = pool.submit(gate.judge, find.kernel(kernel), m.text, SECONDS, twin)
+        yield found
+
+
+def test_the_mutants_of_a_tiny_source():
+    assert [(m.line, m.column, m.rule, m.old, m.new) for m in rules.mutants(TINY)] == OF_TINY
+
+
+def test_comments_strings_and_attributes_are_left_alone():
+    text = '// a + 1\n#include "b+1.h"\n/* c < 2 */ const char* s = "d * 2";\n__launch_bounds__(2 * 64) void f() {}\n'
+    assert rules.mutants(text) == []
+
+
+def test_a_mutant_says_where_and_what():
+    mutant = next(m for m in rules.mutants(TINY) if m.rule == "bound")
+    assert str(mutant) == ("6:14 bound: if (i < n) y[i] = 2.0f * x[i];  ->  if (i < n - 1) y[i] = 2.0f * x[i];")
+    assert mutant.text == TINY.replace("i < n)", "i < n - 1)")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_has_at_least_40_mutants_no_two_the_same(name):
+    found = made(name)
+    assert len(found) >= 40
+    assert len({m.text for m in found}) == len({m.key for m in found}) == len(found)
+    assert found == rules.mutants(cuda_source.read(find.kernel(name).cu))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_mutant_and_its_twin_have_everything_else_at_the_same_place(name):
+    text = cuda_source.read(find.kernel(name).cu)
+    for m in made(name):
+        assert "".join(m.twin.split()) == "".join(text.split()) != "".join(m.text.split())
+        assert [len(line) for line in m.twin.split("\n")] == [len(line) for line in m.text.split("\n")], m
+
+
+@pytest.mark.parametrize("name", list(equivalent.EQUIVALENT))
+def test_every_documented_equivalent_is_a_mutant_and_has_a_reason(name):
+    documented = equivalent.EQUIVALENT[name]
+    assert set(documented) <= {m.key for m in made(name)}
+    assert all(len(reason) > 20 for reason in documented.values())
+
+
+SECONDS_EACH = ("sum", "softmax")
+LIKE_OTHERS = (("gelu", "a copy"), ("gelu", "tanh for erf"), ("gelu", "a skipped tail"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "what"),
+    [
+        pytest.param(*key, marks=pytest.mark.slow) if key[0] in SECONDS_EACH or key in LIKE_OTHERS else key
+        for key in BY_HAND
+    ],
+)
+def test_a_mutant_made_by_hand_is_found_out(verdicts, kernel, what):
+    verdict = verdicts[kernel, what].result()
+    assert verdict.outcome == BY_HAND[kernel, what][2], verdict
+
+
+@pytest.mark.slow
+def test_the_same_machine_code_is_known():
+    kernel = find.kernel("plus_one")
+    assert gate.same_code(kernel, mutated("plus_one", "width = 16 /", "width = 17 /"))
+    assert not gate.same_code(kernel, mutated("plus_one", "<= n", "<  n"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", DRAWN)
+def test_a_mutant_made_by_rule_is_killed_or_explained(verdicts, kernel):
+    mutant, verdict = drawn(kernel), verdicts[kernel, "drawn"].result()
+    assert verdict.outcome != "survived" or script.explained(kernel, mutant, verdict), f"{mutant}: {verdict}"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_sample_is_spread_over_rules_and_lines(name):
+    found = made(name)
+    some, more = (sampling.sample(found, n, "seed") for n in (60, 80))
+    assert some == sampling.sample(found, 60, "seed") != sampling.sample(found, 60, "other")
+    assert len(some) == 60 and [m for m in more if m in some] == some
+    for rule in {m.rule for m in found}:
+        lines = [m.line for m in found if m.rule == rule]
+        share = [m.line for m in some if m.rule == rule]
+        due = 60 * len(lines) / len(found)
+        assert due - 2 < len(share) < due + 2
+        middle = sorted(lines)[len(lines) // 2]
+        assert abs(sum(line < middle for line in share) - 60 * sum(line < middle for line in lines) / len(found)) < 2
+    assert sampling.sample(found, 10_000, "seed") == found
+
+
+def score(monkeypatch, outcomes, documented=(), also=None):
+    """What `make mutants` prints and its exit code, if the first mutants of plus_one end so."""
+    found = made("plus_one")
+    lines = {found[i].key: "the same answers, for some reason" for i in documented}
+    monkeypatch.setattr(script, "EQUIVALENT", {"plus_one": {**lines, **(also or {})}})
+    verdicts = [o if isinstance(o, gate.Verdict) else gate.Verdict(o) for o in outcomes]
+    monkeypatch.setattr(script, "judged", lambda name, kernel, found, jobs: zip(found, verdicts))
+    return CliRunner().invoke(script.main, ["plus_one", "--all"])
+
+
+def test_a_documented_survivor_is_no_fault(monkeypatch):
+    same = gate.Verdict("survived", gate.SAME)
+    done = score(monkeypatch, ["wrong", "survived", "invalid", "crashed", same], documented=[1])
+    assert done.exit_code == 0, done.output
+    numbers = dict(zip(script.HEAD[1:], map(int, done.output.split("\n")[1].split()[1:])))
+    assert {k: n for k, n in numbers.items() if n} == {
+        "mutants": len(made("plus_one")), "tried": 5, "killed": 2, "wrong": 1, "crashed": 1, "invalid": 1,
+        "same code": 1, "equivalent": 1,
+    }  # fmt: skip
+
+
+def test_an_unexplained_survivor_is_shown(monkeypatch):
+    done = score(monkeypatch, ["wrong", "survived"])
+    assert done.exit_code == 1
+    assert "UNEXPLAINED" in done.output
+
+
+def test_a_reason_for_what_is_killed_is_out_of_date(monkeypatch):
+    done = score(monkeypatch, ["wrong", "overrun"], documented=[1])
+    assert done.exit_code == 1
+    assert "is killed (overrun)" in done.output
+
+
+def test_a_reason_for_what_is_made_no_more_is_out_of_date(monkeypatch):
+    done = score(monkeypatch, ["wrong"], also={("if (n < i)", "if (n <= i)", 0): "the same answers, for some reason"})
+    assert done.exit_code == 1
+    assert "if (n < i)  ->  if (n <= i)  is no mutant any more" in done.output
+
+
+def test_a_reason_for_what_is_not_tried_is_left_alone(monkeypatch):
+    assert score(monkeypatch, ["wrong"], documented=[1]).exit_code == 0
+
+
+def test_so_many_mutants_as_are_asked_for_are_tried(monkeypatch):
+    def judged(name, kernel, found, jobs):
+        return ((m, gate.Verdict("wrong")) for m in found)
+
+    monkeypatch.setattr(script, "judged", judged)
+    monkeypatch.setattr(script, "EQUIVALENT", {})
+    for arguments, tried in (([], script.SAMPLE), (["--sample", "50"], 50), (["--all"], len(made("matmul")))):
+        done = CliRunner().invoke(script.main, ["matmul", *arguments])
+        assert done.exit_code == 0, done.output
+        assert done.output.split("\n")[1].split()[:3] == ["matmul", str(len(made("matmul"))), str(tried)]
+
+
+def test_a_kernel_that_is_wrong_itself_has_no_score(tmp_path):
+    spec = tmp_path / "plus_one.py"
+    spec.write_text(Path(find.kernel("plus_one").file).read_text())
+    spec.with_suffix(".cu").write_text(mutated("plus_one", "x[i] + 1", "x[i] + 2"))
+    with pytest.raises(SpecError, match=r"does not pass itself \(wrong"):
+        next(gate.judge_all(find.kernel(str(spec)), [], 1))
+
+
+def test_an_unknown_kernel_is_bad_input():
+    done = CliRunner().invoke(script.main, ["plus_on"])
+    assert done.exit_code == 2
+    assert "did you mean 'plus_one'" in done.output

@@ -1,0 +1,337 @@
+"""The report's sentences, charts and files. What a browser makes of the page is in test_report_page.py."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from report_runs import checked, hostile, timed, undrawn
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+from cudalab.base.errors import CudalabError
+from cudalab.cli import main
+from cudalab.report import html
+from cudalab.report.html import draw, figures, findings, page, palette, plot
+from cudalab.report.html.charts import outline, spread
+from cudalab.results import record
+
+ROOT = Path(__file__).parents[2]
+H200 = ROOT / "bench" / "results" / "h200"
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, [str(a) for a in args])
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "run.json"
+    timed().save(path)
+    return path
+
+
+def group(run, size="xlarge"):
+    return [case for case in run.cases if case.size == size]
+
+
+def answer(run):
+    return findings.timed(run, group(run), {"pycuda:gelu_vec": "95"})
+
+
+def test_the_answer_names_ours_the_peer_and_the_ceiling():
+    said = answer(timed())
+    assert said.subject == "gelu, float32, Test GPU"
+    assert re.fullmatch(
+        r"ours 20\d(\.\d)? µs, 1\.33\u00d7 torch_native \(FASTER\), 95 % of copy; error: .*", said.sentence
+    )
+    assert "torch_eager" in said.detail
+    assert "fastest other: torch_native" in said.detail
+    assert said.mood == "bad"  # for what failed
+
+
+def test_the_answer_says_slower_and_wrong():
+    run = timed()
+    run.cases = [c for c in run.cases if c.variant != "gelu_vec"]
+    said = answer(run)
+    assert "0.74\u00d7 torch_native (SLOWER)" in said.sentence
+    assert said.mood == "bad"
+    for case in run.cases:
+        if case.backend == "pycuda":
+            case.status, case.times, case.reason = record.WRONG, {}, "all of it"
+    assert answer(run).sentence == "nothing of ours ran; WRONG: pycuda:gelu_scalar"
+
+
+def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
+    small, other = timed(), checked()
+    bad = next(c for c in group(small, "small") if c.label == "pycuda:gelu_vec")
+    bad.status, bad.times, bad.reason = record.WRONG, {}, "all of it"
+    assert "; WRONG: pycuda:gelu_vec" in page.laid_out([("run.json", small)], undrawn)
+    first, second = ([msgspec.structs.replace(c) for c in other.cases] for _ in range(2))
+    second[0].status = record.ERROR
+    loaded = [(f"{i}.json", msgspec.structs.replace(other, cases=cases)) for i, cases in enumerate((first, second))]
+    assert f"; error: {second[0].label}" in page.laid_out(loaded, undrawn)
+
+
+def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_timed():
+    run = timed()
+    run.machine.device, run.machine.name = "cpu", "Some CPU"
+    for case in run.cases:
+        case.times = {"wall": case.times["cold"]} if case.times and case.backend.startswith("torch") else {}
+        case.backend = "host" if case.backend == "pycuda" else case.backend
+    said = answer(run)
+    assert said.sentence.startswith("ours checked on the CPU, where a .cu is not timed: host:gelu_vec right, 1.5 ULP")
+    assert said.detail.startswith("fastest of the others: torch_native, ")
+
+
+@pytest.mark.slow
+def test_every_chart_fits_the_schema_of_vega_lite():
+    import altair
+
+    run, check = timed(), checked()
+    kinds = [figures.times(run, group(run), kind) for kind in ("cold", "hot", "graph", "call")]
+    made = [figures.speedup(run, group(run)), figures.samples(run, group(run)), *kinds]
+    made += [figures.bandwidth(run, run.cases), figures.accuracy(check, check.cases), figures.error(check, check.cases)]
+    for figure in made:
+        altair.LayerChart.from_dict(figure.spec)  # raises if it does not
+        assert figure.says
+
+
+def test_a_chart_holds_the_numbers_that_it_shows():
+    run = timed()
+    drawn = draw.svg(figures.speedup(run, group(run)).spec)
+    base = next(c for c in group(run) if c.backend == "torch_eager")
+    best = run.speedup(next(c for c in group(run) if c.variant == "gelu_vec"), "cold")
+    assert f"{best.value:.2f} FASTER</text>" in drawn
+    assert "error: no time" in drawn
+    assert "WRONG: no time" in drawn
+    assert base.label in drawn
+    widths = sorted(float(w) for w in re.findall(r'd="M0,\S+?h(\S+?)v', drawn))
+    top = max(run.speedup(c, "cold").high for c in group(run) if c.times) * 1.02
+    assert widths[-2] == pytest.approx(152 * best.value / top, abs=0.2)  # the longest is the copy
+
+
+def test_where_no_number_came_is_shown_and_alike_variants_are_one_line():
+    figure = figures.error(checked(), checked().cases)
+    assert "pycuda:gelu_vec +1: the same errors as cupy_raw:gelu_vec" in figure.notes
+    assert any(note.startswith("torch_native: NaN or infinity where a number was due, at 25") for note in figure.notes)
+    assert "torch_eager at most 200 ULP" in figure.says
+
+
+def test_all_samples_are_counted_and_two_groups_are_said():
+    run = timed()
+    case = group(run)[0]
+    case.times["cold"] = [[1e-4, 1.2e-4] * 2] * 10
+    figure = figures.samples(run, group(run))
+    assert "two groups of samples, or a wide interval: pycuda:gelu_vec" in figure.says.lower()
+    total = sum(len(samples) for c in group(run) if c.times for samples in c.times["cold"])
+    assert f"All {total} samples" in figure.says
+    corners = outline([-0.5, 0.0, 0.0, 0.99, 3.0], 1.0, 4)  # the last one lies beyond
+    assert corners == [(-1.0, 0.0), (-0.5, 0.5), (0.0, 1.0), (0.5, 0.5), (1.0, 0.0)]
+
+
+def test_names_at_the_ends_of_lines_keep_apart_and_inside():
+    assert spread([10, 11, 12, 90], 5, 100) == [10, 15, 20, 90]
+    assert spread([96, 97, 98], 5, 100) == [90, 95, 100]
+
+
+def test_labels_can_be_read_in_both_themes():
+    """WCAG 2.2, 1.4.3 and 1.4.11: 4.5:1 for text, 3:1 for shapes."""
+
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    def contrast(one, two):
+        high, low = sorted((light(one), light(two)), reverse=True)
+        return (high + 0.05) / (low + 0.05)
+
+    for colour in (palette.INK, palette.MUTED, palette.BAD, palette.OURS, palette.OTHER, *palette.LINES):
+        least = 3 if colour == palette.OTHER else 4.5
+        assert contrast(colour, palette.SURFACE) >= least, colour
+        assert contrast(palette.DARK[colour], palette.DARK[palette.SURFACE]) >= least, palette.DARK[colour]
+    assert len({palette.style_of(i) for i in range(21)}) == 21
+
+
+def test_a_drawing_keeps_shapes_and_texts_only():
+    dirty = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" onload="x()">'
+        '<script>x()</script><a xlink:href="javascript:x()"><path d="M0,0h1Z" fill="red"/></a>'
+        '<path aria-label="a &lt;b&gt;" d="M0.123,0h1Z" fill="#123456" style="x" onclick="x()"/>'
+        '<foreignObject><p>x</p></foreignObject><image href="http://x"/><text fill="#123456">a &lt;b&gt;</text></svg>'
+    )
+    path = '<path d="M0.1,0h1Z" fill="#123456"><title>a &lt;b&gt;</title></path>'
+    assert draw.clean(dirty) == f'<svg width="9">{path}<text fill="#123456">a &lt;b&gt;</text></svg>'
+
+
+def test_what_the_drawing_process_says_is_passed_on():
+    with draw.studio() as drawn, pytest.raises(CudalabError, match=r"a chart could not be drawn: \w+: \S"):
+        drawn({"mark": 7}).result()
+
+
+def test_the_same_results_give_the_same_page():
+    loaded = [("a/run.json", timed()), ("b/run.json", checked())]
+    once, again = (page.laid_out(loaded, undrawn) for _ in range(2))
+    assert once == again
+    assert "a/run.json" in once  # two files of a name: with their folders
+    assert "/a/run.json" not in once
+
+
+def test_a_page_of_little_says_how_little():
+    run = timed()
+    run.cases, run.complete = [], False
+    text = page.laid_out([("x.json", run)], undrawn)
+    assert "Nothing was run." in text
+    assert "x.json: INTERRUPTED" in text
+    run.cases = [case for case in timed().cases if case.status == record.SKIPPED]
+    text = page.laid_out([("x.json", run)], undrawn)
+    assert "<strong>nothing of ours ran</strong>" in text
+    assert 'torch_script: <span class="reason">pip install it</span>' in text
+    check = checked()
+    for case in check.cases:
+        case.status, case.parity = record.SKIPPED, None
+    assert "<strong>nothing was checked</strong>" in page.laid_out([("x.json", check)], undrawn)
+
+
+@pytest.mark.parametrize("ulp", [None, 0.0, 3.0])
+def test_errors_that_are_all_alike_are_drawn(ulp):
+    check = checked()
+    for case in check.cases:
+        case.parity.curve.ulp = [ulp] * len(case.parity.curve.x)
+    figure = figures.error(check, check.cases)
+    assert (figure is None) == (ulp is None)
+    assert ulp is None or "pycuda:gelu_vec +3" in draw.svg(figure.spec)
+
+
+def test_a_sweep_has_charts_at_its_ends_and_middle_and_says_so():
+    run = timed()
+    run.cases = [
+        msgspec.structs.replace(case, size=f"{k}", shape=(case.shape[0] + k,), nbytes=case.nbytes + 8 * k)
+        for k in range(7)
+        for case in group(run)
+    ]
+    text = page.laid_out([("x.json", run)], undrawn)
+    assert text.count('data-chart="speedup"') == 3
+    assert re.findall(r'data-size="(\d)"', text) == ["0", "3", "6"]
+    assert "Charts are of 3 of 7 sizes; the table has all." in text
+
+
+def test_a_file_cannot_add_markup():
+    text = page.laid_out([("x.json", hostile())], undrawn)
+    assert text.count("<script>") == 1
+    assert "<img" not in text
+    assert "{{7*7}}" in text
+    assert "\u202e" not in text
+    assert "A \u2026 and " in text
+    assert len(text) < 100_000  # a long reason is there once, not with each row, and only its beginning
+
+
+@pytest.mark.slow
+def test_the_committed_page_is_of_the_committed_results():
+    """Only the drawings are not made anew: their specifications' digests are compared."""
+    committed = (H200 / "report.html").read_text()
+    drawn = re.search(r"^RUNS = .*k,([\w ]+),", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    runs = [*(H200 / f"{name}.json" for name in drawn), H200 / "checks" / "gelu.json"]
+    made = page.laid_out([(str(path), record.load(path)) for path in runs], undrawn)
+    assert bare(committed) == bare(made), "run: make report"
+    assert len(committed) < 3_000_000
+
+
+def bare(text):
+    return re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)
+
+
+def test_plots(file, tmp_path):
+    for suffix in ("svg", "png"):
+        target = tmp_path / f"plot.{suffix}"
+        for _ in range(2):  # the second replaces the first
+            done = invoke("report", file, "-o", target, "--chart", "bandwidth")
+            assert (done.exit_code, done.output) == (0, "")
+    root = ElementTree.parse(tmp_path / "plot.svg").getroot()
+    texts = [element.text for element in root.iter() if element.text]
+    assert "Bandwidth against size, cold" in texts
+    assert "gelu, float32, Test GPU" in texts
+    assert "L2 60 MiB" in texts
+    data = (tmp_path / "plot.png").read_bytes()
+    width, height = struct.unpack(">II", data[16:24])
+    assert (width, height) == (3 * float(root.get("width")), 3 * float(root.get("height")))
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-o", "x.pdf"], "cannot tell what 'x.pdf' is to be; let it end in .html (a page), .svg or .png (a plot)"),
+        (["-o", "x.html", "--chart", "cold"], "--chart is for a single plot; give a name in .svg or .png with -o"),
+        (["-o", "x.svg", "--scale", "2"], "--scale is for a PNG"),
+        (["-o", "x.svg", "--chart", "colt"], "no chart named 'colt'; did you mean 'cold'?"),
+        (["-o", "x.svg", "--size", "huge"], "no size named 'huge'; known: small, large, xlarge"),
+        (["-o", "x.svg", "--chart", "cold", "--kind", "hot"], "--kind is for speedup, samples and bandwidth"),
+        (["-o", "x.svg", "--kind", "cool"], "no kind of time named 'cool'"),
+        (["-o", "x.svg", "--chart", "bandwidth", "--size", "small"], "--size is not for bandwidth"),
+        (["-o", "x.svg", "--chart", "wall"], "nothing to draw for wall: it needs such times from `cudalab bench`"),
+        (["-o", "x.svg", "--chart", "error"], "nothing to draw for error: it needs a file of `cudalab check -o`"),
+        (["-o", "none/x.svg"], "none; make it first: mkdir -p"),
+        (["-o", "mine.svg"], "mine.svg, which no cudalab report wrote; give another name with -o"),
+        (["-o", "."], "cannot tell what '.' is to be"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_line(file, tmp_path, monkeypatch, args, message):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.svg").write_text("<svg>mine</svg>")
+    done = invoke("report", file, *args)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert done.output.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.svg"]
+    assert Path("mine.svg").read_text() == "<svg>mine</svg>"
+
+
+@pytest.mark.slow
+def test_links(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("page.html").symlink_to("page")  # what it is to be is told by the name that was given
+    assert invoke("report", file, "-o", "page.html").exit_code == 0
+    assert "<!DOCTYPE html>" in Path("page").read_text()
+    assert Path("page.html").is_symlink()
+    Path("ring").symlink_to("ring")
+    done = invoke("report", "ring", "-o", "other.html")
+    assert done.exit_code == 2
+    assert "cannot read ring" in done.output
+
+
+def test_what_is_missing_is_said_with_what_to_type(file, tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "NEEDED", {"altair": "altair", "no_such_module": "vl-convert-python"})
+    done = invoke("report", file, "-o", tmp_path / "x.html")
+    assert done.exit_code == 2
+    assert done.output == "Error: a report needs vl-convert-python; pip install -e '.[report]' in the checkout\n"
+
+
+def test_a_failure_leaves_the_page_that_was_there(file, tmp_path, monkeypatch):
+    target = tmp_path / "x.html"
+    target.write_text(f"<meta content='{draw.MARK}'>old")
+
+    def failing(loaded):
+        raise CudalabError("the power went")
+
+    monkeypatch.setattr(page, "render", failing)
+    done = invoke("report", file, "-o", target)
+    assert (done.exit_code, done.output) == (2, "Error: the power went\n")
+    assert target.read_text().endswith("old")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.html"]
+
+
+def test_one_of_several_must_be_chosen_and_the_newest_file_is_drawn():
+    one, two, other = timed(), timed(seed=1), timed(dtype="float16")
+    two.created = "2026-02-02T03:04:05+00:00"
+    with pytest.raises(CudalabError, match="a plot is of one dtype; give --dtype: 'float32', 'float16'"):
+        plot.chosen([one, other], "cold")
+    figure, about = plot.chosen([two, one], "cold", dtype="float32")
+    assert about == "gelu, float32, xlarge, Test GPU"
+    assert figure.says == figures.times(two, group(two), "cold").says

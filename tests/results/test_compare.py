@@ -1,0 +1,422 @@
+"""Two runs side by side: verdicts on real and on made times, what may not be compared, exit codes, what is printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+
+from cudalab.base.errors import CudalabError, InputError, NotFound
+from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
+from cudalab.cli import main
+from cudalab.report import comparison
+from cudalab.results import record
+from cudalab.results.compare import BETWEEN, MOVED, STEP, compare, effect, share
+from cudalab.results.record import Case, Machine, Parity, Results
+
+H200 = Path(__file__).parents[2] / "bench/results/h200"
+GPU = {"driver": "580", "l2_bytes": 62914560, "cpu": "16 x Xeon", "system": "Linux-6"}
+AT_WORK = {"sm_hz": 1.98e9, "memory_hz": 3.2e9, "throttled": ""}
+
+
+def invoke(*args, **env):
+    return CliRunner().invoke(main, [str(a) for a in args], env=env)
+
+
+def rounds(seconds, noise=0.001, n=20, seed=0):
+    return [[float(s)] for s in seconds * np.random.default_rng(seed).normal(1, noise, n)]
+
+
+def row(label="pycuda:a", seconds=300e-6, kind="cold", size="large", **fields):
+    backend, _, variant = label.partition(":")
+    times = {kind: rounds(seconds)} if seconds else {}
+    return Case("gelu", size, (1024,), "float32", backend, variant, **{"times": times, "nbytes": 8192, **fields})
+
+
+def copy(seconds=280e-6, **fields):
+    return row("copy", seconds, **{"status": record.CEILING, "condition": dict(AT_WORK), **fields})
+
+
+def run(*cases, **fields):
+    options = {"modes": "launch", "seed": 0, "order": "shuffled", "kernels": ["gelu"]}
+    machine = Machine("cuda", "H200", dict(GPU), {"python": "3.12", "torch": "2.11"})
+    return Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", **{
+        "options": options, "machine": machine, "cases": list(cases), "calibration": {"empty event pair": [1.2e-6]},
+        **fields})  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def real():
+    return record.load(H200 / "engine/gelu_earlier.json"), record.load(H200 / "engine/gelu_later.json")
+
+
+def verdicts(found):
+    return {pair.old.label: pair.verdict for pair in found.pairs}
+
+
+@pytest.mark.slow
+def test_two_real_runs_of_the_same_code_have_nothing_faster_or_slower(real):
+    for old, new, kinds in ((*real, "cold,graph,call"), (*real[::-1], "cold,hot")):
+        found = compare(old, new, kinds)
+        assert found.counts[SLOWER] == found.counts[FASTER] == 0 and found.exit_code == 0
+        assert found.counts[SAME] > 0.99 * sum(found.counts.values())
+
+
+def test_the_copy_that_moved_between_them_is_named(real):
+    (moved,) = compare(*real, "graph", only="triton").drift
+    assert moved.old.group == ("gelu", "large", "float32") and moved.ratio.value == pytest.approx(0.954, abs=0.001)
+
+
+def slowed(old, label, factor):
+    def times(case):
+        return {kind: [[factor * s for s in r] for r in taken] for kind, taken in case.times.items()}
+
+    return replace(old, cases=[replace(c, times=times(c)) if c.label == label else c for c in old.cases])
+
+
+def test_a_real_kernel_slowed_by_5_percent_is_slower(real):
+    found = compare(real[0], slowed(real[1], "pycuda:gelu_vec", 1.05), only="pycuda:gelu_*")
+    assert found.exit_code == 1
+    for pair in found.pairs:
+        if pair.old.size != "small" and not pair.control:
+            assert pair.verdict == (SLOWER if pair.old.variant == "gelu_vec" else SAME), pair.old.group
+    assert compare(slowed(real[0], "pycuda:gelu_vec", 1.05), real[1], only="pycuda").counts[FASTER] >= 5
+
+
+def test_the_thresholds_hold_what_the_committed_runs_differ_by(real):
+    after = {(c.group, c.label): c for c in real[1].cases}
+    for kind in ("cold", "hot", "graph", "graph_cold", "call"):
+        for case in real[0].cases:
+            if case.times and case.status == record.OK:
+                was, now = case.median(kind), after[case.group, case.label].median(kind)
+                assert max(was / now, now / was) < 1 + effect(kind, was, real, 0), (kind, case.group, case.label)
+    least, most = 4.03e-6, 4.42e-6  # the medians of one kernel in five processes: bench/METHOD.md, "NVBench"
+    assert most / least < 1 + effect("cold", least, real, 0)
+
+
+def test_the_threshold_of_a_short_time_is_a_part_of_the_floor():
+    runs = run(), run(calibration={"empty event pair": [1.5e-6]})
+    assert effect("cold", 3e-6, runs, 0.02) == pytest.approx(STEP * 1.5 / 3)
+    assert effect("cold", 300e-6, runs, 0.02) == BETWEEN["cold"].share
+    assert effect("cold", 300e-6, runs, 0.10) == 0.10
+    assert effect("cold", 3e-6, [run(calibration={})], 0.02) == BETWEEN["cold"].share
+
+
+def test_a_copy_that_could_not_be_made_is_no_wrong_answer():
+    """It needs as much memory again as the kernel."""
+    lost = copy(status=record.ERROR, reason="out of memory", times={})
+    found = compare(run(row(), lost), run(row(), lost))
+    assert (found.wrong, found.exit_code) == ({}, 0)
+    assert compare(run(row(), copy()), run(row(status=record.ERROR, times={}), copy())).exit_code == 3
+    of_study = {"options": {"study": "x", "baseline": "a"}}  # in which a variant may be called so
+    assert run(lost, **of_study).broken == [lost] and run(lost).broken == []
+
+
+@pytest.mark.parametrize(
+    ("copy_by", "kernel_by", "verdict"),
+    [(1.0, 1.1, SLOWER), (1.1, 1.1, UNCLEAR), (1.1, 1.3, SLOWER), (0.9, 0.9, UNCLEAR), (1.1, 0.9, FASTER),
+     (1.1, 1.0, SAME), (1.01, 1.1, SLOWER)],
+)  # fmt: skip
+def test_a_kernel_is_not_blamed_for_what_the_copy_does_too(copy_by, kernel_by, verdict):
+    found = compare(run(row(), copy()), run(row(seconds=kernel_by * 300e-6), copy(copy_by * 280e-6)))
+    assert verdicts(found) == {"pycuda:a": verdict, "copy": SAME if abs(copy_by - 1) < 0.03 else MOVED}
+    assert found.exit_code == (verdict == SLOWER)
+    assert ("the machine moved" in comparison.render(found, ("a", "b"), "table")) == bool(found.drift)
+
+
+def test_noise_is_unclear_and_medians_alone_are_too():
+    noisy = row(times={"cold": rounds(320e-6, noise=0.3)})
+    assert verdicts(compare(run(row()), run(noisy))) == {"pycuda:a": UNCLEAR}
+    lone = row(times={"cold": [[900e-6]]})
+    found = compare(run(row()), run(lone))
+    assert verdicts(found) == {"pycuda:a": UNCLEAR} and found.exit_code == 0
+    assert json.loads(comparison.render(found, ("a", "b"), "json"))["pairs"][0]["high"] is None
+
+
+@pytest.mark.parametrize(("fastest", "verdict"), [(299e-6, UNCLEAR), (800e-6, SLOWER)])
+def test_a_host_that_is_busy_is_not_a_kernel_that_is_slower(fastest, verdict):
+    busy = [*rounds(900e-6), *rounds(fastest, n=2)]
+    found = compare(run(row(kind="wall")), run(row(times={"wall": busy})))
+    assert found.pairs[0].ratio.high < 0.5 and verdicts(found) == {"pycuda:a": verdict}
+
+
+def changed(**machine):
+    base = Machine("cuda", "H200", dict(GPU), {"python": "3.12", "torch": "2.11"})
+    return {"machine": replace(base, **machine)}
+
+
+OPTIONS = {"modes": "launch", "seed": 0, "order": "shuffled"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        (changed(device="cpu"), "device: cuda (H200) -> cpu (H200)"),
+        (changed(name="A100"), "name: H200 -> A100"),
+        (changed(details={**GPU, "driver": "590"}), "driver: 580 -> 590"),
+        (changed(details={k: v for k, v in GPU.items() if k != "l2_bytes"}), "l2 bytes: 62914560 -> not known"),
+        (changed(versions={"python": "3.12", "torch": "2.12"}), "torch: 2.11 -> 2.12"),
+        (changed(versions={"python": "3.12"}), "torch: 2.11 -> not installed"),
+        ({"options": {**OPTIONS, "seed": 1}}, "--seed: 0 -> 1"),
+        ({"options": {**OPTIONS, "order": "blocked"}}, "--order: shuffled -> blocked"),
+        ({"options": {"modes": "launch", "seed": 0}}, "--order: shuffled -> not known"),
+        ({"cases": [row(), copy(condition={**AT_WORK, "sm_hz": 1.7e9})]},
+         "SM clock at gelu large float32: 1980 MHz -> 1700 MHz"),
+        ({"cases": [row(), copy(condition={**AT_WORK, "throttled": "power"})]},
+         "slowed by at gelu large float32: nothing -> power"),
+        ({"cases": [row(), copy(condition={})]}, "memory clock at gelu large float32: 3200 MHz -> not known"),
+    ],
+)  # fmt: skip
+def test_what_differs_is_named_and_refused_unless_forced(fields, named):
+    old, new = run(row(), copy()), run(**{"cases": [row(seconds=600e-6), copy()], **fields})
+    for a, b, text in ((old, new, named), (new, old, named.partition(":")[0])):
+        found = compare(a, b)
+        assert found.exit_code == 4 and not found.pairs
+        assert text in "\n".join(map(str, found.differences))
+    forced = compare(old, new, force=True)
+    assert forced.exit_code in (0, 1) and forced.pairs
+    assert f"differs: {named}" in comparison.render(forced, ("a", "b"), "table").splitlines()[1:5]
+
+
+def test_a_machine_that_is_not_described_cannot_be_compared():
+    bare = {"machine": Machine("cuda", "H200")}
+    found = compare(run(row(), **bare), run(row(), **bare))
+    assert {d.what for d in found.differences} == {"versions", "driver"} and found.exit_code == 4
+
+
+def test_a_clock_that_boosts_a_little_is_the_same():
+    assert compare(run(row(), copy()), run(row(), copy(condition={**AT_WORK, "sm_hz": 1.95e9}))).exit_code == 0
+
+
+def test_the_host_counts_only_where_the_host_is_timed():
+    other = changed(details={**GPU, "cpu": "8 x EPYC"})
+    found = compare(run(row()), run(row(), **other))
+    assert found.exit_code == 0 and found.remarks == ["cpu: 16 x Xeon -> 8 x EPYC"]
+    calls = compare(run(row(kind="call")), run(row(kind="call"), **other), "call")
+    assert calls.exit_code == 4 and calls.differences[0].what == "cpu"
+
+
+def test_changed_sources_and_an_interrupted_run_are_remarks():
+    old, new = (
+        run(row(), sources={"gelu.cu": "1", "gelu.py": "1"}),
+        run(row(), sources={"gelu.cu": "2", "gelu.py": "1"}),
+    )
+    found = compare(old, replace(new, complete=False))
+    assert found.exit_code == 0
+    assert found.remarks == ["sources that changed: gelu.cu", "the new run was interrupted"]
+
+
+def test_wrong_answers_are_3_and_come_before_slower_ones_and_after_a_refusal():
+    bad = row("torch_eager", None, status=record.WRONG, reason="differs at 3")
+    old, new = run(row(), row("torch_eager")), run(row(seconds=900e-6), bad)
+    assert compare(old, new).exit_code == compare(new, old).exit_code == 3
+    assert compare(old, new).counts[SLOWER] == 1
+    assert compare(old, new, skip="torch_eager").exit_code == 1
+    assert compare(old, replace(new, machine=changed(name="A100")["machine"])).exit_code == 4
+    broken = run(row("pycuda:a", None, status=record.ERROR, reason="no compiler"))
+    assert compare(run(row()), broken).exit_code == 3  # though nothing is left to compare
+
+
+def test_cases_of_one_run_alone_are_listed():
+    skipped = row("triton", None, status=record.SKIPPED, reason="no triton")
+    old = run(row(), row("cupy_eager"), row("triton"), row("numpy", kind="hot"))
+    new = run(row(), skipped, row("numpy"), row("torch_eager"))
+    left_out = {why: [case.label for case in cases] for why, cases in compare(old, new, "cold").left_out.items()}
+    assert left_out == {
+        "only in the old run": ["cupy_eager"],
+        "skipped in the new run: no triton": ["triton"],
+        "no cold time in the old run": ["numpy"],
+        "only in the new run": ["torch_eager"],
+    }
+
+
+def test_nothing_in_common_is_4():
+    assert compare(run(row()), run(row(size="small"))).exit_code == 4
+    assert compare(run(row(), copy()), run(row("pycuda:b"), copy())).exit_code == 4  # but for the copy
+    checked = run(row(seconds=None, parity=Parity(True)), options={"seed": 0})
+    found = compare(run(row(parity=Parity(True))), checked)
+    assert found.exit_code == 4 and "no case was timed in both" in comparison.sentence(found)
+
+
+def test_check_runs_are_compared_by_their_errors():
+    def checked(**parities):
+        cases = [row(label, None, parity=p, status=record.OK if p.ok else record.WRONG)
+                 for label, p in parities.items()]  # fmt: skip
+        return run(*cases, options={"seed": 0})
+
+    old = checked(numpy=Parity(True, max_ulp=0.5), triton=Parity(True, max_ulp=1.0))
+    worse = compare(old, checked(numpy=Parity(True, max_ulp=0.5), triton=Parity(True, max_ulp=7.0)))
+    assert worse.exit_code == 0
+    assert comparison.errors_in_ulp(worse) == [["gelu", "float32", "triton", "1", "7"]]
+    wrong = compare(old, checked(numpy=Parity(False, max_ulp=None), triton=Parity(True, max_ulp=1.0)))
+    assert wrong.exit_code == 3
+    assert comparison.errors_in_ulp(wrong) == [["gelu", "float32", "numpy", "0.5", "inf"]]
+    assert "2 cases were checked in both runs" in comparison.sentence(compare(old, old))
+
+
+def test_kinds():
+    both = {"cold": rounds(3e-4), "graph": rounds(2e-4)}
+    old = run(row(times=both))
+    assert [p.kind for p in compare(old, old).pairs] == ["cold"]
+    assert [p.kind for p in compare(old, old, "all").pairs] == ["cold", "graph"]
+    assert [p.kind for p in compare(old, old, "graph,cold").pairs] == ["graph", "cold"]
+    with pytest.raises(NotFound, match="did you mean 'cold'"):
+        compare(old, old, "colt")
+    with pytest.raises(InputError, match="no wall times in these runs; there are: cold, graph"):
+        compare(old, old, "wall")
+
+
+@pytest.mark.parametrize("asked", [{"only": "cupy*"}, {"skip": "pycuda:b"}, {"kernels": ("add2d",)}])
+def test_a_choice_that_fits_nothing_is_an_error(asked):
+    with pytest.raises(CudalabError, match=r"no (variant|kernel) named"):
+        compare(run(row()), run(row()), **asked)
+
+
+def test_chosen_variants_keep_their_control():
+    old = run(row(), row("pycuda:b"), row("triton"), copy())
+    assert list(verdicts(compare(old, old, only="pycuda", skip="*:b"))) == ["pycuda:a", "copy"]
+    assert list(verdicts(compare(old, old, kernels=["gelu"]))) == ["pycuda:a", "pycuda:b", "triton", "copy"]
+
+
+def test_shares():
+    assert (share("2%", "x"), share(" 2.5 %", "x"), share("0.02", "x"), share("0", "x")) == (0.02, 0.025, 0.02, 0)
+    for bad in ("", "2", "-1%", "nan", "1e999", "100%", "2%%", "two"):
+        with pytest.raises(InputError, match=r"give a share such as 2% or 0\.02"):
+            share(bad, "--min-effect")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """An old run and a new one: one variant slower, one wrong, one unclear; with text that must not be obeyed."""
+    evil = "bad | <b>\x1b[31m [red] `x`"
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    run(row(), row("triton", 200e-6), row("torch_eager"), row("cupy_raw:a_name_that_is_long"), copy()).save(old)
+    run(row(seconds=330e-6), row("triton", times={"cold": rounds(210e-6, noise=0.2)}),
+        row("torch_eager", None, status=record.WRONG, reason=evil), row("cupy_raw:a_name_that_is_long"),
+        copy()).save(new)  # fmt: skip
+    return old, new
+
+
+def test_the_table_fits_80_columns_and_obeys_nothing(files):
+    done = invoke("compare", *files, COLUMNS="80")
+    assert done.exit_code == 3
+    assert max(map(len, done.output.splitlines()[1:])) <= 80 and "\x1b" not in done.output
+    time, ratio = r"[23]\d\d(?:\.\d)?", r"0\.9\d\d"
+    assert re.search(f"pycuda:a +{time} +{time} +{ratio} {ratio} to {ratio} +4 % +SLOWER", done.output)
+    text = " ".join(done.output.split())
+    assert "bad | <b>\\x1b[31m [red] `x`" in text
+    assert "1 answer is wrong or missing; 1 of 3 cases is SLOWER: 1 UNCLEAR, 1 SAME (cold)" in text
+
+
+def test_markdown_for_a_pull_request(files):
+    text = invoke("compare", *files, "--format", "markdown").output
+    head, rest = text.split("<details>")
+    assert head.startswith("**1 answer is wrong or missing; 1 of 3 cases") and "| pycuda:a |" in head
+    assert "bad \\| &lt;b>\\x1b\\[31m \\[red\\] \\`x\\`" in head and "<b>" not in text
+    assert "triton" in rest and "copy (control)" in rest and rest.rstrip().endswith("</details>")
+    widths = {line.count(" | ") for line in rest.splitlines() if line.startswith("|")}
+    assert len(widths) == 1
+
+
+def test_json_has_everything(files):
+    done = invoke("compare", *files, "--format", "json", "--skip", "torch_eager")
+    document = json.loads(done.output)
+    assert document["exit_code"] == done.exit_code == 1
+    pair = next(p for p in document["pairs"] if p["label"] == "pycuda:a")
+    assert pair["verdict"] == "SLOWER" and pair["low"] < pair["speedup"] < pair["high"] < 1
+    assert pair["old_seconds"] == pytest.approx(300e-6, rel=0.01)
+
+
+def test_a_refusal_names_what_differs_and_what_to_type(files, tmp_path):
+    other = tmp_path / "other.json"
+    run(row(), **changed(name="A100")).save(other)
+    done = invoke("compare", files[0], other)
+    assert done.exit_code == 4
+    assert "differs: name: H200 -> A100" in done.output and "--force" in done.output
+    assert invoke("compare", files[0], other, "--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nope.json"], "cannot read nope.json"),
+        (["--min-effect", "2"], "--min-effect is '2'; give a share such as 2% or 0.02"),
+        (["--kind", "warm"], "no kind of time named 'warm'"),
+        (["--only", "nothing"], "no variant named 'nothing'"),
+        ([], "Missing argument 'NEW'"),
+    ],
+)
+def test_bad_input_is_2(files, args, message):
+    done = invoke("compare", files[0], *([files[1]] if args and args[0].startswith("-") else []), *args)
+    assert done.exit_code == 2 and message in done.output and "Traceback" not in done.output
+
+
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory):
+    path = tmp_path_factory.mktemp("baseline") / "main.json"
+    done = invoke("bench", "plus_one", "--device", "cpu", "--only", "numpy", "--sizes", "1K", "--budget", 0.01,
+                  "-o", path, "-q")  # fmt: skip
+    assert done.exit_code == 0
+    return path
+
+
+def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
+    before, now = baseline.read_bytes(), tmp_path / "now.json"
+    done = invoke("bench", "--baseline", baseline, "--budget", 0.01, "-q", "-o", now, "--format", "json")
+    assert done.exit_code == 0, done.output
+    assert [(c.kernel, c.size, c.label) for c in record.load(now).cases] == [("plus_one", "1k", "numpy")]
+    assert json.loads(done.stdout)["format"] == record.FORMAT
+    assert re.search(r"None of 1 case is slower: 1 (SAME|UNCLEAR|FASTER) \(wall\)", done.stderr)  # on a busy machine
+    assert baseline.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", [["--force"], ["--min-effect", "5%"]])
+def test_options_about_a_comparison_want_a_baseline(option):
+    done = invoke("bench", "plus_one", *option)
+    assert done.exit_code == 2 and f"{option[0]} is about a comparison; add --baseline FILE" in done.output
+
+
+def test_the_sentence_counts_what_is_not_compared():
+    old = run(row(), row("triton"))
+    assert not comparison.sentence(compare(old, old)).endswith("not compared")
+    new = replace(old, cases=old.cases[1:])
+    assert comparison.sentence(compare(old, new)).endswith("; 1 not compared")
+
+
+def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
+    quick = tmp_path / "quick.json"
+    slowed(record.load(baseline), "numpy", 0.1).save(quick)
+    done = invoke("bench", "--baseline", quick, "--budget", 0.01, "-q")
+    assert done.exit_code == 1 and "1 of 1 cases is SLOWER" in done.output
+
+
+@pytest.mark.parametrize(
+    ("change", "args", "code", "message"),
+    [
+        ({"machine": Machine("cpu", "an abacus")}, [], 4, "name: an abacus -> "),
+        ({}, ["--seed", "7"], 4, "--seed: 0 -> 7"),
+        ({"cases": []}, [], 2, "has no times; write a baseline with"),
+        ({"options": {**OPTIONS, "kernels": "gelu"}}, [], 2, "its kernels are 'gelu'; name the kernels"),
+        ({"options": {**OPTIONS, "kernels": [], "sizes": 3}}, [], 2, "its sizes is 3; give --sizes"),
+    ],
+)
+def test_a_baseline_that_cannot_serve_is_refused_before_measuring(baseline, tmp_path, change, args, code, message):
+    other = tmp_path / "other.json"
+    replace(record.load(baseline), **change).save(other)
+    done = invoke("bench", "--baseline", other, "-q", "-o", tmp_path / "kept.json", *args)
+    assert done.exit_code == code and message in done.output and "Traceback" not in done.output
+    assert not (tmp_path / "kept.json").exists() and "numpy" not in done.stdout
+
+
+@pytest.mark.parametrize("option", ["-o", "--resume"])
+def test_the_baseline_is_never_replaced(baseline, tmp_path, option):
+    link, before = tmp_path / "link.json", baseline.read_bytes()
+    link.symlink_to(baseline)
+    done = invoke("bench", "--baseline", baseline, option, link)
+    assert done.exit_code == 2 and "is the baseline and would be replaced" in done.output
+    assert baseline.read_bytes() == before

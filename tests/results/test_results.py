@@ -1,0 +1,347 @@
+"""The results file: written whole or not at all, read with clear errors, turned into tables and frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudalab
+from cudalab import report
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.checks import hard_inputs
+from cudalab.checks.parity import error_curve, joined
+from cudalab.report.columns import GPU_KINDS
+from cudalab.results import record
+from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.spec.dtype import dtype
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def run():
+    def case(backend, scale, **more):
+        more.setdefault("times", {k: [[scale * 1e-6 * (1 + 0.001 * i)] * 3 for i in range(10)] for k in GPU_KINDS})
+        parity = Parity(ok=True, n=12, max_ulp=1.5, rounded=0.9)
+        return Case("gelu", "small", (1, 3, 4), "float32", backend, parity=parity, nbytes=4800, **more)
+
+    cases = [
+        case("torch_eager", 10),
+        case("pycuda", 2, variant="gelu_vec"),
+        case("copy", 1.9, status=record.CEILING),
+        case("pycuda", 1, variant="bad", status=record.WRONG, reason="3 of 12 values differ", times={}),
+        case("cupy_eager", 1, status=record.SKIPPED, reason="CuPy is not installed; pip install x", times={}),
+        case("cupy_raw", 1, status=record.ERROR, reason="does not compile:\nline 3 | error", times={}),
+    ]
+    machine = Machine("cuda", "NVIDIA Test", {"l2_bytes": 2**26, "driver": "1.2"}, {"python": "3.11"})
+    return Results(
+        record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch,graph"}, machine,
+        calibration={"empty kernel": [3e-6]}, cases=cases,
+    )  # fmt: skip
+
+
+def test_what_is_saved_is_loaded(run, tmp_path):
+    path = tmp_path / "r.json"
+    run.save(path)
+    assert cudalab.load(path) == run
+    assert list(tmp_path.iterdir()) == [path]
+    assert oct(path.stat().st_mode & 0o777) == "0o644"
+
+
+def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
+    path = tmp_path / "r.json"
+    run.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(Results, "to_json", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_field_that_is_not_known_is_refused_lest_it_be_lost(run, tmp_path):
+    path = tmp_path / "r.json"
+    for place, where in (("", "git pull"), ("machine", "machine"), ("cases", "cases"), ("parity", "parity")):
+        tree = json.loads(run.to_json())
+        at = {"": tree, "cases": tree["cases"][0], "parity": tree["cases"][0]["parity"]}.get(place) or tree[place]
+        at["newer"] = 1
+        path.write_text(json.dumps(tree))
+        with pytest.raises(InputError, match=f"unknown field `newer`.*{where}"):
+            cudalab.load(path)
+
+
+def test_version_1_is_read_and_saved_as_4(tmp_path):
+    # Cut by a script from bench/results/h200/gelu.json: seven cases, ten rounds of at most two samples each.
+    old = ROOT / "tests" / "data" / "results_v1.json"
+    run = cudalab.load(old)
+    assert json.loads(old.read_text())["version"] == 1
+    assert run.version == record.VERSION == 4
+    assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
+                                                       "copy"]  # fmt: skip
+    assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
+    run.save(tmp_path / "new.json")
+    assert cudalab.load(tmp_path / "new.json") == run
+    tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
+    assert tree.pop("version") == 4
+    assert all(c.pop("parameters") == c.pop("quantities") == {} for c in tree["cases"])
+    assert all(c["parity"] is None or c["parity"].pop("curve") is None for c in tree["cases"])
+    before.pop("version")
+    assert tree == before
+
+
+def test_every_committed_result_is_read():
+    paths = [p for p in (ROOT / "bench" / "results").rglob("*.json") if b'"cudalab-results"' in p.read_bytes()[:200]]
+    assert paths
+    assert all(cudalab.load(path).cases for path in paths)
+
+
+def test_an_error_curve_is_the_worst_of_each_bin():
+    kind = dtype("bfloat16")
+    x = hard_inputs.every(kind)
+    with np.errstate(invalid="ignore", over="ignore"):  # signalling NaN, and what becomes infinite
+        wide = x.astype(np.float64)
+        want = wide * 3
+        got = want.astype(np.float32).astype(kind.numpy)
+    at = int(np.flatnonzero(wide == 1.5)[0])
+    got[at] = 5.0  # 0.5 away from 4.5, in units of 2**-5
+    got[np.flatnonzero(wide == -2.0)[0]] = np.nan
+    curve = error_curve(x.reshape(256, 256), got, want, kind)
+    assert len(curve.x) == len(curve.ulp) == 65280 / 128
+    assert curve.x == sorted(curve.x)
+    assert curve.ulp[curve.x.index(1.5)] == 16
+    assert curve.ulp[curve.x.index(-2.0)] is None
+    others = [ulp for point, ulp in zip(curve.x, curve.ulp) if point not in (1.5, -2.0)]
+    assert max(others) <= 0.5
+    assert joined([Parity(True, curve=ErrorCurve([2.0], [1.0])), Parity(True, curve=ErrorCurve([-1.0], [None])),
+                   Parity(True)]).curve == ErrorCurve([-1.0, 2.0], [None, 1.0])  # fmt: skip
+    assert joined([Parity(True), Parity(True)]).curve is None
+
+
+def test_a_check_of_all_values_keeps_the_curve(tmp_path):
+    path = tmp_path / "r.json"
+    run = cudalab.check("gelu", dtypes="bfloat16", only="numpy", device="cpu", output=path)
+    (every,) = (c for c in run.cases if c.size == "all values")
+    assert len(every.parity.curve.x) == 510
+    assert max(every.parity.curve.ulp) == pytest.approx(every.parity.max_ulp, rel=1e-3)
+    assert all(c.parity.curve is None for c in run.cases if c is not every)
+    assert cudalab.load(path) == run
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not a results file"),
+        ("{", "is not a results file"),
+        ("[1, 2]", "not a cudalab results file"),
+        ('{"benchmarks": []}', "not a cudalab results file"),
+        (
+            '{"format": "cudalab-results", "version": 99}',
+            "results version 99; this cudalab reads 1 to 4; upgrade it",
+        ),
+        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 4$"),
+        ('{"format": "cudalab-results", "version": true}', "results version True"),
+        ('{"format": "cudalab-results", "version": [2]}', r"results version \[2\]"),
+        ('{"format": "cudalab-results", "version": 1}', "missing required field"),
+        ('{"format": "cudalab-results", "version": 1, "created": 5}', "Expected `str`, got `int`"),
+        ('{"format": "cudalab-results", "version": 4, "created": 5}', "Expected `str`, got `int`"),
+        ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool, and is not read back"),
+        ("  ", "is empty; write one with"),
+        ('""" a text """', "is not a results file: JSON is malformed"),
+        ("[" * 100_000, "is not a results file"),
+        ('{"format": ' + "[" * 100_000, "is not a results file"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text, message, tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        cudalab.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_binary_rubbish_and_missing_files(tmp_path):
+    (tmp_path / "r").write_bytes(bytes(range(256)))
+    for name in ("r", "nothing", "."):
+        with pytest.raises(InputError, match=r"cannot read|is not a results file"):
+            cudalab.load(tmp_path / name)
+
+
+def test_every_truncation_and_every_changed_byte_is_read_or_refused(run, tmp_path):
+    path, rng = tmp_path / "r.json", np.random.default_rng(0)
+    run.save(path)
+    data = path.read_bytes()
+    for _ in range(1500):
+        broken = bytearray(data[: rng.integers(len(data))]) if rng.random() < 0.3 else bytearray(data)
+        for _ in range(rng.integers(1, 4)):
+            if broken:
+                broken[rng.integers(len(broken))] = rng.integers(256)
+        path.write_bytes(broken)
+        try:
+            loaded = cudalab.load(path)
+            for format in ("table", "markdown", "csv"):
+                report.render(loaded, format)
+        except InputError as error:
+            assert str(path) in str(error)
+
+
+def test_where_results_cannot_go(run, tmp_path):
+    other = tmp_path / "notes.json"
+    other.write_text('{"mine": 1}')
+    for path, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "no" / "r.json", "mkdir -p"),
+        (other, "will not replace"),
+        ("/proc/r.json", "cannot write"),
+    ):
+        with pytest.raises(InputError, match=message):
+            record.writable(path)
+    assert json.loads(other.read_text()) == {"mine": 1}
+    record.writable(tmp_path / "new.json")
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_speedups_and_bandwidth(run):
+    eager, ours = run.cases[:2]
+    assert run.speedup(ours, "cold").value == pytest.approx(5)
+    assert run.speedup(eager, "cold").verdict() == "SAME"
+    assert run.speedup(run.cases[3], "cold") is None
+    assert ours.bandwidth("cold") == pytest.approx(4800 / 2e-6, rel=0.01)
+
+
+def test_to_dicts_and_frame(run):
+    rows = run.to_dicts()
+    assert [r["status"] for r in rows] == [c.status for c in run.rows]
+    assert rows[1]["cold"] == pytest.approx(2e-6, rel=0.01)
+    assert rows[1]["speedup_over_eager"] == pytest.approx(5)
+    pytest.importorskip("pandas")
+    frame = run.to_frame()
+    assert list(frame["backend"]) == [c.backend for c in run.rows]
+    assert list(frame["cold"].dropna()) == pytest.approx([r["cold"] for r in rows if r["cold"]])
+    assert set(frame["machine"]) == {"NVIDIA Test"}
+
+
+def test_without_pandas_it_says_what_to_type(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(Unavailable, match="pip install pandas, or use to_dicts"):
+        run.to_frame()
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_table_fits(run, width):
+    text = report.render(run, "table", width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.splitlines()[0].startswith("NVIDIA Test")
+    for word in (
+        "pycuda:gelu_vec",
+        "copy (ceiling)",
+        "WRONG",
+        "3 of 12 values differ",
+        "pip install x",
+        "line 3 | error",
+    ):
+        assert word in text
+    assert "\x1b" not in text
+
+
+def test_colour_only_on_request(run):
+    assert "\x1b[" in report.render(run, "table", 80, color=True)
+
+
+def test_fastest_first_then_the_ceiling(run):
+    lines = report.render(run, "table", 140).splitlines()
+    places = [next(i for i, line in enumerate(lines) if line.startswith(name)) for name in
+              ("pycuda:gelu_vec", "torch_eager", "copy (ceiling)", "pycuda:bad")]  # fmt: skip
+    assert places == sorted(places)
+
+
+def test_markdown_csv_and_json(run, tmp_path):
+    markdown = report.render(run, "markdown")
+    assert "| pycuda:gelu_vec | 1.5 |" in markdown
+    assert "| 5.00 to 5.00 | FASTER |" in markdown
+    assert "error: cupy_raw: does not compile: line 3 | error" in markdown
+    rows = list(csv.DictReader(io.StringIO(report.render(run, "csv"))))
+    assert len(rows) == len(run.cases)
+    assert float(rows[1]["cold"]) == pytest.approx(2e-6, rel=0.01)
+    (tmp_path / "r.json").write_text(report.render(run, "json"))
+    assert cudalab.load(tmp_path / "r.json") == run
+
+
+def test_marks_are_borne_and_explained(run):
+    cold = {"cold": [[1.99e-5] * 5] * 10}
+    run.calibration["empty event pair"] = [2e-6]
+    run.cases[0].times["cold"] = [[2.5e-5] * 5] * 10
+    run.cases[1].times["cold"] = [[4e-5, 4e-5, 4e-5, 6e-5, 6e-5]] * 10
+    run.cases.append(Case("gelu", "small", (1, 3, 4), "float32", "quick", times=cold))
+    run.cases[2].times["cold"] = [[3e-5] * 5] * 10
+    run.cases[2].condition = {"sm_hz": 1e9, "memory_hz": 2e9, "power_w": 700.0, "throttled": "power cap"}
+    text = report.render(run, "table", 140)
+    assert "25.00^!" in text
+    assert "19.90~!" in text
+    assert "40!?" in text
+    assert "1000/2000 MHz, 700 W, slowed by power cap" in text
+    for mark in "~^!?":
+        assert f"\n{mark} " in text
+    assert max(map(len, report.render(run, "table", 80).splitlines())) <= 80
+
+
+def test_an_interrupted_run_says_so(run):
+    assert "INTERRUPTED" not in report.render(run, "table", 80)
+    run.complete = False
+    for format in ("table", "markdown"):
+        assert "INTERRUPTED: some of what was asked for is missing" in report.render(run, format, 140)
+
+
+def test_what_nvbench_measured_has_columns(run):
+    assert "nvbench" not in report.render(run, "table", 140)
+    run.cases[1].cross = {"nvbench cold": 2.125e-6, "nvbench batch": 1.5e-6, "nvbench wall": 3.0}
+    lines = report.render(run, "table", 140).splitlines()
+    assert "2.125" in next(line for line in lines if line.startswith("pycuda:gelu_vec"))
+
+
+def test_costs_on_request(run):
+    run.cases[1].costs = {"bind": 0.5, "first run": 0.001, "graph build": 0.0002}
+    run.cases[1].times["hot"] = [[4e-6] * 5] * 10
+    assert "pays back" not in report.render(run, "table", 140)
+    text = report.render(run, "table", 140, costs=True)
+    assert "pycuda:gelu_vec" in text.split("pays back")[1]
+    assert re.search(r"\b(99|100|101) calls", text)  # 200 us over 4 - 2 us a call
+
+
+def test_digits_follow_the_interval():
+    from cudalab.base.numbers import significant
+    from cudalab.report.columns import microseconds
+
+    sharp = Case("k", "s", (1,), "float32", "b", times={"cold": [[1.23456e-6] * 50] * 3})
+    rng = np.random.default_rng(0)
+    noisy = Case("k", "s", (1,), "float32", "b", times={"cold": [list(1e-6 * rng.uniform(1, 1.4, 10))] * 3})
+    assert microseconds(sharp, "cold") == "1.235"
+    assert microseconds(noisy, "cold") == "1.2"
+    assert significant(12345.6, 2) == "12,000"
+    assert significant(0.000123, 2) == "0.00012"
+
+
+def test_a_time_whose_speed_up_is_vague_is_marked():
+    """Medians that are known well may hide a baseline that was slow in half of the rounds."""
+    steady = Case("gelu", "small", (1000,), "float32", "numpy", nbytes=8000, times={"wall": [[1e-4]] * 40})
+    slow = Case("gelu", "small", (1000,), "float32", "torch_eager", nbytes=8000)
+    for times, vague in (([[1e-3]] * 39 + [[3e-3]], False), ([[1e-3]] * 20 + [[3e-3]] * 20, True)):
+        slow.times = {"wall": times}
+        run = Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch"},
+                      Machine("cpu", "test"), cases=[steady, slow])  # fmt: skip
+        (row,) = (line for line in report.render(run, "table", 140).splitlines() if line.startswith("numpy"))
+        assert ("100.0?" in row) == vague
+        assert ("no better than a factor of 1.5" in report.render(run, "table", 140)) == vague
+
+
+def test_a_run_prints_as_its_tables(run):
+    from cudalab.report import render
+
+    assert str(run) == render(run, "table")
+    assert repr(run).startswith("Results(")

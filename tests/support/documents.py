@@ -1,0 +1,32 @@
+"""The documents as tests see them: their files, and the fenced blocks in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [path for folder in (".", "bench", "docs", "tests/fake_gpu") for path in sorted((ROOT / folder).glob("*.md"))]
+
+_FENCE = re.compile(
+    r'^```(?P<language>\w*)(?: title="(?P<title>[^"]*)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands between two lines of three backticks."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(m["language"], m["title"] or "", m["text"]) for m in _FENCE.finditer(page.read_text())]
+
+
+def prose(page: Path) -> str:
+    """The page without its blocks."""
+    return _FENCE.sub("", page.read_text())

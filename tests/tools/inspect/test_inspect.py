@@ -1,0 +1,631 @@
+"""`cudalab inspect`: what is read from kept machine code agrees with what can be counted by hand, and with NVIDIA's
+occupancy calculator; where nvcc is, what is kept is what it makes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import re
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cudalab.base.errors import CompileError, InputError, NotFound, SpecError, Unavailable
+from cudalab.cli import main
+from cudalab.report import inspection as report
+from cudalab.results import record
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
+from cudalab.tools import inspect as inspection
+from cudalab.tools.inspect import diagnosis, kept, launch, machine, mix, occupancy, path, sass, tools, values
+
+ROOT = Path(__file__).parents[3]
+H200 = ROOT / "bench" / "results" / "h200"
+WAYS = str(ROOT / "tests" / "data" / "sass" / "ways.py")
+SOFTMAX = str(ROOT / "bench" / "examples" / "softmax.py")
+READER = kept.reader(H200 / "sass", ROOT / "tests" / "data" / "sass")
+GELU = H200 / "gelu.json"
+
+inspect = partial(inspection.inspect, compiled=READER)
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """The command line, on kept machine code."""
+    monkeypatch.setattr(tools, "compiled", READER)
+    monkeypatch.setattr(inspection.inspect, "__defaults__", (*inspection.inspect.__defaults__[:-1], READER))
+
+    def run(*words, width=140):
+        return CliRunner().invoke(main, ["inspect", *words], env={"COLUMNS": str(width), "NO_COLOR": "1"})
+
+    return run
+
+
+def way(entry, architecture="sm_90", size="large"):
+    (one,) = inspect(WAYS, only=entry, archs=architecture, size=size)
+    return one
+
+
+# --- the walk ---
+
+
+@pytest.mark.parametrize("architecture", ["sm_90", "sm_120"])
+@pytest.mark.parametrize("size", ["small", "large", "37", "36", "123456"])
+def test_rounds_by_integer_division_are_exact(architecture, size):
+    n = int(size) if size.isdigit() else {"small": 1000, "large": 100_000}[size]
+    expected = n // 37 + n % 37 + 17 * n // (n + 1)
+    one = way("divided", architecture, size)
+    assert one.mix.moved("STG") == 4 * expected
+    assert not one.path.notes
+
+
+@pytest.mark.parametrize("architecture", ["sm_90", "sm_120"])
+@pytest.mark.parametrize("n", [100, 575, 576, 577, 1023, 1024, 1025, 100_000])
+def test_rounds_of_a_grid_stride_loop_are_those_of_the_middle_thread(architecture, n):
+    thread, step = 4 * 128 + 64, 8 * 128
+    one = way("strided", architecture, str(n))
+    assert one.mix.moved("LDG") == 4 * len(range(thread, n, step))
+
+
+@pytest.mark.parametrize("architecture", ["sm_90", "sm_120"])
+def test_branches_on_data_are_told_and_the_slow_path_is_left_out(architecture):
+    one = way("on_data", architecture)
+    assert one.mix.moved("STG") == 8, "both sides store"
+    said = " ".join(one.path.notes)
+    assert "how often this loop runs depends on data; one round is counted" in said
+    assert re.search(r"the slow path is left out \(it calls \w*div\w*\)", said)
+    assert not any(i.root == "CALL" and one.path.counts[i.address] for i in one.code.instructions)
+
+
+def test_what_only_the_launch_decides_needs_no_assumption():
+    for name in ("gelu", "add2d", "plus_one"):
+        for one in inspect(name, "all"):
+            assert not one.path.notes, one.entry
+            assert one.path.counts[one.code.instructions[0].address] == 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "entry", "dtype_name", "loads"),
+    [
+        ("gelu", "gelu_scalar", "float32", (4, 1)), ("gelu_backward", "gelu_backward_vec", "float32", (16, 2)),
+        ("gelu", "gelu_scalar", "bfloat16", (2, 1)), ("gelu_backward", "gelu_backward_vec", "bfloat16", (16, 2)),
+        ("add2d", "add2d_plain", "float32", (4, 2)), ("add2d", "add2d_vec", "float32", (16, 2)),
+        ("plus_one", "plus_one_vec", "int32", (16, 1)),
+    ],
+)  # fmt: skip
+def test_the_tail_is_not_the_way(kernel, entry, dtype_name, loads):
+    (one,) = inspect(kernel, dtype_name, entry)
+    size, count = loads
+    found = {a.operation: (a.bytes, a.count) for a in one.mix.accesses}
+    assert found == {"LDG": (size, count), "STG": (size, 1)}
+    assert one.elements == size / dtype(dtype_name).itemsize
+
+
+def test_the_last_elements_go_one_by_one():
+    """Two elements after the last full vector: with 258 they are the middle thread's."""
+    (one,) = inspect("gelu", "float32", "gelu_vec", size="258")
+    assert {a.operation: (a.bytes, a.count) for a in one.mix.accesses} == {"LDG": (4, 2), "STG": (4, 2)}
+
+
+def test_a_thread_that_never_ends_is_an_error(monkeypatch):
+    monkeypatch.setattr(path, "MOST", 1000)
+    with pytest.raises(InputError, match="executes over 1,000 instructions; give a smaller --size, or others"):
+        way("divided")
+
+
+def test_sides_without_a_meeting_are_counted_once():
+    """Each of 30 branches on data may end the thread: what follows must not be walked 2^30 times."""
+    branches = ["LDG.E R0, [R2]", "FSETP.GT.AND P0, PT, R0, RZ, PT", "@P0 BRA `(.end)"] * 30
+    other = ["FADD R1, R1, R0", "FSETP.GT.AND P1, PT, R1, RZ, PT", "@P1 BRA `(.stop)"]
+    lines = [*branches, *other, ".end:", "STG.E [R2], R1", "EXIT", ".stop:", "EXIT"]
+    places = iter(range(0, 16 * len(lines), 16))
+    listing = "\n".join(line if line.endswith(":") else f"/*{next(places):04x}*/ {line} ;" for line in lines)
+    code = sass.parse(f"\t.section\t.text.f\n{listing}\n")["f"]
+    walked = path.follow(code, values.State())
+    assert set(walked.counts.values()) == {1}
+    assert len(walked.counts) == len(code.instructions)
+
+
+def test_every_side_of_every_branch_ends_somewhere():
+    """With nothing known, each branch is one on data: the walk ends, and notes say so."""
+    for name, architecture in ((WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90")):
+        for code in READER(find.kernel(name), dtype("float32"), architecture).code.values():
+            walked = path.follow(code, values.State())
+            assert walked.counts
+            assert walked.notes or not any(i.guard and i.root in ("BRA", "EXIT") for i in code.instructions), code.name
+
+
+# --- single instructions ---
+
+U32 = [0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
+
+
+def run(text, **registers):
+    """The state after instructions, one a line."""
+    state = values.State({name: value for name, value in registers.items() if name[0] in "RU"})
+    listing = "\t.section\t.text.f\n" + "".join(
+        f"/*{16 * i:04x}*/ {line.strip()} ;\n" for i, line in enumerate(text.strip().splitlines())
+    )
+    for instruction in sass.parse(listing)["f"].instructions:
+        values.execute(state, instruction)
+    return state
+
+
+@pytest.mark.parametrize("a", U32)
+@pytest.mark.parametrize("b", U32)
+def test_sums_and_differences_of_64_bits_carry(a, b):
+    wide, other = a << 32 | b, b << 32 | a
+    words = {"R0": b, "R1": a, "R2": a, "R3": b}
+    state = run("IADD3 R4, P0, R0, R2, RZ\nIADD3.X R5, R1, R3, RZ, P0, !PT", **words)
+    assert state.number("R4", 8) == (wide + other) % 2**64
+    state = run("IADD3 R4, P0, R0, -R2, RZ\nIADD3.X R5, R1, ~R3, RZ, P0, !PT", **words)
+    assert state.number("R4", 8) == (wide - other) % 2**64
+    state = run("ISETP.LT.U32.AND P0, PT, R0, R2, PT\nISETP.LT.AND.EX P0, PT, R1, R3, PT, P0", **words)
+    assert state.truth("P0") == (np.int64(np.uint64(wide)) < np.int64(np.uint64(other)))
+    state = run("IMAD.WIDE R4, R0, R1, R2", **words)
+    assert state.number("R4", 8) == (int(np.int32(np.uint32(b))) * int(np.int32(np.uint32(a))) + other) % 2**64
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SHF.L.U64.HI R4, R0, 0x4, R1", 0x23456789),
+        ("SHF.R.U64 R4, R0, 0x8, R1", 0x789ABCDE),
+        ("SHF.R.S32.HI R4, RZ, 0x1f, R0", 0xFFFFFFFF),
+        ("SHF.R.U32.HI R4, RZ, 0x1f, R0", 1),
+        ("LEA R4, R1, R2, 0x2", 0x48D159E0 + 5),
+        ("LEA.HI R4, R1, 0x1, RZ, 0x1b", (0x12345678 >> 5) + 1),
+        ("LOP3.LUT R4, R0, 0xff, RZ, 0xc0, !PT", 0xF0),
+        ("LOP3.LUT R4, RZ, R0, RZ, 0x33, !PT", 0x6543210F),
+        ("LOP3.LUT R4, R9, 0xff, RZ, 0x0, !PT", 0),
+        ("PRMT R4, R0, 0x7610, R1", 0x1234DEF0),
+        ("IMNMX R4, R0, R1, PT", 0x9ABCDEF0),
+        ("IMNMX.U32 R4, R0, R1, PT", 0x12345678),
+        ("VIMNMX R4, R0, R1, !PT", 0x12345678),
+        ("IABS R4, R0", 0x65432110),
+        ("SEL R4, R0, R1, !PT", 0x12345678),
+        ("HFMA2.MMA R4, -RZ, RZ, 0.61474609375, 16.90625", 0x38EB4C3A),
+        ("I2F.U32.RP R4, R2", 0x40A00000),
+        ("IMAD.MOV R4, RZ, RZ, -R2", 0xFFFFFFFB),
+        ("MOV R4, R9", None),
+        ("FADD R4, R0, R1", None),
+        ("LOP3.LUT R4, R9, 0xff, RZ, 0xc0, !PT", None),
+        ("SHFL.BFLY PT, R4, R0, 0x10, 0x1f", None),
+    ],
+)
+def test_instructions(text, expected):
+    state = run(f"MOV R4, 0x77\n{text}", R0=0x9ABCDEF0, R1=0x12345678, R2=5)
+    assert state.number("R4") == expected
+
+
+def test_what_is_under_an_unknown_predicate_is_kept_only_if_it_changes_nothing():
+    assert run("@P3 MOV R0, 0x1", R0=1).number("R0") == 1
+    assert run("@P3 MOV R0, 0x2", R0=1).number("R0") is None
+    assert run("ISETP.NE.AND P3, PT, RZ, RZ, PT\n@P3 MOV R0, 0x2", R0=1).number("R0") == 1
+
+
+def test_an_unknown_form_makes_unknown():
+    assert run("IADD3.NEW R0, R1, R2", R0=1, R1=2).number("R0") is None
+    assert run("BRANDNEW.64 R0, R2", R0=1, R1=2).number("R0", 8) is None
+
+
+# --- resources, occupancy, cards ---
+
+
+def test_resources_are_what_ptxas_says():
+    one = way("spilled")
+    assert one.resources.registers == 32
+    assert one.resources.spill_stores > 0
+    assert one.resources.spill_loads > 0
+    assert way("tree").resources.shared == 1024
+    old = (
+        "ptxas info    : Compiling entry function 'f' for 'sm_75'\n"
+        "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
+        "ptxas info    : Used 7 registers, 16 bytes smem, 376 bytes cmem[0]"
+    )
+    assert tools.resources(old) == {"f": tools.Resources(7, 8, 4, 12, 16, 0, 376)}
+
+
+# (architecture, threads, registers, shared) -> blocks, as cuda_occupancy.h of CUDA 13.0 says.
+CALCULATED = {
+    ("sm_75", 256, 32, 0): 4, ("sm_75", 96, 40, 9000): 7, ("sm_80", 1024, 33, 0): 1, ("sm_80", 128, 255, 0): 2,
+    ("sm_86", 32, 16, 0): 16, ("sm_86", 256, 63, 33000): 3, ("sm_89", 33, 72, 512): 14, ("sm_89", 64, 24, 4096): 20,
+    ("sm_90", 128, 32, 0): 16, ("sm_90", 640, 48, 16384): 2, ("sm_90", 1024, 96, 0): 0, ("sm_90", 32, 8, 232448): 1,
+    ("sm_100", 768, 40, 1): 2, ("sm_120", 384, 40, 1000): 4, ("sm_120", 128, 33, 101376): 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("launched", "blocks"), CALCULATED.items(), ids=str)
+def test_occupancy_is_that_of_nvidias_calculator(launched, blocks):
+    name, *numbers = launched
+    assert occupancy.occupancy(machine.ARCHITECTURES[name], *numbers).blocks == blocks
+
+
+HARNESS = """
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_occupancy.h>
+int main(int, char** v) {
+    cudaOccDeviceProp p;
+    p.computeMajor = atoi(v[1]), p.computeMinor = atoi(v[2]), p.maxThreadsPerMultiprocessor = 32 * atoi(v[3]);
+    p.maxThreadsPerBlock = 1024, p.regsPerBlock = p.regsPerMultiprocessor = 65536, p.warpSize = 32, p.numSms = 1;
+    p.sharedMemPerBlock = 49152, p.sharedMemPerMultiprocessor = atoi(v[4]), p.sharedMemPerBlockOptin = atoi(v[5]);
+    p.reservedSharedMemPerBlock = p.computeMajor >= 8 ? 1024 : 0;
+    int threads, registers, shared;
+    while (scanf("%d %d %d", &threads, &registers, &shared) == 3) {
+        cudaOccFuncAttributes a;
+        a.maxThreadsPerBlock = 1024, a.numRegs = registers, a.sharedSizeBytes = shared, a.numBlockBarriers = 1;
+        a.partitionedGCConfig = PARTITIONED_GC_OFF, a.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+        a.maxDynamicSharedSizeBytes = p.sharedMemPerBlockOptin;
+        cudaOccDeviceState s;
+        s.cacheConfig = CACHE_PREFER_SHARED, s.carveoutConfig = SHAREDMEM_CARVEOUT_MAX_SHARED;
+        cudaOccResult r;
+        if (cudaOccMaxActiveBlocksPerMultiprocessor(&r, &p, &a, &s, threads, 0)) return 1;
+        printf("%d\\n", r.activeBlocksPerMultiprocessor);
+    }
+}
+"""
+
+
+def headers():
+    nvcc = shutil.which("nvcc")
+    places = [Path("/usr/local/cuda/include"), *([Path(nvcc).resolve().parent.parent / "include"] if nvcc else [])]
+    return next((str(p) for p in places if (p / "cuda_occupancy.h").exists()), None)
+
+
+@pytest.mark.skipif(not headers() or not shutil.which("g++"), reason="cuda_occupancy.h or g++ is not here")
+def test_occupancy_is_that_of_the_calculator_of_this_toolkit(tmp_path):
+    (tmp_path / "calculator.cpp").write_text(HARNESS)
+    subprocess.run(["g++", f"-I{headers()}", "calculator.cpp", "-o", "calculator"], cwd=tmp_path, check=True)
+    launches = [
+        (t, r, s)
+        for t in (1, 33, 64, 96, 128, 256, 384, 640, 1000, 1024)
+        for r in (0, 8, 32, 33, 63, 72, 96, 128, 255)
+        for s in (0, 1, 1000, 9000, 33000, 49152, 99 * 1024, 163 * 1024, 227 * 1024)
+    ]
+    lines = "\n".join(" ".join(map(str, numbers)) for numbers in launches)
+    for of in machine.ARCHITECTURES.values():
+        words = (of.name[3:-1], of.name[-1], of.warps, of.shared, of.shared_block)
+        done = subprocess.run(
+            [str(tmp_path / "calculator"), *map(str, words)], input=lines, capture_output=True, text=True, check=True
+        )
+        assert [occupancy.occupancy(of, *numbers).blocks for numbers in launches] == list(map(int, done.stdout.split()))
+
+
+@pytest.mark.parametrize(
+    ("name", "card"),
+    [
+        ("NVIDIA H200", "H200"), ("NVIDIA H100 80GB HBM3", "H100"), ("NVIDIA H100 PCIe", "H100-PCIe"),
+        ("NVIDIA A100-SXM4-80GB", "A100"), ("Tesla T4", "T4"), ("NVIDIA GeForce RTX 4090", "RTX4090"),
+        ("NVIDIA L40S", "L40S"), ("NVIDIA L4", "L4"), ("NVIDIA A10", "A10"), ("NVIDIA A10G", None),
+        ("NVIDIA L40", None), ("NVIDIA GeForce RTX 4090 Laptop GPU", None), ("NVIDIA H200 NVL", None),
+        ("some CPU", None),
+    ],
+)  # fmt: skip
+def test_the_card_of_a_machine(name, card):
+    found = machine.of_machine(name)
+    assert (found.name if found else None) == card
+
+
+def test_names_of_cards_and_architectures():
+    assert machine.card("rtx 4090").name == "RTX4090"
+    assert machine.architecture("9.0").name == machine.architecture("90").name == "sm_90"
+    assert {c.architecture for c in machine.CARDS.values()} <= set(machine.ARCHITECTURES)
+
+
+# --- bounds and words ---
+
+
+def test_the_memory_time_is_that_of_the_copy():
+    run = record.load(GELU)
+    for one in inspect("gelu", "all", file=GELU):
+        copy = next(c for c in run.cases if c.backend == "copy" and (c.size, c.dtype) == ("xlarge", one.dtype))
+        ours = next(c for c in run.cases if c.variant == one.entry and c.size == "xlarge" and c.dtype == one.dtype)
+        assert one.case.nbytes == copy.nbytes
+        assert one.bounds.seconds["memory"] == pytest.approx(copy.median("cold"))
+        assert one.measured == next(
+            c.median("cold") for c in run.cases if c.label == f"pycuda:{one.entry}" and c.group == ours.group
+        )
+
+
+@pytest.mark.parametrize("name", ["gelu", "add2d", "plus_one"])
+def test_nothing_is_much_faster_than_its_bound(name):
+    for one in inspect(name, "all", file=H200 / f"{name}.json"):
+        assert 0.88 < one.ratio < 1.6, one.sentence  # the least: loads of 2 bytes, whose latency is a guess
+
+
+def test_issue_time_by_hand():
+    (one,) = inspect("gelu", "bfloat16", "gelu_vec", card="H200")
+    warps = math.ceil(one.case.blocks / 132) * 4
+    assert one.bounds.seconds["issue"] == pytest.approx(warps * one.mix.total / 4 / 1.98e9)
+    assert one.bounds.seconds["memory"] == pytest.approx(1024 * 3 * 224 * 224 * 4 / 4.8e12)
+    assert one.mix.total == sum(one.mix.kinds.values()) == sum(one.path.counts.values())
+    assert sum(line.share for line in one.mix.lines) <= 1.0000001
+
+
+def test_a_slower_card_is_bound_by_its_memory():
+    (one,) = inspect("gelu", "bfloat16", "gelu_vec", card="H100")
+    assert one.bounds.name == "memory"
+    assert set(one.bounds.seconds) & {"start", "latency"} == set(), "not measured on that card"
+
+
+def test_every_opcode_is_of_one_kind():
+    roots = [root for roots in mix.KINDS.values() for root in roots]
+    assert len(roots) == len(set(roots))
+    for name, kinds in (("gelu", ("float32", "float16", "bfloat16")), (WAYS, ("float32",)), (SOFTMAX, ("float32",))):
+        for kind in kinds:
+            code = READER(find.kernel(name), dtype(kind), "sm_90").code.values()
+            other = {i.root for c in code for i in c.instructions if mix.kind(i) == mix.OTHER}
+            assert other <= {"NOP"}
+
+
+def test_hints():
+    def hints(one):
+        return " | ".join(one.hints)
+
+    assert "registers are spilled" in hints(way("spilled"))
+    assert "64 bytes of local memory a thread" in hints(way("costly"))
+    assert "double-precision instructions a thread on float32 data" in hints(way("costly"))
+    assert "50 threads a block are no multiple of 32" in hints(way("costly"))
+    assert "integer division" in hints(way("divided"))
+    (plain,) = inspect("add2d", only="add2d_plain")
+    assert "global memory is accessed 4 bytes at a time" in hints(plain)
+    (few,) = inspect(WAYS, only="tree", card="H200")
+    assert "with 1 blocks, 131 of 132 SMs have no work" in hints(few)
+    (row,) = inspect(SOFTMAX, card="H200")
+    assert "asked for 2.0 times the bytes" in hints(row)
+    assert "32 of 64 warps are resident" not in hints(row)
+    for one in inspect("gelu", "all", "gelu_vec"):
+        assert one.hints == ()
+
+
+def test_hints_that_no_kept_code_gives():
+    (one,) = inspect(SOFTMAX, card="H200")
+    low = dataclasses.replace(one.occupancy, warps=8, limit="registers")
+    assert "8 of 64 warps are resident, limited by registers" in diagnosis.hints(
+        dataclasses.replace(one, occupancy=low)
+    )
+    none = dataclasses.replace(one.occupancy, blocks=0, warps=0, limit="shared memory")
+    assert "no block fits on an SM: too much shared memory" in diagnosis.hints(dataclasses.replace(one, occupancy=none))
+    tensor = dataclasses.replace(one.mix, kinds={**one.mix.kinds, "tensor": 4})
+    assert any("tensor cores" in h for h in diagnosis.hints(dataclasses.replace(one, mix=tensor)))
+
+
+def test_the_sentence_is_derived():
+    (vec,) = inspect("gelu", "float32", "gelu_vec", card="H100")
+    assert re.match(
+        r"gelu_vec, float32: \d+ instructions and 8 bytes an element; on an H100 bound by memory", vec.sentence
+    )
+    (no_card,) = inspect("gelu", "float32", "gelu_vec", archs="sm_90")
+    assert no_card.bounds is None
+    assert no_card.sentence.endswith("--card says what bounds it")
+    (plain,) = inspect("softmax", "float32", "softmax_plain", file=H200 / "softmax.json")
+    assert "bound by instruction issue, 1." in plain.sentence
+    assert "of the instructions are of softmax.cu:40 (expf)" in plain.sentence
+    assert diagnosis._called("float f() {\n  return sinf(x) + g(1); // cosf(x)\n}", 2) == " (sinf, g)"
+
+
+# --- the command ---
+
+
+def test_the_table_fits_into_80_columns(command):
+    done = command("gelu", "--dtypes", "all", "--results", str(GELU), width=80)
+    assert done.exit_code == 0, done.output
+    assert max(map(len, done.output.splitlines())) <= 80
+    for words in ("registers", "limited by", "instructions an element", "measured / predicted", "bound by", "hint: "):
+        assert words in done.output
+    assert done.output.count("\ngelu  xlarge") == 2
+    assert "spill" not in done.output
+
+
+def test_many_entries_are_put_below_one_another(command):
+    done = command(WAYS, width=80)
+    assert max(map(len, done.output.splitlines())) <= 80
+    assert done.output.count("threads a block ") == 3
+
+
+def test_json_has_everything(command):
+    done = command("gelu", "--dtypes", "bfloat16", "--results", str(GELU), "--format", "json")
+    scalar, _full, vec = json.loads(done.output)
+    assert vec["entry"] == "gelu_vec"
+    assert vec["predicted"] == max(vec["seconds"].values()) == vec["seconds"][vec["bound_by"]]
+    assert vec["ratio"] == pytest.approx(vec["measured"] / vec["predicted"])
+    assert vec["accesses_per_thread"][0] == {"operation": "LDG", "bytes": 16, "count": 2}
+    assert vec["instructions_per_thread"]["total"] == sum(vec["instructions_per_thread"]["kinds"].values())
+    assert scalar["launch"]["block"] == [256, 1, 1]
+
+
+def test_sass_is_annotated(command):
+    done = command("gelu", "--dtypes", "float32", "--only", "gelu_vec", "--sass")
+    lines = done.output.splitlines()
+    assert any(re.match(r" +1 x +\w+ +LDG\.E\.128\.CONSTANT R\d+, desc", line) for line in lines)
+    source = [line for line in lines if line.startswith("gelu.cu:")]
+    assert any("fmaf" in line for line in source)
+    assert any("instructions that it does not execute" in line for line in lines)
+    assert "STG.E " not in done.output, "the tail stores one element at a time"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gelo"], "did you mean 'gelu'"),
+        (["gelu", "--only", "gelu_vex"], "no entry of gelu named 'gelu_vex'; did you mean 'gelu_vec'?"),
+        (["gelu", "--card", "h20"], "no card named 'H20'; did you mean 'H200'?"),
+        (["gelu", "--arch", "sm_91"], "no architecture named 'sm_91'; did you mean"),
+        (["gelu", "--size", "small,large"], "--size small,large is 2 sizes; give one, such as small"),
+        (["gelu", "--size", "larg"], "did you mean 'large'"),
+        (["add2d", "--size", "100"], "add2d takes sizes of 2 dimensions"),
+        (["gelu", "--dtypes", "int32"], "no dtype of gelu named 'int32'"),
+        (["gelu", "--results", "none.json"], "cannot read none.json"),
+        ([WAYS, "--size", "1G", "--only", "strided"], "give a smaller --size"),
+    ],
+)
+def test_bad_input_is_one_message(command, words, said, monkeypatch):
+    monkeypatch.setattr(path, "MOST", 10_000)
+    done = command(*words)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "Traceback" not in done.output
+    assert isinstance(done.exception, SystemExit)
+
+
+def changed(tmp_path, change):
+    run = record.load(GELU)
+    change(run)
+    run.save(tmp_path / "changed.json")
+    return tmp_path / "changed.json"
+
+
+def test_results_of_other_machines(tmp_path):
+    file = changed(tmp_path, lambda run: setattr(run.machine, "name", "Some GPU"))
+    with pytest.raises(NotFound, match=r"Some GPU is not known here; give --card, one of H200"):
+        inspect("gelu", file=file)
+    assert inspect("gelu", file=file, card="H200")[0].measured
+    file = changed(tmp_path, lambda run: setattr(run.machine, "device", "cpu"))
+    with pytest.raises(InputError, match="measured on a CPU"):
+        inspect("gelu", file=file)
+
+
+def test_results_of_another_source_are_told(tmp_path):
+    file = changed(tmp_path, lambda run: run.sources.update({"gelu.cu": "0" * 64}))
+    assert "the results are of another version of gelu.cu; measure it again" in inspect("gelu", file=file)[0].hints
+
+
+def test_results_without_this_size_still_give_the_rate():
+    (one,) = inspect("gelu", "float32", "gelu_vec", size="1000000", file=GELU)
+    assert one.measured is None
+    assert one.bounds.memory.source == "a copy of 1,233 MB in the results"
+    assert one.hints == ("the results have no time of gelu_vec at this size",)
+    (other,) = inspect("gelu", "float32", "gelu_vec", file=H200 / "add2d.json")
+    assert other.bounds.memory.source == "a copy of 3,221 MB in the results"
+    assert other.remark
+
+
+def test_launches_that_cannot_be(tmp_path):
+    (tmp_path / "ways.cu").write_bytes((ROOT / "tests/data/sass/ways.cu").read_bytes())
+    spec = (ROOT / "tests/data/sass/ways.py").read_text()
+    for old, new, error, said in (
+        ("plain(8, 128)", "plain(8, 2048)", SpecError, "2048 threads a block; CUDA's limit is 1024"),
+        ("plain(8, 128)", "plain(0, 128)", InputError, "strided launches nothing at this size"),
+    ):  # fmt: skip
+        assert old in spec
+        (tmp_path / "ways.py").write_text(spec.replace(old, new))
+        with pytest.raises(error, match=said):
+            inspect(str(tmp_path / "ways.py"), only="strided")
+
+
+def test_arguments_of_other_sizes_than_the_parameters():
+    one = way("strided")
+    code = dataclasses.replace(one.code, parameters=(0x210, 28))
+    with pytest.raises(SpecError, match=r"strided takes 28 bytes of arguments, its launch gives 24; .* np.int64\(n\)"):
+        launch.state(code, one.case, "sm_90")
+
+
+def test_entries_that_the_compiler_left_out(tmp_path):
+    def nothing(kernel, kind, architecture):
+        return tools.Compiled({}, {}, "")
+
+    with pytest.raises(SpecError, match=r"nvcc makes no code of gelu_scalar; is it left out by an #if\?"):
+        inspection.inspect("gelu", compiled=nothing)
+
+
+def test_arrays_that_do_not_fit():
+    with pytest.raises(InputError, match="do not fit here; give a smaller --size"):
+        launch.arrays(find.kernel("gelu"), dtype("float32"), (2**20, 2**20, 2**10))
+
+
+def test_missing_tools_say_what_to_type(monkeypatch, tmp_path):
+    kernel, kind = find.kernel("gelu"), dtype("float32")
+    monkeypatch.setattr(tools.cuda, "nvcc", lambda: None)
+    with pytest.raises(Unavailable, match="nvcc is not on PATH; install the CUDA toolkit"):
+        tools.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(tools.cuda, "nvcc", lambda: "/bin/false")
+    monkeypatch.setattr(tools, "nvdisasm", lambda: None)
+    with pytest.raises(Unavailable, match=r"pip install -e '.\[inspect\]' in the checkout"):
+        tools.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(tools, "nvdisasm", lambda: "/bin/false")
+    with pytest.raises(CompileError, match=r"gelu\.cu does not compile"):
+        tools.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(tools.cuda, "nvcc", lambda: "/bin/true")
+    with pytest.raises(Unavailable, match="/bin/false cannot read what nvcc made"):
+        tools.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(tools.cuda, "nvcc", lambda: str(tmp_path / "gone"))
+    with pytest.raises(Unavailable, match="gone does not run: No such file"):
+        tools.compiled(kernel, kind, "sm_90")
+
+
+def test_the_disassembler_is_looked_for_where_pip_puts_it(monkeypatch, tmp_path):
+    program = tmp_path / "nvidia" / "cu13" / "bin" / "nvdisasm"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "")
+    for name in ("CUDA_ROOT", "CUDA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tools, "_folders", lambda package: [tmp_path / package])
+    assert tools.nvdisasm() == str(program)
+    program.unlink()
+    assert tools.nvdisasm() is None
+
+
+def test_kept_code_of_another_source_is_refused(tmp_path):
+    kernel, kind = find.kernel("gelu"), dtype("float32")
+    file = kept.place(tmp_path, kernel, kind, "sm_90")
+    with pytest.raises(Unavailable, match="no machine code is kept in"):
+        kept.reader(tmp_path)(kernel, kind, "sm_90")
+    file.write_text("gelu.cu 0000\n")
+    with pytest.raises(Unavailable, match=r"is of another gelu.cu; python bench/sass.py makes it anew"):
+        kept.reader(tmp_path)(kernel, kind, "sm_90")
+
+
+def test_what_comes_from_files_is_made_visible():
+    (one,) = inspect("gelu", "float32", "gelu_vec")
+    text = report.render([dataclasses.replace(one, sentence="a\x1b[31mb", text="\x1b[2J\n" * 40)], 80, False, sass=True)
+    assert "\x1b" not in text
+
+
+# --- with the compiler ---
+
+
+@functools.cache
+def release():
+    nvcc = tools.cuda.nvcc()
+    if not nvcc or not tools.nvdisasm():
+        return "none"
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"release ([\d.]+)", said)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(release() == "none", reason="nvcc or nvdisasm is not here")
+def test_an_older_architecture_by_the_compiler_itself():
+    """Everything from the source to the counts, for code that is not kept."""
+    (one,) = inspection.inspect(WAYS, only="divided", archs="sm_80")
+    assert one.mix.moved("STG") == 4 * (100_000 // 37 + 100_000 % 37 + 16)
+    assert one.architecture == "sm_80"
+    assert one.resources.registers > 0
+
+
+@pytest.mark.skipif(release() != "13.0", reason="the kept machine code is that of nvcc 13.0 and its nvdisasm")
+def test_what_is_kept_is_what_the_compiler_makes():
+    kernel, kind = find.kernel("add2d"), dtype("float32")
+    assert kept.place(H200 / "sass", kernel, kind, "sm_90").read_text() == kept.text(kernel, kind, "sm_90")
+
+
+@pytest.mark.skipif(release() == "none", reason="nvcc or nvdisasm is not here")
+def test_compile_errors_are_the_compilers_own(tmp_path):
+    (tmp_path / "ways.cu").write_text((ROOT / "tests/data/sass/ways.cu").read_text().replace("v + 1;", "v + one;"))
+    (tmp_path / "ways.py").write_bytes((ROOT / "tests/data/sass/ways.py").read_bytes())
+    done = CliRunner().invoke(main, ["inspect", str(tmp_path / "ways.py")])
+    assert done.exit_code == 2
+    assert re.search(r'ways.cu\(\d+\): error: identifier "one" is undefined', done.output)
+    assert "/tmp" not in done.output.replace(str(tmp_path), "")

@@ -1,0 +1,296 @@
+"""Sanitizers: planted bugs that no result shows are found, and said in one line each."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cudalab import host
+from cudalab.base.errors import LaunchError, Unavailable
+from cudalab.device import cuda
+from cudalab.engine import plan, session
+from cudalab.tools import sanitize
+from cudalab.tools.sanitize import asan, compute
+
+DATA = Path(__file__).parents[2] / "data" / "sanitize"
+PLANTED = str(DATA / "planted.py")
+GROUP = plan.groups([PLANTED], "small", "")[0]
+
+
+# ---- on the CPU ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compiler, monkeypatch):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    monkeypatch.setenv("CXX", compiler)
+    try:
+        host.address_sanitizer()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    run = session.check(PLANTED, sizes="65", device="cpu", only="host", sanitize=True)
+    assert run.options["sanitize"]
+    reasons = {case.variant: case.reason for case in run.cases}
+    assert {case.variant: case.status for case in run.cases} == {e: "WRONG" if r else "ok" for e, r in reasons.items()}
+    where = "(block ({},0,0), thread (63,0,0))"
+    assert reasons["reads_past"] == (
+        f"address sanitizer: read of 4 bytes 248 bytes past the end of 'x' at planted.cu:11 {where.format(1)}"
+    )
+    assert reasons["shared_past"] == (
+        f"address sanitizer: read of 4 bytes just past the end of 'tile' (256 bytes) at planted.cu:20 {where.format(0)}"
+    )
+    assert reasons["dynamic_past"] == (
+        "address sanitizer: write of 4 bytes just past the end of the 256 bytes of dynamic shared memory "
+        f"at planted.cu:26 {where.format(0)}; dynamic_past: wrote up to 4 bytes past its dynamic shared memory of 256 "
+        "bytes; give the Launch more: shared=BYTES"
+    )
+    assert "overflows: planted.cu:31: block (0,0,0), thread (1,0,0): signed integer overflow" in reasons["overflows"]
+    assert not reasons["right"] + reasons["races"] + reasons["diverges"]  # the latter two are for a GPU's tools
+
+
+def test_where_a_wild_write_crashed_is_said(tmp_path):
+    """The row of a process that was killed has no result, and needs the line most."""
+    try:
+        host.address_sanitizer()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    source = "__global__ void wild(const float* x, float* y, int n) { y[1LL << 40] = x[0]; }\n"
+    (tmp_path / "wild.cu").write_text(source)
+    spec = (DATA / "planted.py").read_text().replace("planted", "wild")
+    spec = spec[: spec.index("    entries={")] + '    entries={"wild": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
+    (tmp_path / "wild.py").write_text(spec)
+    (case,) = session.check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitize=True).cases
+    assert case.status == "error"
+    assert case.reason.startswith("address sanitizer: an access where there is no memory at wild.cu:1 (block ")
+    assert "; the worker process was killed by SIGSEGV while it ran host:wild" in case.reason
+
+
+SEGV = """\
+==7==ERROR: AddressSanitizer: SEGV on unknown address 0x17e66eacbd00 (pc 0x7f2f756eb405 bp 0x7f2f sp 0x7f2f T0)
+==7==The signal is caused by a READ memory access.
+    #0 0x7f2f756eb405 in wild /home/me/wild.cu:45:18
+cudalab: in block (0,0,0), thread (3,0,0)
+"""
+UNDERRUN = """\
+==7==ERROR: AddressSanitizer: use-after-poison on address 0x0ffc at pc 0x7fe6 bp 0x7fe6 sp 0x7fe6
+WRITE of size 4 at 0x0ffc thread T0
+    #0 0x7fe6 in before /home/me/before.cu:10
+"""
+LOCAL = """\
+==7==ERROR: AddressSanitizer: stack-buffer-overflow on address 0x7f44 at pc 0x7f44 bp 0x7f44 sp 0x7f44
+WRITE of size 4 at 0x7f44 thread T0
+    #0 0x7f44 in in_local /home/me/local.cu:32:48
+    [32, 48) 'v' (line 30) <== Memory access at offset 48 overflows this variable
+"""
+
+
+@pytest.mark.parametrize(
+    ("report", "says"),
+    [
+        (SEGV, "an access where there is no memory at wild.cu:45 (block (0,0,0), thread (3,0,0))"),
+        (UNDERRUN, "write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
+        (LOCAL, "write of 4 bytes past the end of 'v' at local.cu:32"),
+        ("terminate called\n", "it ended; its last words: terminate called"),
+    ],
+)
+def test_reports_of_the_address_sanitizer(report, says):
+    assert asan.read(report, {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == f"address sanitizer: {says}"
+
+
+def test_a_kernel_that_does_not_end_is_stopped(tmp_path):
+    (tmp_path / "endless.cu").write_text(
+        "__global__ void endless(const float* x, float* y) { while (y) y[0] = x[0]; }\n"
+    )
+    spec = (DATA / "planted.py").read_text().replace("planted", "endless")
+    spec = spec[: spec.index("    entries={")] + '    entries={"endless": lambda x, y: Launch((1,), (1,), (x, y))},\n'
+    (tmp_path / "endless.py").write_text(spec + '    budgets={"float32": Budget(0.5)},\n)\n')
+    watch = asan.Watch(timeout=2)
+    group = plan.groups([str(tmp_path / "endless.py")], "small", "")[0]
+    try:
+        assert watch.findings(group, ["endless"], 0) == {"endless": "no end within 2 s under the address sanitizer"}
+    finally:
+        watch.close()
+
+
+def test_a_compiler_without_an_address_sanitizer_says_what_to_install(tmp_path, monkeypatch):
+    compiler = tmp_path / "bare++"
+    compiler.write_text('#!/bin/sh\ncase "$1" in -print-file-name=*) echo "${1#*=}";; *) echo bare;; esac\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    with pytest.raises(Unavailable, match=r"bare\+\+ has no address sanitizer \(libasan.so\); install libasan"):
+        sanitize.Sanitizer("cpu", "cpu", 0, 60)
+
+
+# ---- compute-sanitizer: what it writes, as NVIDIA's manual and logs of its releases have it --------------------------
+
+MEMCHECK = """\
+========= COMPUTE-SANITIZER
+========= Invalid __global__ read of size 4 bytes
+=========     at reads_past+0x90 in /home/me/planted.cu:11
+=========     by thread (40,0,0) in block (15,0,0)
+=========     Address 0x7f6510c00fa0 is out of bounds
+=========     and is 1 bytes after the nearest allocation at 0x7f6510c00000 of size 4,000 bytes
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: [0x2774ec]
+=========                in /lib/x86_64-linux-gnu/libcuda.so.1
+=========         Host Frame:PyObject_Call [0x92] in /usr/bin/python3
+========= 
+========= Invalid __global__ read of size 4 bytes
+=========     at reads_past+0xa0 in /home/me/planted.cu:12
+=========     by thread (41,0,0) in block (15,0,0)
+=========     Address 0x7f6510c00fa4 is out of bounds
+========= 
+========= Program hit CUDA_ERROR_LAUNCH_FAILED (error 719) due to "unspecified launch failure" on CUDA API call to cuStreamSynchronize.
+=========     Saved host backtrace up to driver entry point at error
+========= 
+========= ERROR SUMMARY: 26 errors
+========= ERROR SUMMARY: 6 errors were not printed. Use --print-limit option to adjust the number of printed errors
+"""  # noqa: E501, W291
+OLD = """\
+========= COMPUTE-SANITIZER
+========= Invalid __shared__ write of size 4 bytes
+=========     at 0x120 in planted.cu:17:shared_past(float const*, float*, int)
+=========     by thread (3,0,0) in block (4,0,0)
+=========     Address 0x7f00 is misaligned
+========= ERROR SUMMARY: 1 error
+"""
+RACECHECK = """\
+========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at races(float const *, float *, int)+0xf0 in planted.cu:37
+=========     and Read access at races(float const *, float *, int)+0x280 in planted.cu:38 [508 hazards]
+=========
+========= Warning: Race reported between Write access at right(float const *, float *, int)+0xf0 in planted.cu:5
+=========     and Write access at right(float const *, float *, int)+0xf0 in planted.cu:5 [4 hazards]
+=========
+========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)
+"""
+INITCHECK = """\
+========= COMPUTE-SANITIZER
+========= Uninitialized __global__ memory read of size 4 bytes
+=========     at reads_unwritten+0x70 in planted.cu:43
+=========     by thread (31,0,0) in block (1,0,0)
+=========     Address 0x7f3c7ec000fc
+========= ERROR SUMMARY: 1 error
+"""
+SYNCCHECK = """\
+========= COMPUTE-SANITIZER
+========= Barrier error detected. Divergent thread(s) in warp.
+=========     at __syncwarp(unsigned int)+0xe0 in sm_30_intrinsics.hpp:110
+=========     by thread (48,0,0) in block (0,0,0)
+=========         Device Frame: diverges(float const *, float *, int)+0xb0 in /home/me/planted.cu:48
+========= ERROR SUMMARY: 17 errors
+"""
+CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+BROKEN = "========= COMPUTE-SANITIZER\n========= Error: No attachable process found. compute-sanitizer timed out.\n"
+BUFFERS = {"x": (0x7F6510C00000, 4000), "y": (0x7F3C7EC00000, 4000)}
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "entry", "says"),
+    [
+        ("memcheck", MEMCHECK, "reads_past",
+         "invalid __global__ read of size 4 bytes at planted.cu:11 (block (15,0,0), thread (40,0,0)), "
+         "out of bounds, 1 bytes after 'x', and 1 more place"),
+        ("memcheck", OLD, "shared_past",
+         "invalid __shared__ write of size 4 bytes at planted.cu:17 (block (4,0,0), thread (3,0,0)), misaligned"),
+        ("racecheck", RACECHECK, "races", "race between a write at planted.cu:37 and a read at planted.cu:38"),
+        ("initcheck", INITCHECK, "reads_unwritten",
+         "uninitialized __global__ memory read of size 4 bytes at planted.cu:43 (block (1,0,0), thread (31,0,0)), "
+         "in 'y'"),
+        ("synccheck", SYNCCHECK, "diverges",
+         "barrier error detected. Divergent thread(s) in warp at planted.cu:48 (block (0,0,0), thread (48,0,0))"),
+    ],
+)  # fmt: skip
+def test_reports_of_compute_sanitizer_per_entry(tool, text, entry, says):
+    log = compute.read(text)
+    found = compute.sentences(tool, log, list(GROUP.kernel.entries), {entry: BUFFERS})
+    assert found == {entry: f"{tool}: {says}"}
+    assert log.count
+    assert not log.failed
+
+
+def runs(monkeypatch, *answers):
+    """Let `compute._run` give these answers, one after the other; returns the entries that it was asked for."""
+    asked, left = [], list(answers)
+
+    def run(tool, group, entries, *_):
+        asked.append(list(entries))
+        text, errors = left.pop(0)
+        return compute.read(text), errors, dict.fromkeys(entries, BUFFERS)
+
+    monkeypatch.setattr(compute, "_run", run)
+    return asked
+
+
+def by(entries):
+    return compute._by("memcheck", GROUP, entries, 0, 0, 60, Path())
+
+
+def test_entries_after_one_that_ends_the_context_are_launched_in_a_new_process(monkeypatch):
+    asked = runs(
+        monkeypatch,
+        (MEMCHECK, {"right": "", "reads_past": "unspecified launch failure"}),
+        (CLEAN, {"races": "", "diverges": ""}),
+    )
+    assert by(["right", "reads_past", "races", "diverges"]).keys() == {"reads_past"}
+    assert asked == [["right", "reads_past", "races", "diverges"], ["races", "diverges"]]
+
+
+def test_a_launch_that_fails_without_a_report_is_a_finding(monkeypatch):
+    asked = runs(monkeypatch, (CLEAN, {"right": "too many resources"}), (CLEAN, {"races": ""}))
+    assert by(["right", "races"]) == {"right": "memcheck: the launch failed: too many resources"}
+    assert asked == [["right", "races"], ["races"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (BROKEN, "does not work: Error: No attachable process"),
+        (CLEAN.replace("0 errors", "3 errors"), "memcheck counts 3 errors, but names none"),
+    ],
+)
+def test_a_tool_that_does_not_work_or_is_not_understood_is_an_error(monkeypatch, text, says):
+    runs(monkeypatch, (text, {"right": ""}))
+    with pytest.raises(LaunchError, match=says):
+        by(["right"])
+
+
+def test_without_compute_sanitizer_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(Unavailable, match="compute-sanitizer is not on PATH; it comes with the CUDA toolkit"):
+        sanitize.Sanitizer("cuda", "cuda", 0, 60)
+
+
+@pytest.mark.gpu
+def test_each_planted_bug_is_found_by_its_tool():
+    run = session.check(PLANTED, sizes="small", device="cuda", only="pycuda", sanitize=True)
+    reasons = {case.variant: case.reason for case in run.cases}
+    assert cuda.missing() is None
+    assert "memcheck: invalid __global__ read of size 4 bytes at planted.cu:11" in reasons["reads_past"]
+    assert "'x'" in reasons["reads_past"]
+    assert "racecheck: race between a write at planted.cu:37 and a read at planted.cu:38" in reasons["races"]
+    assert "initcheck: uninitialized __global__ memory read" in reasons["reads_unwritten"]
+    assert "synccheck: barrier error detected" in reasons["diverges"]
+    assert not reasons["right"] + reasons["overflows"]
+
+
+def test_a_check_runs_host_variants_in_several_orders_of_their_threads(tmp_path):
+    (tmp_path / "chained.cu").write_text(
+        "__global__ void chained(const float* x, float* y, int n) {\n"
+        "    __shared__ float tile[64];\n"
+        "    int t = threadIdx.x, i = blockIdx.x * 64 + t;\n"
+        "    tile[t] = i < n ? x[i] : 0;\n"
+        "    if (i < n) y[i] = 2 * x[i] + (t && tile[t - 1] != tile[t - 1]);  // right where threads go upwards\n"
+        "}\n"
+    )
+    spec = (DATA / "planted.py").read_text().replace("planted", "chained")
+    spec = (
+        spec[: spec.index("    entries={")] + '    entries={"chained": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
+    )
+    (tmp_path / "chained.py").write_text(spec)
+    (case,) = session.check(tmp_path / "chained.py", sizes="65", device="cpu", only="host").cases
+    assert case.status == "WRONG"
+    assert case.reason.endswith("(with blocks and threads in reverse order)")

@@ -1,0 +1,203 @@
+"""The lab's test of its own measuring: it runs here, and each check fails when what it looks at is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import cycle
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cudalab.base import stats
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.cli import main
+from cudalab.device.cpu import Cpu
+from cudalab.device.operands import Bound
+from cudalab.tools import selftest
+from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Check, Finding, Outcome, Report, cpu
+from cudalab.tools.selftest.comparison import COARSEST, Comparison, deviation
+
+NOTHING = Bound(lambda: None, lambda: None)
+
+
+class Lying(Cpu):
+    """A CPU whose clocks show the true times multiplied by `factor`."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def clocks(self, bound, modes, notes):
+        def lie(clock):
+            return lambda: [t * self.factor for t in clock.sample()]
+
+        return {k: replace(c, sample=lie(c)) for k, c in super().clocks(bound, modes, notes).items()}
+
+
+class Scripted(Cpu):
+    """A CPU whose clocks show given seconds, clock by clock, with a little noise."""
+
+    def __init__(self, *seconds, noise=1e-4):
+        super().__init__()
+        self.seconds, self.rng, self.noise = cycle(seconds), np.random.default_rng(0), noise
+
+    def clocks(self, bound, modes, notes):
+        (clock,) = super().clocks(bound, ("launch",), notes).values()
+        seconds = next(self.seconds)
+        return {
+            "wall": replace(clock, sample=lambda: [seconds * (1 + self.noise * self.rng.random()) for _ in range(5)])
+        }
+
+
+def asked(device, name, seconds=0.1):
+    """The finding of one check on a device that may be wrong."""
+    checks = selftest._checks(device, Comparison(device, seconds), "")
+    return selftest._asked(next(check for check in checks if check.name == name))
+
+
+# ---- a run on this machine ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_every_check_says_something_here():
+    shown = []
+    report = selftest.selftest("cpu", 0.3, shown.append)
+    assert shown == report.findings
+    states = {f.name: f.state for f in report.findings}
+    assert states["known length, long"] in (PASSED, FAILED)  # by what else the CPU does
+    assert {n for n, s in states.items() if s == SKIPPED} == set(cpu.GPU_ONLY)
+    assert {"A/A small", "A/A large", "smallest difference"} < set(states)
+    for finding in report.findings:
+        assert all((finding.measured, finding.expected, finding.why))
+        if finding.state == SKIPPED:
+            assert "the CPU was asked for" in finding.measured
+    assert report.smallest > 0
+    assert report.fit == (FAILED not in states.values())
+
+
+def test_the_command_prints_the_findings_and_its_code_is_the_verdict(monkeypatch):
+    for state, code in ((PASSED, 0), (FAILED, 1)):
+        finding = Finding("known length", state, "1 us for 2 us", "2 us", "it must")
+
+        def found(device, seconds, show, begin, finding=finding):
+            assert (device, seconds) == ("cpu", 3.0)
+            show(finding)
+            return Report("a CPU", [finding], 0.004)
+
+        monkeypatch.setattr(selftest, "selftest", found)
+        run = CliRunner().invoke(main, ["selftest", "--device", "cpu", "--seconds", "3"])
+        assert run.exit_code == code
+        assert run.output.startswith(f"{state}   known length: 1 us for 2 us\n")
+        assert ("it matters: it must" in run.output) == (state == FAILED)
+        assert ("NOT FIT" in run.output) == (state == FAILED)
+
+
+@pytest.mark.slow
+def test_the_command_on_the_cpu():
+    run = CliRunner().invoke(main, ["selftest", "--device", "cpu", "--seconds", "0.1"])
+    assert run.exit_code in (0, 1), run.output
+    assert re.search(r"(?m)^(fit|NOT FIT) to measure on .+", run.output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [(["--seconds", "0"], "positive"), (["--device", "tpu"], "no device")]
+)
+def test_bad_input_is_refused(arguments, message):
+    run = CliRunner().invoke(main, ["selftest", *arguments])
+    assert run.exit_code == 2
+    assert message in run.output
+    with pytest.raises(InputError):
+        selftest.selftest("cpu", -1)
+
+
+# ---- the frame ---------------------------------------------------------------------------------------------------
+
+
+def test_a_check_that_breaks_has_failed_and_one_that_cannot_be_asked_is_skipped():
+    def unavailable():
+        raise Unavailable("no such bus")
+
+    def broken():
+        raise ZeroDivisionError("by nought")
+
+    assert selftest._asked(Check("a", "", "", unavailable)).state == SKIPPED
+    finding = selftest._asked(Check("a", "", "", broken))
+    assert (finding.state, finding.measured) == (FAILED, "ZeroDivisionError: by nought")
+    assert selftest._asked(Check("a", "", "", lambda: Outcome(False, "3"))).state == FAILED
+
+
+def test_the_verdict_sentence():
+    def finding(state):
+        return Finding("x", state, "", "", "")
+
+    assert not Report("d", [], None).fit
+    assert not Report("d", [finding(SKIPPED)], None).fit
+    assert not Report("d", [finding(PASSED), finding(FAILED)], 0.01).fit
+    assert "Failed: x" in Report("d", [finding(FAILED)], 0.01).sentence()
+    report = Report("d", [finding(PASSED), finding(SKIPPED)], 0.031)
+    assert report.fit
+    assert "can claim is 3.1 %" in report.sentence()
+    assert f"can claim is {100 * stats.MIN_EFFECT:.1f} %" in replace(report, smallest=0.001).sentence()
+
+
+# ---- the CPU's checks, each made to fail -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.2])
+@pytest.mark.parametrize("name", cpu.LENGTHS)
+def test_a_clock_that_lies_by_a_fifth_fails_the_known_length(factor, name):
+    assert asked(Lying(factor), f"known length, {name}").state == FAILED
+
+
+def test_a_constant_cost_of_the_clock_cancels():
+    assert cpu.known_length(Scripted(1.3e-3, 2.3e-3), 1e-3).ok
+    assert not cpu.known_length(Scripted(1.3e-3, 2.4e-3), 1e-3).ok
+
+
+def test_equal_work_is_the_same():
+    compared = Comparison(Scripted(1e-4), 0.01)
+    finding = selftest._asked(compared.check("x", NOTHING, 1))
+    assert finding.state == PASSED
+    assert re.match(r"\d+ SAME;", finding.measured)
+    assert 0 < compared.smallest < 1e-3
+    assert selftest._asked(compared.verdict()).state == PASSED
+
+
+@pytest.mark.parametrize("other", [1.1e-4, 0.9e-4])
+def test_different_work_fails_the_aa_run(other):
+    finding = selftest._asked(Comparison(Scripted(1e-4, other), 0.01).check("x", NOTHING, 1))
+    assert finding.state == FAILED
+    assert "FASTER" in finding.measured or "SLOWER" in finding.measured
+
+
+def test_too_much_noise_fails_the_aa_run_and_the_smallest_difference():
+    compared = Comparison(Scripted(1e-4, noise=30.0), 0.01)
+    finding = selftest._asked(compared.check("x", NOTHING, 1))
+    assert (finding.state, "UNCLEAR" in finding.measured) == (FAILED, True)
+    assert compared.smallest > COARSEST
+    assert selftest._asked(compared.verdict()).state == FAILED
+
+
+def test_a_variant_that_breaks_fails_the_aa_run():
+    def breaks():
+        raise RuntimeError("no luck")
+
+    class Breaking(Cpu):
+        def clocks(self, bound, modes, notes):
+            return {k: replace(c, sample=breaks) for k, c in super().clocks(bound, modes, notes).items()}
+
+    compared = Comparison(Breaking(), 0.01)
+    finding = selftest._asked(compared.check("x", NOTHING, 1))
+    assert (finding.state, "no luck" in finding.measured) == (FAILED, True)
+    assert selftest._asked(compared.verdict()).measured == "no A/A run came to an end"
+
+
+def test_the_worst_footprint_decides_and_deviation_looks_both_ways():
+    compared = Comparison(Scripted(1e-4, 1e-4, 1e-4, 1.005e-4), 0.01)
+    for name in ("good", "worse"):
+        selftest._asked(compared.check(name, NOTHING, 1))
+    assert compared.smallest == pytest.approx(0.005, abs=1e-3)
+    assert deviation(stats.Ratio(1, 0.8, 1.1)) == pytest.approx(0.25)
+    assert deviation(stats.Ratio(1, 0.99, 1.1)) == pytest.approx(0.1)

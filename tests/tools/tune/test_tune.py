@@ -1,0 +1,602 @@
+"""Launch parameters: what a spec declares, how they reach both sides, the file of choices, and `cudalab tune`."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from cudalab.kernels.gelu import gelu
+
+from cudalab.backends import host
+from cudalab.base.errors import CudalabError, InputError, SpecError
+from cudalab.base.stats import Ratio
+from cudalab.cli import main
+from cudalab.device import cuda, open_device
+from cudalab.device.cuda import Card
+from cudalab.engine import plan, session
+from cudalab.engine.job import Job
+from cudalab.engine.messages import Ready, Tried, Work
+from cudalab.engine.plan import Selection
+from cudalab.engine.rows import row
+from cudalab.engine.supervisor import Death
+from cudalab.report import tuning as report
+from cudalab.results import comparable, record
+from cudalab.results.record import Machine
+from cudalab.spec import find
+from cudalab.spec import tuned as stored
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Launch
+from cudalab.spec.tuned import Choice
+from cudalab.tools.inspect import forms, kept
+from cudalab.tools.tune import tune
+from cudalab.tools.tune import verdict as found_
+
+DATA = Path(__file__).parents[2] / "data" / "tune"
+HERE = Card("9.0", "NVIDIA H200")
+FLOAT32 = dtype("float32")
+
+
+@pytest.fixture
+def scale(tmp_path):
+    """A kernel of which a choice may be kept."""
+    return find.kernel(str(copied("scale", tmp_path)))
+
+
+def copied(name, folder):
+    for suffix in (".cu", ".py"):
+        (folder / f"{name}{suffix}").write_bytes((DATA / f"{name}{suffix}").read_bytes())
+    return folder / f"{name}.py"
+
+
+# ---- the spec ----------------------------------------------------------------------------------------------------
+
+
+def test_parameters_are_macros_and_arguments_of_the_launch():
+    given = find.kernel(str(DATA / "scale.py"))
+    kernel = given.with_parameters({"THREADS": 256})
+    assert given.parameters == {"THREADS": 32, "PER_THREAD": 1}
+    assert kernel.macros(FLOAT32) == {"scalar_t": "float", "THREADS": "256", "PER_THREAD": "1"}
+    x = np.zeros(1000, np.float32)
+    launches = [k.launch("scale", {"x": x, "y": x.copy()}) for k in (given, kernel)]
+    assert [(launch.grid, launch.block) for launch in launches] == [((32,), (32,)), ((4,), (256,))]
+
+
+def test_a_launch_function_may_leave_a_parameter_out():
+    """The plain entries of a kernel have nothing to tune; and a part of the parameters is for the .cu alone."""
+    kernel = replace(
+        find.kernel("plus_one"), tunables={"THREADS": (64, 128), "UNROLL": (1, 2)},
+        entries={"plus_one_scalar": lambda x, y: _launch(x, y, 32),
+                 "plus_one_vec": lambda x, y, THREADS: _launch(x, y, THREADS)},
+    )  # fmt: skip
+    x = np.zeros(1000, np.float32)
+    blocks = {entry: kernel.launch(entry, {"x": x, "y": x.copy()}).block for entry in kernel.entries}
+    assert blocks == {"plus_one_scalar": (32,), "plus_one_vec": (64,)}
+
+
+def _launch(x, y, threads):
+    return Launch((-(-x.size // threads),), (threads,), (x, y, np.int64(x.size)))
+
+
+def test_every_combination_the_default_first():
+    faulty, scale = (find.kernel(str(DATA / f"{name}.py")) for name in ("faulty", "scale"))
+    assert faulty.configurations() == [{"HOW": n} for n in range(4)]
+    assert [tuple(p.values()) for p in scale.configurations()] == [(32, 1), (32, 3), (256, 1), (256, 3)]
+    assert scale.with_parameters({"PER_THREAD": 3}).configurations() == [{"THREADS": 32, "PER_THREAD": 3}]
+    assert find.kernel("add2d").configurations() == [{}]
+    assert gelu.configurations()[0] == gelu.parameters
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"THREAD": 64}, "no tunable named 'THREAD'; did you mean 'THREADS'"),
+        ({"THREADS": 96}, "THREADS is 96; the spec declares 32, 256"),
+    ],
+)
+def test_other_parameters_are_refused(given, message):
+    with pytest.raises(SpecError, match=message):
+        find.kernel(str(DATA / "scale.py")).with_parameters(given)
+
+
+def test_what_restrictions_exclude_is_refused():
+    with pytest.raises(SpecError, match=r"restrictions exclude \{'HOW': 4\}"):
+        find.kernel(str(DATA / "faulty.py")).with_parameters({"HOW": 4})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tunables": {"threads": (1,)}}, "'threads' is to be a macro; give capitals"),
+        ({"tunables": {"THREADS": 128}}, "tunables is .*; give values by macro name, the default first"),
+        ({"tunables": {"THREADS": ()}}, "give values by macro name"),
+        ({"tunables": {"THREADS": (True,)}}, "give values by macro name"),
+        ({"tunables": {"THREADS": (64, 64)}}, "THREADS has a value twice"),
+        ({"tunables": {"X": (1,)}, "reference": lambda X: X, "entries": {}}, "entries is empty"),
+        ({"tunables": {"THREADS": (32, 256)}}, "PER_THREAD.*called by name with x, y, THREADS$"),
+        ({"restrictions": lambda THREADS: True}, "restrictions takes .*called by name with THREADS, PER_THREAD"),
+        ({"restrictions": lambda THREADS, PER_THREAD: THREADS > 32}, "restrictions exclude the default"),
+        ({"restrictions": 1}, "restrictions is 1; give a function of the tunables"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(fields, message):
+    with pytest.raises(SpecError, match=message):
+        replace(find.kernel(str(DATA / "scale.py")), **fields)
+
+
+def test_a_tunable_is_no_array():
+    def launch(X, Y):
+        return None
+
+    with pytest.raises(SpecError, match="tunable 'X' is also an array's name"):
+        replace(
+            find.kernel("plus_one"), reference=lambda X: X, output="Y", entries={"plus_one_vec": launch},
+            tunables={"X": (1,)},
+        )  # fmt: skip
+
+
+# ---- how they are checked and recorded ---------------------------------------------------------------------------
+
+
+def rows(group, device=None):
+    device = device or open_device("cpu")[0]
+    return Job(device, Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+
+
+def test_a_check_on_the_host_looks_at_the_last_configuration_too():
+    """So what a GPU may be tuned to is checked where there is none."""
+    (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
+    (case,) = rows(group)
+    assert case.status == record.WRONG
+    assert case.reason.endswith("(as scale[THREADS=256 PER_THREAD=3])")
+    assert case.parameters == {"THREADS": 32, "PER_THREAD": 1}
+    (group,) = plan.groups(["add2d"], "3x5", "")
+    assert not any("as " in how for how in _also(group))
+
+
+def _also(group):
+    device, _ = open_device("cpu")
+    operands = device.place(group.kernel, group.dtype, group.arrays(0))
+    return host.bind(group.kernel, next(iter(group.kernel.entries)), group.dtype, operands).also
+
+
+def test_configurations_are_variants_of_one_group():
+    (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
+    group = replace(group, forms=tuple(("scale", p) for p in group.kernel.configurations()))
+    assert Work.on(group, (), False).group().forms == group.forms
+    assert msgspec.json.decode(msgspec.json.encode(Work.on(group, (), False)), type=Work).group().forms == group.forms
+    found = {case.label: case for case in rows(group)}
+    assert [(label, case.status) for label, case in found.items()] == [
+        ("host:scale[THREADS=32 PER_THREAD=1]", record.OK),
+        ("host:scale[THREADS=32 PER_THREAD=3]", record.WRONG),
+        ("host:scale[THREADS=256 PER_THREAD=1]", record.OK),
+        ("host:scale[THREADS=256 PER_THREAD=3]", record.WRONG),
+    ]
+    assert found["host:scale[THREADS=256 PER_THREAD=1]"].parameters == {"THREADS": 256, "PER_THREAD": 1}
+
+
+# ---- the file ----------------------------------------------------------------------------------------------------
+
+
+def choice(kernel, card=HERE, **fields):
+    given = {
+        "architecture": card.architecture, "entry": "scale", "dtype": "float32", "card": card.name,
+        "parameters": {"THREADS": 256, "PER_THREAD": 1}, "sources": stored.sources(kernel, "scale"),
+    }  # fmt: skip
+    return Choice(**{**given, **fields})
+
+
+def test_a_choice_is_used_on_its_architecture_alone(scale):
+    stored.save(stored.place(scale), [choice(scale)])
+    tuned, notes = stored.chosen(scale, "scale", FLOAT32, HERE)
+    assert (tuned.parameters, notes) == ({"THREADS": 256, "PER_THREAD": 1}, [])
+    tuned, notes = stored.chosen(scale, "scale", FLOAT32, Card("9.0", "NVIDIA H100"))
+    assert tuned.parameters["THREADS"] == 256
+    assert notes == ["its launch parameters were tuned on an NVIDIA H200"]
+    tuned, (note,) = stored.chosen(scale, "scale", FLOAT32, Card("8.0", "NVIDIA A100"))
+    assert tuned is scale
+    assert note == "scale.tuned.json is for compute capability 9.0, not for 8.0: `cudalab tune` finds one"
+    assert stored.chosen(scale, "other", FLOAT32, HERE) == (scale, [])
+    assert stored.chosen(scale, "scale", dtype("float16"), HERE) == (scale, [])
+
+
+def test_without_a_file_or_tunables_nothing_is_said(scale):
+    assert stored.chosen(scale, "scale", FLOAT32, HERE) == (scale, [])
+    plain = find.kernel("add2d")
+    assert stored.chosen(plain, "add2d_vec", FLOAT32, HERE) == (plain, [])
+
+
+def test_a_choice_for_other_code_is_stale(scale, tmp_path):
+    stored.save(stored.place(scale), [choice(scale)])
+    scale.cu.write_text(scale.cu.read_text().replace("3 * x[i]", "x[i] * 3"))
+    tuned, (note,) = stored.chosen(scale, "scale", FLOAT32, HERE)
+    assert tuned is scale
+    assert "scale.tuned.json is ignored: scale has changed since it was tuned" in note
+    copied("scale", tmp_path)
+    assert stored.chosen(scale, "scale", FLOAT32, HERE)[1] == []
+    spec = Path(scale.file)
+    spec.write_text(spec.read_text().replace('summary="y = 3 x"', 'summary="three times x"'))
+    assert stored.chosen(find.kernel(str(spec)), "scale", FLOAT32, HERE)[1] == []
+    spec.write_text(spec.read_text().replace("(THREADS,), (x", "(THREADS, 1), (x"))
+    assert "has changed" in stored.chosen(find.kernel(str(spec)), "scale", FLOAT32, HERE)[1][0]
+    copied("scale", tmp_path)
+    spec.write_text(f"HELD = 4  # what a launch may use\n{spec.read_text()}")
+    loaded = find.kernel(str(spec))
+    assert "has changed" in stored.chosen(loaded, "scale", FLOAT32, HERE)[1][0]
+    spec.write_text("half of an edit (")  # while the kernel that was loaded is still called
+    assert "has changed" in stored.chosen(loaded, "scale", FLOAT32, HERE)[1][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"parameters": {"THREAD": 256}}, "no tunable named 'THREAD'; did you mean 'THREADS'"),
+        ({"parameters": {"THREADS": 100}}, "THREADS is 100; the spec declares 32, 256"),
+    ],
+)
+def test_parameters_that_are_not_declared_are_ignored(scale, fields, message):
+    stored.save(stored.place(scale), [choice(scale, **fields)])
+    tuned, (note,) = stored.chosen(scale, "scale", FLOAT32, HERE)
+    assert tuned is scale
+    assert note.startswith("tuned parameters are ignored: ")
+    assert message in note
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not a file of `cudalab tune`: Input data was truncated"),
+        ('{"format": "cudalab-tuned", "version": 1}', "missing required field `choices`"),
+        ('{"format": "cudalab-tuned", "version": 1, "choices": [{}]}', "missing required field `architecture`"),
+        (
+            '{"format": "cudalab-tuned", "version": 9, "choices": []}',
+            "is 'cudalab-tuned' version 9, this cudalab reads",
+        ),
+        ('{"format": "cudalab-tuned", "version": 1, "choices": [], "more": 1}', "unknown field `more`"),
+        ("\ufffd\x00", "is not a file of `cudalab tune`"),
+    ],
+)
+def test_a_malformed_file_is_ignored_and_never_replaced(scale, text, message):
+    path = stored.place(scale)
+    path.write_text(text)
+    tuned, (note,) = stored.chosen(scale, "scale", FLOAT32, HERE)
+    assert tuned is scale
+    assert message in note
+    with pytest.raises(InputError, match="will not replace"):
+        stored.writable(path)
+    assert path.read_text() == text
+
+
+def test_an_edited_file_is_read_anew(scale):
+    path = stored.place(scale)
+    stored.save(path, [choice(scale)])
+    assert stored.chosen(scale, "scale", FLOAT32, HERE)[0].parameters["THREADS"] == 256
+    path.write_text(path.read_text().replace('"THREADS": 256', '"THREADS": 32'))
+    assert stored.chosen(scale, "scale", FLOAT32, HERE)[0].parameters["THREADS"] == 32
+    path.unlink()
+    assert stored.chosen(scale, "scale", FLOAT32, HERE) == (scale, [])
+
+
+def test_choices_for_others_stay(scale):
+    path, other = stored.place(scale), Card("8.0", "NVIDIA A100")
+    stored.save(path, [choice(scale), choice(scale, other, parameters={"THREADS": 32, "PER_THREAD": 1})])
+    stored.save(path, [choice(scale, parameters={"THREADS": 32, "PER_THREAD": 1})])
+    assert [(c.architecture, c.parameters["THREADS"]) for c in stored.load(path).choices] == [("8.0", 32), ("9.0", 32)]
+    assert json.loads(path.read_text())["format"] == stored.FORMAT
+
+
+def test_a_row_says_what_it_was_measured_with_and_what_was_ignored(scale, monkeypatch):
+    """On a device with a number, as a GPU has; its kernels run on the host."""
+    device, _ = open_device("cpu")
+    device.index = 0
+    monkeypatch.setattr(cuda, "card", lambda index: HERE)
+    (group,) = plan.groups([scale.file], "1000", "")
+    stored.save(stored.place(scale), [choice(scale)])
+    (case,) = rows(group, device)
+    assert (case.status, case.parameters, case.notes) == (record.OK, {"THREADS": 256, "PER_THREAD": 1}, [])
+    monkeypatch.setattr(cuda, "card", lambda index: Card("8.0", "NVIDIA A100"))
+    (case,) = rows(replace(group, forms=(("scale", {"THREADS": 256, "PER_THREAD": 1}),)), device)
+    assert (case.parameters["THREADS"], case.notes) == (256, [])
+    (case,) = rows(group, device)
+    assert case.parameters == {"THREADS": 32, "PER_THREAD": 1}
+    assert "not for 8.0" in case.notes[0]
+
+
+def test_a_call_warns_once(scale):
+    stored.save(stored.place(scale), [choice(scale)])
+    assert stored.for_call(scale, "scale", FLOAT32, HERE).parameters["THREADS"] == 256
+    with pytest.warns(UserWarning, match="not for 7.5"):
+        assert stored.for_call(scale, "scale", FLOAT32, Card("7.5", "T4")) is scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stored.for_call(scale, "scale", FLOAT32, Card("7.5", "T4"))
+
+
+def test_inspect_compiles_what_was_tuned_or_measured(scale, tmp_path):
+    assert forms.form(scale, "scale", FLOAT32, "sm_90") == (scale, "")
+    stored.save(stored.place(scale), [choice(scale)])
+    tuned, remark = forms.form(scale, "scale", FLOAT32, "sm_90a")
+    assert (tuned.parameters["THREADS"], remark) == (
+        256, "compiled and launched with THREADS=256 PER_THREAD=1, as tuned for sm_90a",
+    )  # fmt: skip
+    assert kept.place(tmp_path, tuned, FLOAT32, "sm_90").name == "scale_float32_sm_90_THREADS=256_PER_THREAD=1.txt"
+    assert kept.place(tmp_path, scale, FLOAT32, "sm_90").name == "scale_float32_sm_90.txt"
+    assert "not for 8.0" in forms.form(scale, "scale", FLOAT32, "sm_80")[1]
+    (group,) = plan.groups([scale.file], "1000", "")
+    measured = row(group, "pycuda:scale")
+    measured.parameters = {"THREADS": 32, "PER_THREAD": 3}
+    tuned, remark = forms.form(scale, "scale", FLOAT32, "sm_90", measured)
+    assert tuned.parameters["PER_THREAD"] == 3
+    assert remark.endswith("as in the results")
+    measured.parameters = {"THREADS": 96}
+    assert "THREADS is 96" in forms.form(scale, "scale", FLOAT32, "sm_90", measured)[1]
+
+
+def test_a_comparison_says_that_launch_parameters_changed():
+    (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
+    runs = []
+    for threads in (32, 256):
+        case = row(group, "pycuda:scale")
+        case.parameters = {"THREADS": threads, "PER_THREAD": 1}
+        runs.append(record.Results(record.FORMAT, record.VERSION, "", {}, Machine("cuda", "x"), cases=[case]))
+    said = "launch parameters of scale pycuda:scale float32: THREADS=32 PER_THREAD=1 -> THREADS=256 PER_THREAD=1"
+    assert comparable.remarks(*runs, ("cold",)) == [said]
+    assert comparable.remarks(runs[0], runs[0], ("cold",)) == []
+
+
+# ---- the search, as its parent sees it ---------------------------------------------------------------------------
+
+
+class Worker:
+    """Stands in for the supervisor: `seconds` of each configuration at a size, or a status in place of a time."""
+
+    seconds: Mapping[tuple[int, int], float | str]
+    fatal: Sequence[tuple[int, int]]  # configurations that cost the process of the search
+    noise = 0.001
+
+    def __init__(self, setup, selection, timeout, progress):
+        self.selection, self.progress = selection, progress
+        details = {"compute_capability": "9.0", "driver": "1.2"}
+        self.ready = Ready(Machine("cuda", HERE.name, details, {"python": "3"}), "", {}, {})
+        self.rng = np.random.default_rng(0)
+        self.searches, self.checked = [], []
+
+    def __enter__(self):
+        type(self).last = self
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def glimpses(self):
+        return {}
+
+    def _label(self, parameters):
+        return f"pycuda:scale[THREADS={parameters[0]} PER_THREAD={parameters[1]}]"
+
+    def search(self, order):
+        self.searches.append(order)
+        for parameters in self.fatal:
+            if self._label(parameters) in order.among:
+                return Death(self._label(parameters), "killed by SIGSEGV", crashed=True)
+        found = []
+        for parameters, said in self.seconds.items():
+            if self._label(parameters) in order.among:
+                wrong = isinstance(said, str)
+                seconds = 0.0 if wrong else abs(said) * prod(order.work.shape) / 1000
+                values = dict(zip(("THREADS", "PER_THREAD"), parameters))
+                found.append(Tried(values, seconds, "WRONG at 1: 1 of 1 values; [0] got 1" if wrong else ""))
+        return found
+
+    def cases(self, group, timed=True):
+        found = [row(group, v.label) for v in self.selection.variants(group, "cuda")]
+        for case, (_, parameters) in zip(found, group.forms):
+            said = self.seconds[tuple(parameters.values())]
+            if not timed and said < 0:  # passes Kernel Tuner's look, and not the whole check
+                case.status, case.reason = record.WRONG, "at some value"
+            if timed:
+                times = abs(said) * prod(group.shape) / 1000 * self.rng.normal(1, self.noise, 20)
+                case.times = {"cold": [[float(t)] for t in times]}
+        if not timed:
+            self.checked.append((group.size, len(found)))
+        return found
+
+
+@pytest.fixture
+def lab(monkeypatch, scale):
+    """`tune` with workers of known times; in a folder of its own."""
+
+    def run(seconds, fatal=(), **options):
+        worker = type("Worker", (Worker,), {"seconds": seconds, "fatal": fatal})
+        monkeypatch.setattr(tune, "Supervisor", worker)
+        monkeypatch.setattr(tune, "need_gpu", lambda *_: None)
+        monkeypatch.setattr(tune, "version", lambda name: "1.5")
+        (found,) = tune.tune(scale.file, **{"sizes": "1000,2000", **options})
+        return found, worker.last
+
+    return run
+
+
+def test_the_surely_fastest_is_kept(lab, scale):
+    found, worker = lab({(32, 1): 10e-6, (32, 3): "WRONG", (256, 1): 5e-6, (256, 3): 8e-6})
+    assert [f.parameters for f in found.finalists] == [
+        {"THREADS": 32, "PER_THREAD": 1}, {"THREADS": 256, "PER_THREAD": 1}, {"THREADS": 256, "PER_THREAD": 3},
+    ]  # fmt: skip
+    assert found.winner.parameters == {"THREADS": 256, "PER_THREAD": 1}
+    (kept_,) = stored.load(stored.place(scale)).choices
+    assert kept_.parameters == found.winner.parameters
+    assert kept_.key == ("9.0", "scale", "float32")
+    assert (kept_.card, kept_.driver, kept_.kind) == (HERE.name, "1.2", "cold")
+    assert kept_.versions == {"python": "3", "kernel_tuner": "1.5"}
+    assert [t.size for t in kept_.times] == ["1000", "2000"]
+    assert [round(t.default / t.chosen, 1) for t in kept_.times] == [2.0, 2.0]
+    assert kept_.speedup == pytest.approx((2, 2, 2), rel=0.01)
+    assert stored.chosen(scale, "scale", FLOAT32, HERE)[0].parameters == kept_.parameters
+    text = report.render([found])
+    assert "scale, scale, float32: 4 of 4 configurations tried" in text
+    assert "THREADS=32 PER_THREAD=3: WRONG at 1: 1 of 1 values\n" in text
+    assert re.search(r"THREADS=256 PER_THREAD=1 is (2\.00\d|1\.99\d) times as fast as the default", text)
+    # The search is at the largest size; at the other one, what it has timed is timed again, and not checked again.
+    first, second = worker.searches
+    assert (first.work.shape, first.checked, len(first.among)) == ((2000,), False, 4)
+    assert (second.work.shape, second.checked, len(second.among)) == ((1000,), True, 3)
+
+
+def test_the_default_stays_where_nothing_is_surely_faster(lab, scale):
+    found, _ = lab({(32, 1): 10e-6, (32, 3): 10.1e-6, (256, 1): 9.9e-6, (256, 3): 12e-6})
+    assert found.winner is found.finalists[0]
+    (kept_,) = stored.load(stored.place(scale)).choices
+    assert kept_.parameters == {"THREADS": 32, "PER_THREAD": 1}
+    assert "nothing is surely faster than the default (THREADS=32 PER_THREAD=1), which stays" in report.render([found])
+    found, _ = lab({(32, 1): 10e-6, (256, 1): 9.9e-6}, min_effect=0.002)
+    assert found.winner.parameters["THREADS"] == 256
+
+
+def test_a_finalist_that_is_wrong_makes_room_for_the_next(lab):
+    """Kernel Tuner's fastest, which fails the whole check, and wins nothing."""
+    found, worker = lab({(32, 1): 10e-6, (256, 3): -1e-6, (32, 3): -8e-6, (256, 1): 9e-6}, finalists=1)
+    assert [t.parameters["THREADS"] for t in found.ranking] == [256, 32, 256, 32]
+    assert [f.parameters for f in found.finalists] == [
+        {"THREADS": 32, "PER_THREAD": 1}, {"THREADS": 256, "PER_THREAD": 1},
+    ]  # fmt: skip
+    assert [(t.parameters["THREADS"], t.parameters["PER_THREAD"]) for t in found.excluded] == [(256, 3), (32, 3)]
+    every = len(plan.checks([str(DATA / "scale.py")], "float32"))
+    assert len(worker.checked) == every + 1 + every  # of the second, no more was looked at than the first check
+
+
+def test_a_configuration_that_costs_the_process_is_left_out(lab):
+    found, worker = lab({(32, 1): 10e-6, (32, 3): 9e-6, (256, 1): 8e-6}, fatal=[(32, 3), (256, 1)])
+    assert [f.parameters for f in found.finalists] == [{"THREADS": 32, "PER_THREAD": 1}]
+    assert [t.reason for t in found.excluded] == ["killed by SIGSEGV"] * 2
+    assert [len(order.among) for order in worker.searches] == [4, 3, 2, 1]
+
+
+def test_a_default_that_is_wrong_is_an_error(lab):
+    with pytest.raises(CudalabError, match=r"the default of scale is WRONG at .*: at some value; see: cudalab check"):
+        lab({(32, 1): -10e-6, (256, 1): 8e-6})
+
+
+def test_ctrl_c_keeps_nothing_of_an_unfinished_search(lab, monkeypatch):
+    monkeypatch.setattr(Worker, "search", lambda self, order: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(session.Stopped, match="stopped; nothing is kept"):
+        lab({(32, 1): 1e-6})
+
+
+def test_the_ranking_gives_each_size_the_same_weight():
+    def tried(**seconds):
+        return [Tried({"A": int(name[1:])}, s) for name, s in seconds.items()]
+
+    good, bad = found_.ranked([tried(a1=1.0, a2=4.0, a3=9.0), [*tried(a1=1.0, a2=0.1), Tried({"A": 3}, 0.0, "why")]])
+    assert [(t.parameters["A"], round(t.seconds, 3)) for t in good] == [(2, 0.632), (1, 1.0)]
+    assert [(t.parameters["A"], t.reason) for t in bad] == [(3, "why")]
+    assert found_.ranked([tried(a1=1.0), []]) == ([], [Tried({"A": 1}, 1.0, "has not been timed")])
+
+
+def test_the_total_of_equal_ratios_is_surer_than_each():
+    one = Ratio(2.0, 1.8, 2.2)
+    total = found_.over_all([one] * 4)
+    assert total.value == pytest.approx(2.0)
+    assert total.low == pytest.approx(2 * (1.8 / 2) ** 0.5)
+    assert total.high == pytest.approx(2 * (2.2 / 2) ** 0.5)
+    assert found_.over_all([Ratio(4, 4, 4), Ratio(1, 1, 1)]).value == pytest.approx(2)
+
+
+# ---- the command -------------------------------------------------------------------------------------------------
+
+
+def said(*words):
+    return CliRunner().invoke(main, ["tune", *map(str, words)])
+
+
+def test_a_dry_run_says_what_would_be_tried():
+    done = said("gelu", "--dry-run", "--dtypes", "all")
+    assert done.exit_code == 0
+    first, *lines = done.output.splitlines()
+    count = len(gelu.configurations())
+    assert first == f"gelu: {count} configurations, at large, xlarge, in float32, float16, bfloat16"
+    assert lines[0].strip().startswith("gelu_vec[VEC_THREADS=")
+    assert [line.endswith(" (default)") for line in lines] == [True] + [False] * (count - 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["add2d"], "add2d has nothing to tune; declare launch parameters in .*add2d.py: tunables="),
+        (["gelu", "--entry", "gelu_vek"], "no entry of gelu named 'gelu_vek'; did you mean 'gelu_vec'"),
+        (["gelu", "--sizes", "huge"], "huge"),
+        (["gelu", "--dtypes", "int32"], "no dtype of gelu named 'int32'"),
+        (["gelu", "--strategy", "brute"], "no strategy named 'brute'; did you mean 'brute_force'"),
+        (["gelu", "--kind", "wall"], "no kind of time named 'wall'"),
+        (["gelu", "--most", "5"], "leave out --most, or add --strategy random_sample"),
+        (["gelu", "--budget", "0"], "give a positive number of seconds"),
+        (["gelu", "--device", "cpu"], "cannot tune on the CPU: .*leave out --device"),
+        (["gelu", "-o", ""], "--output is empty"),
+    ],
+)
+def test_bad_input_is_said(words, message):
+    done = said(*words)
+    assert done.exit_code == 2
+    assert re.search(message, done.output), done.output
+
+
+def test_without_a_gpu_it_says_why_and_what_to_type(monkeypatch):
+    monkeypatch.setattr(cuda, "missing", lambda: "no NVIDIA driver")
+    done = said("gelu")
+    assert done.exit_code == 2
+    assert "cannot tune here: no NVIDIA driver, and how long a launch takes on a CPU says nothing" in done.output
+    assert "`cudalab tune gelu --dry-run`" in done.output
+
+
+def test_without_kernel_tuner_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(tune, "find_spec", lambda name: None)
+    assert "pip install -e '.[tune]'" in said("gelu").output
+
+
+def test_a_place_that_cannot_be_written_is_said_before_measuring(monkeypatch, tmp_path):
+    monkeypatch.setattr(tune, "need_gpu", lambda *_: None)
+    done = said("gelu", "-o", tmp_path / "none" / "gelu.tuned.json")
+    assert done.exit_code == 2
+    assert "no folder" in done.output
+    (tmp_path / "mine.json").write_text("[]")
+    assert "will not replace" in said("gelu", "-o", tmp_path / "mine.json").output
+
+
+def test_the_command_prints_what_was_found(lab, scale, monkeypatch):
+    found, _ = lab({(32, 1): 10e-6, (256, 1): 5e-6})
+    monkeypatch.setattr(tune, "tune", lambda *args, **options: [found])
+    done = said(scale.file)
+    assert done.exit_code == 0
+    assert done.output == report.render([found]) + "\n"
+
+
+# ---- on a GPU ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_tune_on_a_gpu(scale):
+    """Of four configurations two are wrong, and the faster of the others is far faster than the default."""
+    pytest.importorskip("kernel_tuner")
+    torch = pytest.importorskip("torch")
+    done = said(scale.file, "--sizes", "large", "--budget", "0.1", "--finalists", "1", "-q")
+    assert done.exit_code == 0, done.output
+    for threads in (32, 256):
+        assert f"THREADS={threads} PER_THREAD=3: WRONG" in done.output
+    assert "THREADS=256 PER_THREAD=1 is" in done.output
+    (kept_,) = stored.load(stored.place(scale)).choices
+    assert kept_.parameters == {"THREADS": 256, "PER_THREAD": 1}
+    assert kept_.architecture == cuda.card(0).architecture
+    assert kept_.speedup[1] > 1.02
+    run = session.bench(scale.file, sizes="small", only="pycuda", budget=0.05, modes="launch")
+    (measured,) = (case for case in run.cases if case.label == "pycuda:scale")
+    assert (measured.status, measured.parameters) == (record.OK, kept_.parameters)
+    x = torch.arange(5000, device="cuda", dtype=torch.float32)
+    assert torch.equal(scale(x), 3 * x)
