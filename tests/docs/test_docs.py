@@ -58,7 +58,7 @@ def test_every_page_is_reached_from_the_readme():
     assert pages - linked == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "NOTES.md"], ids=str_of)
 def test_a_list_has_a_blank_line_before_it(page):
     """Without one, MkDocs takes the items for a part of the paragraph above; GitHub does not."""
     lines = prose(page).split("\n")
