@@ -1,8 +1,8 @@
-"""Writes what the documents hold of bench/results/h200 and of the commands' help; --check only compares.
+"""Write the generated parts of the pages, from bench/results/h200 and the commands' help; --check only compares.
 
     python bench/readme_tables.py [--check]
 
-Each piece stands between `<!-- NAME -->` and `<!-- /NAME -->` in its document; NAME is a key of TABLES.
+Each part is between `<!-- NAME -->` and `<!-- /NAME -->` in its page; NAME is a key of TABLES.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def sixteen_bits() -> str:
 
 
 def cost_of_a_call() -> str:
-    """Host time of calls as users make them."""
+    """Host time of a call as a user makes it, with the allocation of its result."""
     run = record.load(FOLDER / "gelu.json")
     cases = {(c.label, c.dtype): c for c in run.cases if c.size == "small"}
     ours = {c.label for c in cases.values() if ":gelu_" in c.label and "api" in c.times}
@@ -98,7 +98,7 @@ def cost_of_a_call() -> str:
 
 
 def speedup_plot() -> str:
-    """The picture that `make report` draws, with what it shows in words."""
+    """The speed-up plot that `make report` draws; its alternative text has the numbers."""
     run = record.load(FOLDER / "gelu.json")
     at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
     said = [f"{name} {speedup(run, at[label])}" for name, label in PLOTTED.items()]
@@ -106,7 +106,7 @@ def speedup_plot() -> str:
 
 
 def bandwidth_plot() -> str:
-    """The same over the sizes."""
+    """The plot of bandwidth against size; its alternative text has the numbers."""
     run = record.load(FOLDER / "gelu.json")
     found = {(c.size, c.label): c.bandwidth("cold") for c in run.cases if c.dtype == "float32" and c.times}
     said = [
@@ -118,7 +118,7 @@ def bandwidth_plot() -> str:
 
 
 def accuracy_plot() -> str:
-    """How well bfloat16 is rounded."""
+    """The plot of correctly rounded bfloat16 results; its alternative text has the numbers."""
     run = record.load(FOLDER / "checks" / "gelu.json")
     rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
@@ -150,7 +150,7 @@ def all_kernels() -> str:
 
 
 def changed(run: Results) -> bool:
-    """Whether the kernel's `.cu` is another than the one that was measured."""
+    """Whether the kernel's `.cu` differs from the one that was measured."""
     kernel = find.kernel(run.cases[0].kernel)
     return run.sources[kernel.cu.name] != cuda_source.digest(kernel.cu)
 
@@ -221,7 +221,7 @@ def same_with_itself() -> str:
 
 
 def against_nvbench() -> str:
-    """Cold medians of the lab and of NVBench, and what they took."""
+    """Cold medians of the lab and of NVBench, and the wall time of each."""
     run = record.load(ENGINE / "nvbench.json")
     rows = []
     for case in run.cases:
@@ -234,7 +234,7 @@ def against_nvbench() -> str:
 
 
 def by_flush() -> str:
-    """Cold medians by the way in which L2 is flushed."""
+    """Cold medians by how L2 is flushed."""
     found = json.loads((ENGINE / "engine.json").read_text())["flush"]
     ways = list(next(iter(found.values())))
     rows = [[f"`{name}`", *(f"{1e6 * times[way]:.2f}" for way in ways)] for name, times in found.items()]
@@ -242,7 +242,7 @@ def by_flush() -> str:
 
 
 def by_size() -> str:
-    """What a case costs, by its size."""
+    """Seconds and host memory of a case, by its size."""
     found = json.loads((ENGINE / "engine.json").read_text())["cost"]
     rows = [
         [r["size"], f"{r['array MB']:.0f}", f"{r['seconds a case']:.2f}", f"{r['peak host memory MB']:,.0f}"]
@@ -252,7 +252,7 @@ def by_size() -> str:
 
 
 def two_runs() -> str:
-    """Speed-ups over eager of two whole runs, the second later by at least ten minutes."""
+    """Speed-ups over eager PyTorch in two runs, at least ten minutes apart."""
     one, two = record.load(ENGINE / "gelu_earlier.json"), record.load(ENGINE / "gelu_later.json")
     rows = []
     for case in one.cases:
@@ -271,7 +271,7 @@ def percent(value: float, sign: str = "") -> str:
 
 
 def timed() -> str:
-    """float32 GELU at xlarge, where a terminal has room for all columns."""
+    """float32 GELU at xlarge, wide enough for all columns."""
     return typed(columns.WIDE, "gelu.json", "--dtypes", "float32", "--sizes", "xlarge")
 
 
@@ -288,15 +288,15 @@ def checked() -> str:
 
 
 def typed(width: int, file: str, *options: str) -> str:
-    """`cudalab show` of a committed file and what it prints on so many columns."""
+    """`cudalab show` of a committed file and its output in a terminal of `width` columns."""
     output = printed("show", str(FOLDER / file), *options, width=width)
     return f"```console\n$ cudalab show bench/results/h200/{file} {' '.join(options)}\n{output}\n```"
 
 
 def predictions() -> str:
-    """What inspecting our fastest entries predicts at the largest size, and what was measured.
+    """The predicted and the measured time of our fastest entries at the largest size.
 
-    Without those whose threads go through long loops, which takes half a minute to follow, and those that have changed.
+    Left out: kernels that have changed, and those with long loops, which take half a minute to follow.
     """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
@@ -442,7 +442,7 @@ def verdict(run: Results, size: str, label: str) -> str:
 
 
 def studies() -> str:
-    """A line for each study: its question and one number of the H200's."""
+    """A line for each study: its question, and one number from the H200."""
     rows = []
     for name in found.studies():
         number = LINES[name][1](measured_study(name)) if studied(name) else "*not measured yet*"
@@ -475,20 +475,20 @@ def measured_study(name: str) -> Results:
 
 
 def inspected() -> str:
-    """bfloat16 GELU on 80 columns."""
+    """`cudalab inspect` of bfloat16 GELU, 80 columns wide."""
     options = ("gelu", "bfloat16", "gelu_vec", "", "", "", FOLDER / "gelu.json", kept.reader(FOLDER / "sass"))
     words = "gelu --dtypes bfloat16 --only gelu_vec --results bench/results/h200/gelu.json"
     return f"```console\n$ cudalab inspect {words}\n{inspection.render(inspect(*options), 80, False)}\n```"
 
 
 def commands() -> str:
-    """What `--help` says of each command."""
+    """The `--help` of each command."""
     names = click.Context(main_command).command.list_commands(click.Context(main_command))  # type: ignore[attr-defined]
     return "\n\n".join(f"## cudalab {name}\n```\n{printed(name, '--help')}\n```" for name in names)
 
 
 def printed(*words: str, width: int = 80) -> str:
-    """What a command prints on so many columns."""
+    """The output of a command in a terminal of `width` columns."""
     run = CliRunner().invoke(main_command, words, prog_name="cudalab", env={"COLUMNS": str(width), "NO_COLOR": "1"})
     return run.output.strip()
 
@@ -521,7 +521,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
 
 
 def filled(document: str, text: str) -> str:
-    """`text` of a document with every one of its tables made anew."""
+    """`text` of a page with all its generated parts made again."""
     for name, make in TABLES[document].items():
         block = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
         if not block.search(text):

@@ -1,4 +1,4 @@
-"""The documents hold together: links lead somewhere, commands can be typed, what is listed is complete."""
+"""The pages are consistent: links have targets, commands can be parsed, lists of fields and columns are complete."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_page_is_reached_from_the_readme():
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "NOTES.md"], ids=str_of)
 def test_a_list_has_a_blank_line_before_it(page):
-    """Without one, MkDocs takes the items for a part of the paragraph above; GitHub does not."""
+    """Without one, MkDocs shows the items as part of the paragraph above. NOTES.md still has three such lists."""
     lines = prose(page).split("\n")
     item = re.compile(r"([-*]|\d+\.) ")
     for above, line in pairwise(lines):
