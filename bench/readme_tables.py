@@ -1,15 +1,21 @@
-"""Writes what the documents hold of bench/results/h200 and of the commands' help; --check only compares.
+"""Writes the generated parts of the documents, from bench/results/h200 and from the commands' help.
 
     python bench/readme_tables.py [--check]
 
-Each piece stands between `<!-- NAME -->` and `<!-- /NAME -->` in its document; NAME is a key of TABLES.
+--check compares and writes nothing. Each part stands between `<!-- NAME -->` and `<!-- /NAME -->` in its document;
+NAME is a key of TABLES. The parts of docs/inspect.md are compiled, with nvcc 13.0 and nvdisasm: without them that
+page stays as it is.
 """
 
 from __future__ import annotations
 
+import functools
+import gzip
 import json
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +24,7 @@ from click.testing import CliRunner
 
 from cudalab import registry, results, source, stats
 from cudalab.cli import main as main_command
-from cudalab.inspection import inspect, kept
+from cudalab.inspection import inspect, tools
 from cudalab.report import columns, inspection, study
 from cudalab.results import Case, Results
 from cudalab.study import found
@@ -27,7 +33,9 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
 ENGINE = FOLDER / "engine"
 MARK = "\u2020"
-PLOTTED = {  # what the words for a picture name, and its row
+NVCC = "13.0"  # another release makes other machine code, and so other numbers in docs/inspect.md
+COMPILED = "docs/inspect.md"
+PLOTTED = {  # the rows that a plot's alternative text names
     "our gelu_full": "pycuda:gelu_full", "our gelu_vec": "pycuda:gelu_vec",
     "F.gelu": "torch_native", "Triton": "triton", "torch.compile": "torch_compile",
     "eager PyTorch": "torch_eager", "a copy": "copy",
@@ -35,7 +43,7 @@ PLOTTED = {  # what the words for a picture name, and its row
 
 
 def gelu() -> str:
-    """float32 GELU on every backend: host's share at the small size, the GPU's at the large ones."""
+    """float32 GELU on every backend: host time at the small size, GPU times at all three."""
     run = results.load(FOLDER / "gelu.json")
     cases = {(c.size, c.label): c for c in run.cases if c.dtype == "float32" and c.times}
     labels = sorted({label for _, label in cases}, key=lambda label: (cold(cases["xlarge", label]), label))
@@ -57,7 +65,7 @@ def gelu() -> str:
 
 
 def sixteen_bits() -> str:
-    """What the fitted forms bring where erff is the limit."""
+    """Speed-ups over the erff forms in 16 bits, where instructions bound those."""
     run = results.load(FOLDER / "gelu.json")
     said = []
     for dtype in ("float16", "bfloat16"):
@@ -72,7 +80,7 @@ def sixteen_bits() -> str:
 
 
 def cost_of_a_call() -> str:
-    """Host time of calls as users make them."""
+    """Host time of a call as a user makes it."""
     run = results.load(FOLDER / "gelu.json")
     cases = {(c.label, c.dtype): c for c in run.cases if c.size == "small"}
     ours = {c.label for c in cases.values() if ":gelu_" in c.label and "api" in c.times}
@@ -86,15 +94,15 @@ def cost_of_a_call() -> str:
 
 
 def speedup_plot() -> str:
-    """The picture that `make report` draws, with what it shows in words."""
+    """The speed-up plot, with its numbers as alternative text."""
     run = results.load(FOLDER / "gelu.json")
     at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
     said = [f"{name} {speedup(run, at[label])}" for name, label in PLOTTED.items()]
-    return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.png)"
+    return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.svg)"
 
 
 def bandwidth_plot() -> str:
-    """The same over the sizes."""
+    """The bandwidth plot, with its numbers as alternative text."""
     run = results.load(FOLDER / "gelu.json")
     found = {(c.size, c.label): c.bandwidth("cold") for c in run.cases if c.dtype == "float32" and c.times}
     said = [
@@ -102,20 +110,20 @@ def bandwidth_plot() -> str:
         f"{columns.three((found['xlarge', label] or 0) / 1e9)} at xlarge"
         for name, label in PLOTTED.items()
     ]
-    return f"![Bandwidth against size, cold: {', '.join(said)}](../bench/results/h200/gelu_bandwidth.png)"
+    return f"![Bandwidth against size, cold: {', '.join(said)}](../bench/results/h200/gelu_bandwidth.svg)"
 
 
 def accuracy_plot() -> str:
-    """How well bfloat16 is rounded."""
+    """The plot of correctly rounded bfloat16 results, with its numbers as alternative text."""
     run = results.load(FOLDER / "checks" / "gelu.json")
     rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
-    return f"![{text}](../bench/results/h200/gelu_accuracy.png)"
+    return f"![{text}](../bench/results/h200/gelu_accuracy.svg)"
 
 
 def all_kernels() -> str:
-    """Our fastest entry against the best of the others, cold, at the largest size."""
+    """Our fastest entry and the fastest peer of each kernel and dtype, cold, at xlarge."""
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
         run = results.load(path)
@@ -136,7 +144,7 @@ def all_kernels() -> str:
 
 
 def changed(run: Results) -> bool:
-    """Whether the kernel's `.cu` is another than the one that was measured."""
+    """True if the kernel's `.cu` has changed since it was measured."""
     kernel = registry.kernel(run.cases[0].kernel)
     return run.sources[kernel.cu.name] != source.digest(kernel.cu)
 
@@ -178,7 +186,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def same_with_itself() -> str:
-    """The 100 comparisons of a kernel with itself."""
+    """100 comparisons of a kernel with itself."""
     engine = json.loads((ENGINE / "engine.json").read_text())
     rows = []
     for size in ("small", "large"):
@@ -191,7 +199,7 @@ def same_with_itself() -> str:
 
 
 def against_nvbench() -> str:
-    """Cold medians of the lab and of NVBench, and what they took."""
+    """Cold medians of the lab and of NVBench, and the wall time of each measurement."""
     run = results.load(ENGINE / "nvbench.json")
     rows = []
     for case in run.cases:
@@ -204,7 +212,7 @@ def against_nvbench() -> str:
 
 
 def by_flush() -> str:
-    """Cold medians by the way in which L2 is flushed."""
+    """Cold medians by flush method."""
     found = json.loads((ENGINE / "engine.json").read_text())["flush"]
     ways = list(next(iter(found.values())))
     rows = [[f"`{name}`", *(f"{1e6 * times[way]:.2f}" for way in ways)] for name, times in found.items()]
@@ -212,7 +220,7 @@ def by_flush() -> str:
 
 
 def by_size() -> str:
-    """What a case costs, by its size."""
+    """Seconds and host memory of a case, by size."""
     found = json.loads((ENGINE / "engine.json").read_text())["cost"]
     rows = [
         [r["size"], f"{r['array MB']:.0f}", f"{r['seconds a case']:.2f}", f"{r['peak host memory MB']:,.0f}"]
@@ -222,8 +230,8 @@ def by_size() -> str:
 
 
 def two_runs() -> str:
-    """Speed-ups over eager of two whole runs, the second later by at least ten minutes."""
-    one, two = results.load(ENGINE / "gelu_earlier.json"), results.load(ENGINE / "gelu_later.json")
+    """Speed-ups over eager PyTorch in two whole runs, more than ten minutes apart."""
+    one, two = packed(ENGINE / "gelu_earlier.json.gz"), packed(ENGINE / "gelu_later.json.gz")
     rows = []
     for case in one.cases:
         other = next((c for c in two.cases if (c.group, c.label) == (case.group, case.label)), None)
@@ -236,17 +244,24 @@ def two_runs() -> str:
     return table(head, rows)
 
 
+def packed(path: Path) -> Results:
+    """The results in a .json.gz file."""
+    with tempfile.TemporaryDirectory() as folder:
+        (unpacked := Path(folder, path.stem)).write_bytes(gzip.decompress(path.read_bytes()))
+        return results.load(unpacked)
+
+
 def percent(value: float, sign: str = "") -> str:
     return f"{100 * value:{sign}.2f} %"
 
 
 def timed() -> str:
-    """float32 GELU at xlarge, where a terminal has room for all columns."""
+    """float32 GELU at xlarge, in a terminal with room for all columns."""
     return typed(columns.WIDE, "gelu.json", "--dtypes", "float32", "--sizes", "xlarge")
 
 
 def bars() -> str:
-    """The bars of float16 GELU at the small size, without the table above them."""
+    """The bars of float16 GELU at small, without the table above them."""
     fence, *text = typed(80, "gelu.json", "--dtypes", "float16", "--sizes", "small", "--plots").split("\n\n")
     drawn = next(part for part in text if "\u2588" in part)
     return f"{fence.splitlines()[0]}\n{fence.splitlines()[1]}\n...\n{drawn}\n...\n```"
@@ -258,15 +273,15 @@ def checked() -> str:
 
 
 def typed(width: int, file: str, *options: str) -> str:
-    """`cudalab show` of a committed file and what it prints on so many columns."""
+    """A console block: `cudalab show` of a committed file, and its output at this width."""
     output = printed("show", str(FOLDER / file), *options, width=width)
     return f"```console\n$ cudalab show bench/results/h200/{file} {' '.join(options)}\n{output}\n```"
 
 
 def predictions() -> str:
-    """What inspecting our fastest entries predicts at the largest size, and what was measured.
+    """Times that `cudalab inspect` predicts for our fastest entries at xlarge, beside the measured ones.
 
-    Without those whose threads go through long loops, which takes half a minute to follow, and those that have changed.
+    Left out: kernels with long loops, which take half a minute to follow, and kernels that changed since.
     """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
@@ -276,7 +291,7 @@ def predictions() -> str:
         ours = [c for c in run.cases if c.backend == "pycuda" and c.size == "xlarge" and c.times]
         for dtype in dict.fromkeys(case.dtype for case in ours):
             fastest = min((case for case in ours if case.dtype == dtype), key=cold).variant
-            (one,) = inspect(path.stem, dtype, fastest, file=path, compiled=kept.reader(FOLDER / "sass"))
+            (one,) = inspect(path.stem, dtype, fastest, file=path)
             assert one.bounds is not None
             rows.append([
                 f"`{one.entry}`", one.dtype, f"{one.instructions:.3g}", one.bounds.name,
@@ -287,7 +302,7 @@ def predictions() -> str:
 
 
 def studies() -> str:
-    """What each study asks, and what it found on the H200."""
+    """The question of each study, and its answer on the H200."""
     rows = []
     for name, one in found.studies().items():
         path = FOLDER / "studies" / f"{name}.json"
@@ -298,20 +313,31 @@ def studies() -> str:
 
 
 def inspected() -> str:
-    """bfloat16 GELU on 80 columns."""
-    options = ("gelu", "bfloat16", "gelu_vec", "", "", "", FOLDER / "gelu.json", kept.reader(FOLDER / "sass"))
+    """`cudalab inspect` of bfloat16 GELU, 80 columns wide."""
+    found = inspect("gelu", "bfloat16", "gelu_vec", file=FOLDER / "gelu.json")
     words = "gelu --dtypes bfloat16 --only gelu_vec --results bench/results/h200/gelu.json"
-    return f"```console\n$ cudalab inspect {words}\n{inspection.render(inspect(*options), 80, False)}\n```"
+    return f"```console\n$ cudalab inspect {words}\n{inspection.render(found, 80, False)}\n```"
+
+
+@functools.cache
+def compiler() -> str:
+    """The release of nvcc, such as 13.0; "" if nvcc or nvdisasm is missing."""
+    nvcc = tools.cuda.nvcc()
+    if not nvcc or not tools.nvdisasm():
+        return ""
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    release = re.search(r"release ([\d.]+)", said)
+    return release[1] if release else ""
 
 
 def commands() -> str:
-    """What `--help` says of each command."""
+    """The `--help` of each command."""
     names = click.Context(main_command).command.list_commands(click.Context(main_command))  # type: ignore[attr-defined]
     return "\n\n".join(f"## cudalab {name}\n```\n{printed(name, '--help')}\n```" for name in names)
 
 
 def printed(*words: str, width: int = 80) -> str:
-    """What a command prints on so many columns."""
+    """The output of a command at this width."""
     run = CliRunner().invoke(main_command, words, prog_name="cudalab", env={"COLUMNS": str(width), "NO_COLOR": "1"})
     return run.output.strip()
 
@@ -343,7 +369,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
 
 
 def filled(document: str, text: str) -> str:
-    """`text` of a document with every one of its tables made anew."""
+    """`text` of a document with its generated parts made anew."""
     for name, make in TABLES[document].items():
         block = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
         if not block.search(text):
@@ -354,6 +380,9 @@ def filled(document: str, text: str) -> str:
 
 def main() -> None:
     for document in TABLES:
+        if document == COMPILED and compiler() != NVCC:
+            print(f"{document} is left as it is: it needs nvcc {NVCC} and nvdisasm", file=sys.stderr)
+            continue
         path = ROOT / document
         text = path.read_text()
         new = filled(document, text)

@@ -37,7 +37,7 @@ def test_every_document_with_tables_is_known():
     assert sorted(tables().TABLES) == sorted(DOCUMENTS)
 
 
-SECONDS = ("docs/inspect.md",)  # where machine code is read for it
+SECONDS = ("docs/inspect.md",)  # its tables are compiled
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,10 @@ SECONDS = ("docs/inspect.md",)  # where machine code is read for it
 )
 def test_the_tables_are_those_of_the_results(document):
     text = (ROOT / document).read_text()
-    assert tables().filled(document, text) == text, "run: make tables"
+    module = tables()
+    if document == module.COMPILED and module.compiler() != module.NVCC:
+        pytest.skip(f"needs nvcc {module.NVCC} and nvdisasm")
+    assert module.filled(document, text) == text, "run: make tables"
 
 
 def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
