@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -197,6 +198,7 @@ def spec_in(folder, name="gelu"):
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(Path(gelu.file).read_text())
     (folder / f"{name}.cu").write_text(gelu.cu.read_text())
+    shutil.copytree(gelu.cu.parent / "common", folder / "common", dirs_exist_ok=True)
     return str(folder / f"{name}.py")
 
 
