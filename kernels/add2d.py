@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import MAX_GRID_Y, Budget, Kernel, Launch, blocks, counted, deep_grid
+from cudalab import Budget, Kernel, Launch, blocks, counted, deep_grid
+from cudalab.spec.launch import MAX_GRID_Y
 
 THREADS = 256
 BEYOND = 2**17  # rows or columns that the last blocks count beyond the matrix

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted, deep_grid, draw
+from cudalab.spec.launch import MULTIPROCESSORS
 
 WIDTH, HEIGHT = 64, 6  # threads of a block of the plain entry
 LANES = 32  # threads of a warp

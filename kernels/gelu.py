@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
+from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.spec.launch import AT_ONCE, even_threads
 
 MANY = 2**18  # packs of 16 bytes: from here on a thread of gelu_vec takes several
 LARGE = 2**21  # from here on L2 does not hold them

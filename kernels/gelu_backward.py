@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
+from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.spec.launch import AT_ONCE, even_threads
 
 
 def reference(dy, x):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted, draw
 
 THREADS = 256  # of a block where the whole row passes by
 BLOCK = 128  # threads of a block that rows share, each with a warp or less

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid
+from cudalab import Budget, Kernel, Launch, blocks, counted, deep_grid
+from cudalab.spec.launch import MULTIPROCESSORS
 
 TILE, STEP = 32, 8  # as in the .cu
 BEYOND = 2**18  # rows or columns that the last blocks count beyond the matrix

@@ -47,13 +47,13 @@ def kernel(fake, tmp_path):
 def first_calls(kernel, monkeypatch):
     """The shapes of the kernel's calls that are checked from here on."""
     seen = []
-    real = fast_path.call
+    real = fast_path.library_of
 
     def watched(called, arrays, out=None):
         seen.extend([arrays[0].shape] if called is kernel else [])
         return real(called, arrays, out)
 
-    monkeypatch.setattr(fast_path, "call", watched)
+    monkeypatch.setattr(fast_path, "library_of", watched)
     return seen
 
 

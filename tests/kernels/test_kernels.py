@@ -269,7 +269,7 @@ def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
     """The columns of tiles are spread over y and z, of which the last need not be full: here 3 at most in y."""
     kernel, of = KERNELS["transpose"], dtype(kind)
     spec = sys.modules["cudalab.kernels.transpose"]
-    monkeypatch.setattr("cudalab.spec.kernel.MAX_GRID_Y", 3)
+    monkeypatch.setattr("cudalab.spec.launch.MAX_GRID_Y", 3)
     for fewest in (spec.MULTIPROCESSORS, 0):  # tiles of 32 words, and of 64
         monkeypatch.setattr(spec, "MULTIPROCESSORS", fewest)
         x = kernel.make((40, 1100), of)["x"]

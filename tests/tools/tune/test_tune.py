@@ -21,7 +21,6 @@ from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.base.stats import Ratio
 from cudalab.cli import main
 from cudalab.device import cuda, open_device
-from cudalab.device.cuda import Card
 from cudalab.engine import plan, session
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Ready, Tried, Work
@@ -33,6 +32,7 @@ from cudalab.results import comparable, record
 from cudalab.results.record import Machine
 from cudalab.spec import find
 from cudalab.spec import tuned as stored
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Launch
 from cudalab.spec.tuned import Choice
@@ -115,7 +115,7 @@ def test_what_restrictions_exclude_is_refused():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"tunables": {"threads": (1,)}}, "'threads' is to be a macro; give capitals"),
+        ({"tunables": {"threads": (1,)}}, "'threads' is not a macro's name; give capitals"),
         ({"tunables": {"THREADS": 128}}, "tunables is .*; give values by macro name, the default first"),
         ({"tunables": {"THREADS": ()}}, "give values by macro name"),
         ({"tunables": {"THREADS": (True,)}}, "give values by macro name"),
