@@ -11,10 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cudalab.kernels.add2d import add2d
-from cudalab.kernels.gelu import gelu
-from cudalab.kernels.plus_one import plus_one
-from cudalab.kernels.transpose import transpose
 
 from cudalab.base.errors import InputError, LaunchError
 from cudalab.call import fast_path
@@ -24,6 +20,10 @@ from cudalab.device import driver as launch
 from cudalab.device.interop import DeviceArray
 from cudalab.engine import plan
 from cudalab.engine.job import Job
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
+from cudalab.kernels.plus_one import plus_one
+from cudalab.kernels.transpose import transpose
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype, dtype_of
@@ -49,13 +49,13 @@ def kernel(fake, tmp_path):
 def first_calls(kernel, monkeypatch):
     """The shapes of the kernel's calls that are checked from here on."""
     seen = []
-    real = fast_path.call
+    real = fast_path.library_of
 
     def watched(called, arrays, out=None):
         seen.extend([arrays[0].shape] if called is kernel else [])
         return real(called, arrays, out)
 
-    monkeypatch.setattr(fast_path, "call", watched)
+    monkeypatch.setattr(fast_path, "library_of", watched)
     return seen
 
 

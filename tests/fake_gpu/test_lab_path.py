@@ -97,6 +97,7 @@ def test_the_stand_in_is_no_device_of_bench(monkeypatch):
 
 def test_gpuarray_calls(fake):
     import pycuda.gpuarray as gpuarray
+
     from cudalab.kernels.gelu import gelu
 
     x = np.linspace(-4, 4, 1001, dtype=np.float32)
