@@ -33,6 +33,7 @@ from cudalab.base.errors import Unavailable
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 KILLED = "was killed by "
 SLICE, SOON = 0.2, 0.01  # seconds between two looks at a child, and at one that has closed its pipe and is ending
+OUT, ERR = 1, 2  # a child's standard output and standard error
 GRACE = 30.0  # seconds that a child has to end by itself, and that the system has to end it
 TAIL = 1 << 16  # bytes of its output that are kept: a whole report of a sanitizer
 
@@ -61,17 +62,16 @@ class Child(Generic[T]):
 
     `main` is called with a `Parent` and the texts in `given`. The child leads a session of its own, and ends when the
     thread that started it does. `prefix` is the command of a tool that starts it, such as a profiler; `share` are file
-    descriptors that it inherits. With `echo`, what it prints appears on this process's standard error.
+    descriptors that it inherits. What it prints to the streams in `echo` appears on this process's standard error.
 
     `end` or `kill` must be called; as a context manager it is killed.
     """
 
     def __init__(
         self, main: str, *given: str, answers: Any, prefix: Sequence[str] = (), env: Mapping[str, str] | None = None,
-        share: Sequence[int] = (), echo: bool = False,
+        share: Sequence[int] = (), echo: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(answers)
-        self._echo = echo
         theirs, self._orders = os.pipe()
         self._answers, answer = os.pipe()
         self._output, stdout = os.pipe()
@@ -91,6 +91,7 @@ class Child(Generic[T]):
                 os.close(fd)
         self._lines = bytearray()
         self._tails = {self._output: b"", self._errors: b""}
+        self._echo = {{OUT: self._output, ERR: self._errors}[stream] for stream in echo}
         self._open = selectors.EpollSelector()
         for fd in (self._answers, self._output, self._errors):
             os.set_blocking(fd, False)
@@ -182,8 +183,7 @@ class Child(Generic[T]):
         """End the child and every process of its session, at once."""
         if self.ended:
             return
-        with contextlib.suppress(ProcessLookupError):  # it is not reaped yet, so that the number is still its own
-            os.killpg(self.pid, signal.SIGKILL)
+        self.stop()
         try:
             self._process.wait(GRACE)
         except subprocess.TimeoutExpired:  # it hangs inside the driver, where signals have no effect
@@ -193,6 +193,13 @@ class Child(Generic[T]):
         self._open.close()
         for fd in {self._orders, self._answers, self._output, self._errors} - {-1}:
             os.close(fd)
+        self._orders = -1
+
+    def stop(self) -> None:
+        """Kill the processes, and leave the rest to `kill`: another thread may be waiting in `receive`."""
+        if not self.ended:
+            with contextlib.suppress(ProcessLookupError):  # it is not reaped yet, so that the number is still its own
+                os.killpg(self.pid, signal.SIGKILL)
 
     def fileno(self) -> int:
         """Readable when there is something to `poll` for."""
@@ -218,7 +225,7 @@ class Child(Generic[T]):
                 self._lines += data
             else:
                 self._tails[key.fd] = (self._tails[key.fd] + data)[-TAIL:]
-                if self._echo:
+                if key.fd in self._echo:
                     sys.stderr.write(data.decode(errors="replace"))
 
 

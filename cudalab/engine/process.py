@@ -37,7 +37,7 @@ class Process:
         self._board = os.memfd_create("cudalab-board")
         self._child: Child[Report] = Child(
             "cudalab.engine.worker.main", str(self._board), answers=Report, env={**ALLOCATOR, **os.environ},
-            share=(self._board,), echo=True,
+            share=(self._board,), echo=(child.OUT, child.ERR),
         )  # fmt: skip
 
     @property

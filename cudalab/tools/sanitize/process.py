@@ -21,9 +21,7 @@ class Launch:
 
 def start(environment: Mapping[str, str], prefix: Sequence[str] = ()) -> Child[Answer]:
     """A process that launches one entry at a time, under the tool whose command is `prefix`."""
-    return Child(
-        "cudalab.tools.sanitize.child.main", answers=Answer, prefix=prefix, env={**os.environ, **environment}
-    )
+    return Child("cudalab.tools.sanitize.child.main", answers=Answer, prefix=prefix, env={**os.environ, **environment})
 
 
 def launch(process: Child[Answer], request: Request, timeout: float) -> Launch:
