@@ -264,6 +264,7 @@ def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
 def test_a_rank_that_fails_ends_all_with_its_words(order, said):
     two = ranks.Ranks(2)
     two.start()
+    two.order(Make(HERE, "sleeping", {}))  # this file takes its time to load
     pids, two.answer = two.pids, 30.0 if order.function != "silent" else 1.0
     old = ranks.Parts(two, 0, two.generation)
     with pytest.raises(CudalabError, match=said):
