@@ -14,8 +14,7 @@ from types import TracebackType
 import msgspec
 
 from cudalab.base import child
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group
+from cudalab.engine.plan import Group, Work
 from cudalab.tools.sanitize.child import Answer, Buffers, Request
 
 
