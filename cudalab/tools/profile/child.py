@@ -17,8 +17,7 @@ from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.device import Device, cuda, interop, open_device
 from cudalab.device.operands import Bound, Operands
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group, Selection, Variant
+from cudalab.engine.plan import Group, Selection, Variant, Work
 from cudalab.engine.rows import said
 from cudalab.spec import tuned
 from cudalab.tools.profile import events, found
