@@ -55,6 +55,7 @@ class Place:
 
     def __init__(self, code: bytes, stream: int) -> None:
         self.code, self.stream = code, stream
+        self.kept: list[Any] = []  # what launches refer to by address alone
         self.pointers: list[int] = []
         for value in (X, Y, 0.0):
             pointer = ctypes.c_void_p()
@@ -154,6 +155,7 @@ def bindings_path(place: Place) -> Iterator[tuple[str, Loops]]:
     memory = ctypes.create_string_buffer(32)
     places = (ctypes.c_void_p * 4)(*(ctypes.addressof(memory) + 8 * i for i in range(4)))
     Struct("=q").pack_into(memory, 24, N)
+    place.kept += [memory, places, module]
     write, arguments = Struct("=3Q").pack_into, ctypes.addressof(places)
 
     def packed_three(n: int) -> None:
@@ -193,6 +195,7 @@ def core_path(place: Place) -> Iterator[tuple[str, Loops]]:
     stream = core.Stream.from_handle(place.stream)
     code = core.ObjectCode.from_cubin(place.code)
     empty, three = code.get_kernel("empty"), code.get_kernel("three")
+    place.kept += [code, empty, three]
     config, launch, (x, y, z), number = core.LaunchConfig(grid=1, block=1), core.launch, place.pointers, np.int64(N)
 
     def many_empty(n: int) -> None:
@@ -216,6 +219,7 @@ def pycuda_path(place: Place) -> Iterator[tuple[str, Loops]]:
     atexit.register(context.pop)  # PyCUDA aborts the process if its context is current at the end
     stream, one, block, (x, y, z) = driver.Stream(1), (1, 1), (1, 1, 1), place.pointers
     module = driver.module_from_buffer(place.code)
+    place.kept += [module, stream]
     empty = module.get_function("empty").prepare("").prepared_async_call
     three = module.get_function("three").prepare("PPPq").prepared_async_call
 
