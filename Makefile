@@ -35,6 +35,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 mutants: $(READY)
 	$(BIN)/python bench/mutants.py
