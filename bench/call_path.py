@@ -2,7 +2,7 @@
 
     python bench/call_path.py FILE.json [REPEATS]
 
-The lab launches through ctypes (`cudalab.device.driver.Prepared`). This script compares that with cuda-bindings,
+The lab launches through ctypes (`cudalab.device.launch.Prepared`). This script compares that with cuda-bindings,
 cuda.core and PyCUDA, on one GPU, for a kernel without arguments and for one with three pointers and a number. The
 methods take turns in shuffled order; a repeat is the median of BATCHES batches of CALLS calls each, and the stream is
 idle when a batch begins. It prints a table and writes all repeats and all versions to FILE.json. A library that is
@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 
 from cudalab.device import driver as lab
-from cudalab.device.cuda import driver_release, libcuda, nvcc
-from cudalab.device.interop import DeviceArray
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.cuda import nvcc
+from cudalab.device.launch import Prepared
 from cudalab.spec.kernel import Launch
 
 CALLS = 200  # in a batch: far below the driver's queue of about 1,000 launches
@@ -79,7 +80,7 @@ class Place:
 
 
 def ask(name: str, *arguments: Any) -> None:
-    if code := getattr(libcuda(), name)(*arguments):
+    if code := getattr(lab.libcuda(), name)(*arguments):
         raise RuntimeError(f"{name} returned CUDA error {code}")
 
 
@@ -101,9 +102,9 @@ def ctypes_path(place: Place) -> Iterator[tuple[str, Loops]]:
     """The lab's `Prepared`, as `kernel(x)` calls it: the stream and the pointers may differ in each call."""
     context = lab.primary_context(0)
     arrays = {n: DeviceArray((1,), np.dtype(np.float32), p) for n, p in zip("xyz", place.pointers, strict=True)}
-    empty = lab.Prepared("empty", lab._function(place.code, "empty", context), context, Launch((1,), (1,), ()), {})
+    empty = Prepared("empty", lab.function(place.code, "empty", context), context, Launch((1,), (1,), ()), {})
     launch = Launch((1,), (1,), (*arrays.values(), np.int64(N)))
-    three = lab.Prepared("three", lab._function(place.code, "three", context), context, launch, arrays)
+    three = Prepared("three", lab.function(place.code, "three", context), context, launch, arrays)
     yield "ctypes (the lab's Prepared)", loops(empty.__call__, three.__call__, place)
 
 
@@ -316,11 +317,12 @@ def place() -> Iterator[Place]:
         stream = ctypes.c_void_p()
         ask("cuStreamCreate", ctypes.byref(stream), 1)  # CU_STREAM_NON_BLOCKING
         assert stream.value
-        yield Place(compiled(lab.card(context).target), stream.value)
+        capability, _ = lab.identity(context)
+        yield Place(compiled(f"sm_{capability.replace('.', '')}"), stream.value)
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "driver": driver_release()}
+    found = {"python": platform.python_version(), "driver": lab.release()}
     for package in PACKAGES:
         try:
             found[package] = version(package)
@@ -331,7 +333,7 @@ def versions() -> dict[str, str]:
 
 def main(path: Path, repeats: int = REPEATS) -> None:
     with place() as on:
-        gpu = lab.card(lab.primary_context(0)).name
+        _, gpu = lab.identity(lab.primary_context(0))
         methods, failed = ready(on)
         found = measure(methods, on, repeats)
     rows = [

@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from cudalab.device import cuda
+from cudalab.device.open import open_gpu
 from cudalab.tools.pytest.cases import need_gpu
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several that share the cores: threads of PyTorch would spin, waiting for one
@@ -57,6 +58,6 @@ def pytest_report_header():
 @pytest.fixture(scope="session")
 def gpu():
     """The GPU as the lab opens it, one for the session."""
-    device = cuda.open_gpu(0, cuda.missing())
+    device = open_gpu(0, cuda.missing())
     yield device
     device.close()

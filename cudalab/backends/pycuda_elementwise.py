@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from cudalab.base.errors import CompileError, InputError
-from cudalab.device import cuda
+from cudalab.device import cuda, driver
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType, dtype_of
@@ -43,7 +43,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
     options = (*cuda.FLAGS, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()))
     text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
-    compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, cuda.current_context())
+    compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, driver.current_context())
 
     def prepare(on: Operands) -> Callable[[], object]:
         by_name = on.named(kernel)

@@ -14,7 +14,7 @@ import numpy as np
 
 from cudalab.base.errors import InputError
 from cudalab.call.libraries import LIBRARIES, NumpyArrays, Request
-from cudalab.device.interop import DeviceArray, Plain
+from cudalab.device.arrays import DeviceArray, Plain
 from cudalab.spec.dtype import DType, dtype_of
 from cudalab.spec.kernel import Kernel
 

@@ -15,7 +15,7 @@ from cudalab.call.dispatch import call, run
 from cudalab.spec import cuda_source
 
 if TYPE_CHECKING:
-    from cudalab.device.driver import Prepared
+    from cudalab.device.launch import Prepared
     from cudalab.spec.kernel import Kernel
 
 MISS = object()  # no result: the call has to be made as a first one is
@@ -260,7 +260,7 @@ class PycudaQuick(Quick):
     def __init__(self, kernel: Kernel) -> None:
         from pycuda.gpuarray import GPUArray
 
-        from cudalab.device.cuda import current_context
+        from cudalab.device.driver import current_context
 
         super().__init__(kernel)
         self.types = (GPUArray,)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import SpecError, Unavailable
-from cudalab.device import interop
-from cudalab.device.interop import Plain
+from cudalab.device.arrays import Plain, as_plain
 from cudalab.device.operands import Operands
 from cudalab.spec.dtype import DType, dtype_of
 from cudalab.spec.kernel import Kernel, Shape
@@ -46,7 +45,7 @@ class NumpyArrays:
 
     @staticmethod
     def plain(array: Any) -> Plain:
-        return interop.as_plain(array)
+        return as_plain(array)
 
     @staticmethod
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
@@ -77,17 +76,15 @@ class GpuArrays(NumpyArrays):
 
     @classmethod
     def launched(cls, asked: Request) -> Any:
-        from cudalab.device import cuda
+        from cudalab.device import cuda, launch
 
         if reason := cuda.missing():
             raise Unavailable(f"{asked.kernel.name} cannot be launched: {reason}")
-        from cudalab.device import driver
-
         like = asked.arrays[0]
         with cls.on_device_of(like):
             result = cls.empty(asked.shape, asked.dtype, like) if asked.out is None else asked.out
             named: dict[str, Any] = {**asked.plain, asked.kernel.output: cls.plain(result)}
-            prepared = driver.prepare(asked.kernel, asked.entry, asked.dtype, named, cls.context(like))
+            prepared = launch.for_call(asked.kernel, asked.entry, asked.dtype, named, cls.context(like))
             if prepared:
                 prepared(cls.stream(like), *(array.ptr for array in named.values()))
         asked.kernel._calls.remember(asked.arrays, asked.out, result, prepared)
@@ -209,9 +206,9 @@ class PycudaArrays(GpuArrays):
 
     @classmethod
     def context(cls, like: Any) -> int:
-        from cudalab.device import cuda
+        from cudalab.device import driver
 
-        return cuda.current_context()
+        return driver.current_context()
 
 
 LIBRARIES = {"torch": TorchTensors, "cupy": CupyArrays, "pycuda": PycudaArrays, "numpy": NumpyArrays}

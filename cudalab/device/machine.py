@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from cudalab.device import Device
+from cudalab.device.protocol import Device
 from cudalab.results.record import Machine
 
 PACKAGES = {

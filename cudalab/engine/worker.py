@@ -20,9 +20,11 @@ from typing import NoReturn
 
 import msgspec
 
+from cudalab import timing
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
-from cudalab.device import machine, open_device
+from cudalab.device import machine
+from cudalab.device.open import open_device
 from cudalab.engine import messages
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, StudyWork, Work
@@ -107,7 +109,7 @@ class _Worker:
         )  # fmt: skip
         self.progress(Step("worker", "calibrating"))
         with self.job.phase("calibration"):
-            calibration = device.calibrate(setup.modes) if setup.modes and setup.calibrate else {}
+            calibration = timing.calibrate(device, setup.modes) if setup.modes and setup.calibrate else {}
         return Ready(machine.describe(device), note, calibration, self._wall())
 
     def do(self, order: Work | StudyWork | messages.Search) -> Finished | messages.Searched:

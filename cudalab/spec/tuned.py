@@ -26,7 +26,7 @@ from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
 if TYPE_CHECKING:
-    from cudalab.device import Device
+    from cudalab.device.protocol import Device
     from cudalab.engine.plan import Variant
 
 FORMAT, VERSION = "cudalab-tuned", 1

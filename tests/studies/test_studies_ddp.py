@@ -12,7 +12,7 @@ from time import monotonic, sleep
 import pytest
 
 from cudalab.base.errors import CudalabError, Unavailable
-from cudalab.device import interop
+from cudalab.device.arrays import torch_missing
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
@@ -111,7 +111,7 @@ def lazy(rank):
 @pytest.fixture(scope="module")
 def crew():
     """Two ranks as torchrun starts them, for all tests that do not end them."""
-    if missing := interop.torch_missing("cpu"):
+    if missing := torch_missing("cpu"):
         pytest.skip(missing)
     two = ranks.Ranks(2)
     yield two

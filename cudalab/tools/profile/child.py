@@ -14,9 +14,13 @@ from typing import Any
 
 import msgspec
 
+from cudalab import timing
+from cudalab.backends import _torch
 from cudalab.base.errors import CudalabError, Unavailable
-from cudalab.device import Device, interop, open_device
+from cudalab.device.arrays import torch_missing
+from cudalab.device.open import open_device
 from cudalab.device.operands import Bound, Operands
+from cudalab.device.protocol import Device
 from cudalab.engine.messages import Work
 from cudalab.engine.plan import Group, Selection, Variant
 from cudalab.engine.rows import said
@@ -71,7 +75,7 @@ def main() -> None:
 def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
     device, _ = open_device(request.device)
     try:
-        if reason := interop.torch_missing(device.kind):
+        if reason := torch_missing(device.kind):
             raise Unavailable(f"kernels and operators are counted by PyTorch's profiler: {reason}")
         say(Answer(device=device.kind, name=device.name))
         group = request.work.group()
@@ -88,7 +92,7 @@ def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
 def _let_torch_use(operands: Operands) -> None:
     """Its profiler works on the current GPU, and the work is on this stream."""
     if operands.stream is not None:
-        interop.to_torch_all(operands)
+        _torch.tensors(operands)
 
 
 @dataclass
@@ -119,7 +123,7 @@ class _AtWork:
             raise Unavailable(NO_OPERATORS)
         kernel, _ = tuned.for_variant(self.group.kernel, variant, self.group.dtype, self.device)
         bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
-        self.device.warm_up(bound)
+        timing.warm_up(self.device, bound)
         return bound
 
     def _failed(self, label: str, error: Exception) -> None:
