@@ -13,7 +13,7 @@ from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
-budget = "peers"  # CuPy compiles with -ftz=true, whatever it is told: a subnormal number becomes 0
+budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
 own_indexing = True
 
 

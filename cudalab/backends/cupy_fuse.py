@@ -30,7 +30,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     _cupy.refuse_bfloat16(dtype)
     bound = _cupy.bound(cupy.fuse(kernel.cupy), operands)
     try:
-        bound.run()  # which traces the formula
+        bound.run()  # the first run traces the formula
     except (TypeError, ValueError, NotImplementedError, AttributeError) as error:
         raise Unavailable(f"cupy.fuse cannot trace this formula: {type(error).__name__}: {error}") from None
     return bound

@@ -1,6 +1,6 @@
 """The `.cu` through CuPy's RawModule: every entry, launched on CuPy arrays.
 
-CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, ...); what fails there is left to nvcc.
+CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, ...). nvcc compiles what fails there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
-budget = "peers"  # CuPy compiles with -ftz=true, whatever it is told: a subnormal number becomes 0
+budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
 own_indexing = True
 
 

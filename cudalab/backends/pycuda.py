@@ -34,7 +34,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         tensors = _torch.tensors(on)
         return lambda: kernel(*tensors)
 
-    launched = kernel.entry_of_call(operands.inputs)  # by the function
+    launched = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
     return writing(
         lambda on: launch.on_stream(kernel, variant, dtype, on),
         operands,

@@ -1,7 +1,7 @@
 """The spec's one-line expression as a PyCUDA ElementwiseKernel, with the `.cu`'s device functions in reach.
 
-PyCUDA itself checks neither order nor shape nor dtype of the arguments. Here its argument list is written from
-the spec's names, output first, and the call is made from those names, so they cannot be swapped.
+PyCUDA checks neither order nor shape nor dtype of the arguments. Here the argument list and the call are both made from
+the spec's names, output first, so arguments cannot be swapped.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _compiled(
         options=list(options),
     )
     try:
-        made.generate_stride_kernel_and_types(False)  # compiles; positional, as PyCUDA calls and remembers it
+        made.generate_stride_kernel_and_types(False)  # compiles; PyCUDA caches it by this positional argument
     except Failed as error:
         raise CompileError(f"{file} as an ElementwiseKernel does not compile:\n{error.stderr}") from None
     return made

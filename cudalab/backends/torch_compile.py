@@ -31,7 +31,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     import torch
 
     assert kernel.torch is not None
-    torch._dynamo.reset()  # else the first shape's tuning is used for every later one
+    torch._dynamo.reset()  # otherwise later shapes use the first one's tuning
     compiled = torch.compile(kernel.torch, dynamic=False)
     compiled(*_torch.tensors(operands))
     return _torch.bound(compiled, operands)

@@ -17,7 +17,7 @@ timed = True
 budget = "composed"
 own_indexing = False
 
-PROFILING_RUNS = 5  # the profiling executor specialises and fuses within its first few runs
+PROFILING_RUNS = 5  # the profiling executor specialises and fuses in its first few runs
 
 
 def missing(device: str) -> str | None:
@@ -35,10 +35,10 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if kernel.torch.__name__ == "<lambda>":
         raise Unavailable("TorchScript cannot read a lambda; write the spec's torch form with def")
     tensors = _torch.tensors(operands)
-    # A new function object each time: TorchScript keeps one graph per object, with the shapes it first saw.
+    # A new function object each time: TorchScript keeps one graph per object, for the shapes of its first call.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # known, and said in this file's first line
+        warnings.simplefilter("ignore", DeprecationWarning)  # this file's first line says it
         scripted = torch.jit.script(form)
         for _ in range(PROFILING_RUNS):
             scripted(*tensors)

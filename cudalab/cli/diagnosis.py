@@ -44,7 +44,7 @@ def _tools() -> Iterator[Finding]:
     """What single commands need beside all that."""
     lacking = {
         "nvdisasm": ("inspect", "" if tools.nvdisasm() else tools.NO_NVDISASM),
-        "NVML": ("bench: clocks and power", nvml.missing()),
+        "NVML": ("bench", nvml.missing()),
         "ncu": ("profile", ncu.missing()),
         "compute-sanitizer": ("check --sanitize", compute.missing()),
         "Kernel Tuner": ("tune", tune.missing()),

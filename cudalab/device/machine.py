@@ -1,4 +1,4 @@
-"""What a number depends on besides the code: machine, driver and library versions."""
+"""The machine, driver and library versions of a run, for its results file."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Condition = dict[str, float | str]
-NOT_INSTALLED = "NVML's bindings are not installed; pip install nvidia-ml-py"
+NOT_INSTALLED = "nvidia-ml-py is not installed: clocks, power and throttling are not read; pip install nvidia-ml-py"
 
 # NVML's bits for why a clock is below its maximum. The bit for an idle GPU is left out.
 REASONS = {
