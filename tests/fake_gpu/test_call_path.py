@@ -20,11 +20,11 @@ from cudalab.backends import pycuda as pycuda_backend
 from cudalab.base.errors import InputError, LaunchError
 from cudalab.call import fast_path
 from cudalab.call import libraries as arrays
-from cudalab.device import cuda, launch
+from cudalab.device import cuda, gpu, launch
 from cudalab.device import driver as libcuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
-from cudalab.engine import plan
+from cudalab.engine import plan, round
 from cudalab.engine.job import Job
 from cudalab.results import record
 from cudalab.spec import find
@@ -174,7 +174,8 @@ def torch(fake, monkeypatch):
             return found
         return DeviceArray(tuple(array.shape), dtype_of(array).numpy, array.data_ptr(), array)
 
-    monkeypatch.setattr(arrays, "as_plain", as_plain)
+    for user in (arrays, gpu, round):
+        monkeypatch.setattr(user, "as_plain", as_plain)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0, raising=False)
     for name, value in (("on_gpu", True), ("device", 0), ("stream", 0)):
         monkeypatch.setattr(arrays.TorchTensors, name, staticmethod(lambda tensor, value=value: value))
