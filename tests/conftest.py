@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
+from cudalab import timing
 from cudalab.device import cuda
 from cudalab.device.open import open_gpu
 from cudalab.tools.pytest.cases import need_gpu
@@ -61,3 +63,42 @@ def gpu():
     device = open_gpu(0, cuda.missing())
     yield device
     device.close()
+
+
+@pytest.fixture
+def lying_clocks(monkeypatch):
+    """A function that makes a device's clocks report `factor` times the seconds they measure."""
+
+    def lie(device, factor):
+        real = timing.clocks
+
+        def clocks(asked, bound, modes, notes):
+            times = factor if asked is device else 1
+            return {
+                kind: replace(clock, sample=lambda clock=clock: [times * t for t in clock.sample()])
+                for kind, clock in real(asked, bound, modes, notes).items()
+            }
+
+        monkeypatch.setattr(timing, "clocks", clocks)
+
+    return lie
+
+
+@pytest.fixture(scope="module")
+def one_torch_thread():
+    """PyTorch on one thread: several would wait for each other on a busy machine."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def quick_studies(one_torch_thread):
+    """Studies whose samples last a microsecond, where a test does not look at the times."""
+    from cudalab.study import lab
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab, "SPAN", 1e-6)
+        yield

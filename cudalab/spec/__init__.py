@@ -4,27 +4,25 @@ Specs of users take their names from `cudalab`; `from cudalab.spec import Kernel
 """
 
 from cudalab.spec.kernel import (
-    AT_ONCE,
     MAX_GRID_Y,
     Budget,
     Kernel,
     Launch,
     blocks,
     counted,
+    counted_sides,
     deep_grid,
     draw,
-    even_threads,
 )
 
 __all__ = [
-    "AT_ONCE",
     "MAX_GRID_Y",
     "Budget",
     "Kernel",
     "Launch",
     "blocks",
     "counted",
+    "counted_sides",
     "deep_grid",
     "draw",
-    "even_threads",
 ]

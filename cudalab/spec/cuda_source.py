@@ -118,15 +118,15 @@ def with_c_names(text: str, name: str) -> str:
     return "".join([*parts, text[last:]])
 
 
-def read(path: Path) -> str:
+def read(path: Path, headers: bool = True) -> str:
     """The text of a `.cu` as it is now.
 
-    Where it includes files that stand beside it, a comment at its end has their digest: whatever keeps something by the
-    text, as compilers' caches do, is to know the text with other headers from this one.
+    Where it includes headers by `#include "..."`, a comment at its end holds their digest, so that whatever is cached
+    by the text is made anew when a header changes. Without `headers` it is the text alone, which is quicker.
     """
     try:
         text = path.read_text(encoding="utf-8")
-        return text + _headers(text, path)
+        return text + _digest_of_headers(text, path) if headers else text
     except OSError as error:
         named = error.filename or path  # which may be a header's
         raise SpecError(f"cannot read {named}: {error.strerror}; the .cu stands beside its spec") from None
@@ -138,24 +138,32 @@ def digest(path: Path) -> str:
     """SHA-256 of a file's bytes, and of what it includes from beside it: says whether a stored result is of it."""
     try:
         data = path.read_bytes()
-        return hashlib.sha256(data + _headers(data.decode(errors="replace"), path).encode()).hexdigest()
+        return hashlib.sha256(data + _digest_of_headers(data.decode(errors="replace"), path).encode()).hexdigest()
     except OSError as error:
         raise SpecError(f"cannot read {error.filename or path}: {error.strerror}") from None
 
 
-def _headers(text: str, path: Path) -> str:
-    """A comment with the digest of every file that is included from beside a `.cu`, directly or not; "" for none."""
-    found: dict[Path, bytes] = {}
-    left = [(path, name) for name in _LOCAL.findall(text)] if path.suffix == ".cu" else []
-    while left:
-        by, name = left.pop()
-        for place in (by.parent, path.parent):
-            header = Path(os.path.normpath(place / name))
-            if header not in found and header.is_file():
-                found[header] = data = header.read_bytes()
-                left += [(header, more) for more in _LOCAL.findall(data.decode(errors="replace"))]
-                break
+def _digest_of_headers(text: str, path: Path) -> str:
+    """A comment with the digest of all headers of a `.cu`; "" for none."""
+    found = local_headers(text, path)
     if not found:
         return ""
     digests = (hashlib.sha256(found[header]).hexdigest() for header in sorted(found))
     return f"\n// with headers {hashlib.sha256(' '.join(digests).encode()).hexdigest()}\n"
+
+
+def local_headers(text: str, path: Path) -> dict[Path, bytes]:
+    """Path and content of every file that a `.cu` includes by `#include "..."`, directly or not, in this order."""
+    found: dict[Path, bytes] = {}
+    left = [(path, name) for name in reversed(_LOCAL.findall(text))] if path.suffix == ".cu" else []
+    while left:
+        by, name = left.pop()
+        for place in (by.parent, path.parent):
+            header = Path(os.path.normpath(place / name))
+            if header in found:
+                break
+            if header.is_file():
+                found[header] = data = header.read_bytes()
+                left += [(header, more) for more in reversed(_LOCAL.findall(data.decode(errors="replace")))]
+                break
+    return found

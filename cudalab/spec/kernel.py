@@ -25,9 +25,8 @@ Shape = tuple[int, ...]
 Arrays = dict[str, np.ndarray]
 
 _MACRO = re.compile("[A-Z][A-Z0-9_]*")
-MULTIPROCESSORS = 132  # of an H200; cards with another number are loaded less evenly by what is shaped for it
-AT_ONCE = 2**18  # threads that it holds at once: 2,048 on each multiprocessor, and rounded down
 MAX_GRID_Y = 65535  # blocks in y, and in z: CUDA's limit, the same on every architecture
+BEYOND = 2**18  # rows or columns that the last blocks of a deep grid may count beyond a matrix of 2^32
 
 
 def blocks(n: int, per_block: int) -> int:
@@ -35,23 +34,11 @@ def blocks(n: int, per_block: int) -> int:
     return -(-n // per_block)
 
 
-def even_threads(n: int) -> int:
-    """Threads of a block where each of `n` elements has a thread of its own.
-
-    Up to AT_ONCE elements these are as many, from 128 to 640, as give the multiprocessors the same number of blocks, to
-    a tenth, or one each at most, and few of them, since a block takes time to start; beyond it 256.
-    """
-    if n > AT_ONCE:
-        return 256
-    each = max(blocks(n, MULTIPROCESSORS * 640), 1)
-    return max(32 * blocks(n, MULTIPROCESSORS * each * 32), 128)
-
-
 def deep_grid(across: int, down: int) -> tuple[int, int, int]:
-    """A grid with `across` blocks in x, and `down` in y and z together, since y alone has 65,535 at most.
+    """A grid with `across` blocks in x, and `down` blocks in y and z together, since y alone has 65,535 at most.
 
-    The kernel numbers them blockIdx.z * gridDim.y + blockIdx.y. Where `down` is more than one y holds, the last numbers
-    may be `down` and beyond: fewer than there are in z.
+    The kernel numbers them blockIdx.z * gridDim.y + blockIdx.y. If y alone cannot hold them, the grid has up to
+    gridDim.z - 1 blocks more than `down`, which have nothing to do.
     """
     deep = max(blocks(down, MAX_GRID_Y), 1)
     return across, blocks(down, deep), deep
@@ -60,11 +47,16 @@ def deep_grid(across: int, down: int) -> tuple[int, int, int]:
 def counted(n: int, kind: type[np.integer], beyond: int = 0) -> np.integer:
     """`n` as an argument of an integer type, for a kernel that counts up to `beyond` further in it.
 
-    Raises InputError if the type has no such number: NumPy 1 would wrap around without a word.
+    Raises InputError if the type cannot hold that number: NumPy 1 would wrap around silently.
     """
     if n + beyond > np.iinfo(kind).max:
         raise InputError(f"a length of {n:,}: the kernel counts in {kind.__name__}; give the array in parts")
     return kind(n)
+
+
+def counted_sides(shape: Shape) -> tuple[np.integer, ...]:
+    """The sides of a matrix as `unsigned` arguments, for a kernel on a `deep_grid`, whose last blocks count beyond."""
+    return tuple(counted(n, np.uint32, BEYOND) for n in shape)
 
 
 def labelled(entry: str, parameters: Mapping[str, int] | None) -> str:
@@ -364,7 +356,7 @@ class Kernel:
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
         wrong = launch_check.wrong_geometry(launch)
         self._require(not wrong, f"{entry}: {wrong}")
-        declared = cuda_source.parameters(cuda_source.read(self.cu), entry)
+        declared = cuda_source.parameters(cuda_source.read(self.cu, headers=False), entry)
         self._require(not (wrong := launch_check.wrong(launch, declared, arrays, self.output)), f"{entry}{wrong}")
         return launch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,7 @@ def kernel(fake, tmp_path):
     """The lab's gelu as a kernel that nobody has called yet."""
     for file in (Path(gelu.file), gelu.cu):
         (tmp_path / file.name).write_text(file.read_text())
+    shutil.copytree(gelu.cu.parent / "common", tmp_path / "common")
     return find.kernel(str(tmp_path / "gelu.py"))
 
 

@@ -11,7 +11,6 @@ from statistics import median
 
 import pytest
 
-from cudalab import timing
 from cudalab.device import cuda
 from cudalab.device.open import open_gpu
 from cudalab.tools import selftest
@@ -52,16 +51,8 @@ def test_every_check_measures_something(fake):
     assert states["throttling"] == SKIPPED  # NVML knows no such device
 
 
-def test_a_lying_clock_fails_the_known_cycles(fake, monkeypatch):
-    real = timing.clocks
-
-    def lies(device, bound, modes, notes):
-        return {
-            kind: replace(clock, sample=lambda clock=clock: [2 * t for t in clock.sample()])
-            for kind, clock in real(device, bound, modes, notes).items()
-        }
-
-    monkeypatch.setattr(timing, "clocks", lies)
+def test_a_lying_clock_fails_the_known_cycles(fake, lying_clocks):
+    lying_clocks(fake, 2)
     assert asked(fake, "known cycles").state == FAILED
     assert asked(fake, "wrong stream").state == FAILED
 

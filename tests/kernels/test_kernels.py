@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cudalab.kernels._h200 import even_threads
 
 from cudalab import host
 from cudalab.base.errors import InputError, SpecError
@@ -23,7 +24,7 @@ from cudalab.engine.plan import Selection, checks
 from cudalab.results.record import OK
 from cudalab.spec import cuda_source, find
 from cudalab.spec.dtype import dtype
-from cudalab.spec.kernel import Budget, blocks, draw, even_threads
+from cudalab.spec.kernel import Budget, blocks, draw
 from cudalab.tools.inspect import tools
 
 KERNELS = find.kernels()
