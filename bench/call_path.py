@@ -317,8 +317,7 @@ def place() -> Iterator[Place]:
         stream = ctypes.c_void_p()
         ask("cuStreamCreate", ctypes.byref(stream), 1)  # CU_STREAM_NON_BLOCKING
         assert stream.value
-        capability, _ = lab.identity(context)
-        yield Place(compiled(f"sm_{capability.replace('.', '')}"), stream.value)
+        yield Place(compiled(lab.card(context).target), stream.value)
 
 
 def versions() -> dict[str, str]:
@@ -333,7 +332,7 @@ def versions() -> dict[str, str]:
 
 def main(path: Path, repeats: int = REPEATS) -> None:
     with place() as on:
-        _, gpu = lab.identity(lab.primary_context(0))
+        gpu = lab.card(lab.primary_context(0)).name
         methods, failed = ready(on)
         found = measure(methods, on, repeats)
     rows = [

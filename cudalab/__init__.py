@@ -26,14 +26,20 @@ if TYPE_CHECKING:
         SpecError,
         Unavailable,
     )
+    from cudalab.call.kernel import Kernel
     from cudalab.results.record import Results
-    from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+    from cudalab.spec.inputs import draw
+    from cudalab.spec.kernel import Budget
+    from cudalab.spec.launch import Launch, blocks, counted, counted_sides, deep_grid
 
 __version__ = "0.2.0"
 
 # Where each public name is defined.
 _PUBLIC = {
-    **dict.fromkeys(("Budget", "Kernel", "Launch", "blocks"), "cudalab.spec.kernel"),
+    "Kernel": "cudalab.call.kernel",
+    "Budget": "cudalab.spec.kernel",
+    **dict.fromkeys(("Launch", "blocks", "counted", "counted_sides", "deep_grid"), "cudalab.spec.launch"),
+    "draw": "cudalab.spec.inputs",
     **dict.fromkeys(
         ("CompileError", "CudalabError", "InputError", "LaunchError", "NotFound", "SpecError", "Unavailable"),
         "cudalab.base.errors",
@@ -56,6 +62,10 @@ __all__ = [
     "bench",
     "blocks",
     "check",
+    "counted",
+    "counted_sides",
+    "deep_grid",
+    "draw",
     "load",
     "run_study",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from cudalab.backends import _torch
 from cudalab.base.errors import Unavailable
@@ -32,7 +32,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         if reason := torch_missing("cuda"):
             raise Unavailable(f"it is that of {kernel.name}(x) on torch tensors: {reason}")
         tensors = _torch.tensors(on)
-        return lambda: kernel(*tensors)
+        call = cast(Callable[..., Any], kernel)  # the spec of a kernel is a `cudalab.Kernel`, which can be called
+        return lambda: call(*tensors)
 
     launched = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
     return writing(

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from cudalab.base.errors import CompileError
 from cudalab.device import driver
 from cudalab.device.arrays import installed
 from cudalab.spec import cuda_source
+from cudalab.spec.card import Card
 
 INSTALL = "pip install -e '.[cuda12]' in the checkout (or cuda13, as your driver has; it needs a CUDA toolkit)"
 FLAGS = ("-std=c++17",)
@@ -43,19 +43,6 @@ def nvcc() -> str | None:
     return shutil.which("nvcc") or (shutil.which(str(Path(root) / "bin" / "nvcc")) if root else None)
 
 
-@dataclass(frozen=True)
-class Card:
-    """What launch parameters are tuned for."""
-
-    architecture: str  # the compute capability, such as 9.0
-    name: str
-
-    @property
-    def target(self) -> str:
-        """The architecture as nvcc names it: sm_90."""
-        return f"sm_{self.architecture.replace('.', '')}"
-
-
 @cache
 def card(index: int) -> Card:
     """The card of GPU number `index`, which must be there."""
@@ -63,10 +50,10 @@ def card(index: int) -> Card:
     return Card(".".join(map(str, device.compute_capability())), device.name())
 
 
-@cache
-def card_of(context: int) -> Card:
-    """The card of a CUDA context."""
-    return Card(*driver.identity(context))
+def card_of(device: object) -> Card | None:
+    """The card of an opened device; None for the CPU."""
+    index: int | None = getattr(device, "index", None)
+    return None if index is None else card(index)
 
 
 def compiled(text: str, name: str, macros: Mapping[str, str] | None = None, include: Path | None = None) -> Any:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cudalab.base.errors import LaunchError
+from cudalab.spec.card import Card
 
 CAPTURE_THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
@@ -118,8 +119,9 @@ def within(context: int) -> Iterator[None]:
         ask("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
 
-def identity(context: int) -> tuple[str, str]:
-    """(compute capability such as 9.0, name) of a context's GPU."""
+@cache
+def card(context: int) -> Card:
+    """The GPU of a context."""
     device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     name = ctypes.create_string_buffer(256)
     with within(context):
@@ -127,7 +129,7 @@ def identity(context: int) -> tuple[str, str]:
     for number, attribute in ((major, 75), (minor, 76)):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
         ask("cuDeviceGetAttribute", ctypes.byref(number), attribute, device)
     ask("cuDeviceGetName", name, len(name), device)
-    return f"{major.value}.{minor.value}", name.value.decode()
+    return Card(f"{major.value}.{minor.value}", name.value.decode())
 
 
 @cache

@@ -14,7 +14,7 @@ from struct import Struct
 from cudalab.device import cuda, driver
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.operands import Operands
-from cudalab.spec import cuda_source, tuned
+from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Launch
 
@@ -89,13 +89,11 @@ def for_call(
 
     The launch is that of the spec for these shapes, dtypes and alignments, and does not change with the pointers.
     """
-    on = cuda.card_of(context)
-    kernel = tuned.for_call(kernel, entry, dtype, on)
     launch = kernel.launch(entry, arrays)
     if launch.empty:
         return None
     text = cuda_source.read(kernel.cu)
-    code = cuda.cubin(text, kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, on.target)
+    code = cuda.cubin(text, kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, driver.card(context).target)
     return Prepared(f"{kernel.name}: {entry}", driver.function(code, entry, context), context, launch, arrays)
 
 

@@ -173,10 +173,6 @@ Order = Setup | Work | StudyWork | Search
 Report = Ready | Finished | Searched | Failed | Lost
 
 
-def line(message: Order | Report) -> bytes:
-    return msgspec.json.encode(message) + b"\n"
-
-
 def write_board(board: int, beat: int, step: Step) -> None:
     """`beat` differs from that of the last step, so that every step is a sign of life."""
     os.pwrite(board, b"%d %s\n" % (beat, msgspec.json.encode(step)), 0)

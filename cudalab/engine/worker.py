@@ -18,9 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
-import msgspec
-
 from cudalab import timing
+from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
 from cudalab.device import machine
@@ -35,33 +34,25 @@ from cudalab.study.found import Workload
 OOM_SCORE = "500"  # of 1000: if memory runs out, this process is to die and not the one that has the results
 
 
-def main(*given: str) -> None:
-    commands, reports, board = map(int, given)
-    for fd in (commands, reports, board):
-        os.set_inheritable(fd, False)  # a compiler that outlives this process must not hold its pipes open
+def main(parent: Parent, shared: str) -> None:
+    board = int(shared)
+    os.set_inheritable(board, False)
     _set_apart()
-    with open(commands, "rb") as orders, open(reports, "wb") as answers:
-
-        def answer(report: Report) -> None:
-            answers.write(messages.line(report))
-            answers.flush()
-
-        setup = msgspec.json.decode(orders.readline(), type=Setup)
-        beats = count(1)
-        worker = _Worker(
-            setup,
-            lambda step: messages.write_board(board, next(beats), step),
-            lambda found: messages.write_glimpses(board, found),
-        )
-        try:
-            answer(_guarded(worker.open))
-            for text in orders:
-                order = msgspec.json.decode(text, type=Work | StudyWork | messages.Search)
-                answer(_guarded(lambda: worker.do(order)))  # noqa: B023 (called at once)
-        except ContextLost as lost:
-            answer(Lost(lost.step, lost.reason))
-            _leave()
-        worker.close()
+    setup = next(parent.orders(Setup))
+    beats = count(1)
+    worker = _Worker(
+        setup,
+        lambda step: messages.write_board(board, next(beats), step),
+        lambda found: messages.write_glimpses(board, found),
+    )
+    try:
+        parent.answer(_guarded(worker.open))
+        for order in parent.orders(Work | StudyWork | messages.Search):
+            parent.answer(_guarded(lambda: worker.do(order)))  # noqa: B023 (called at once)
+    except ContextLost as lost:
+        parent.answer(Lost(lost.step, lost.reason))
+        _leave()
+    worker.close()
 
 
 def _set_apart() -> None:

@@ -11,10 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cudalab.kernels.add2d import add2d
-from cudalab.kernels.gelu import gelu
-from cudalab.kernels.plus_one import plus_one
-from cudalab.kernels.transpose import transpose
 
 from cudalab.backends import _torch
 from cudalab.backends import pycuda as pycuda_backend
@@ -27,6 +23,10 @@ from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
 from cudalab.engine import plan, round
 from cudalab.engine.job import Job
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
+from cudalab.kernels.plus_one import plus_one
+from cudalab.kernels.transpose import transpose
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype, dtype_of
@@ -52,13 +52,13 @@ def kernel(fake, tmp_path):
 def first_calls(kernel, monkeypatch):
     """The shapes of the kernel's calls that are checked from here on."""
     seen = []
-    real = fast_path.call
+    real = fast_path.library_of
 
     def watched(called, arrays, out=None):
         seen.extend([arrays[0].shape] if called is kernel else [])
         return real(called, arrays, out)
 
-    monkeypatch.setattr(fast_path, "call", watched)
+    monkeypatch.setattr(fast_path, "library_of", watched)
     return seen
 
 

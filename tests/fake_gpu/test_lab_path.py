@@ -176,6 +176,7 @@ def test_a_driver_whose_device_says_no_gpu_is_not_used(monkeypatch):
 
 def test_gpuarray_calls(fake):
     import pycuda.gpuarray as gpuarray
+
     from cudalab.kernels.gelu import gelu
 
     x = np.linspace(-4, 4, 1001, dtype=np.float32)

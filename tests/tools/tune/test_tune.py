@@ -14,14 +14,12 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from cudalab.kernels.gelu import gelu
 
 from cudalab.backends import host
 from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.base.stats import Ratio
 from cudalab.cli import main
 from cudalab.device import cuda
-from cudalab.device.cuda import Card
 from cudalab.device.open import open_device
 from cudalab.engine import plan, session
 from cudalab.engine.job import Job
@@ -29,11 +27,13 @@ from cudalab.engine.messages import Ready, Tried, Work
 from cudalab.engine.plan import Selection
 from cudalab.engine.rows import row
 from cudalab.engine.supervisor import Death
+from cudalab.kernels.gelu import gelu
 from cudalab.report import tuning as report
 from cudalab.results import comparable, record
 from cudalab.results.record import Machine
 from cudalab.spec import find
 from cudalab.spec import tuned as stored
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Launch
 from cudalab.spec.tuned import Choice
@@ -116,7 +116,7 @@ def test_what_restrictions_exclude_is_refused():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"tunables": {"threads": (1,)}}, "'threads' is to be a macro; give capitals"),
+        ({"tunables": {"threads": (1,)}}, "'threads' is not a macro's name; give capitals"),
         ({"tunables": {"THREADS": 128}}, "tunables is .*; give values by macro name, the default first"),
         ({"tunables": {"THREADS": ()}}, "give values by macro name"),
         ({"tunables": {"THREADS": (True,)}}, "give values by macro name"),
