@@ -29,7 +29,7 @@ from typing import Literal
 from cudalab import host
 from cudalab.base.errors import CudalabError, SpecError
 from cudalab.checks import hard_inputs
-from cudalab.device import open_device
+from cudalab.device.open import open_device
 from cudalab.engine import plan
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group, Selection

@@ -8,7 +8,7 @@ import numpy as np
 
 from cudalab.base.errors import InputError
 from cudalab.call.libraries import LIBRARIES, Done, NumpyArrays, Request
-from cudalab.device.interop import DeviceArray, Plain
+from cudalab.device.arrays import DeviceArray, Plain
 from cudalab.spec.dtype import DType, dtype_of
 from cudalab.spec.kernel import Kernel
 

@@ -15,8 +15,8 @@ from cudalab.call import torch_operator
 from cudalab.call.dispatch import library_of, run
 from cudalab.call.libraries import TorchTensors
 from cudalab.call.torch_operator import TorchOperator
-from cudalab.device.cuda import current_context
-from cudalab.device.driver import Prepared
+from cudalab.device.driver import current_context
+from cudalab.device.launch import Prepared
 from cudalab.spec import cuda_source
 from cudalab.spec.kernel import Kernel
 

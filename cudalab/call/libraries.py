@@ -10,9 +10,9 @@ import numpy as np
 
 from cudalab.backends import host
 from cudalab.base.errors import SpecError, Unavailable
-from cudalab.device import cuda, driver, interop
-from cudalab.device.driver import Prepared
-from cudalab.device.interop import Plain
+from cudalab.device import cuda, driver, launch
+from cudalab.device.arrays import Plain, as_plain
+from cudalab.device.launch import Prepared
 from cudalab.device.operands import Operands
 from cudalab.spec import tuned
 from cudalab.spec.dtype import DType, dtype_of
@@ -45,7 +45,7 @@ class NumpyArrays:
 
     @staticmethod
     def plain(array: Any) -> Plain:
-        return interop.as_plain(array)
+        return as_plain(array)
 
     @staticmethod
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
@@ -82,7 +82,7 @@ class GpuArrays(NumpyArrays):
             named: dict[str, Any] = {**asked.plain, asked.kernel.output: cls.plain(result)}
             context, entry = cls.context(like), asked.kernel.entry_of_call(asked.plain)
             kernel = tuned.for_call(asked.kernel, entry, asked.dtype, driver.card(context))
-            prepared = driver.prepare(kernel, entry, asked.dtype, named, context)
+            prepared = launch.for_call(kernel, entry, asked.dtype, named, context)
             if prepared:
                 prepared(cls.stream(like), *(array.ptr for array in named.values()))
         return Done(result, on_gpu=True, prepared=prepared)
@@ -199,7 +199,7 @@ class PycudaArrays(GpuArrays):
 
     @classmethod
     def context(cls, like: Any) -> int:
-        return cuda.current_context()
+        return driver.current_context()
 
 
 LIBRARIES = {"torch": TorchTensors, "cupy": CupyArrays, "pycuda": PycudaArrays, "numpy": NumpyArrays}

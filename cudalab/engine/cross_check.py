@@ -16,17 +16,22 @@ from typing import Any
 
 import msgspec
 
+from cudalab import timing
 from cudalab.base.child import Child, Ended, Parent, last
 from cudalab.base.errors import LaunchError, Unavailable, unknown
-from cudalab.device import Device, cuda, interop
-from cudalab.device.gpu import NOT_HELD, Gpu
+from cudalab.device import cuda
+from cudalab.device.arrays import ForeignStream
+from cudalab.device.gpu import Gpu
+from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, Operands
+from cudalab.device.protocol import Device
 from cudalab.engine import plan
 from cudalab.engine.plan import Group
 from cudalab.results.record import COPY, Case
 from cudalab.spec import find, tuned
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Kernel, Shape
+from cudalab.timing.gpu import NOT_HELD
 
 NAMES = ("nvbench",)
 INSTALL = "pip install -e '.[nvbench]' in the checkout"
@@ -141,7 +146,7 @@ def add(cases: Collection[Case], group: Group, seed: int, device: str) -> None:
 def main(parent: Parent) -> None:
     """Time what the request asks for; NVBench writes its file, and the answer is the seconds that each label took."""
     request = next(parent.orders(Request))
-    device = cuda.open_gpu(request.device, cuda.missing())
+    device = open_gpu(request.device, cuda.missing())
     try:
         group = Group(find.kernel(request.kernel), request.size, request.shape, dtype(request.dtype))
         operands = device.place(group.kernel, group.dtype, group.arrays(request.seed))
@@ -160,14 +165,14 @@ def bound(device: Gpu, group: Group, operands: Operands, label: str) -> Bound:
         (variant,) = (v for v in plan.Selection().variants(group, device.kind) if v.label == label)
         kernel, _ = tuned.for_variant(group.kernel, variant.name, variant.parameters, group.dtype, cuda.card_of(device))
         found = variant.backend.bind(kernel, variant.name, group.dtype, operands)
-    device.warm_up(found)
+    timing.warm_up(device, found)
     return found
 
 
 def waits_inside(device: Device, work: Bound) -> bool:
     """Whether this work waits for the GPU, so that its queue cannot be held."""
     notes: list[str] = []
-    device.clocks(work, ("launch",), notes)
+    timing.clocks(device, work, ("launch",), notes)
     return NOT_HELD in notes
 
 
@@ -176,7 +181,7 @@ def timed(device: Gpu, bounds: Mapping[str, Bound], request: Request, path: str)
     from cuda import bench
 
     walls: dict[str, float] = {}
-    stream = interop.ForeignStream(device.stream.handle)
+    stream = ForeignStream(device.stream.handle)
 
     def benchmark(label: str, work: Bound) -> Callable[[Any], None]:
         waits = waits_inside(device, work)

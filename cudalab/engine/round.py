@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from cudalab import timing
 from cudalab.base.errors import OverrunError, Unavailable
 from cudalab.checks import hard_inputs
 from cudalab.checks.parity import compare, error_curve
-from cudalab.device import OTHER_POISON, POISON_BYTE, cuda, interop
+from cudalab.device import cuda
+from cudalab.device.arrays import as_plain
+from cudalab.device.guard import OTHER_POISON, POISON_BYTE
 from cudalab.device.operands import Bound, Operands
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Variant
@@ -117,12 +120,12 @@ class Round:
             case.costs = {"bind": perf_counter() - start}
             self._at("first run", variant.label)
             if variant.backend.timed:
-                case.costs["first run"] = self.job.device.warm_up(bound)
+                case.costs["first run"] = timing.warm_up(self.job.device, bound)
             else:  # the CPU's, which ends with the call
                 start = perf_counter()
                 bound.run()
                 case.costs["first run"] = perf_counter() - start
-                first = self.job.device.fetch(interop.as_plain(bound.output()))
+                first = self.job.device.fetch(as_plain(bound.output()))
         except Unavailable as error:
             case.status, case.reason = record.SKIPPED, str(error)
         except Exception as error:  # any library's
@@ -205,7 +208,7 @@ class Round:
 
     def _judged(self, output: Any, budget: Budget) -> Parity:
         device, dtype = self.job.device, self.group.dtype
-        result = interop.as_plain(output)
+        result = as_plain(output)
         seen = (device.fingerprint(result), result.shape, result.dtype, budget)
         if seen in self.judged:
             return self.judged[seen]  # the same bits have been compared, element by element
@@ -229,7 +232,7 @@ class Round:
             self._at("prepare to time", label)
             case = self.cases[label]
             try:
-                found = self.job.device.clocks(bound, self.job.modes, case.notes)
+                found = timing.clocks(self.job.device, bound, self.job.modes, case.notes)
             except Exception as error:
                 self._failed(case, error)
                 continue

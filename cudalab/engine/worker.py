@@ -21,10 +21,12 @@ from typing import NoReturn
 
 import msgspec
 
+from cudalab import timing
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
-from cudalab.device import machine, open_device
+from cudalab.device import machine
+from cudalab.device.open import open_device
 from cudalab.engine import messages
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
@@ -101,7 +103,7 @@ class _Worker:
         )  # fmt: skip
         self.progress(Step("worker", "calibrating"))
         with self.job.phase("calibration"):
-            calibration = device.calibrate(setup.modes) if setup.modes and setup.calibrate else {}
+            calibration = timing.calibrate(device, setup.modes) if setup.modes and setup.calibrate else {}
         return Ready(machine.describe(device), note, calibration, self._wall())
 
     def do(self, task: Task) -> Done:

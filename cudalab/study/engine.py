@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from cudalab import timing
 from cudalab.base.errors import CudalabError, InputError, Unavailable, unknown
 from cudalab.checks.parity import compare, joined
 from cudalab.device.operands import Bound
@@ -190,7 +191,7 @@ class _Round:
         else:
             found = {WALL: Clock(self.lab.wall(work.run), bound)} if WALL in self.study.kinds else {}
             if more := [kind for kind in self.study.kinds if kind != WALL and self.lab.cuda]:
-                offered = self.job.device.clocks(bound, ("launch",), case.notes)
+                offered = timing.clocks(self.job.device, bound, ("launch",), case.notes)
                 for kind in more:
                     if kind not in offered:
                         raise unknown("kind of time", kind, (WALL, *offered))

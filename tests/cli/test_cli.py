@@ -294,7 +294,7 @@ def test_list_and_doctor():
     text = invoke("doctor").stdout
     for name in backends.by_name():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
-    for tool in ("nvdisasm", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
+    for tool in ("nvdisasm", "NVML", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
         assert re.search(rf"^{tool} +(ready +for `cudalab |missing +\S)", text, re.MULTILINE)
     assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
 

@@ -9,7 +9,7 @@ import pytest
 
 from cudalab import host
 from cudalab.base.errors import CudalabError
-from cudalab.device import interop
+from cudalab.device.arrays import torch_missing
 from cudalab.report.html import need
 
 NAMES = ("copy", "json", "select", "queue", "vl_convert", "torch")
@@ -57,14 +57,14 @@ def test_check_with_sanitizers(run):
 
 
 def test_profile(run):
-    if reason := interop.torch_missing("cpu"):
+    if reason := torch_missing("cpu"):
         pytest.skip(reason)
     assert "torch_native" in run("profile", "gelu", "--device", "cpu", "--size", "64", "--only", "torch_native")
 
 
 @pytest.mark.slow
 def test_a_study_with_ranks(run):
-    if reason := interop.torch_missing("cpu"):
+    if reason := torch_missing("cpu"):
         pytest.skip(reason)
     said = run("study", "ddp", "--sizes", "tiny", "--device", "cpu", "--budget", "0.01", "--only", "one,ddp")
     assert "error" not in said

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from cudalab import backends, run_study
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
-from cudalab.device import cpu, open_device
+from cudalab.device import cpu
+from cudalab.device.open import open_device
 from cudalab.engine import plan, session
 from cudalab.results import record
 from cudalab.results.record import Machine, Results

@@ -15,8 +15,9 @@ from cudalab import host
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks import hard_inputs
 from cudalab.checks.parity import compare, expected
-from cudalab.device import cuda, open_device
-from cudalab.device.interop import DeviceArray
+from cudalab.device import cuda
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.open import open_device
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection, checks
 from cudalab.kernels._h200 import even_threads

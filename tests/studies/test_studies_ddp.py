@@ -14,7 +14,7 @@ import pytest
 
 from cudalab.base import child
 from cudalab.base.errors import CudalabError, InputError, Unavailable
-from cudalab.device import interop
+from cudalab.device.arrays import torch_missing
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
@@ -89,7 +89,7 @@ def lazy(rank):
 @pytest.fixture(scope="module")
 def crew():
     """Two ranks, for all tests that do not end them."""
-    if missing := interop.torch_missing("cpu"):
+    if missing := torch_missing("cpu"):
         pytest.skip(missing)
     two = ranks.Ranks(2)
     yield two

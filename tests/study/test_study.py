@@ -19,7 +19,7 @@ from cudalab.base.errors import CudalabError, InputError, NotFound, SpecError, U
 from cudalab.base.stats import Ratio
 from cudalab.base.text import visible
 from cudalab.cli import main
-from cudalab.device import open_device
+from cudalab.device.open import open_device
 from cudalab.engine import session
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection

@@ -13,10 +13,15 @@ from typing import Any
 
 import msgspec
 
+from cudalab import timing
+from cudalab.backends import _torch
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, Unavailable
-from cudalab.device import Device, cuda, interop, open_device
+from cudalab.device import cuda
+from cudalab.device.arrays import torch_missing
+from cudalab.device.open import open_device
 from cudalab.device.operands import Bound, Operands
+from cudalab.device.protocol import Device
 from cudalab.engine.plan import Group, Selection, Variant, Work
 from cudalab.engine.rows import said
 from cudalab.spec import tuned
@@ -66,7 +71,7 @@ def main(parent: Parent) -> None:
 def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
     device, _ = open_device(request.device)
     try:
-        if reason := interop.torch_missing(device.kind):
+        if reason := torch_missing(device.kind):
             raise Unavailable(f"kernels and operators are counted by PyTorch's profiler: {reason}")
         say(Answer(device=device.kind, name=device.name))
         group = request.work.group()
@@ -83,7 +88,7 @@ def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
 def _let_torch_use(operands: Operands) -> None:
     """Make this GPU and this stream PyTorch's current ones: its profiler needs that."""
     if operands.stream is not None:
-        interop.to_torch_all(operands)
+        _torch.tensors(operands)
 
 
 @dataclass
@@ -115,7 +120,7 @@ class _AtWork:
         card = cuda.card_of(self.device)
         kernel, _ = tuned.for_variant(self.group.kernel, variant.name, variant.parameters, self.group.dtype, card)
         bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
-        self.device.warm_up(bound)
+        timing.warm_up(self.device, bound)
         return bound
 
     def _failed(self, label: str, error: Exception) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from cudalab.base import errors
 from cudalab.base.child import Child, Ended, last
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds
-from cudalab.device import interop
+from cudalab.device.arrays import torch_missing
 from cudalab.engine import plan
 from cudalab.engine.plan import Group, Selection, Work
 from cudalab.tools.profile import events, found, ncu
@@ -50,7 +50,7 @@ def profile(
     if runs < 1:
         raise InputError(f"runs is {runs}; give at least 1")
     need_seconds("timeout", timeout, ", or inf")
-    if reason := interop.torch_missing("cpu"):
+    if reason := torch_missing("cpu"):
         raise Unavailable(f"kernels and operators are counted by PyTorch's profiler: {reason}")
     trace = str(events.free(output)) if output else ""
     work = Work.on(group, (), False)

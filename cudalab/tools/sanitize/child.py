@@ -17,9 +17,9 @@ import numpy as np
 from cudalab import host
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError
-from cudalab.device import GUARD, POISON_BYTE, by_name
+from cudalab.device.arrays import DeviceArray
 from cudalab.device.cpu import Guarded
-from cudalab.device.interop import DeviceArray
+from cudalab.device.guard import GUARD, POISON_BYTE, offsets_by_name
 from cudalab.device.operands import Operands
 from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
@@ -67,7 +67,7 @@ def main(parent: Parent) -> None:
 def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], None]) -> None:
     kernel, dtype = group.kernel, group.dtype
     shape = kernel.result_shape({name: a.shape for name, a in arrays.items()})
-    off = by_name(kernel, group.offsets)
+    off = offsets_by_name(kernel, group.offsets)
     memory = {name: Guarded(a.shape, a.dtype, off[name]) for name, a in arrays.items()}
     for name, array in arrays.items():
         memory[name].array[...] = array
@@ -100,9 +100,11 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
     import pycuda.driver as driver
 
     from cudalab.device import cuda
+    from cudalab.device.driver import current_context
+    from cudalab.device.launch import on_stream
     from cudalab.spec import tuned as stored
 
-    if cuda.current_context() == 0:
+    if current_context() == 0:
         driver.init()
         context = driver.Device(index).retain_primary_context()
         context.push()
@@ -111,7 +113,7 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
     def launch(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], None]) -> None:
         kernel, dtype = group.kernel, group.dtype
         shape = kernel.result_shape({name: a.shape for name, a in arrays.items()})
-        off = by_name(kernel, group.offsets)
+        off = offsets_by_name(kernel, group.offsets)
         placed = {name: _allocated(driver, a.shape, a.dtype, off[name]) for name, a in arrays.items()}
         for name, array in arrays.items():
             if array.size:
@@ -121,7 +123,7 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
         say(Answer(_places({**placed, kernel.output: output})))
         stream = driver.Stream()
         tuned, _ = stored.chosen(kernel, entry, dtype, cuda.card(index))
-        cuda.prepare(tuned, entry, dtype, Operands(placed, output, stream, index))()
+        on_stream(tuned, entry, dtype, Operands(placed, output, stream, index))()
         stream.synchronize()
 
     return launch

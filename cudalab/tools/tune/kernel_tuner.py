@@ -21,7 +21,7 @@ import numpy as np
 
 from cudalab.base import threads as parallel
 from cudalab.base.errors import CompileError, CudalabError
-from cudalab.device import cuda
+from cudalab.device import cuda, launch
 from cudalab.device.operands import Operands
 from cudalab.engine import plan
 from cudalab.engine.job import Job
@@ -153,7 +153,7 @@ class _Tuning:
         if self.reasons[self.at]:
             return None
         kernel = self.group.kernel.with_parameters(parameters)
-        return cuda.prepare(kernel, self.order.entry, self.group.dtype, self.operands)
+        return launch.on_stream(kernel, self.order.entry, self.group.dtype, self.operands)
 
     def launched(self, launcher: Launcher) -> None:
         try:

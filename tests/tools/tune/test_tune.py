@@ -19,7 +19,8 @@ from cudalab.backends import host
 from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.base.stats import Ratio
 from cudalab.cli import main
-from cudalab.device import cuda, open_device
+from cudalab.device import cuda
+from cudalab.device.open import open_device
 from cudalab.engine import plan, session
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Ready
