@@ -25,8 +25,7 @@ import msgspec
 from cudalab.base import cache, globs
 from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
 from cudalab.engine import cross_check as nvbench
-from cudalab.engine import plan
-from cudalab.engine import resume as resuming
+from cudalab.engine import plan, resume
 from cudalab.engine.messages import Ready, Setup, Step, Task
 from cudalab.engine.plan import Group, Rows, Selection, Way
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
@@ -330,7 +329,7 @@ class Session:
     def measure(
         self,
         planned: Callable[[str], Sequence[Rows[Way]]],
-        resume: File = "",
+        resumed: File = "",
         ready: Told = lambda machine: None,
         look: Looks | None = None,
     ) -> Results:
@@ -339,18 +338,18 @@ class Session:
         `planned` is called with "" before the device is known, for the progress alone.
         """
         need_seconds("timeout", self.timeout, ", or inf")
-        begun = resuming.begun(resume, self.options, self.setup.sources) if resume else None
-        if begun and not resuming.left(begun, planned(begun.machine.device)):
+        begun = resume.begun(resumed, self.options, self.setup.sources) if resumed else None
+        if begun and not resume.left(begun, planned(begun.machine.device)):
             self.results = begun
             begun.complete = True
             self.keep()
             return begun
         self.setup.calibrate = not begun  # one calibration a file
         self.expected = len(planned(""))
-        return self._measured(planned, begun, resume, ready, look)
+        return self._measured(planned, begun, resumed, ready, look)
 
     def _measured(
-        self, planned: Callable[[str], Sequence[Rows[Way]]], begun: Results | None, resume: File, ready: Told,
+        self, planned: Callable[[str], Sequence[Rows[Way]]], begun: Results | None, resumed: File, ready: Told,
         look: Looks | None,
     ) -> Results:  # fmt: skip
         """Open the device, and refuse what cannot be measured on it before anything is."""
@@ -363,7 +362,7 @@ class Session:
                 needs = f"--modes {','.join(self.setup.modes)} needs a GPU, and {no_gpu}"
                 raise Unavailable(f"{needs}; on the CPU --modes launch takes the wall time of a call")
             if begun:
-                resuming.same_machine(resume, begun.machine, machine)
+                resume.same_machine(resumed, begun.machine, machine)
                 self.results = begun
             if not any(self.workers.labels(group) for group in groups):
                 reasons = {case.reason for group in groups for case in self.elsewhere(group)}
@@ -375,7 +374,7 @@ class Session:
     def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
         """Do the groups of which the results have no rows."""
         run = self.results
-        left = resuming.left(run, groups)
+        left = resume.left(run, groups)
         self._before = dict(run.wall)
         run.complete = False
         budget = self.setup.budget if self.setup.modes else 0.0
@@ -386,7 +385,7 @@ class Session:
                 self.add(group, look, complete=group is left[-1])
         except KeyboardInterrupt:
             self.keep()  # it may have come in the middle of that
-            done = len(groups) - len(resuming.left(run, groups))
+            done = len(groups) - len(resume.left(run, groups))
             raise Stopped(f"stopped after {done} of {len(groups)} groups") from None
         except Unavailable as error:
             kept = f"; {self.output} has what was finished, go on with --resume" if self.output and run.cases else ""

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class Death(msgspec.Struct, frozen=True):
-    """Why a group was not finished: the variant that was at work ("": none), and the text for its row."""
+    """Why a group was not finished: the variant that was at work ("": none), and the reason for its row."""
 
     label: str
     reason: str
@@ -81,7 +81,7 @@ class Supervisor:
         return self._process.glimpses() if self._process else {}
 
     def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
-        """Rows of one group, of every selected variant, whatever happens. Not `timed`: they are only checked."""
+        """Rows of every selected variant of a group, whatever crashes. Not `timed`: they are only checked."""
         struck = self._known_to_hang(group)
         again = True
         while True:
@@ -100,7 +100,7 @@ class Supervisor:
                 return self._merged(group, [], dict.fromkeys(self.labels(group), end))
 
     def _known_to_hang(self, group: Rows[Way]) -> dict[str, Death]:
-        """What has not ended at HANGS groups before is not waited for again."""
+        """Variants that hung in HANGS groups before: they are skipped."""
         found = {}
         for label in (*self.labels(group), COPY):
             places = self._hung.get((group.file, group.dtype.name, label), [])
@@ -142,7 +142,7 @@ class Supervisor:
         return self._merged(group, together, guilty)
 
     def _merged(self, group: Rows[Way], cases: list[Case], deaths: dict[str, Death]) -> list[Case]:
-        """All rows in their order. What the dead would have read and written is what the others did."""
+        """All rows in their order. A dead variant gets the byte count of the others."""
         rows = {case.label: case for case in cases}
         nbytes = max((case.nbytes for case in cases), default=0)
         for label, death in deaths.items():
@@ -191,7 +191,7 @@ class Supervisor:
         return Death(step.label, reason, not ended.hung, ended.hung, step.phase == RELEASE)
 
     def _restart(self) -> Process:
-        """Another worker in the place of one that has died."""
+        """Start a worker that replaces one that has died."""
         self.setup.calibrate = False
         for attempt in range(TRIES):
             sleep(attempt)

@@ -1,4 +1,4 @@
-"""The child of a run: owns the device, does one task after the other, and may die of any of them.
+"""The worker process of a run: it owns the device and does one task after the other. Any task may crash it.
 
 `cudalab.engine.process` starts it; it reads and writes what `cudalab.engine.messages` defines. Standard output and
 standard error are free for whatever a kernel or a library prints.
@@ -34,7 +34,7 @@ from cudalab.engine.plan import Selection, Work
 from cudalab.results.record import Case
 from cudalab.spec import cuda_source
 
-OOM_SCORE = "500"  # of 1000: if memory runs out, this process is to die and not the one that has the results
+OOM_SCORE = "500"  # of 1000: if memory runs out, the system ends this process and not the one that has the results
 
 
 def main(parent: Parent, shared: str) -> None:
@@ -59,14 +59,14 @@ def main(parent: Parent, shared: str) -> None:
 
 
 def _set_apart() -> None:
-    """Leave Ctrl-C to the parent, and die before it does where memory runs out."""
+    """Leave Ctrl-C to the parent; let the system end this process first if memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
 
 def _leave() -> NoReturn:
-    """End without clean-up, which libraries cannot do after the context is lost: PyCUDA aborts."""
+    """Exit without clean-up: PyCUDA aborts if it frees anything after its context is lost."""
     sys.stdout.flush()
     sys.stderr.flush()
     ctypes.CDLL(None).fflush(None)  # what kernels have printed

@@ -40,12 +40,12 @@ def cases(
     device: str = "auto",
     sample: int = hard_inputs.SAMPLE_SIZE,
 ) -> Callable[[Test], Test]:
-    """Decorator: run a test once for each case of these kernels, given to it as the argument `case`, a `Case`.
+    """Decorator: run a test once for each case of these kernels. The test gets a `Case` as its argument `case`.
 
     `specs` are paths, relative to the test's own folder, or names of the lab's kernels (none: all of those); `dtypes`,
     `only` and `skip` are those of `cudalab.check`. `device` is where to run: cpu and cuda leave out what runs elsewhere
-    only; auto has everything, on the GPU where there is one. `sample` is on how many values a float32 function of one
-    array is tried. What cannot be used is an error of the collection.
+    only; auto has everything, on the GPU where there is one. `sample` is the number of values on which a float32
+    function of one array is tried. A spec that cannot be used is an error of the collection.
     """
 
     def decorated(test: Test) -> Test:
@@ -90,7 +90,7 @@ class Wanted:
     sample: int = hard_inputs.SAMPLE_SIZE
 
     def cases(self, bench: Bench, folder: Path, fit: bool = True) -> list[Case]:
-        """What is to be tested, kernel by kernel; `folder` is where relative paths begin.
+        """The cases to test, kernel by kernel; relative paths start at `folder`.
 
         Raises CudalabError for a spec that cannot be used and, if `fit`, for globs that leave nothing of these kernels.
         """
@@ -169,7 +169,7 @@ class Bench:
         self._unusable: dict[str, CudalabError] = {}
 
     def expect(self, cases: Iterable[Case]) -> None:
-        """Say once, after the collection, which cases will be asked for."""
+        """Tell once, after the collection, which cases will be run."""
         for case in cases:
             self._expected.setdefault(case.key, []).append(case)
 
@@ -178,7 +178,7 @@ class Bench:
         if case.key not in self._rows:
             self._rows[case.key] = self._checked(case)
             if all(key in self._rows for key in self._expected if key[-1] == case.device):
-                self.close(case.device)  # a GPU's memory is wanted by the tests that follow
+                self.close(case.device)  # the tests that follow need the GPU's memory
         return self._rows[case.key][case.variant.label]
 
     def close(self, *devices: str) -> None:
@@ -222,5 +222,5 @@ class Bench:
 
 
 def _named_by_path(group: Group) -> Group:
-    """So that kernels of one name in several folders stay apart within a session."""
+    """Name the group by its path: kernels of one name in several folders stay apart within a session."""
     return replace(group, alias=group.kernel.file)

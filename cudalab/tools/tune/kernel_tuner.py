@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from cudalab.base import threads as parallel
+from cudalab.base import threads
 from cudalab.base.errors import CompileError, CudalabError
 from cudalab.device import cuda, launch
 from cudalab.device.operands import Operands
@@ -120,7 +120,7 @@ def compile_ahead(order: Search, group: Group, job: Job) -> None:
             cuda.cubin(text, kernel.cu.name, macros, kernel.cu.parent, target)
 
     wanted = [p for p in kernel.configurations() if label(order.entry, p) in order.among]
-    with ThreadPoolExecutor(parallel.cores()) as pool:
+    with ThreadPoolExecutor(threads.cores()) as pool:
         for _ in pool.map(compiled, wanted):
             job.at(Step(str(group), "compiling"))  # a sign of life, so that this is not taken for a hang
 
