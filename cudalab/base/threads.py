@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def cores() -> int:
-    """Cores that this process may use, which containers and taskset make fewer than there are."""
+    """Cores that this process may use; containers and taskset may allow fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -24,7 +24,7 @@ def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
 
 
 def each(work: Callable[[slice], T], n: int) -> list[T]:
-    """`work` on every chunk of range(n), in order of the chunks, spread over the cores."""
+    """Call `work` on every chunk of range(n), on all cores; results in the order of the chunks."""
     if n <= CHUNK:
         return [work(s) for s in chunks(n)]
     with ThreadPoolExecutor(cores()) as pool:

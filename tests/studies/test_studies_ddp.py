@@ -278,7 +278,7 @@ def test_processes_that_do_not_start_are_an_error(monkeypatch):
     script = "import sys; sys.exit('no such module')"
     monkeypatch.setattr(child, "command", lambda *given: [sys.executable, "-c", script])
     two = ranks.Ranks(2)
-    with pytest.raises(CudalabError, match="rank [01] ended: no such module"):
+    with pytest.raises(CudalabError, match=r"rank [01] ended: no such module"):
         two.make(failing, {})
     assert two.pids == []
 
