@@ -158,7 +158,7 @@ def bound(device: Gpu, group: Group, operands: Operands, label: str) -> Bound:
         assert found is not None
     else:
         (variant,) = (v for v in plan.Selection().variants(group, device.kind) if v.label == label)
-        kernel, _ = tuned.for_variant(group.kernel, variant, group.dtype, device)
+        kernel, _ = tuned.for_variant(group.kernel, variant.name, variant.parameters, group.dtype, cuda.card_of(device))
         found = variant.backend.bind(kernel, variant.name, group.dtype, operands)
     device.warm_up(found)
     return found

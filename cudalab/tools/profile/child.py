@@ -15,10 +15,9 @@ import msgspec
 
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, Unavailable
-from cudalab.device import Device, interop, open_device
+from cudalab.device import Device, cuda, interop, open_device
 from cudalab.device.operands import Bound, Operands
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group, Selection, Variant
+from cudalab.engine.plan import Group, Selection, Variant, Work
 from cudalab.engine.rows import said
 from cudalab.spec import tuned
 from cudalab.tools.profile import events, found
@@ -113,7 +112,8 @@ class _AtWork:
             raise Unavailable(reason)
         if self.device.kind == "cpu" and not variant.backend_name.startswith("torch"):
             raise Unavailable(NO_OPERATORS)
-        kernel, _ = tuned.for_variant(self.group.kernel, variant, self.group.dtype, self.device)
+        card = cuda.card_of(self.device)
+        kernel, _ = tuned.for_variant(self.group.kernel, variant.name, variant.parameters, self.group.dtype, card)
         bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
         self.device.warm_up(bound)
         return bound

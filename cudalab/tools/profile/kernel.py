@@ -15,8 +15,7 @@ from cudalab.base.child import Child, Ended, last
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds
 from cudalab.device import interop
 from cudalab.engine import plan
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.plan import Group, Selection, Work
 from cudalab.tools.profile import events, found, ncu
 from cudalab.tools.profile.child import Answer, Request
 from cudalab.tools.profile.found import Profile, Row

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from cudalab import host
 from cudalab.base.child import Child, last
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group
+from cudalab.engine.plan import Group, Work
 from cudalab.tools.sanitize.child import Answer, Request
 from cudalab.tools.sanitize.process import launch, start
 

@@ -21,8 +21,7 @@ from cudalab.device import GUARD, POISON_BYTE, by_name
 from cudalab.device.cpu import Guarded
 from cudalab.device.interop import DeviceArray
 from cudalab.device.operands import Operands
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group
+from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
 from cudalab.spec import cuda_source
 from cudalab.spec.kernel import Arrays

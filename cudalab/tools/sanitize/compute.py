@@ -19,8 +19,7 @@ from cudalab.base import cache
 from cudalab.base.child import last
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group
+from cudalab.engine.plan import Group, Work
 from cudalab.tools.sanitize.child import Buffers, Request
 from cudalab.tools.sanitize.process import launch, start
 

@@ -13,7 +13,7 @@ import cudalab
 from cudalab import backends
 from cudalab.base.errors import InputError
 from cudalab.device import cuda
-from cudalab.engine import plan
+from cudalab.engine import plan, session
 from cudalab.engine.supervisor import Supervisor
 from cudalab.tools.pytest import cases
 
@@ -69,7 +69,7 @@ def workers(monkeypatch):
             super().__init__(*args)
             made.append(self)
 
-    monkeypatch.setattr(cases, "Supervisor", Recorded)
+    monkeypatch.setattr(session, "Supervisor", Recorded)
     return made
 
 
@@ -166,14 +166,14 @@ def test_a_kernel_that_hangs_is_stopped(pytester):
 def test_a_test_that_is_stopped_ends_the_worker_and_tells_the_others(pytester, workers, monkeypatch):
     """As pytest-timeout does it: by an exception out of nowhere."""
 
-    def progress(bench, step):
-        bench._step = step
+    def tell(session, step, finished=None):
+        session.step = step
         if step.label == "host:endless" and step.phase == "first run":
             stopped.append(workers[0]._process)
             raise pytest.fail.Exception("Timeout", pytrace=False)
 
     stopped = []
-    monkeypatch.setattr(cases.Bench, "_progress", progress)
+    monkeypatch.setattr(session.Session, "tell", tell)
     altered(pytester.path)
     result = pytester.runpytest_inprocess(
         "--cudalab", "--cudalab-only", "host:fine,host:endless,host:also_fine", "-k", "small"
