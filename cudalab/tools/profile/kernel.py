@@ -41,10 +41,10 @@ def profile(
 ) -> Profile:
     """What one call of each variant of a kernel makes the machine do, counted over `runs` calls.
 
-    `name`, `only`, `skip` and `device` are as of `cudalab.bench`; `size` is one of its sizes ("": the spec's first),
-    `dtype` one of the kernel's ("": its first). `counters`: on a GPU ncu's too, where it is there. `output` is a file
-    for a Chrome trace of one call of each. `timeout` is seconds for all of it, twice where there are counters.
-    Raises CudalabError for bad input, or where PyTorch, whose profiler counts, is not there.
+    `name`, `only`, `skip` and `device` are as in `cudalab.bench`. `size` is one of the kernel's sizes, `dtype` one of
+    its dtypes ("": the spec's first). `counters`: add ncu's on a GPU, if it is installed. `output` is a file for a
+    Chrome trace of one call of each. `timeout` is seconds for all variants, and once more for the counters.
+    Raises CudalabError for bad input, or without PyTorch, whose profiler counts.
     """
     group, selection = _chosen(name, size, dtype, only, skip)
     if runs < 1:
@@ -80,7 +80,7 @@ def _chosen(name: str, size: str, dtype: str, only: str, skip: str) -> tuple[Gro
 
 
 def _record(report: Profile, request: Request, timeout: float) -> None:
-    """Rows of all variants. One that ends the process gets a row that says so, and the rest another process."""
+    """Add the rows of all variants. One that ends the child gets an error row, and the rest a new child."""
     while True:
         answers, end = _watched((), request, timeout, {})
         rows, at_work = [answer.row for answer in answers if answer.row], ""
@@ -101,7 +101,7 @@ def _record(report: Profile, request: Request, timeout: float) -> None:
 
 
 def _count(report: Profile, request: Request, timeout: float) -> None:
-    """Add ncu's counters to the rows. Raises Unavailable where it is not there, or not allowed, or fails."""
+    """Add ncu's counters to the rows. Raises Unavailable if ncu is missing, has no permission, or fails."""
     good = [row for row in report.rows if row.status == found.OK]
     if reason := ncu.missing():
         raise Unavailable(reason)
