@@ -56,9 +56,9 @@ device = click.option("--device", default="auto", show_default=True, metavar="au
                       help="Where to run; auto takes the GPU if there is one.")  # fmt: skip
 
 only = click.option("--only", default="", metavar="GLOBS", shell_complete=complete.variants,
-                    help="Variants to run: backends or backend:entry, such as 'torch_*,pycuda'.")  # fmt: skip
+                    help="Use only these variants: backends or backend:entry, such as 'torch_*,pycuda'.")  # fmt: skip
 skip = click.option("--skip", default="", metavar="GLOBS", shell_complete=complete.variants,
-                    help="Variants to leave out, as in --only.")  # fmt: skip
+                    help="Leave out these variants, written as in --only.")  # fmt: skip
 seed = click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the random inputs.")
 dtypes = click.option("--dtypes", default="", metavar="LIST", shell_complete=complete.dtypes,
                       help="Dtypes, such as float32,bfloat16, or all.")  # fmt: skip
@@ -73,7 +73,7 @@ resume = click.option("--resume", default="", metavar="FILE", callback=not_empty
 format = click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
                       help="Format of the printed results.")  # fmt: skip
 min_effect = click.option("--min-effect", default="2%", show_default=True, metavar="SHARE", type=Share(),
-                          help="Smallest difference that a comparison reports.")  # fmt: skip
+                          help="Smallest difference that a comparison counts as faster or slower.")  # fmt: skip
 
 # The options of the commands that measure kernels.
 measuring = together(

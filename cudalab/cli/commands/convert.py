@@ -36,7 +36,7 @@ def command(source: str, target: str, to: str | None, salvage: bool) -> None:
     cudalab convert results.json theirs.json --to pytest-benchmark
     cudalab convert --salvage cut_off.json mended.json
 
-    Exit code: 0, or 2 if IN cannot be read or OUT is a file that would be overwritten.
+    Exit code: 0, or 2 if IN cannot be read, or if OUT exists and holds other data.
     """
     from cudalab.results import convert
 

@@ -22,7 +22,7 @@ from cudalab.cli.options import Share, budget, device, not_empty, quiet, seed, t
 @click.option("--to", "highest", default="2^24", show_default=True, metavar="SIZE",
               help="Largest size; it differs from --from in one dimension only.")  # fmt: skip
 @click.option("--dtype", default="", metavar="NAME", shell_complete=complete.dtypes,
-              help="Default: the first of the kernel.")  # fmt: skip
+              help="Dtype to time. Default: the first of the kernel.")  # fmt: skip
 @click.option("--kind", default="", metavar="NAME", help="Times to compare: cold, hot, graph, graph_cold, "
               "call, wall. Default: cold; on a CPU wall.")  # fmt: skip
 @click.option("--resolution", default="5%", show_default=True, metavar="SHARE", type=Share(),

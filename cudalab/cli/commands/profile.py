@@ -13,7 +13,7 @@ from cudalab.cli.options import device, not_empty, only, seed, skip
 @click.argument("kernel", shell_complete=complete.kernels)
 @click.option("--size", default="", metavar="SIZE", shell_complete=complete.sizes,
               help="A size as in `bench --sizes`. Default: the first of the spec.")  # fmt: skip
-@click.option("--dtype", default="", metavar="NAME", help="Default: the first of the kernel.",
+@click.option("--dtype", default="", metavar="NAME", help="Dtype to profile. Default: the first of the kernel.",
               shell_complete=complete.dtypes)  # fmt: skip
 @only
 @skip

@@ -31,8 +31,8 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 )
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", callback=_settings,
               help="Change a setting that `study list NAME` shows. May be repeated.")  # fmt: skip
-@click.option("--only", default="", metavar="GLOBS", help="Variants to run, such as 'jit*,default'.")
-@click.option("--skip", default="", metavar="GLOBS", help="Variants to leave out, as in --only.")
+@click.option("--only", default="", metavar="GLOBS", help="Use only these variants, such as 'jit*,default'.")
+@click.option("--skip", default="", metavar="GLOBS", help="Leave out these variants, written as in --only.")
 @shared.device
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0),
               help="Seed of the weights and random inputs.")  # fmt: skip
