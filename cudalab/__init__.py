@@ -85,10 +85,17 @@ def bench(*names: str, **options: Any) -> Results:
     return session.bench(*names, **options)
 
 
-def check(*names: str, **options: Any) -> Results:
-    """Check kernels without timing; the arguments are those of `cudalab.engine.session.check`."""
+def check(*names: str, sanitize: bool = False, **options: Any) -> Results:
+    """Check kernels without timing; the other arguments are those of `cudalab.engine.session.check`.
+
+    With `sanitize`, every entry is also launched under the sanitizers of `cudalab.tools.sanitize`.
+    """
     from cudalab.engine import session
 
+    if sanitize:
+        from cudalab.tools.sanitize import Sanitizer
+
+        options["sanitizer"] = Sanitizer
     return session.check(*names, **options)
 
 

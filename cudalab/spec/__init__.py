@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _IN_CUDALAB = ("Budget", "Kernel", "Launch", "blocks", "counted", "counted_sides", "deep_grid", "draw")
-_IN_LAUNCH = ("AT_ONCE", "MAX_GRID_Y", "MULTIPROCESSORS", "even_threads")
+_IN_LAUNCH = ("MAX_GRID_Y",)
 
 
 def __getattr__(name: str) -> Any:

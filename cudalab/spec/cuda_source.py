@@ -202,3 +202,8 @@ def _headers(text: str, path: Path) -> dict[Path, bytes | None]:
             if found[header] is not None:
                 break
     return found
+
+
+def local_headers(text: str, path: Path) -> dict[Path, bytes]:
+    """Path and content of every file that a `.cu` includes by `#include "..."`, directly or not, in this order."""
+    return {header: data for header, data in _headers(text, path).items() if data is not None}

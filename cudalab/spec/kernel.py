@@ -22,22 +22,17 @@ from cudalab.spec import cuda_source, launch_check, validate
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw
 from cudalab.spec.launch import (  # some names are for modules that import them from here
-    AT_ONCE,
     MAX_GRID_Y,
-    MULTIPROCESSORS,
     Launch,
     Shape,
     blocks,
     counted,
     deep_grid,
-    even_threads,
 )
 from cudalab.spec.validate import about, by_name, function, optional, or_none, strict, tuple_of
 
 __all__ = [
-    "AT_ONCE",
     "MAX_GRID_Y",
-    "MULTIPROCESSORS",
     "Arrays",
     "Budget",
     "Kernel",
@@ -48,7 +43,6 @@ __all__ = [
     "counted",
     "deep_grid",
     "draw",
-    "even_threads",
     "labelled",
 ]
 

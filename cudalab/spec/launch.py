@@ -12,8 +12,6 @@ from cudalab.spec.validate import strict
 
 Shape = tuple[int, ...]
 
-MULTIPROCESSORS = 132  # of an H200; cards with another number are loaded less evenly by what is shaped for it
-AT_ONCE = 2**18  # threads that an H200 holds at once: 2,048 on each multiprocessor, rounded down to a power of two
 MAX_GRID_Y = 65535  # blocks in y, and in z: CUDA's limit, the same on every architecture
 BEYOND = 2**18  # rows or columns that the last blocks of a deep grid may count beyond a matrix of 2^32
 
@@ -48,19 +46,6 @@ class Launch:
 def blocks(n: int, per_block: int) -> int:
     """Blocks of `per_block` threads that cover `n` elements (ceiling division)."""
     return -(-n // per_block)
-
-
-def even_threads(n: int) -> int:
-    """Threads of a block where each of `n` elements has a thread of its own.
-
-    Up to AT_ONCE elements all threads fit at once. Then every multiprocessor gets the same number of blocks (to within
-    a tenth), or at most one, and few of them, since a block takes time to start: 128 to 640 threads each. Beyond
-    AT_ONCE it is 256.
-    """
-    if n > AT_ONCE:
-        return 256
-    each = max(blocks(n, MULTIPROCESSORS * 640), 1)
-    return max(32 * blocks(n, MULTIPROCESSORS * each * 32), 128)
 
 
 def deep_grid(across: int, down: int) -> tuple[int, int, int]:

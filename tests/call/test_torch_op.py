@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -9,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.gelu_backward import gelu_backward
 from cudalab.kernels.gelu_tanh import gelu_tanh
 from cudalab.kernels.plus_one import plus_one
-
-from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.spec import find
 
 torch = pytest.importorskip("torch")
@@ -36,13 +37,7 @@ FORMS = {"function": gelu, "operator": through_operator}
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Threads that wait for one another cost more than what there is to compute."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def pair(shape, device, dtype=torch.float32):
@@ -205,6 +200,7 @@ def spec_in(folder, name="gelu"):
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(Path(gelu.file).read_text())
     (folder / f"{name}.cu").write_text(gelu.cu.read_text())
+    shutil.copytree(gelu.cu.parent / "common", folder / "common", dirs_exist_ok=True)
     return str(folder / f"{name}.py")
 
 

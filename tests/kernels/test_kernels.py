@@ -19,10 +19,11 @@ from cudalab.device import cuda, open_device
 from cudalab.device.interop import DeviceArray
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection, checks
+from cudalab.kernels._h200 import even_threads
 from cudalab.results.record import OK
 from cudalab.spec import cuda_source, find
 from cudalab.spec.dtype import dtype
-from cudalab.spec.kernel import Budget, blocks, draw, even_threads
+from cudalab.spec.kernel import Budget, blocks, draw
 from cudalab.tools.inspect import tools
 
 KERNELS = find.kernels()
