@@ -13,7 +13,7 @@ from typing import Any
 
 from cudalab.call import torch_operator
 from cudalab.call.dispatch import library_of, run
-from cudalab.call.libraries import TorchTensors
+from cudalab.call.libraries import Done, TorchTensors
 from cudalab.call.torch_operator import TorchOperator
 from cudalab.device.driver import current_context
 from cudalab.device.launch import Prepared
@@ -54,23 +54,19 @@ class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
         library = library_of(self.kernel, arrays, out)
         if library is TorchTensors and torch_operator.concerns(arrays if out is None else (*arrays, out)):
             return self.operator.call(arrays, out)
-        done = run(self.kernel, library, arrays, out)
-        if done.on_gpu:
-            self._remember(arrays, out, done.result, done.prepared)
-        return done.result
+        return self._remember(arrays, out, run(self.kernel, library, arrays, out))
 
     def plainly(self, arrays: tuple[Any, ...]) -> Any:
         """A call on plain tensors, whatever is recorded, differentiated or transformed around it."""
         quick = self.quick.get(type(arrays[0]))
         if quick and (result := quick.hit(arrays, None)) is not MISS:
             return result
-        done = run(self.kernel, library_of(self.kernel, arrays), arrays)
-        if done.on_gpu:
-            self._remember(arrays, None, done.result, done.prepared)
-        return done.result
+        return self._remember(arrays, None, run(self.kernel, library_of(self.kernel, arrays), arrays))
 
-    def _remember(self, arrays: tuple[Any, ...], out: Any, result: Any, prepared: Prepared | None) -> None:
-        """Keep a call that has just been made on a GPU, if another like it can be told from its arguments."""
+    def _remember(self, arrays: tuple[Any, ...], out: Any, done: Done) -> Any:
+        """Keep a call that was made on a GPU, if another like it can be told from its arguments; returns the result."""
+        if not done.on_gpu:
+            return done.result
         if (text := cuda_source.read(self.kernel.cu)) != self._text:
             self.forget()
             self._text = text
@@ -80,7 +76,8 @@ class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
             self.quick.update(dict.fromkeys(made.types, made))
             self.update(dict.fromkeys(made.types, made.call))
         if quick := self.quick.get(kind):  # there is none for subclasses, which may behave in any way
-            quick.remember(arrays, out, result, prepared)
+            quick.remember(arrays, out, done.result, done.prepared)
+        return done.result
 
     def forget(self) -> None:
         """Make the next calls first ones again."""
