@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cudalab import backends, host
 from cudalab.base import cache
 from cudalab.base.errors import Unavailable
-from cudalab.device import cpu, cuda, machine
+from cudalab.device import cpu, cuda, driver, machine, nvml
 from cudalab.engine import cross_check
 from cudalab.tools.inspect import tools
 from cudalab.tools.profile import ncu
@@ -45,6 +45,7 @@ def _tools() -> Iterator[Finding]:
     """Yield the findings about the tools that single commands need."""
     lacking = {
         "nvdisasm": ("inspect", "" if tools.nvdisasm() else tools.NO_NVDISASM),
+        "NVML": ("bench", nvml.missing()),
         "ncu": ("profile", ncu.missing()),
         "compute-sanitizer": ("check --sanitize", compute.missing()),
         "Kernel Tuner": ("tune", tune.missing()),
@@ -62,12 +63,10 @@ def _cache() -> tuple[str, str]:
 
 
 def _gpus() -> str:
-    import pycuda.driver as driver
-
-    driver.init()
-    devices = [driver.Device(i) for i in range(driver.Device.count())]
+    every = driver.pycuda().Device
+    devices = [every(i) for i in range(every.count())]
     names = [f"cuda:{i} {d.name()} ({d.total_memory() / 2**30:.0f} GiB)" for i, d in enumerate(devices)]
-    return f"{', '.join(names)}; driver {cuda.driver_release()}"
+    return f"{', '.join(names)}; driver {driver.release()}"
 
 
 def _version(compiler: str) -> str:

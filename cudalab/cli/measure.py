@@ -30,7 +30,8 @@ def measure(
 
     quiet = options.pop("quiet", False)
     if options["resume"]:
-        kernels, options = resume.adopted(options["resume"], kernels, options, given(), study)
+        command = f"study {study}" if study else str(click.get_current_context().info_name)
+        kernels, options = resume.adopted(options["resume"], kernels, options, given(), command)
         output = output or options["resume"]
     if output:
         record.writable(output)

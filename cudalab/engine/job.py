@@ -13,7 +13,7 @@ from time import perf_counter
 import msgspec
 
 from cudalab.checks.parity import expected, joined
-from cudalab.device import Device
+from cudalab.device.protocol import Device
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Selection, Variant
 from cudalab.engine.round import Round

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from cudalab import timing
 from cudalab.base.errors import OverrunError, Unavailable
 from cudalab.checks import hard_inputs
 from cudalab.checks.parity import compare, error_curve
-from cudalab.device import OTHER_POISON, POISON_BYTE, interop
+from cudalab.device import cuda
+from cudalab.device.arrays import as_plain
+from cudalab.device.guard import OTHER_POISON, POISON_BYTE
 from cudalab.device.operands import Bound, Operands
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Variant
@@ -107,19 +110,22 @@ class Round:
                 raise Unavailable(reason)
             self._at("compile", variant.label)
             start = perf_counter()
-            kernel, notes = tuned.for_variant(self.group.kernel, variant, self.group.dtype, self.job.device)
+            card = cuda.card_of(self.job.device)
+            kernel, notes = tuned.for_variant(
+                self.group.kernel, variant.name, variant.parameters, self.group.dtype, card
+            )
             case.parameters = kernel.parameters if variant.name in kernel.entries else {}
             case.notes += notes
             bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
             case.costs = {"bind": perf_counter() - start}
             self._at("first run", variant.label)
             if variant.backend.timed:
-                case.costs["first run"] = self.job.device.warm_up(bound)
+                case.costs["first run"] = timing.warm_up(self.job.device, bound)
             else:  # the CPU's, which ends with the call
                 start = perf_counter()
                 bound.run()
                 case.costs["first run"] = perf_counter() - start
-                first = self.job.device.fetch(interop.as_plain(bound.output()))
+                first = self.job.device.fetch(as_plain(bound.output()))
         except Unavailable as error:
             case.status, case.reason = record.SKIPPED, str(error)
         except Exception as error:  # any library's
@@ -202,7 +208,7 @@ class Round:
 
     def _judged(self, output: Any, budget: Budget) -> Parity:
         device, dtype = self.job.device, self.group.dtype
-        result = interop.as_plain(output)
+        result = as_plain(output)
         seen = (device.fingerprint(result), result.shape, result.dtype, budget)
         if seen in self.judged:
             return self.judged[seen]  # the same bits have been compared, element by element
@@ -226,7 +232,7 @@ class Round:
             self._at("prepare to time", label)
             case = self.cases[label]
             try:
-                found = self.job.device.clocks(bound, self.job.modes, case.notes)
+                found = timing.clocks(self.job.device, bound, self.job.modes, case.notes)
             except Exception as error:
                 self._failed(case, error)
                 continue

@@ -40,7 +40,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
 
     Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run.
     """
-    from cudalab.engine import session
+    import cudalab
 
     options["dtypes"] = options["dtypes"] or "all"
-    sys.exit(exit_code(measure(session.check, kernels, options, format, output)))
+    sys.exit(exit_code(measure(cudalab.check, kernels, options, format, output)))

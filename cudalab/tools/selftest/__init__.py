@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from cudalab.base.errors import Unavailable, named, need_seconds
 from cudalab.base.stats import MIN_EFFECT
-from cudalab.device import Device
+from cudalab.device.protocol import Device
 
 if TYPE_CHECKING:
     from cudalab.device.gpu import Gpu
@@ -98,7 +98,7 @@ def selftest(
     `begin` is told the name of each check before it is made, and never while something is measured.
     `seconds` is about how long the A/A runs last. Raises CudalabError for a device that is not there.
     """
-    from cudalab.device import open_device
+    from cudalab.device.open import open_device
 
     need_seconds("seconds", seconds)
     opened, note = open_device(device)
