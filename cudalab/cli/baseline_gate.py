@@ -20,23 +20,18 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "markdown", "json")
 
-
 gate = together(
-    click.option(
-        "--baseline",
-        default="",
-        metavar="FILE",
-        help="Compare with the results in FILE; the comparison sets the exit code.",
-        shell_complete=complete.files,
-        callback=not_empty,
-    ),
+    click.option("--baseline", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
+                 help="Compare with the results in FILE; the comparison sets the exit code."),
     min_effect,
     click.option("--force", is_flag=True, help="Compare although machine, driver, clocks, versions or options differ."),
-)
+)  # fmt: skip
 
 
-def measure_against(baseline: str, min_effect: float, force: bool, kernels: tuple[str, ...], options: dict[str, Any],
-            format: str, output: str | None, costs: bool) -> int:  # fmt: skip
+def measure_against(
+    baseline: str, min_effect: float, force: bool, kernels: tuple[str, ...], options: dict[str, Any],
+    format: str, output: str | None, costs: bool,
+) -> int:  # fmt: skip
     """Measure the cases of the baseline, print the results and the comparison, and return its exit code."""
     from cudalab.engine import session
     from cudalab.results import comparable, compare, record

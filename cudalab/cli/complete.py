@@ -18,7 +18,6 @@ from click.shell_completion import BashComplete, CompletionItem, split_arg_strin
 
 Offer = list["CompletionItem[str]"]
 
-
 files = click.Path().shell_complete
 devices = click.Choice(("auto", "cpu", "cuda")).shell_complete
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Line = tuple[str, str]  # text and style
 
 REFRESH = 0.25  # seconds between two drawings of the table
-REFRESH_TIMING = 0.5  # the same, while samples are taken
+REFRESH_TIMING = 0.5  # the same interval while samples are taken
 QUIET = 2.0  # seconds between two log lines about groups that were only checked and are right
 MARGIN = 3  # free columns at the right: an echoed ^C must not start a new line, or the table is removed incompletely
 SUMMARIES = 3  # finished groups that stay visible

@@ -22,7 +22,7 @@ from cudalab.cli.options import Share, device, not_empty, quiet, timeout
 @click.option("--strategy", default="brute_force", show_default=True, metavar="NAME",
               help="Search strategy of Kernel Tuner, such as random_sample.")  # fmt: skip
 @click.option("--most", default=0, metavar="N", type=click.IntRange(0),
-              help="Limit of configurations that the strategy tries; 0 is no limit.")  # fmt: skip
+              help="Number of configurations to try. Default: the strategy decides.")  # fmt: skip
 @click.option("--finalists", default=3, show_default=True, metavar="N", type=click.IntRange(1),
               help="Number of Kernel Tuner's fastest that the lab times beside the default.")  # fmt: skip
 @click.option(
