@@ -22,6 +22,7 @@ from cudalab import backends
 from cudalab.base import stats
 from cudalab.device import open_device
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.timing import rounds
 
@@ -54,9 +55,9 @@ def cost_by_size(device: Any) -> list[dict[str, Any]]:
     for group in plan.groups(["gelu"], "2^[16:28:2]", "float32"):
         job = Job(device, selection, ("launch", "graph"), 0, 0.4, lambda text: None)
         if not rows:
-            job.cases(group)  # the first one pays for imports
+            cases_of(job, group)  # the first one pays for imports
         start = perf_counter()
-        cases = job.cases(group)
+        cases = cases_of(job, group)
         rows.append({
             "size": group.size,
             "cases": len(cases),
@@ -74,7 +75,7 @@ def orders(device: Any) -> dict[str, dict[str, float]]:
         (group,) = plan.groups(["gelu"], "large", "float32")
         selection = plan.Selection(only=("pycuda", "torch_*"))
         job = Job(device, selection, ("launch",), 0, 0.5, lambda text: None, order=order)
-        found[order] = {c.label: c.median("cold") or 0.0 for c in job.cases(group)}
+        found[order] = {c.label: c.median("cold") or 0.0 for c in cases_of(job, group)}
     return found
 
 
@@ -106,7 +107,7 @@ def flushes(device: Any) -> dict[str, dict[str, float]]:
         timer._flush = flush
         for group in plan.groups(["gelu"], "small,large,xlarge", "float32"):
             job = Job(device, plan.Selection(only=("pycuda:gelu_vec",)), ("launch",), 0, 0.5, lambda text: None)
-            for case in job.cases(group):
+            for case in cases_of(job, group):
                 found.setdefault(f"{case.label} {case.size}", {})[name] = case.median("cold") or 0.0
     timer._flush = ours
     return found

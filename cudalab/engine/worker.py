@@ -23,6 +23,7 @@ import msgspec
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
 from cudalab.device import machine, open_device
+from cudalab.engine import group as groups
 from cudalab.engine import messages
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, StudyWork, Work
@@ -126,7 +127,7 @@ class _Worker:
             from cudalab.study import engine
 
             return Finished(engine.cases(job, group, work.omit), self._wall())
-        return Finished(job.cases(group, work.omit), self._wall())
+        return Finished(groups.cases(job, group, work.omit), self._wall())
 
     def close(self) -> None:
         if self.job is not None:

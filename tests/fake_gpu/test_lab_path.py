@@ -11,6 +11,7 @@ import pytest
 from cudalab.device import cuda
 from cudalab.device.interop import DeviceArray
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.results import record
 from cudalab.spec import find
@@ -27,7 +28,7 @@ def fake():
 
 
 def rows(fake, group, modes=()):
-    return Job(fake, plan.Selection(only=ONLY), modes, 0, 0.1, lambda text: None).cases(group)
+    return cases_of(Job(fake, plan.Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
 
 
 @pytest.mark.parametrize("group", plan.checks([], "all"), ids=str)

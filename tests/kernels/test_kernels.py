@@ -17,6 +17,7 @@ from cudalab.checks import hard_inputs
 from cudalab.checks.parity import compare, expected
 from cudalab.device import cuda, open_device
 from cudalab.device.interop import DeviceArray
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection, checks
 from cudalab.results.record import OK
@@ -97,7 +98,7 @@ def test_a_call_gives_few_elements_a_thread_each(name, few, many):
 def right_on_the_host(planned):
     job = Job(open_device("cpu")[0], Selection(only=("host",)), (), seed=0, budget=0.0, progress=lambda step: None)
     for group in planned:
-        for case in job.cases(group):
+        for case in cases_of(job, group):
             assert case.status == OK, f"{case.label} at {group}: {case.reason}"
 
 

@@ -23,6 +23,7 @@ from cudalab.base import threads as parallel
 from cudalab.base.errors import CompileError, CudalabError
 from cudalab.device import cuda
 from cudalab.device.operands import Operands
+from cudalab.engine import group as groups
 from cudalab.engine import plan
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Search, Step, Tried
@@ -138,7 +139,7 @@ class _Tuning:
 
     def _wrong(self, parameters: dict[str, int]) -> str:
         for group in self.checks:
-            for row in self.job.cases(replace(group, forms=((self.order.entry, parameters),))):
+            for row in groups.cases(self.job, replace(group, forms=((self.order.entry, parameters),))):
                 if row.status != record.OK:
                     return f"{row.status} at {group.size}: {row.reason}"
         return ""
