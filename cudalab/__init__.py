@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cudalab.results.record import Results
     from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name is defined.
 _PUBLIC = {

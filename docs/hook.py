@@ -1,6 +1,6 @@
-"""Makes the site's pages of files that live elsewhere in the repository, so that links work there and on GitHub.
+"""Adds pages that live outside docs/ to the site, and rewrites links so that they work there as they do on GitHub.
 
-MkDocs calls the functions. A link to a file that is no page, such as ../cudalab/spec.py, brings the file to the site.
+MkDocs calls the functions. A link to a file that is not a page, such as ../bench/h200.sh, copies the file to the site.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {  # in the repository -> on the site
     "README.md": "index.md",
+    "CHANGELOG.md": "changes.md",
     "bench/METHOD.md": "method.md",
     "bench/NOTES.md": "notes.md",
     "tests/fake_gpu/README.md": "fake_gpu.md",
@@ -30,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The page with its links as they are on the site."""
+    """Return the page with its links as they are on the site."""
     source = next((path for path, name in PAGES.items() if name == page.file.src_uri), f"docs/{page.file.src_uri}")
 
     def on_site(link: re.Match[str]) -> str:

@@ -32,13 +32,7 @@ FORMS = {"function": gelu, "operator": through_operator}
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Threads that wait for one another cost more than what there is to compute."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def pair(shape, device, dtype=torch.float32):

@@ -1,4 +1,4 @@
-"""The documents hold together: links lead somewhere, commands can be typed, what is listed is complete."""
+"""The pages are consistent: links have targets, commands can be parsed, lists of fields and columns are complete."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -53,8 +54,18 @@ def test_links_are_found():
 
 def test_every_page_is_reached_from_the_readme():
     linked = {(ROOT / target).resolve() for page, target, _ in LINKS if page == ROOT / "README.md"}
-    pages = {p for p in PAGES if p.parent.name == "docs"} | {ROOT / "bench" / "METHOD.md"}
+    pages = {p for p in PAGES if p.parent == ROOT / "docs"} | {ROOT / "bench" / "METHOD.md"}
     assert pages - linked == set()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "NOTES.md"], ids=str_of)
+def test_a_list_has_a_blank_line_before_it(page):
+    """Without one, MkDocs shows the items as part of the paragraph above. NOTES.md still has three such lists."""
+    lines = prose(page).split("\n")
+    item = re.compile(r"([-*]|\d+\.) ")
+    for above, line in pairwise(lines):
+        if item.match(line) and above and not above.startswith(" "):
+            assert item.match(above) or above.startswith(("#", "<!--")), f"{above}\n{line}"
 
 
 def commands(page: Path) -> list[str]:

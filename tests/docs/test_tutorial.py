@@ -1,4 +1,4 @@
-"""The tutorial does what it says: its files are written and its commands run, in one shell, as a reader would.
+"""The tutorial works: its files are written and its commands run, in one shell, as a reader does.
 
 A block with a file's name as its title is that file; a diff changes it. In a console block a line of `$ ` is a command,
 and what follows is its output, where `...` stands for anything. Under the title of DIFFER a number stands for any

@@ -17,7 +17,7 @@ ARCHITECTURES = ("80", "100")  # sm_90 is that of the kept machine code
 # In one dtype, another for each: nvcc takes its time, and what differs between dtypes is a few lines of each file.
 KERNELS = find.kernels().values()
 FILES = [(k.cu, name, k.macros(dtype(name))) for i, k in enumerate(KERNELS) for name in [k.dtypes[i % len(k.dtypes)]]]
-FILES += [(path, "float32", {}) for path in sorted(cuda.LAB.parent.glob("*.cu"))]
+FILES += [(path, "float32", {}) for path in sorted(cuda.LAB.parents[1].rglob("*.cu"))]
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +22,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "source"
     copy.mkdir()
-    for name in ("cudalab", "kernels", "setup.cfg", "pyproject.toml", "README.md"):
+    for name in ("cudalab", "kernels", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         (copy / name).symlink_to(ROOT / name)  # so that nothing is built into the checkout
     pytest.importorskip("setuptools")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
@@ -37,6 +38,7 @@ def test_the_wheel_holds_what_is_needed(wheel):
         assert f"cudalab/{name}" in names
     assert {str(path.relative_to(ROOT)) for path in (ROOT / "cudalab").rglob("*.py")} <= set(names)
     assert {n.split("/")[0] for n in names if not n.startswith("cudalab-")} == {"cudalab"}
+    assert any(re.fullmatch(r"cudalab-[^/]+\.dist-info/(licenses/)?LICENSE", n) for n in names)
 
 
 def test_it_runs_where_nothing_else_of_the_lab_is(wheel, tmp_path):

@@ -1,4 +1,4 @@
-"""The documents as tests see them: their files, and the fenced blocks in them."""
+"""For tests of the pages: their files, and the fenced blocks in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FENCE = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two lines of three backticks."""
+    """The text between two lines of three backticks."""
 
     language: str
     title: str
