@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cudalab.base.errors import short
@@ -11,7 +13,40 @@ from cudalab.base.errors import short
 if TYPE_CHECKING:
     from cudalab.spec.kernel import Kernel
 
-Fields = Mapping[str, tuple[Callable[[Any], bool], str]]  # whether a value fits, and what to give, by the field's name
+Check = Callable[[Any], bool]
+Fields = Mapping[str, tuple[Check, str]]  # by field: whether a value fits, and what to give instead
+
+
+@dataclass(frozen=True)
+class About:
+    """What is said of one field of a record."""
+
+    what: str  # in Markdown
+    without: str  # what applies if the field is left out
+    fits: Check | None  # None: any value
+    advice: str  # what to give instead of a value that does not fit
+
+
+def about(what: str, fits: Check | None = None, advice: str = "", without: str = "required") -> dict[str, About]:
+    """The metadata of a dataclass field: what it holds, the check of its value, and what to give instead."""
+    return {"about": About(what, without, fits, advice)}
+
+
+def optional(what: str, fits: Check, advice: str, *, default: Any = None, without: str = "no such rows") -> Any:
+    """A dataclass field with a default (a value, or `dict` for an empty one), and what that means: `without`."""
+    given = {"default_factory": dict} if default is dict else {"default": default}
+    return field(**given, metadata=about(what, fits, advice, without))
+
+
+def described(record: type) -> dict[str, About]:
+    """What is said of the fields of a dataclass, by name."""
+    return {f.name: f.metadata["about"] for f in fields(record) if "about" in f.metadata}
+
+
+@cache
+def checks(record: type) -> Fields:
+    """The checks of a dataclass whose fields have `about`."""
+    return {name: (said.fits, said.advice) for name, said in described(record).items() if said.fits}
 
 
 def wrong(kernel: Kernel) -> str:

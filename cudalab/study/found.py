@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cudalab import studies as package
 from cudalab.base.errors import InputError, SpecError, short, unknown, why
 from cudalab.base.globs import split
 from cudalab.spec import find
@@ -21,20 +20,22 @@ if TYPE_CHECKING:
     from cudalab.results.record import Results
 
 
-MOST = 2**53  # what a setting lies below: whole numbers that JSON's readers tell apart, and no infinity or NaN
-_users: dict[str, Study] = {}  # those of files, by the path as it was given
+PACKAGE = "cudalab.studies"  # by name: its modules import this package
+MOST = 2**53  # above every setting: JSON readers tell smaller whole numbers apart, and it excludes infinity and NaN
+_users: dict[str, Study] = {}  # studies of users' files, by the path as it was given
 
 
 @cache
 def studies() -> dict[str, Study]:
-    """Every study of the lab, by its name: that of its file, with dashes."""
-    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
-    found = (importlib.import_module(f"{package.__name__}.{name}").study for name in names)
+    """Every study of the lab. Its name is its file's, with dashes for underscores."""
+    folder = importlib.import_module(PACKAGE).__path__
+    names = sorted(m.name for m in pkgutil.iter_modules(folder) if not m.name.startswith("_"))
+    found = (importlib.import_module(f"{PACKAGE}.{name}").study for name in names)
     return {study.name: study for study in found}
 
 
 def study(name: str) -> Study:
-    """The study of this name, or in the file of this path. Raises NotFound with the closest one, or SpecError."""
+    """The study of this name, or in the file at this path. Raises NotFound with the closest name, or SpecError."""
     if find.is_path(name):
         _users[name] = _in_file(name)
         return _users[name]
