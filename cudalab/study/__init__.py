@@ -1,9 +1,9 @@
 """Studies: experiments that are more than one kernel, measured by the lab's own engine.
 
-A study is one file in `cudalab/studies/` that defines `study = Study(file=__file__, ...)`; it is found by its name. It
-says what is measured (`variants`) on which work (`sizes`), and the engine does the rest: each variant in the lab's
-worker, its result compared with the baseline's, its times taken in shuffled rounds beside the others', its memory and
-what else it counts kept in the results file, which is of the same kind as that of `cudalab bench`.
+A study is one file in `cudalab/studies/` that defines `study = Study(file=__file__, ...)`; its name finds it. It says
+what is measured (`variants`) on which work (`sizes`). The engine runs each variant in a worker process, compares its
+result with the baseline's, times all variants in shuffled rounds, and stores times, memory and counts in a results file
+like that of `cudalab bench`.
 
     cudalab study list
     cudalab study graphs --sizes small -o graphs.json

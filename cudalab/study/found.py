@@ -1,4 +1,7 @@
-"""Studies by name: the files of `cudalab.studies`, and what a run of one is to do."""
+"""Finding studies by name or path, and planning a run: workloads and settings.
+
+The lab's studies are the modules of the package that PACKAGE names.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +65,9 @@ def _in_file(name: str) -> Study:
 
 
 def of(run: Results) -> Study:
-    """The study that a run is of. Of one that is not known here, as much as the run tells.
+    """The study of a run. If it is unknown here, a stand-in with what the run tells.
 
-    A results file is never a reason to run a file that it names.
+    A file that a results file names is never run.
     """
     name = str(run.options["study"])
     return _users.get(name) or studies().get(name) or _told(run, name)
@@ -81,13 +84,13 @@ def _told(run: Results, name: str) -> Study:
 
 @dataclass(frozen=True)
 class Workload:
-    """Variants of a study that share a size and their rounds: what a `plan.Group` is to kernels."""
+    """Variants of a study that share a size and their rounds, as a `plan.Group` of a kernel."""
 
     study: Study
     size: str
     settings: Mapping[str, Setting] = field(default_factory=dict)  # all of the study's
 
-    path: str = ""  # of a study that is not the lab's own
+    path: str = ""  # of the file of a user's study
 
     parts = 1  # as a plan.Group has
 
@@ -105,7 +108,7 @@ class Workload:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Of the size, and the settings that it does not name."""
+        """The parameters of the size, and the settings that the size does not override."""
         return {**self.settings, **self.study.sizes[self.size]}
 
     @property
@@ -117,7 +120,7 @@ class Workload:
         return dtype(str(self.parameters.get("dtype", "float32")))
 
     def variants(self) -> list[Variant]:
-        """Of this size, the baseline first: the others are compared with it."""
+        """The variants of this size, the baseline first: the others are compared with it."""
         here = [v for v in self.study.variants if not v.sizes or self.size in v.sizes]
         return sorted(here, key=lambda v: v.label != self.study.baseline)
 
@@ -128,9 +131,9 @@ class Workload:
 def workloads(
     study: Study, size_text: str, settings: Mapping[str, Setting], device: str, path: str = ""
 ) -> list[Workload]:
-    """What is to be measured on a kind of device; raises InputError for sizes that the study does not have.
+    """The workloads of a run on a kind of device. Raises InputError or NotFound for sizes that the study does not have.
 
-    `size_text`: a comma-separated list, "all", or empty for what the study takes on that device.
+    `size_text`: a comma-separated list, "all", or empty for the study's defaults on that device.
     """
     if not size_text and device not in study.defaults:
         here, there = ("GPU", "--device cpu") if device == "cuda" else ("CPU", "a GPU")
@@ -146,7 +149,7 @@ def workloads(
 
 
 def chosen(study: Study, given: Mapping[str, str]) -> dict[str, Setting]:
-    """All settings of a study, those in `given` as text changed. Raises NotFound or InputError."""
+    """All settings of a study, with the values in `given` (texts) read. Raises NotFound or InputError."""
     found = dict(study.settings)
     for key, text in given.items():
         if key not in found:
