@@ -36,7 +36,8 @@ def checked(study: Study) -> Study:
 
 
 def _wrong(record: Any) -> str:
-    return first_wrong(record, checks(type(record)))
+    kind: Any = type(record)  # mypy holds type[Any] for not hashable
+    return first_wrong(record, checks(kind))
 
 
 def _require(study: Study, wrong: str) -> None:

@@ -31,9 +31,9 @@ class Load:
         self._nvml = _nvml(lab) if lab.cuda else None
 
     def sample(self, seconds: float, rest: float = 0.0) -> list[float]:
-        """Seconds a run, SAMPLES times, after `rest` seconds of nothing and `seconds` of load, without a gap between.
+        """Seconds per run, SAMPLES times, after `rest` idle seconds and `seconds` of load, without a gap between.
 
-        The load is up to AHEAD + 1 chunks longer on a GPU. Its own times are those between events; on a CPU the wall's.
+        On a GPU the load is up to AHEAD + 1 chunks longer. Times are between events on a GPU, wall times on a CPU.
         """
         if not self._runs:
             self._runs = self._chunk_size()

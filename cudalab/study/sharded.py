@@ -104,9 +104,9 @@ class Shared(Passes):
         return {"allreduce_bytes": float(sum(map(int, buckets))), "buckets": float(len(buckets))}
 
     def _waits(self) -> float:
-        """The share of a step, until all gradients are there, that this rank waits for the slowest.
+        """The share of a step, up to the last gradient, that this rank waits for the slowest one.
 
-        Of steps of their own, which end in a barrier in the place of the all-reduce and change no weights.
+        Measured in separate steps that end in a barrier instead of the all-reduce, and change no weights.
         """
         busy = waiting = 0.0
         self.exchange = False
