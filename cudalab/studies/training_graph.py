@@ -25,7 +25,7 @@ CURVE = 20  # steps whose losses are compared
 
 
 class Training:
-    """A network, its optimizer, and a step in one of four ways. `step(x, y)` returns the loss; it may reuse its memory."""
+    """A network, its optimizer and one of four kinds of step. `step(x, y)` returns the loss, and may reuse its memory."""
 
     def __init__(self, lab: Lab, way: Callable[[Training, Lab], Callable[[Any, Any], Any]], dropout: bool) -> None:
         torch = lab.torch()
