@@ -25,7 +25,7 @@ CURVE = 20  # steps whose losses are compared
 
 
 class Training:
-    """A network, its optimizer and one of four kinds of step. `step(x, y)` returns the loss, and may reuse its memory."""
+    """A network, its optimizer, one of four steps. `step(x, y)` returns the loss, whose memory it may reuse."""
 
     def __init__(self, lab: Lab, way: Callable[[Training, Lab], Callable[[Any, Any], Any]], dropout: bool) -> None:
         torch = lab.torch()
