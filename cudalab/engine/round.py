@@ -75,7 +75,7 @@ class Round(Generic[V, W]):
         if self.job.modes:
             with self.job.phase("timing"):
                 clocks = self._all_clocks()
-                self._take(clocks)
+                self._time(clocks)
             self.judge_again(clocks)
         return list(self.cases.values())
 
@@ -110,7 +110,7 @@ class Round(Generic[V, W]):
 
         return replace(clock, sample=sample)
 
-    def _take(self, clocks: Clocks) -> None:
+    def _time(self, clocks: Clocks) -> None:
         taken = rounds.take(clocks, self.job.seed, self.job.budget, self.job.order, self.least_rounds)
         self.after_samples()
         for label, found in taken.items():
