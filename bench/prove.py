@@ -18,13 +18,15 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from cudalab import backends
+from cudalab import backends, timing
 from cudalab.base import stats
-from cudalab.device import open_device
+from cudalab.device import driver as libcuda
+from cudalab.device.open import open_device
 from cudalab.engine import plan
 from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.timing import rounds
+from cudalab.timing.gpu import timer_of
 
 COMPARISONS = 100
 
@@ -36,7 +38,7 @@ def same_with_itself(device: Any, size: str) -> dict[str, Any]:
     bound = backends.by_name()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
     ratios = []
     for seed in range(COMPARISONS):
-        clocks = {name: {"cold": device.clocks(bound, ("launch",), [])["cold"]} for name in "ab"}
+        clocks = {name: {"cold": timing.clocks(device, bound, ("launch",), [])["cold"]} for name in "ab"}
         taken = rounds.take(clocks, seed, budget=0.5)
         ratios.append(stats.speedup(taken["a"].rounds["cold"], taken["b"].rounds["cold"], seed))
     device.release()
@@ -81,7 +83,7 @@ def orders(device: Any) -> dict[str, dict[str, float]]:
 
 def flushes(device: Any) -> dict[str, dict[str, float]]:
     """Cold medians of the copy and of gelu_vec at three sizes, by flush method."""
-    timer, driver = device._timer, device._driver
+    timer, driver = timer_of(device), libcuda.pycuda()
     l2 = device.details()["l2_bytes"]
     found: dict[str, dict[str, float]] = {}
 

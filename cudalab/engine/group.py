@@ -14,9 +14,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from cudalab import timing
 from cudalab.base.errors import OverrunError, Unavailable
 from cudalab.checks import hard_inputs, parity
-from cudalab.device import OTHER_POISON, POISON_BYTE, interop
+from cudalab.device import cuda
+from cudalab.device.arrays import as_plain
+from cudalab.device.guard import OTHER_POISON, POISON_BYTE
 from cudalab.device.operands import Bound, Operands
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step
@@ -104,12 +107,12 @@ class _KernelRound(Round[Variant, Bound]):
         self.at("first run", label)
         first = None
         if backend.timed:
-            case.costs["first run"] = self.device.warm_up(bound)
+            case.costs["first run"] = timing.warm_up(self.device, bound)
         else:  # the CPU's, which ends with the call
             start = perf_counter()
             bound.run()
             case.costs["first run"] = perf_counter() - start
-            first = self.device.fetch(interop.as_plain(bound.output()))
+            first = self.device.fetch(as_plain(bound.output()))
         case.composed = backend.budget == "composed"
         self.budgets[label] = self.kernel.budget(self.dtype, backend.budget)
 
@@ -129,7 +132,8 @@ class _KernelRound(Round[Variant, Bound]):
             raise Unavailable(reason)
         self.at("compile", variant.label)
         start = perf_counter()
-        kernel, notes = tuned.for_variant(self.kernel, variant, self.dtype, self.device)
+        card = cuda.card_of(self.device)
+        kernel, notes = tuned.for_variant(self.kernel, variant.name, variant.parameters, self.dtype, card)
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
         case.notes += notes
         bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
@@ -175,7 +179,7 @@ class _KernelRound(Round[Variant, Bound]):
 
     def _compare(self, output: Any, label: str) -> Parity:
         """Compare an output with the reference. Bits that were compared before are not compared again."""
-        result, budget = interop.as_plain(output), self.budgets[label]
+        result, budget = as_plain(output), self.budgets[label]
         seen = (self.device.fingerprint(result), result.shape, result.dtype, budget)
         if seen in self.compared:
             return self.compared[seen]
@@ -223,7 +227,7 @@ class _KernelRound(Round[Variant, Bound]):
             self.cases[record.COPY], self.works[record.COPY] = case, copy
 
     def clocks(self, label: str, case: Case) -> Mapping[str, Clock]:
-        found = self.device.clocks(self.works[label], self.job.modes, case.notes)
+        found = timing.clocks(self.device, self.works[label], self.job.modes, case.notes)
         if "graph" in found:
             case.costs["graph build"] = found["graph"].build_seconds
         return found

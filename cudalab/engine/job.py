@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from cudalab.device import Device
+from cudalab.device.protocol import Device
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Selection
 from cudalab.engine.rows import Defined, said

@@ -199,6 +199,11 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     cases: Annotated[list[Case], _says("one a variant, kernel, size and dtype, in the order of the run")] = []
     wall: Annotated[dict[str, Quantity], _says("seconds of the whole run, `total` and by phase")] = {}
     complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
+    kind: Annotated[str, _says("of the run: `bench`, `check` or `study`")] = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind:  # an older file
+            self.kind = "study" if "study" in self.options else "bench" if "modes" in self.options else "check"
 
     def __str__(self) -> str:
         """The tables that `cudalab show` prints."""

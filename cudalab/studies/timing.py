@@ -15,6 +15,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from cudalab import timing
 from cudalab.device.operands import Bound
 from cudalab.results.record import Results
 from cudalab.study import Published, Study, Variant, Work, says
@@ -123,7 +124,7 @@ def by_engine(lab: Lab) -> Work:
     for _ in range(2):
         run()  # loading may wait for the GPU, which must not happen while the queue is held
     notes: list[str] = []
-    clocks = lab.device.clocks(Bound(run, lambda: None), ("launch",), notes)
+    clocks = timing.clocks(lab.device, Bound(run, lambda: None), ("launch",), notes)
     clock = clocks["hot" if lab.cuda else "wall"]
     return Work(run, result, {SAYS: clock.sample, WALL: lab.wall(run, lab["steps"])}, notes=notes)
 

@@ -8,8 +8,10 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
+from cudalab import timing
 from cudalab.base.errors import CudalabError, InputError, unknown
 from cudalab.checks.parity import compare, joined
 from cudalab.device.operands import Bound
@@ -21,7 +23,7 @@ from cudalab.results.record import Case, Parity
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Budget
 from cudalab.study import Variant, Work, fields, memory
-from cudalab.study.found import Workload
+from cudalab.study.found import StudyWork, Workload
 from cudalab.study.lab import Lab
 from cudalab.timing.clock import Clock
 
@@ -43,6 +45,12 @@ def cases(job: Job, workload: Workload, omit: Collection[str] = ()) -> list[Case
         round.close()
         del round  # and what variants share: torch cannot free it once the device is closed
         job.release(workload)
+
+
+def ordered(job: Job, payload: msgspec.Raw) -> list[Case]:
+    """The handler of a `Workload` in the engine's worker."""
+    work = msgspec.json.decode(payload, type=StudyWork)
+    return cases(job if work.timed else replace(job, modes=()), work.workload(), work.omit)
 
 
 class _StudyRound(Round[Variant, Work]):
@@ -114,7 +122,7 @@ class _StudyRound(Round[Variant, Work]):
         else:
             found = {WALL: Clock(self.lab.wall(work.run), bound)} if WALL in self.study.kinds else {}
             if more := [kind for kind in self.study.kinds if kind != WALL and self.lab.cuda]:
-                offered = self.job.device.clocks(bound, ("launch",), case.notes)
+                offered = timing.clocks(self.job.device, bound, ("launch",), case.notes)
                 for kind in more:
                     if kind not in offered:
                         raise unknown("kind of time", kind, (WALL, *offered))

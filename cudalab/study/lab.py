@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import Unavailable, unknown
-from cudalab.device import Device, interop
+from cudalab.device.arrays import torch_missing
+from cudalab.device.protocol import Device
 from cudalab.study.found import Workload
 
 SPAN = 20e-3  # least seconds of a sample of wall time, so that the clock and the last wait do not count
@@ -56,7 +57,7 @@ class Lab:
         """The torch module, seeded and on the lab's stream. Raises Unavailable if it is not installed."""
         for name, level in QUIET.items():
             os.environ.setdefault(name, level)
-        if reason := interop.torch_missing(self.device.kind):
+        if reason := torch_missing(self.device.kind):
             raise Unavailable(reason)
         import torch
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from cudalab.device import interop
+from cudalab.device.arrays import installed
 
 STAGES = ((3, 1), (4, 2), (6, 2), (3, 2))  # of ResNet-50: blocks, and the stride of the first
 WIDTH = 64  # channels of its first stage
@@ -18,7 +18,7 @@ def resnet50(classes: int = 1000, width: int = WIDTH) -> Any:
 
     `width`: channels of the first stage. With another width than ResNet-50's it is always ours.
     """
-    if width == WIDTH and interop.installed("torchvision"):
+    if width == WIDTH and installed("torchvision"):
         from torchvision.models import resnet50 as theirs
 
         return theirs(weights=None, num_classes=classes)

@@ -237,7 +237,7 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
         (
             "    reference",
             "    inputs=lambda *a: {'x': a[2].random(9)}, agree=lambda x: x[1] == 9, reference",
-            "inputs gives x (9,), of which agree says no",
+            "inputs gives x (9,), which agree refuses",
         ),
         ("    reference", "    inputs=lambda *a: a[2], reference", "inputs gives of type Generator; give a dict of x"),
     ],
@@ -294,7 +294,7 @@ def test_list_and_doctor():
     text = invoke("doctor").stdout
     for name in backends.by_name():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
-    for tool in ("nvdisasm", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
+    for tool in ("nvdisasm", "NVML", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
         assert re.search(rf"^{tool} +(ready +for `cudalab |missing +\S)", text, re.MULTILINE)
     assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
 

@@ -152,6 +152,24 @@ def test_ctrl_c_leaves_a_clean_screen(bench, plain):
     assert not watched.screen.cursor.hidden
 
 
+def test_a_status_line_is_replaced_and_leaves_nothing_behind(plain):
+    script = """
+from cudalab.cli.live import status_line
+with status_line() as show:
+    for word in ("first " * 30, "second"):
+        show(f"now: {word}")
+        show("")
+        print(f"found: {word[:6]}", flush=True)
+    show("now: \\x1b[2J")
+"""
+    watched = Watched([sys.executable, "-c", script], columns=40, rows=10)
+    assert watched.until() == 0
+    assert watched.frames[-1] == "found: first\nfound: second"
+    assert b"now: first" in watched.raw
+    assert rb"now: \x1b[2J" in watched.raw
+    assert not watched.screen.cursor.hidden
+
+
 def test_a_terminal_that_is_resized(bench, plain):
     watched = Watched(bench, columns=140, rows=30)
     watched.until("[1/2] twice")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from cudalab.base.errors import Unavailable, named, need_seconds
 from cudalab.base.stats import MIN_EFFECT
-from cudalab.device import Device
+from cudalab.device.protocol import Device
 
 if TYPE_CHECKING:
     from cudalab.device.gpu import Gpu
@@ -97,7 +97,7 @@ def selftest(
     `begin` is called with the name of each check before it starts, never during a measurement. `seconds`: about how
     long the A/A runs last. Raises CudalabError if the device cannot be used.
     """
-    from cudalab.device import open_device
+    from cudalab.device.open import open_device
 
     need_seconds("seconds", seconds)
     opened, note = open_device(device)

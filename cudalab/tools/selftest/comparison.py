@@ -8,10 +8,11 @@ from time import perf_counter
 
 import numpy as np
 
+from cudalab import timing
 from cudalab.base import stats
 from cudalab.base.errors import LaunchError
-from cudalab.device import Device
 from cudalab.device.operands import Bound
+from cudalab.device.protocol import Device
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
 from cudalab.tools.selftest import Check, Outcome
@@ -29,7 +30,7 @@ Medians = dict[str, dict[str, float]]  # seconds by label, then by kind
 
 def clocks(device: Device, bound: Bound) -> dict[str, Clock]:
     """The clocks that `bench` uses, for a piece of work."""
-    found = device.clocks(bound, ("launch", "graph"), [])
+    found = timing.clocks(device, bound, ("launch", "graph"), [])
     return {kind: clock for kind, clock in found.items() if kind in KINDS}
 
 

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 
 from cudalab.base.errors import Unavailable
-from cudalab.device import Device
 from cudalab.device.operands import Bound
+from cudalab.device.protocol import Device
 from cudalab.tools.selftest import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, clocks, medians
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cudalab import timing
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
-from cudalab.device.interop import DeviceArray
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.gpu import COPIED
 from cudalab.device.operands import Bound
 from cudalab.tools.selftest import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, Medians, clocks, medians
@@ -28,7 +30,6 @@ TOLERANCE = 0.03
 HOST_TOLERANCE = 0.01  # of a span of LONG launches, which the host's own delays hardly lengthen
 LONG = 200
 LEAST_BANDWIDTH = 0.5  # of the memory bus; a copy reaches 0.8 to 0.95
-PATTERN = 0x3F9D70A4  # what device.copy copies
 BURST = 5  # launches of the canary
 SERIOUS = ("hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "hardware power brake")
 
@@ -189,7 +190,7 @@ def known_bytes(device: Gpu) -> Outcome:
     seconds = medians({"copy": clocks(device, bound)})["copy"]["cold"]
     device.poison(bound.output())
     bound.run()
-    wrong = int((device.fetch(bound.output()).view(np.uint32) != PATTERN).sum())
+    wrong = int((device.fetch(bound.output()).view(np.uint32) != COPIED).sum())
     return possible(nbytes, seconds, peak, wrong)
 
 
@@ -207,7 +208,7 @@ def wrong_stream(device: Gpu, spin: Spin) -> Outcome:
     canary = Spin(device, spin.cycles, driver.Stream(1))
     found: dict[str, tuple[float, float]] = {}
     for where, work in (("own", spin), ("other", canary)):
-        cold = {"cold": device.clocks(work.bound, ("launch",), [])["cold"]}
+        cold = {"cold": timing.clocks(device, work.bound, ("launch",), [])["cold"]}
         found[where] = medians({where: cold})[where]["cold"], outstanding(device, work.run, BURST)
     driver.Context.synchronize()
     return caught(spin.seconds, *found["own"], *found["other"])

@@ -426,7 +426,7 @@ def test_the_sentence_is_derived():
     assert no_card.sentence.endswith("--card says what bounds it")
     (plain,) = inspect("softmax", "float32", "softmax_plain", file=H200 / "softmax.json")
     assert "bound by instruction issue, 1." in plain.sentence
-    assert "of the instructions are of softmax.cu:40 (expf)" in plain.sentence
+    assert "of the instructions are of softmax.cu:37 (expf)" in plain.sentence
     assert diagnosis._called("float f() {\n  return sinf(x) + g(1); // cosf(x)\n}", 2) == " (sinf, g)"
 
 
