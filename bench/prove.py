@@ -23,6 +23,7 @@ from cudalab.base import stats
 from cudalab.device import driver as libcuda
 from cudalab.device.open import open_device
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.timing import rounds
 from cudalab.timing.gpu import timer_of
@@ -56,9 +57,9 @@ def cost_by_size(device: Any) -> list[dict[str, Any]]:
     for group in plan.groups(["gelu"], "2^[16:28:2]", "float32"):
         job = Job(device, selection, ("launch", "graph"), 0, 0.4, lambda text: None)
         if not rows:
-            job.cases(group)  # warm-up: imports and compilation
+            cases_of(job, group)  # warm-up: imports and compilation
         start = perf_counter()
-        cases = job.cases(group)
+        cases = cases_of(job, group)
         rows.append({
             "size": group.size,
             "cases": len(cases),
@@ -76,7 +77,7 @@ def orders(device: Any) -> dict[str, dict[str, float]]:
         (group,) = plan.groups(["gelu"], "large", "float32")
         selection = plan.Selection(only=("pycuda", "torch_*"))
         job = Job(device, selection, ("launch",), 0, 0.5, lambda text: None, order=order)
-        found[order] = {c.label: c.median("cold") or 0.0 for c in job.cases(group)}
+        found[order] = {c.label: c.median("cold") or 0.0 for c in cases_of(job, group)}
     return found
 
 
@@ -108,7 +109,7 @@ def flushes(device: Any) -> dict[str, dict[str, float]]:
         timer._flush = flush
         for group in plan.groups(["gelu"], "small,large,xlarge", "float32"):
             job = Job(device, plan.Selection(only=("pycuda:gelu_vec",)), ("launch",), 0, 0.5, lambda text: None)
-            for case in job.cases(group):
+            for case in cases_of(job, group):
                 found.setdefault(f"{case.label} {case.size}", {})[name] = case.median("cold") or 0.0
     timer._flush = ours
     return found

@@ -27,7 +27,8 @@ from cudalab.report import columns, inspection, study
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.spec import cuda_source, find
-from cudalab.study import found, says
+from cudalab.spec.validate import described
+from cudalab.study import Published, Study, Variant, Work, found, says
 from cudalab.tools.inspect import inspect, tools
 
 ROOT = Path(__file__).parent.parent
@@ -479,6 +480,17 @@ def study_pages() -> str:
     return "\n" + "\n\n".join(parts) + "\n"
 
 
+def study_fields() -> str:
+    """The fields of a study's records, as `cudalab/study/__init__.py` describes them."""
+    rows = [
+        [f"`{record.__name__}.{name}`", said.what, said.without]
+        for record in (Study, Variant, Work, Published)
+        for name, said in described(record).items()
+    ]
+    lines = [["field", "what it is", "if left out"], ["---"] * 3, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def studied(name: str) -> bool:
     return (FOLDER / "studies" / f"{name}.json").exists()
 
@@ -524,7 +536,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
         "16 bits on the H200": sixteen_bits,
         "studies": studies,
     },
-    "docs/studies.md": {"studies on the H200": study_pages},
+    "docs/studies.md": {"fields of a study": study_fields, "studies on the H200": study_pages},
     "docs/pytorch.md": {"cost of a call": cost_of_a_call},
     "docs/h200.md": {
         "all kernels on the H200": all_kernels,

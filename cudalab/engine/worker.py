@@ -27,6 +27,7 @@ from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
 from cudalab.device import machine
 from cudalab.device.open import open_device
+from cudalab.engine import group as groups
 from cudalab.engine import messages
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
@@ -130,4 +131,4 @@ def cases(job: Job, payload: msgspec.Raw) -> list[Case]:
     """The handler of a `Group`: the rows of its selected variants."""
     work = msgspec.json.decode(payload, type=Work)
     job = job if work.timed else dataclasses.replace(job, modes=())  # `wall` is shared
-    return job.cases(work.group(), work.omit)
+    return groups.cases(job, work.group(), work.omit)

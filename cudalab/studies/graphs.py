@@ -54,7 +54,7 @@ def called(form: Callable[[Lab], Callable[[Any], Any]]) -> Callable[[Lab], Work]
 
 
 def replayed(form: Callable[[Lab], Callable[[Any], Any]]) -> Callable[[Lab], Work]:
-    """The same, captured once by torch.cuda.graph; a run replays it."""
+    """The form captured once by torch.cuda.graph. A run replays it."""
 
     def make(lab: Lab) -> Work:
         from cudalab.study.graph import captured

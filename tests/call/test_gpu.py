@@ -19,6 +19,7 @@ from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
@@ -263,7 +264,7 @@ def test_every_timed_backend_has_four_times(gpu):
     for name in ("gelu", "add2d"):
         (group,) = plan.groups([name], "small", "float32")
         job = Job(gpu, plan.Selection(), ("launch", "graph"), 0, 0.05, lambda text: None)
-        cases = {c.label: c for c in job.cases(group)}
+        cases = {c.label: c for c in cases_of(job, group)}
         for label, case in cases.items():
             assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
             assert set(case.times) == {"cold", "hot", "graph", "graph_cold", "call"}, f"{label}: {case.notes}"
@@ -274,7 +275,7 @@ def test_every_timed_backend_has_four_times(gpu):
 def test_a_bandwidth_above_the_ceiling_is_impossible_when_cold(gpu):
     (group,) = plan.groups(["plus_one"], "xlarge", "float32")
     job = Job(gpu, plan.Selection(only=("pycuda", "torch_eager")), ("launch",), 0, 0.2, lambda text: None)
-    cases = {c.label: c for c in job.cases(group)}
+    cases = {c.label: c for c in cases_of(job, group)}
     for case in cases.values():
         assert case.median("cold") > 0.95 * cases["copy"].median("cold"), case.label
 
@@ -305,7 +306,7 @@ def test_float16_of_every_value_in_every_entry(gpu):
     assert [g.dtype.name for g in groups] == ["float16", "bfloat16"]
     for group in groups:
         job = Job(gpu, plan.Selection(only=("pycuda",)), (), 0, 1, lambda text: None)
-        for case in job.cases(group):
+        for case in cases_of(job, group):
             assert case.parity.n == 65536
             assert case.status == record.OK, case.reason
     assert set(kernel.entries) == {"gelu_scalar", "gelu_full", "gelu_vec"}

@@ -22,6 +22,7 @@ from cudalab.device import driver as libcuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
 from cudalab.engine import plan, round
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
@@ -390,7 +391,7 @@ def test_what_the_driver_refuses_is_an_error_that_says_so(fake, kernel, tmp_path
 def api_cases(fake):
     (group,) = plan.groups(["gelu"], "1000", "")
     job = Job(fake, plan.Selection(only=("pycuda",)), ("launch", "api"), 0, 0.05, lambda text: None)
-    return {case.label: case for case in job.cases(group)}
+    return {case.label: case for case in cases_of(job, group)}
 
 
 def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):

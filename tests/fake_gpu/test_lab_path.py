@@ -17,6 +17,7 @@ from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.results import record
 from cudalab.spec import find
@@ -35,7 +36,7 @@ def fake():
 
 
 def rows(fake, group, modes=()):
-    return Job(fake, plan.Selection(only=ONLY), modes, 0, 0.1, lambda text: None).cases(group)
+    return cases_of(Job(fake, plan.Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
 
 
 @pytest.mark.parametrize("group", plan.checks([], "all"), ids=str)

@@ -18,6 +18,7 @@ from cudalab.checks.parity import compare, expected
 from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_device
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection, checks
 from cudalab.kernels._h200 import even_threads
@@ -99,7 +100,7 @@ def test_a_call_gives_few_elements_a_thread_each(name, few, many):
 def right_on_the_host(planned):
     job = Job(open_device("cpu")[0], Selection(only=("host",)), (), seed=0, budget=0.0, progress=lambda step: None)
     for group in planned:
-        for case in job.cases(group):
+        for case in cases_of(job, group):
             assert case.status == OK, f"{case.label} at {group}: {case.reason}"
 
 

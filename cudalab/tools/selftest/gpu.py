@@ -35,7 +35,7 @@ SERIOUS = ("hardware slowdown", "thermal slowdown", "hardware thermal slowdown",
 
 
 class Spin:
-    """A kernel that lasts so many cycles of its SM, and adds up what it took by two clocks of the GPU."""
+    """A kernel that lasts `cycles` cycles of its SM. It adds up its duration by two clocks of the GPU."""
 
     def __init__(self, device: Gpu, cycles: int, stream: Any = None) -> None:
         import pycuda.driver as driver
@@ -63,12 +63,12 @@ class Spin:
 
     @property
     def seconds(self) -> float:
-        """What a launch lasts, as it measures itself."""
+        """Seconds of a launch, as the kernel measures itself."""
         return self.cycles / self.rate()
 
 
 def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
-    """All checks of a GPU, the cheapest first; they share two kernels of known length."""
+    """All checks of a GPU, the cheapest first. They share two kernels of known length."""
     import pycuda.driver as driver
 
     khz = driver.Device(device.index).get_attribute(driver.device_attribute.CLOCK_RATE)
@@ -138,7 +138,7 @@ def _timed(device: Gpu, spins: list[Spin]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def known_cycles(spins: list[Spin], found: Medians) -> Outcome:
-    """Compares the difference of two kernels' times with their cycles over the clock that they ran at."""
+    """Compare the difference of two kernels' times with the difference of their cycles at their clock rate."""
     once, twice = (spin.seconds for spin in spins)
     off = {kind: (found["1"][kind] - t) / (twice - once) - 1 for kind, t in found["0"].items()}
     said = ", ".join(f"{kind} {100 * o:+.2f} %" for kind, o in off.items())
@@ -169,12 +169,12 @@ def agree(events: float, host: float) -> Outcome:
 
 
 def large(device: Gpu) -> int:
-    """Bytes that no cache of the device holds."""
+    """A number of bytes larger than every cache of the device."""
     return max(8 * int(device.details()["l2_bytes"]), 1 << 26)
 
 
 def copying(device: Gpu, nbytes: int) -> Bound:
-    """A copy of so many bytes, half read and half written; on these buffers only."""
+    """A copy of `nbytes`, half read and half written, that cannot move to other buffers."""
     bound = device.copy(nbytes)
     if bound is None:
         raise Unavailable("this device has no copy")
@@ -215,7 +215,7 @@ def wrong_stream(device: Gpu, spin: Spin) -> Outcome:
 
 
 def caught(length: float, own: float, own_left: float, other: float, other_left: float) -> Outcome:
-    """Of a kernel on the lab's stream and on another: its time, and how long the device is busy afterwards."""
+    """Judge the times of a kernel on the lab's stream and on another, and how long the device is busy afterwards."""
     text = (
         f"a kernel of {1e6 * length:.0f} us times as {1e6 * own:.0f} us, on another stream as {1e6 * other:.1f} us; "
         f"{BURST} of them leave the device busy for {1e6 * own_left:.0f} and {1e6 * other_left:.0f} us"
@@ -235,7 +235,7 @@ def empty_capture(device: Gpu, spin: Spin) -> Outcome:
 
 
 def refused(make: Callable[[Bound], Any], nothing: Bound, elsewhere: Bound, real: Bound) -> Outcome:
-    """Whether `make` refuses to capture nothing and work on another stream, and captures real work."""
+    """Check that `make` refuses an empty capture and work on another stream, and captures real work."""
     said, right = [], True
     for name, bound in (("nothing", nothing), ("work elsewhere", elsewhere)):
         try:
@@ -278,7 +278,7 @@ def throttling(device: Gpu) -> Outcome:
         raise Unavailable(missing)
     try:
         condition = device.condition()
-    except Exception as error:  # NVML's own: not every card and not every user may ask for all
+    except Exception as error:  # of NVML: not every card, and not every user, may read all values
         raise Unavailable(f"NVML does not tell: {error}") from None
     return unhindered(condition)
 

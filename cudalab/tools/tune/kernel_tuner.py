@@ -23,6 +23,7 @@ from cudalab.base import threads
 from cudalab.base.errors import CompileError, CudalabError
 from cudalab.device import cuda, launch
 from cudalab.device.operands import Operands
+from cudalab.engine import group as groups
 from cudalab.engine import plan
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step, Task
@@ -165,7 +166,7 @@ class _Tuning:
 
     def _wrong(self, parameters: dict[str, int]) -> str:
         for group in self.checks:
-            for row in self.job.cases(replace(group, forms=((self.order.entry, parameters),))):
+            for row in groups.cases(self.job, replace(group, forms=((self.order.entry, parameters),))):
                 if row.status != record.OK:
                     return f"{row.status} at {group.size}: {row.reason}"
         return ""

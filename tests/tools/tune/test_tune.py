@@ -22,6 +22,7 @@ from cudalab.cli import main
 from cudalab.device import cuda
 from cudalab.device.open import open_device
 from cudalab.engine import plan, session
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Ready
 from cudalab.engine.plan import Selection, Work
@@ -150,7 +151,7 @@ def test_a_tunable_is_no_array():
 
 def rows(group, device=None):
     device = device or open_device("cpu")[0]
-    return Job(device, Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    return cases_of(Job(device, Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
 
 
 def test_a_check_on_the_host_looks_at_the_last_configuration_too():
