@@ -58,10 +58,11 @@ def against(baseline: str, min_effect: float, force: bool, kernels: tuple[str, .
             format: str, output: str | None, costs: bool) -> int:  # fmt: skip
     """Measure what the baseline has, print that and the comparison, and give the comparison's exit code."""
     from cudalab.engine import session
-    from cudalab.results import comparable, compare, record
+    from cudalab.results import comparable, compare
     from cudalab.results.baseline import adopted, refuse
+    from cudalab.results.file import load
 
-    old = record.load(baseline)
+    old = load(baseline)
     for written in filter(None, (output, options["resume"])):
         if os.path.realpath(written) == os.path.realpath(baseline):
             raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")

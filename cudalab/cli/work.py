@@ -27,13 +27,14 @@ def measured(
     """
     from cudalab.engine import resume
     from cudalab.results import record
+    from cudalab.results.file import writable
 
     quiet = options.pop("quiet", False)
     if options["resume"]:
         kernels, options = resume.adopted(options["resume"], kernels, options, given(), study)
         output = output or options["resume"]
     if output:
-        record.writable(output)
+        writable(output)
     try:
         with shown(quiet) as progress:
             run = work(*kernels, **options, output=output or "", progress=progress)
@@ -81,10 +82,10 @@ def _stopped(text: str, output: str | None, study: str) -> NoReturn:
 
 def _kept(output: str | None) -> Results | None:
     """The run in the file, if there is one: before the first group is finished none is written."""
-    from cudalab.results import record
+    from cudalab.results.file import load
 
     try:
-        return record.load(output) if output else None
+        return load(output) if output else None
     except CudalabError:
         return None
 
@@ -93,11 +94,13 @@ def _save(run: Results, output: str) -> None:
     """Write the results; if that fails after all, keep them elsewhere and say where."""
     import tempfile
 
+    from cudalab.results.file import save
+
     try:
-        run.save(output)
+        save(run, output)
     except OSError as error:
         with tempfile.NamedTemporaryFile(prefix="cudalab-", suffix=".json", delete=False) as kept:
-            run.save(kept.name)
+            save(run, kept.name)
         click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
 
 

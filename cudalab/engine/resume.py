@@ -10,6 +10,7 @@ from cudalab.base.errors import InputError, short
 from cudalab.engine.plan import Rows, Way
 from cudalab.results import record
 from cudalab.results.comparable import machines
+from cudalab.results.file import load
 from cudalab.results.record import Machine, Results
 
 R = TypeVar("R", bound=Rows[Way])
@@ -24,7 +25,7 @@ def adopted(
 
     `study`: the name of the one that is to go on, if it is one.
     """
-    stored = record.load(path).options
+    stored = load(path).options
     wrote, here = _command(stored), _command({**options, "study": study} if study else options)
     if wrote != here:
         raise InputError(f"cannot resume {path} with `cudalab {here}`: it is of `cudalab {wrote}`")
@@ -54,7 +55,7 @@ def _alike(value: Any, default: Any) -> bool:
 
 def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Mapping[str, str]) -> Results:
     """The run in `path`. Raises InputError that names the first option or file that is not what it was then."""
-    run = record.load(path)
+    run = load(path)
     for name in sorted((options.keys() | run.options.keys()) - set(FREE)):
         was, now = run.options.get(name), options.get(name)
         if was != now:

@@ -27,6 +27,7 @@ from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ign
 from cudalab.engine.rows import skipped
 from cudalab.engine.supervisor import TIMEOUT, Supervisor
 from cudalab.results import record
+from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import cuda_source
 from cudalab.study.found import Workload
@@ -192,7 +193,7 @@ def keep(run: Results, output: File) -> None:
     if not output or not run.cases:
         return
     try:
-        run.save(output)
+        save(run, output)
     except OSError as error:
         if run.complete:
             warnings.warn(f"cannot write {output}: {error.strerror}", stacklevel=2)

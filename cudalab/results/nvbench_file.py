@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import stats
-from cudalab.results.formats import MARK
-from cudalab.results.record import ERROR, SKIPPED, WRONG, Case, Results, as_json
+from cudalab.results.json_file import MARK, as_json
+from cudalab.results.record import ERROR, SKIPPED, WRONG, Case, Results
 
 FILE_VERSION = (1, 0, 0)
 SHOWN: dict[str, str] = {}

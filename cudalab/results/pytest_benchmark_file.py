@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import stats
-from cudalab.results.formats import MARK
-from cudalab.results.record import Case, Results, as_json
+from cudalab.results.json_file import MARK, as_json
+from cudalab.results.record import Case, Results
 
 READER = "5.0.0"  # the version of pytest-benchmark that the file claims to be by
 

@@ -23,7 +23,8 @@ from cudalab.engine import messages, plan
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.progress import Pace, Progress, guess
 from cudalab.report import table
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.report.results import Results
+from cudalab.results.record import Case, Machine, Parity
 from cudalab.spec import dtype, find
 
 LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")

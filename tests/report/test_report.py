@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 from report_runs import checked, hostile, timed, undrawn
 
+import cudalab
+
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
@@ -239,7 +241,7 @@ def test_the_committed_page_is_of_the_committed_results():
     committed = (H200 / "report.html").read_text()
     drawn = re.search(r"^RUNS = .*k,([\w ]+),", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
     runs = [*(H200 / f"{name}.json" for name in drawn), H200 / "checks" / "gelu.json"]
-    made = page.laid_out([(str(path), record.load(path)) for path in runs], undrawn)
+    made = page.laid_out([(str(path), cudalab.load(path)) for path in runs], undrawn)
     assert bare(committed) == bare(made), "run: make report"
     assert len(committed) < 3_000_000
 

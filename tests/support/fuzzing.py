@@ -17,8 +17,9 @@ from hypothesis.extra.numpy import array_shapes
 
 from cudalab.base.errors import CudalabError
 from cudalab.checks.parity import compare, expected
+from cudalab.report.results import Results
 from cudalab.results import record
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.results.record import Case, Machine, Parity
 from cudalab.spec.dtype import dtype
 
 ODD = [

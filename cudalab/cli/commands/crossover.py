@@ -49,11 +49,11 @@ def command(quiet: bool, output: str, **options: Any) -> None:
     Exit code: 0 found, or said why there is none; 1 a wrong answer, 2 bad input or a variant that does not run.
     """
     from cudalab.report import crossover as report
-    from cudalab.results import record
+    from cudalab.results.file import writable
     from cudalab.tools.crossover import bisect
 
     if output:
-        record.writable(output)
+        writable(output)
     try:
         with shown(quiet) as progress:
             found = bisect.crossover(**options, progress=progress, output=output)

@@ -31,7 +31,7 @@ def command(file: str, format: str, costs: bool, plots: bool | None, kernels: st
     Exit code: 0, or 2 if FILE cannot be read or has nothing of what is chosen.
     """
     from cudalab.cli.selection import chosen
-    from cudalab.results import record
+    from cudalab.results.file import load
 
-    run = chosen(record.load(file), kernels, sizes, dtypes)
+    run = chosen(load(file), kernels, sizes, dtypes)
     printed(run, format, costs, terminal.live(sys.stdout) if plots is None else plots)

@@ -9,7 +9,8 @@ from pathlib import Path
 from cudalab.base.errors import InputError, short
 from cudalab.base.files import place
 from cudalab.report.html import draw
-from cudalab.results.record import Results, load
+from cudalab.results.file import load
+from cudalab.results.record import Results
 
 SUFFIXES = (".html", ".svg", ".png")
 
