@@ -171,7 +171,7 @@ def share(run: Results, case: Case) -> str:
 
 def speedup(run: Results, case: Case) -> str:
     value = run.speedup(case, "cold")
-    return columns.times(value.value) if value else "-"
+    return numbers.factor(value.value) if value else "-"
 
 
 def with_interval(ratio: stats.Ratio) -> str:
@@ -312,7 +312,7 @@ def predictions() -> str:
             rows.append([
                 f"`{one.entry}`", one.dtype, f"{one.instructions:.3g}", one.bounds.name,
                 numbers.significant(1e6 * one.bounds.predicted, 4), numbers.significant(1e6 * (one.measured or 0), 4),
-                columns.times(one.ratio or 0),
+                numbers.factor(one.ratio or 0),
             ])  # fmt: skip
     return table(["entry", "dtype", "instructions", "bound by", "predicted", "measured", "measured / predicted"], rows)
 

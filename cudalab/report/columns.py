@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from math import ceil, floor, log10
+from math import ceil
 
-from cudalab.base import stats
-from cudalab.base.numbers import significant, three
+from cudalab.base import numbers, stats
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
 GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
 WIDE = 110  # columns from which a table has room for intervals and verdicts
 NOT_MEASURED = "-"
+BASELINES = ("torch_eager", "torch_native", "numpy")
 
 FLOOR = 10  # a time below so many floors is mostly floor
 CEILING = 1.01  # a bandwidth so far above the copy's does not come from memory alone
@@ -47,7 +47,7 @@ def title(cases: list[Case]) -> str:
     case = cases[0]
     shape = " x ".join(map(str, case.shape))
     size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
-    text = f"{case.kernel}  {size}({shape})  {case.dtype}  {amount(case.nbytes)}B moved"
+    text = f"{case.kernel}  {size}({shape})  {case.dtype}  {numbers.amount(case.nbytes)}B moved"
     state = next((c.condition for c in cases if c.condition), {})
     sm, memory, power = (state.get(k) for k in ("sm_hz", "memory_hz", "power_w"))
     if isinstance(sm, float) and isinstance(memory, float) and isinstance(power, float):
@@ -77,15 +77,15 @@ def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: b
     ours, best = case.median(kind), copy.median(kind) if copy else None
     share = f"{100 * best / ours:.0f}" if ours and best else NOT_MEASURED
     rate, ratio = case.bandwidth(kind), run.speedup(case, kind)
-    interval = [f"{times(ratio.low)} to {times(ratio.high)}", ratio.verdict()] if ratio else [NOT_MEASURED] * 2
+    interval = [numbers.interval(ratio.low, ratio.high), ratio.verdict()] if ratio else [NOT_MEASURED] * 2
     return [
         name(case),
         verdict(case),
         *(microseconds(case, k) + (marks(run, case, cases) if k == kind else "") for k in shown),
-        *(significant(1e6 * case.cross[k], 4) if case.cross.get(k) else NOT_MEASURED for k in others(cases)),
-        three(rate / 1e9) if rate else NOT_MEASURED,
+        *(numbers.significant(1e6 * case.cross[k], 4) if case.cross.get(k) else NOT_MEASURED for k in others(cases)),
+        numbers.three(rate / 1e9) if rate else NOT_MEASURED,
         *([share] if gpu else []),
-        times(ratio.value) if ratio else NOT_MEASURED,
+        numbers.factor(ratio.value) if ratio else NOT_MEASURED,
         *(interval if wide else []),
     ]
 
@@ -134,7 +134,7 @@ def costs(cases: list[Case]) -> list[list[str]]:
 
 
 def _milliseconds(case: Case, cost: str) -> str:
-    return three(1e3 * case.costs[cost]) if cost in case.costs else NOT_MEASURED
+    return numbers.three(1e3 * case.costs[cost]) if cost in case.costs else NOT_MEASURED
 
 
 def _break_even(case: Case) -> str:
@@ -152,7 +152,7 @@ def verdict(case: Case) -> str:
         return case.status
     if case.parity is None:
         return NOT_MEASURED
-    return "inf" if case.parity.max_ulp is None else compact(case.parity.max_ulp)
+    return numbers.ulp(case.parity.max_ulp)
 
 
 def microseconds(case: Case, kind: str) -> str:
@@ -160,36 +160,7 @@ def microseconds(case: Case, kind: str) -> str:
     rounds = case.times.get(kind)
     if not rounds:
         return NOT_MEASURED
-    return supported(stats.median(rounds) * 1e6, stats.relative_width(rounds))
-
-
-def supported(value: float, width: float) -> str:
-    """`value` with as many digits as an interval of this width, relative to it, supports: two to four.
-
-    So many that rounding moves it by no more than half of the interval, out of which it would fall otherwise.
-    """
-    if value == 0 or width <= 0:
-        return significant(value, 4)
-    return significant(value, min(4, max(2, 1 + floor(log10(abs(value))) - floor(log10(abs(value) * min(width, 1))))))
-
-
-def times(ratio: float) -> str:
-    """A speed-up: two decimals, one from 10 on, and two digits below a tenth."""
-    if 0 < ratio < 0.0995:
-        return significant(ratio, 2)
-    return f"{ratio:.{2 if ratio < 9.995 else 1}f}"
-
-
-def compact(value: float) -> str:
-    """A short number: 0.5, 13, 12000, 1.6e+07."""
-    return f"{value:.2g}" if value < 10 or value >= 1e5 else f"{value:.0f}"
-
-
-def amount(value: float) -> str:
-    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= scale:
-            return f"{three(value / scale)} {unit}"
-    return f"{value:.0f} "
+    return numbers.supported(stats.median(rounds) * 1e6, stats.relative_width(rounds))
 
 
 def rows(cases: list[Case]) -> list[Case]:
@@ -204,8 +175,19 @@ def rows(cases: list[Case]) -> list[Case]:
 
 
 def ordered(run: Results, cases: list[Case]) -> list[Case]:
-    """`rows`; of a study in its own order, which goes from what is usual to what is new."""
+    """`rows`; a study's in its own order, from the usual way to the new one."""
     return [c for c in cases if c.status != record.SKIPPED] if run.of_study else rows(cases)
+
+
+def unit(run: Results, cases: list[Case], kind: str) -> tuple[str, float]:
+    """The unit of a group's times and its seconds: microseconds; of a study the one that suits its shortest time."""
+    shortest = min((s for c in cases if (s := c.median(kind))), default=1.0)
+    return numbers.time_unit(shortest if run.of_study else 0.0)
+
+
+def references(run: Results) -> tuple[str, ...]:
+    """Backends or labels that speed-ups may refer to: the first of them that was timed is taken."""
+    return (run.reference,) if run.of_study else BASELINES
 
 
 def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
@@ -279,8 +261,7 @@ def _sum_up(cases: list[Case]) -> list[str]:
         return [bad, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, str(len(cases))]
     n = sum(p.n for p in parities)
     rounded = sum(p.rounded * p.n for p in parities) / n if n else 1.0
-    ulps = [p.max_ulp for p in parities]
-    largest = "inf" if None in ulps else compact(max(u for u in ulps if u is not None))
+    largest = numbers.ulp(max(p.largest for p in parities))
     return [bad, largest, f"{100 * rounded:.4g} %", f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
 
 

@@ -6,9 +6,9 @@ import io
 import json
 from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cudalab.base import stats
+from cudalab.base import numbers, stats
 from cudalab.base.errors import unknown
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
 from cudalab.base.text import visible
@@ -16,9 +16,6 @@ from cudalab.report import columns
 from cudalab.results import record
 from cudalab.results.compare import MOVED, VERDICTS, Comparison, Pair
 from cudalab.results.record import Case
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = ("table", "markdown", "json")
 HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "threshold", "verdict"]
@@ -72,7 +69,7 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
     """(what, which cases, why) of everything that no row of a table shows."""
     drift: dict[str, list[str]] = {}
     for pair in found.drift:
-        drift.setdefault(_times(pair.ratio.value), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
+        drift.setdefault(numbers.close_factor(pair.ratio.value), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
     why = "is the speed-up of the copy, which no change of a kernel explains"
     moved = [("the machine moved", _several(where), f"{value} {why}") for value, where in drift.items()]
     wrong = [("wrong", _about(cases), text) for text, cases in found.wrong.items()]
@@ -85,7 +82,7 @@ def errors_in_ulp(found: Comparison) -> list[list[str]]:
     for pair in found.checked:
         row = worst.setdefault((pair[0].kernel, pair[0].dtype, pair[0].label), [0.0, 0.0])
         row[:] = (max(so_far, c.parity.largest if c.parity else 0.0) for so_far, c in zip(row, pair, strict=True))
-    return [[*key, *map(_ulp, row)] for key, row in worst.items() if _ulp(row[0]) != _ulp(row[1])]
+    return [[*key, *map(numbers.ulp, row)] for key, row in worst.items() if numbers.ulp(row[0]) != numbers.ulp(row[1])]
 
 
 def groups(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
@@ -106,19 +103,11 @@ def _title(pair: Pair) -> str:
 def cells(pair: Pair) -> list[str]:
     """One row, in the order of HEADERS."""
     r = pair.ratio
-    interval = f"{_times(r.low)} to {_times(r.high)}" if r.high < inf else columns.NOT_MEASURED
+    interval = numbers.interval(r.low, r.high, numbers.close_factor) if r.high < inf else columns.NOT_MEASURED
+    threshold = f"{numbers.compact(100 * pair.effect)} %"
     name = "copy (control)" if pair.control else pair.old.label
     times = (columns.microseconds(case, pair.kind) for case in (pair.old, pair.new))
-    return [name, *times, _times(r.value), interval, f"{columns.compact(100 * pair.effect)} %", pair.verdict]
-
-
-def _times(ratio: float) -> str:
-    """A ratio near 1 with the digits that two runs can differ in."""
-    return f"{ratio:.3f}" if ratio < 9.9995 else columns.times(ratio)
-
-
-def _ulp(value: float) -> str:
-    return columns.compact(value) if value < inf else "inf"
+    return [name, *times, numbers.close_factor(r.value), interval, threshold, pair.verdict]
 
 
 def _about(cases: list[Case]) -> str:

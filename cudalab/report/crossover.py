@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.table import screen
 from cudalab.results.record import Case
@@ -59,14 +60,14 @@ def rows(found: Crossover) -> list[list[str]]:
 def _row(found: Crossover, probe: Probe, cases: dict[tuple[str, str], Case]) -> list[str]:
     times = (columns.microseconds(cases[probe.size, label], found.kind) for label in (found.first, found.second))
     r = probe.ratio
-    interval = f"{columns.times(r.low)} to {columns.times(r.high)}"
-    return [probe.size, *times, columns.times(r.value), interval, found.ahead(probe) or UNSURE]
+    interval = numbers.interval(r.low, r.high)
+    return [probe.size, *times, numbers.factor(r.value), interval, found.ahead(probe) or UNSURE]
 
 
 def _no_change(found: Crossover) -> str:
     low, high = found.probes[0], found.probes[-1]
     if found.ahead(low) and found.ahead(low) == found.ahead(high):
-        by = " and ".join(f"{columns.times(_factor(p))}x at {p.size}" for p in (low, high))
+        by = " and ".join(f"{numbers.factor(_factor(p))}x at {p.size}" for p in (low, high))
         return f"{found.ahead(low)} is faster at both ends, by {by} ({_what(found)})"
     return f"no crossover: {_end(found, low)}, {_end(found, high)} ({_what(found)})"
 
@@ -75,8 +76,8 @@ def _end(found: Crossover, probe: Probe) -> str:
     ahead = found.ahead(probe)
     r = probe.ratio
     if not ahead:
-        return f"at {probe.size} neither is surely faster ({columns.times(r.low)} to {columns.times(r.high)}x)"
-    return f"at {probe.size} {ahead} is, by {columns.times(_factor(probe))}x"
+        return f"at {probe.size} neither is surely faster ({numbers.factor(r.low)} to {numbers.factor(r.high)}x)"
+    return f"at {probe.size} {ahead} is, by {numbers.factor(_factor(probe))}x"
 
 
 def _factor(probe: Probe) -> float:

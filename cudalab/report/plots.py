@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cudalab.base import stats
+from cudalab.base import numbers, stats
 from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.results.record import Case, Results
@@ -54,7 +54,7 @@ def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> lis
     found = [_heading(what, kind, reach, label + 1 + bar + 1 + VALUE, both)]
     for case, speed in zip(timed, speeds, strict=True):
         drawn = bars(speed / max(speeds), bar, ink)
-        line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {columns.times(speed):>{VALUE}}"
+        line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {numbers.factor(speed):>{VALUE}}"
         found.append(f"{line}  |{histogram(deviations(case, kind), reach, ink)}|" if both else line)
     return found
 
@@ -91,7 +91,7 @@ def _speeds(run: Results, timed: list[Case], kind: str) -> tuple[str, list[float
     """Speed-ups over eager or a study's baseline; where there is none, speeds relative to the fastest."""
     ratios = [run.speedup(case, kind) for case in timed]
     if all(ratios):
-        return f"x {run.reference if run.of_study else 'eager'}", [ratio.value for ratio in ratios if ratio]
+        return f"x {run.reference_name}", [ratio.value for ratio in ratios if ratio]
     medians = [stats.median(case.times[kind]) for case in timed]
     return "speed, fastest = 1", [min(medians) / m for m in medians]
 

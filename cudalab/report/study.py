@@ -12,10 +12,9 @@ from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.study import Published, Study, found, says
 
-UNITS = (("s", 1.0), ("ms", 1e-3), ("\u00b5s", 1e-6))
 SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 SUFFIXES = {  # of quantities, with the units that they are shown in
-    "_bytes": SIZES, "_s": UNITS, "_hz": (("MHz", 1e6),), "_w": (("W", 1.0),), "_c": (("\u00b0C", 1.0),),
+    "_bytes": SIZES, "_s": numbers.TIME_UNITS, "_hz": (("MHz", 1e6),), "_w": (("W", 1.0),), "_c": (("\u00b0C", 1.0),),
 }  # fmt: skip
 BLANK = columns.NOT_MEASURED
 ITEMS = "items"  # the quantity that is shown as a throughput
@@ -70,7 +69,7 @@ def table(run: Results, cases: list[Case]) -> list[Column]:
     kinds = [k for k in dict.fromkeys((main, *study.kinds, *(k for c in rows for k in c.times))) if _any(rows, k)]
     drawn = [Column("variant", [case.label for case in rows])]
     for kind in kinds:
-        unit = unit_of(rows, kind)
+        unit = columns.unit(run, rows, kind)
         drawn.append(Column(f"{kind.replace('_', ' ')} {unit[0]}", [_time(run, case, kind, unit[1]) for case in rows]))
     if not kinds:
         drawn.append(Column("time", [_failed(case) for case in rows]))
@@ -88,8 +87,11 @@ def _ratios(run: Results, study: Study, rows: list[Case]) -> list[Column]:
         return []
     others = [None if c.label == study.baseline else r for c, r in zip(rows, ratios, strict=True)]
     return [
-        Column(f"x {study.baseline}", [times(r.value) if r else BLANK for r in ratios]),
-        Column("95 % interval", [f"{times(r.low)} to {times(r.high)}" if r else BLANK for r in others]),
+        Column(f"x {study.baseline}", [numbers.wide_factor(r.value) if r else BLANK for r in ratios]),
+        Column(
+            "95 % interval",
+            [numbers.interval(r.low, r.high, numbers.wide_factor) if r else BLANK for r in others],
+        ),
         Column("verdict", [r.verdict() if r else BLANK for r in others], joined=True),
     ]
 
@@ -103,19 +105,8 @@ def _time(run: Results, case: Case, kind: str, unit: float) -> str:
     rounds = case.times.get(kind)
     if not rounds:
         return _failed(case)
-    text = columns.supported(stats.median(rounds) / unit, stats.relative_width(rounds))
+    text = numbers.supported(stats.median(rounds) / unit, stats.relative_width(rounds))
     return text + (columns.marks(run, case, []) if kind == run.main_kind else "")
-
-
-def unit_of(rows: list[Case], kind: str) -> tuple[str, float]:
-    """The unit, and its seconds, in which the smallest of some times is at least 1, or microseconds."""
-    least = min((s for c in rows if (s := c.median(kind))), default=1.0)
-    return next((unit for unit in UNITS if least >= unit[1]), UNITS[-1])
-
-
-def times(ratio: float) -> str:
-    """A ratio as the tables of kernels have it, and a small one with two digits."""
-    return columns.times(ratio) if ratio >= 0.1 else numbers.significant(ratio, 2) if ratio >= 1e-3 else f"{ratio:.1e}"
 
 
 def _any(cases: list[Case], kind: str) -> bool:
@@ -159,10 +150,7 @@ def quantity(value: float | None, scale: float = 1.0) -> str:
     """A quantity in a unit."""
     if value is None:
         return BLANK
-    value /= scale
-    if abs(value) >= 1e15:
-        return f"{value:.3g}"
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else numbers.three(value)
+    return numbers.count(value / scale)
 
 
 def printed(study: Study, rows: list[Case]) -> list[Published]:
@@ -173,10 +161,11 @@ def printed(study: Study, rows: list[Case]) -> list[Published]:
 def _published(article: Published, name: str, study: Study, rows: list[Case], main: str) -> list[Column]:
     theirs = [article.seconds.get((case.size, case.label)) for case in rows]
     base = article.seconds.get((rows[0].size, study.baseline))
-    unit = next(u for u in UNITS if min(s for s in theirs if s) >= u[1] or u is UNITS[-1])
+    ratios = [numbers.wide_factor(base / s) if s else BLANK for s in theirs] if base else []
+    unit = numbers.time_unit(min(s for s in theirs if s))
     return [
-        Column(f"{name} {unit[0]}", [numbers.significant(s / unit[1], 3) if s else BLANK for s in theirs]),
-        *([Column(f"{name} x", [times(base / s) if s else BLANK for s in theirs], joined=True)] if base else []),
+        Column(f"{name} {unit[0]}", [numbers.three(s / unit[1]) if s else BLANK for s in theirs]),
+        *([Column(f"{name} x", ratios, joined=True)] if ratios else []),
     ]
 
 

@@ -58,9 +58,9 @@ def row(tuning: Tuning, finalist: Finalist) -> list[str]:
         return [*first, *("" for _ in finalist.cases), "", "", finalist.wrong.partition(" ")[0]]
     times = [columns.microseconds(case, tuning.kind) for case in finalist.cases]
     if default:
-        return [*first, *times, _times(1.0), "", DEFAULT]
+        return [*first, *times, numbers.close_factor(1.0), "", DEFAULT]
     r = finalist.total
-    return [*first, *times, _times(r.value), f"{_times(r.low)} to {_times(r.high)}",
+    return [*first, *times, numbers.close_factor(r.value), numbers.interval(r.low, r.high, numbers.close_factor),
             finalist.verdict]  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def sentence(tuning: Tuning) -> str:
     where = f"{tuning.kept} has it, for GPUs of compute capability {_architecture(tuning)}"
     if winner is tuning.finalists[0]:
         return f"nothing is surely faster than the default ({assigned(winner.parameters)}), which stays; {where}"
-    value, low, high = map(_times, (winner.total.value, winner.total.low, winner.total.high))
+    value, low, high = map(numbers.close_factor, (winner.total.value, winner.total.low, winner.total.high))
     return f"{assigned(winner.parameters)} is {value} times as fast as the default ({low} to {high}); {where}"
 
 
@@ -89,11 +89,6 @@ def described(work: Planned) -> Iterator[str]:
     yield f"{work.kernel.name}: {len(configurations)} configurations, at {sizes}, in {', '.join(work.dtypes)}"
     for i, parameters in enumerate(configurations):
         yield f"    {labelled(work.entry, parameters)}{'' if i else f' ({DEFAULT})'}"
-
-
-def _times(ratio: float) -> str:
-    """To three digits behind the point: what launch parameters gain is often in the second."""
-    return f"{ratio:.3f}"
 
 
 def _architecture(tuning: Tuning) -> str:

@@ -47,7 +47,7 @@ def _medians(run: Results, case: Case, main: str, kinds: Sequence[str]) -> dict[
         "rel_l2": case.parity.rel_l2 if case.parity else None,
         "nbytes": case.nbytes,
         **{kind: case.median(kind) for kind in kinds if kind not in COLUMNS},
-        "bytes_per_second": None if run.of_study else case.bandwidth(main),
+        "bytes_per_second": case.bandwidth(main),
         **_speedup(run, case, main),
     }
 

@@ -155,9 +155,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return stats.median(self.times[kind]) if self.times.get(kind) else None
 
     def bandwidth(self, kind: str) -> float | None:
-        """Bytes a second; None of an api time, which is the host's alone."""
+        """Bytes per second; None for an api time, which is the host's alone, and where no bytes are counted."""
         time = self.median(kind) if kind != "api" else None
-        return self.nbytes / time if time else None
+        return self.nbytes / time if time and self.nbytes else None
 
 
 class Machine(msgspec.Struct, forbid_unknown_fields=True):
@@ -199,9 +199,9 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def broken(self) -> list[Case]:
-        """Rows with a wrong answer, or with none; a copy that could not be made is no answer."""
-        found = (case for case in self.cases if case.status in (WRONG, ERROR))
-        return [case for case in found if self.of_study or case.backend != COPY]
+        """Rows with a wrong answer or an error. A copy that failed is not one; a study may call a variant `copy`."""
+        bad = (case for case in self.cases if case.status in (WRONG, ERROR))
+        return [case for case in bad if self.of_study or case.backend != COPY]
 
     @property
     def timed(self) -> bool:
@@ -222,8 +222,13 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def reference(self) -> str:
-        """What speed-ups refer to if nothing else is asked for: a backend, of a study the label of its baseline."""
+        """What speed-ups refer to if nothing else is asked for: a backend, or the label of a study's baseline."""
         return str(self.options.get("baseline", "")) if self.of_study else "torch_eager"
+
+    @property
+    def reference_name(self) -> str:
+        """`reference` as the tables call it."""
+        return self.reference if self.of_study else "eager"
 
     def baseline(self, case: Case, backend: str = "") -> Case | None:
         """The case of the same group that speed-ups refer to: of `backend`, which may be a label, or `reference`."""
@@ -246,6 +251,6 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     def main_kind(self) -> str:
         """The kind of time that speed-ups, and bandwidth if there can be one, are taken from."""
         present = dict.fromkeys(kind for case in self.cases for kind in case.times)
-        if self.of_study:  # whose variants may have clocks, and kinds, of their own
+        if self.of_study:  # its variants may have clocks, and so kinds of time, of their own
             return next((k for k in (*str(self.options.get("kinds", "")).split(","), *present) if k in present), "")
         return next((k for k in ("cold", "wall", *KINDS) if k in present), "")

@@ -12,7 +12,7 @@ import numpy as np
 
 from cudalab.base import numbers, stats
 from cudalab.base.text import visible
-from cudalab.report import columns, plots, study
+from cudalab.report import columns, plots
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Curve = tuple[tuple[float, ...], tuple[float | None, ...]]  # inputs and errors
 OURS = ("pycuda", "cupy_raw", "host")  # backends that run the `.cu` itself
-BASELINES = ("torch_eager", "torch_native", "numpy")  # what speed-ups refer to: the first one that was timed
 LONGEST = 22  # characters of a name beside a chart
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # reach of a chart of samples, as a share of the median
 SWEEP = 3  # sizes from which a curve is fitted
@@ -90,7 +89,7 @@ def role(case: Case) -> str:
     return "copy" if case.status == record.CEILING else "ours" if ours(case) else "other"
 
 
-def baseline(cases: Iterable[Case], kind: str, among: Sequence[str] = BASELINES) -> Case | None:
+def baseline(cases: Iterable[Case], kind: str, among: Sequence[str]) -> Case | None:
     """The case of a group that speed-ups refer to: the first of `among` that was timed."""
     timed = {name: case for case in cases if case.times.get(kind) for name in (case.backend, case.label)}
     return next((timed[backend] for backend in among if backend in timed), None)
@@ -101,7 +100,7 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     from cudalab.report.html.charts import Bar, bars
 
     kind = kind or run.main_kind
-    base = baseline(cases, kind, (run.reference,) if run.of_study else BASELINES)
+    base = baseline(cases, kind, columns.references(run))
     if base is None:
         return None
     than = plain(base.label, 40)
@@ -111,8 +110,8 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
         if ratio is None:
             rows.append(Bar(name(case), _without(case), role=role(case)))
             continue
-        value, word = columns.times(ratio.value), "" if case is base else ratio.verdict()
-        interval = f"{columns.times(ratio.low)} to {columns.times(ratio.high)}"
+        value, word = numbers.factor(ratio.value), "" if case is base else ratio.verdict()
+        interval = numbers.interval(ratio.low, ratio.high)
         hint = f"{name(case, 80)}: {value} ({interval}) times as fast as {than}{word and ': ' + word}"
         rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), hint))
         said.append((ratio.value, hint))
@@ -129,7 +128,7 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
     if not any(case.times.get(kind) for case in cases):
         return None
     rows = []
-    unit, seconds = study.unit_of(cases, kind) if run.of_study else study.UNITS[-1]
+    unit, seconds = columns.unit(run, cases, kind)
     per = 1 / seconds
     for case in columns.ordered(run, cases):
         value = case.median(kind)
@@ -138,7 +137,7 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
             continue
         low, high = (per * end for end in stats.median_interval(case.times[kind]))
         marks = columns.marks(run, case, cases) if kind == run.main_kind else ""
-        shown = columns.supported(per * value, stats.relative_width(case.times[kind]))
+        shown = numbers.supported(per * value, stats.relative_width(case.times[kind]))
         text = f"{shown} {marks}".strip()
         hint = f"{name(case, 80)}: {text} {unit} ({numbers.significant(low, 4)} to {numbers.significant(high, 4)})"
         rows.append(Bar(name(case), text, per * value, low, high, role(case), hint))
@@ -251,7 +250,7 @@ def _knees(run: Results, cases: list[Case], kind: str) -> list[Knee]:
 def _said(knee: Knee) -> str:
     return (
         f"{plain(knee.label, 80)}: {numbers.three(1e6 * knee.overhead)} \u00b5s that any size costs, then "
-        f"{numbers.three(knee.rate / 1e9)} GB/s; half of that is reached at {columns.amount(knee.half)}B"
+        f"{numbers.three(knee.rate / 1e9)} GB/s; half of that is reached at {numbers.amount(knee.half)}B"
     )
 
 
@@ -343,7 +342,7 @@ def error(run: Results, cases: list[Case]) -> Figure | None:
             notes.append(f"{label}: NaN or infinity where a number was due, at {' to '.join(ends)}")
     if not lines:
         return None
-    says = "; ".join(f"{line.name} at most {columns.compact(max(e for _, e in line.points))} ULP" for line in lines)
+    says = "; ".join(f"{line.name} at most {numbers.compact(max(e for _, e in line.points))} ULP" for line in lines)
     trimmed = f" Shown from {low:.3g} to {high:.3g}: outside, every number is within half a ULP."
     chart = errors(lines, ("input", "error, ULP"), (0.01, 1.0))
     return Figure(

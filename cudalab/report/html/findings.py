@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.html.figures import NUMBER, baseline, ours, plain
 from cudalab.results import record
@@ -55,7 +56,7 @@ def timed(run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere:
     parts, mood = [time], "neutral"
     if base and (ratio := run.speedup(case, kind, base.backend)):
         verdict = ratio.verdict()
-        parts.append(f"{columns.times(ratio.value)}\u00d7 {base.backend} ({verdict})")
+        parts.append(f"{numbers.factor(ratio.value)}\u00d7 {base.backend} ({verdict})")
         mood = {"FASTER": "good", "SLOWER": "bad"}.get(verdict, "neutral")
     share = shares.get(case.label, columns.NOT_MEASURED)
     if share != columns.NOT_MEASURED:
@@ -71,8 +72,8 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
     ]
     eager = run.speedup(case, kind)
     if eager:
-        low, high = columns.times(eager.low), columns.times(eager.high)
-        said.append(f"{columns.times(eager.value)}\u00d7 torch_eager ({low} to {high})")
+        low, high = numbers.factor(eager.low), numbers.factor(eager.high)
+        said.append(f"{numbers.factor(eager.value)}\u00d7 torch_eager ({low} to {high})")
     others = [c for c in cases if c.status == record.OK and c.times.get(kind) and not ours(c)]
     if others:
         best = min(others, key=lambda c: c.median(kind) or inf)

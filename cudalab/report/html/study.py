@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cudalab.base import numbers
 from cudalab.report import columns, study
 from cudalab.report.html import figures, findings
 from cudalab.report.html.figures import Figure, plain
@@ -71,10 +72,10 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
         theirs, ratio = article.seconds.get((case.size, case.label)), says.speedup(run, case)
         if not (theirs and base and ratio) or case.label == one.baseline:
             continue
-        text = study.times(ratio.value)
-        hint = f"{figures.name(case, 80)}: {text} here, {study.times(base / theirs)} published"
+        text = numbers.wide_factor(ratio.value)
+        hint = f"{figures.name(case, 80)}: {text} here, {numbers.wide_factor(base / theirs)} published"
         rows.append(Bar(figures.name(case), f"{text} here", ratio.value, ratio.low, ratio.high, "ours", hint))
-        rows.append(Bar("", f"{study.times(base / theirs)} published", base / theirs, role="other", hint=hint))
+        rows.append(Bar("", f"{numbers.wide_factor(base / theirs)} published", base / theirs, role="other", hint=hint))
     if not rows:
         return None
     where = f"{plain(article.source, 200)} ({plain(article.machine, 200)}); {plain(article.differs, 400)}."
