@@ -41,7 +41,7 @@ def render(found: Comparison, names: tuple[str, str], format: str, width: int | 
 
 
 def sentence(found: Comparison) -> str:
-    """The whole in one sentence."""
+    """The comparison in one sentence."""
     if found.refusal:
         return found.refusal[0].upper() + found.refusal[1:]
     wrong = sum(len({(c.group, c.label) for c in cases}) for cases in found.wrong.values())
@@ -61,12 +61,12 @@ def sentence(found: Comparison) -> str:
 
 
 def differing(found: Comparison) -> list[str]:
-    """What is not the same in both runs, a line each: first what forbids a comparison."""
+    """One line for each difference between the runs, those that forbid a comparison first."""
     return [*map(str, found.differences), *found.remarks]
 
 
 def notes(found: Comparison) -> list[tuple[str, str, str]]:
-    """(what, which cases, why) of everything that no row of a table shows."""
+    """(what, which cases, why) for everything that is not in a row of the tables."""
     drift: dict[str, list[str]] = {}
     for pair in found.drift:
         drift.setdefault(numbers.close_factor(pair.ratio.value), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
@@ -77,7 +77,7 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
 
 
 def errors_in_ulp(found: Comparison) -> list[list[str]]:
-    """Rows, in the order of ULP_HEADERS, of the variants whose largest error is not what it was."""
+    """Rows, in the order of ULP_HEADERS, for the variants whose largest error changed."""
     worst: dict[tuple[str, str, str], list[float]] = {}
     for pair in found.checked:
         row = worst.setdefault((pair[0].kernel, pair[0].dtype, pair[0].label), [0.0, 0.0])
@@ -86,7 +86,7 @@ def errors_in_ulp(found: Comparison) -> list[list[str]]:
 
 
 def groups(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    """Pairs by title: of one kernel, size, dtype and kind of time. The slowest comes first, the copy last."""
+    """Pairs by title: kernel, size, dtype and kind of time. The slowest comes first, the copy last."""
     found: dict[tuple[tuple[str, str, str], str], list[Pair]] = {}
     for pair in pairs:
         found.setdefault((pair.old.group, pair.kind), []).append(pair)
@@ -111,7 +111,7 @@ def cells(pair: Pair) -> list[str]:
 
 
 def _about(cases: list[Case]) -> str:
-    """Which cases: the labels, then where."""
+    """Labels of the cases, then their groups."""
     labels = dict.fromkeys("copy" if c.status == record.CEILING else c.label for c in cases)
     return f"{', '.join(labels)} ({_several(list(dict.fromkeys(' '.join(c.group) for c in cases)))})"
 
@@ -167,7 +167,7 @@ def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:
 
 
 def _rows(pairs: list[Pair]) -> list[str]:
-    """One table of pairs of several groups, those that changed most first."""
+    """One table of pairs from several groups, the slowest first."""
     body = [
         [f"{' '.join(p.old.group)}, {p.kind.replace('_', ' ')}", *cells(p)]
         for p in sorted(pairs, key=lambda p: (p.control, p.ratio.value))
@@ -181,7 +181,7 @@ def _lines(headers: list[str], body: list[list[str]], left: int) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """Text from a file as one line of Markdown that is no markup."""
+    """Text from a file as one line of Markdown, with markup escaped."""
     plain = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
     return "".join(f"\\{c}" if c in "`*_[]" else c for c in plain)
 

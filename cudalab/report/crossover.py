@@ -1,4 +1,4 @@
-"""What a search for a crossover found, as a sentence and as a table."""
+"""The result of `cudalab crossover`: a table of sizes and a sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNSURE = "neither surely"
 
 
 def render(found: Crossover, width: int | None = None, color: bool = False) -> str:
-    """The table of all sizes that were tried, and the answer below it."""
+    """The table of all sizes that were measured, and the answer below it."""
     from cudalab.report.table import columns_of, plain
 
     out = io.StringIO()
@@ -33,7 +33,7 @@ def render(found: Crossover, width: int | None = None, color: bool = False) -> s
 
 
 def sentences(found: Crossover) -> list[str]:
-    """The answer, and what a reader must know beside it."""
+    """The answer, and further changes if there are any."""
     if found.wrong:
         case = found.wrong[0]
         return [f"stopped at {case.size}: {case.label} is {_word(case)}: {case.reason}"]
@@ -41,7 +41,9 @@ def sentences(found: Crossover) -> list[str]:
         return [_no_change(found)]
     (low, high), *others = found.changes
     said = f"{found.ahead(low)} is faster up to {low.size}, {found.ahead(high)} from {high.size} on ({_what(found)})"
-    if unsure := [p.size for p in found.probes if not found.ahead(p)]:  # beyond as well, where the machine is noisy
+    if unsure := [
+        p.size for p in found.probes if not found.ahead(p)
+    ]:  # on a noisy machine also away from the crossover
         said += f"; neither surely at {_list(unsure)}"
     more = [f"and again: {found.ahead(a)} up to {a.size}, {found.ahead(b)} from {b.size} on" for a, b in others]
     return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --sizes`"] if more else [])]
@@ -52,7 +54,7 @@ def headers(found: Crossover) -> list[str]:
 
 
 def rows(found: Crossover) -> list[list[str]]:
-    """One row a size; speed-up is of the second variant over the first."""
+    """One row per size; the speed-up is that of the second variant over the first."""
     cases = {(case.size, case.label): case for case in found.run.cases}
     return [_row(found, probe, cases) for probe in found.probes]
 
@@ -76,12 +78,12 @@ def _end(found: Crossover, probe: Probe) -> str:
     ahead = found.ahead(probe)
     r = probe.ratio
     if not ahead:
-        return f"at {probe.size} neither is surely faster ({numbers.factor(r.low)} to {numbers.factor(r.high)}x)"
+        return f"at {probe.size} neither is surely faster ({numbers.interval(r.low, r.high)}x)"
     return f"at {probe.size} {ahead} is, by {numbers.factor(_factor(probe))}x"
 
 
 def _factor(probe: Probe) -> float:
-    """By which the faster one is faster."""
+    """How many times as fast the faster variant is."""
     return max(probe.ratio.value, 1 / probe.ratio.value)
 
 

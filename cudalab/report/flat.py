@@ -1,4 +1,4 @@
-"""Formats for programs: CSV with one line a case (medians), JSON with every sample."""
+"""Formats for programs: CSV with one line per case (medians), JSON with every sample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cudalab.results.record import Results
 
 
 def as_csv(results: Results) -> str:
-    """Medians in seconds and bytes a second, one line a case, the header always there."""
+    """Medians in seconds and bytes per second, one line per case, always with a header."""
     out = io.StringIO()
     rows = flat.medians(results)
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["kernel"], lineterminator="\n")

@@ -1,4 +1,4 @@
-"""What `cudalab tune` found, as tables and sentences."""
+"""The result of `cudalab tune`: tables and sentences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cudalab.spec.kernel import assigned, labelled
 from cudalab.tools.tune.tune import Planned
 from cudalab.tools.tune.verdict import Finalist, Tuning
 
-MOST = 5  # excluded configurations that are named
+MOST = 5  # excluded configurations that are listed
 DEFAULT = "default"
 
 
 def render(found: Sequence[Tuning], width: int | None = None, color: bool = False) -> str:
-    """For each dtype the finalists with their times, what was excluded, and what was kept."""
+    """For each dtype: the finalists with their times, the excluded configurations, and the choice."""
     from cudalab.report.table import columns_of, fitted, plain
 
     out = io.StringIO()
@@ -50,7 +50,7 @@ def headers(tuning: Tuning) -> list[str]:
 
 
 def row(tuning: Tuning, finalist: Finalist) -> list[str]:
-    """Of one finalist: Kernel Tuner's time, ours at each size, and over all sizes the verdict against the default."""
+    """Cells of a finalist: Kernel Tuner's time, ours at each size, and the verdict over all sizes against the default."""
     default = finalist is tuning.finalists[0]
     by_tuner = next((t.seconds for t in tuning.ranking if t.parameters == finalist.parameters), math.nan)
     first = [assigned(finalist.parameters), "" if math.isnan(by_tuner) else numbers.significant(1e6 * by_tuner, 3)]
@@ -65,9 +65,9 @@ def row(tuning: Tuning, finalist: Finalist) -> list[str]:
 
 
 def excluded(tuning: Tuning) -> Iterator[str]:
-    """What was not timed by the lab because it is wrong, or does not run."""
+    """The configurations that were not timed because they are wrong or do not run."""
     for tried in tuning.excluded[:MOST]:
-        first, *more = tried.reason.partition("; [")[0].splitlines()  # of wrong elements one, of a compiler a line
+        first, *more = tried.reason.partition("; [")[0].splitlines()  # one wrong element, or one line of a compiler
         yield f"{assigned(tried.parameters)}: {' '.join([first, *more[:1]])}"
     if len(tuning.excluded) > MOST:
         yield f"and {len(tuning.excluded) - MOST} more are wrong or do not run"
@@ -83,7 +83,7 @@ def sentence(tuning: Tuning) -> str:
 
 
 def described(work: Planned) -> Iterator[str]:
-    """What a search would try."""
+    """The configurations that a search would try."""
     sizes = ", ".join(dict.fromkeys(group.size for group in work.groups))
     configurations = work.kernel.configurations()
     yield f"{work.kernel.name}: {len(configurations)} configurations, at {sizes}, in {', '.join(work.dtypes)}"

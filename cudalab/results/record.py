@@ -20,17 +20,17 @@ VERSION = 5  # of the files that are written; `cudalab.results.json_file` also r
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
-# A case's status:
+# The status of a case:
 OK: Final = "ok"  # right, and timed if its device and backend can be
-WRONG: Final = "WRONG"  # differs from the reference, or wrote where it may not: no time
+WRONG: Final = "WRONG"  # differs from the reference, or wrote out of bounds: no time
 ERROR: Final = "error"  # did not compile, or failed while it ran
 SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
 CEILING: Final = "ceiling"  # not a variant: a copy of the case's bytes
 
-COPY = "copy"  # the backend of a ceiling
+COPY = "copy"  # the backend of a ceiling row
 
 
-# Bounds far beyond what can be measured, so that nothing derived from what was read overflows.
+# Bounds far beyond what can be measured, so that no statistic of a file's numbers overflows.
 Seconds = Annotated[float, msgspec.Meta(ge=1e-15, le=1e12)]
 Quantity = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
 Integer = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
@@ -43,7 +43,7 @@ Status = Literal["ok", "WRONG", "error", "skipped", "ceiling"]
 
 
 def _says(description: str) -> msgspec.Meta:
-    """What a field holds: for docs/results-file.md and the JSON Schema, which are made from here."""
+    """The description of a field in docs/results-file.md and the JSON Schema."""
     return msgspec.Meta(description=description)
 
 
@@ -84,7 +84,7 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def largest(self) -> float:
-        """`max_ulp`, infinite where no number came."""
+        """`max_ulp`, infinite where NaN or infinity was wrong."""
         return inf if self.max_ulp is None else self.max_ulp
 
 
@@ -147,11 +147,11 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """Cases with the same group worked on the same arrays and were timed in the same rounds."""
+        """Cases of one group worked on the same arrays and were timed in the same rounds."""
         return self.kernel, self.size, self.dtype
 
     def median(self, kind: str) -> float | None:
-        """Median seconds of one kind of time, or None."""
+        """Median seconds of a kind of time, or None."""
         return stats.median(self.times[kind]) if self.times.get(kind) else None
 
     def bandwidth(self, kind: str) -> float | None:
@@ -231,25 +231,27 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return self.reference if self.of_study else "eager"
 
     def baseline(self, case: Case, backend: str = "") -> Case | None:
-        """The case of the same group that speed-ups refer to: of `backend`, which may be a label, or `reference`."""
+        """The case of the same group that speed-ups refer to: that of `backend` (or of this label), or `reference`."""
         wanted = backend or self.reference
         return next((c for c in self.cases if c.group == case.group and wanted in (c.backend, c.label)), None)
 
     def speedup(self, case: Case, kind: str, backend: str = "") -> stats.Ratio | None:
-        """How many times faster than the baseline `case` is, paired by rounds; None without both times."""
+        """How many times faster than the baseline `case` is, paired by rounds; None if either has no such time."""
         base = self.baseline(case, backend)
         if base is None or not base.times.get(kind) or not case.times.get(kind):
             return None
         return self.ratio(base, case, kind)
 
     def ratio(self, base: Case, case: Case, kind: str) -> stats.Ratio:
-        """How many times faster `case` is than `base`, both of one group and with times of this kind."""
-        paired = self.options.get("order") != "blocked"  # else round i of one was not taken beside round i of another
+        """How many times faster `case` is than `base`; both are of one group and have times of this kind."""
+        paired = (
+            self.options.get("order") != "blocked"
+        )  # blocked: round i of one was not measured beside round i of the other
         return stats.speedup(base.times[kind], case.times[kind], paired=paired)
 
     @property
     def main_kind(self) -> str:
-        """The kind of time that speed-ups, and bandwidth if there can be one, are taken from."""
+        """The kind of time that speed-ups and bandwidth are computed from."""
         present = dict.fromkeys(kind for case in self.cases for kind in case.times)
         if self.of_study:  # its variants may have clocks, and so kinds of time, of their own
             return next((k for k in (*str(self.options.get("kinds", "")).split(","), *present) if k in present), "")

@@ -380,7 +380,7 @@ def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, min
         assert cudalab.load(real).cases
     else:
         assert run.exit_code == 2
-        assert "is no regular file" in run.output
+        assert "is not a regular file" in run.output
         assert not Path(target).is_file()
 
 
