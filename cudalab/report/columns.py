@@ -255,9 +255,7 @@ def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
 
 
 def _sum_up(cases: list[Case]) -> list[str]:
-    parities = [
-        c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)
-    ]  # without those of an overrun, which compared nothing
+    parities = [c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]
     bad = next((c.status for c in cases if c.status != record.OK), "right")
     if not parities:
         return [bad, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, str(len(cases))]

@@ -41,9 +41,7 @@ def sentences(found: Crossover) -> list[str]:
         return [_no_change(found)]
     (low, high), *others = found.changes
     said = f"{found.ahead(low)} is faster up to {low.size}, {found.ahead(high)} from {high.size} on ({_what(found)})"
-    if unsure := [
-        p.size for p in found.probes if not found.ahead(p)
-    ]:  # on a noisy machine also away from the crossover
+    if unsure := [p.size for p in found.probes if not found.ahead(p)]:
         said += f"; neither surely at {_list(unsure)}"
     more = [f"and again: {found.ahead(a)} up to {a.size}, {found.ahead(b)} from {b.size} on" for a, b in others]
     return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --sizes`"] if more else [])]

@@ -50,7 +50,7 @@ def headers(tuning: Tuning) -> list[str]:
 
 
 def row(tuning: Tuning, finalist: Finalist) -> list[str]:
-    """Cells of a finalist: Kernel Tuner's time, ours at each size, and the verdict over all sizes against the default."""
+    """Cells of a finalist: Kernel Tuner's time, ours at each size, the verdict over all sizes against the default."""
     default = finalist is tuning.finalists[0]
     by_tuner = next((t.seconds for t in tuning.ranking if t.parameters == finalist.parameters), math.nan)
     first = [assigned(finalist.parameters), "" if math.isnan(by_tuner) else numbers.significant(1e6 * by_tuner, 3)]

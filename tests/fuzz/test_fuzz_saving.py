@@ -62,7 +62,7 @@ def limited(path: Path, code: str, **more):
 
 SAVES = """
 import sys
-from cudalab.results import record as results
+import cudalab
 run = cudalab.load(sys.argv[1])
 print("ready", flush=True)
 while True:

@@ -1,7 +1,8 @@
 """Results as an HTML page, and as single plots for a paper, from the same charts.
 
-`page` lays out the page, `findings` writes its sentences, `figures` takes numbers from results, `charts` turns them into
-Vega-Lite specifications with Altair, `draw` turns those into SVG and PNG with vl-convert.
+`page` lays out the page, `findings` writes its sentences. `figures`, `over_sizes` and `checked` take numbers from
+results, `charts` turns them into Vega-Lite specifications with Altair, `draw` turns those into SVG and PNG
+with vl-convert.
 """
 
 from __future__ import annotations

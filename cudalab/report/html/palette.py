@@ -1,8 +1,8 @@
 """Colours of the charts for the light and the dark theme; people with colour blindness can distinguish them.
 
-A drawing has the light colours; the page's style sheet replaces them in the dark theme, so that one drawing serves both.
-The hues of the lines are those of Okabe and Ito (Color Universal Design, 2008), darkened or lightened
-until a label in them has a contrast of 4.5:1 with the page (WCAG 2.2, 1.4.3). Nothing is expressed by colour alone.
+A drawing has the light colours; the page's style sheet replaces them in the dark theme. The hues of the lines are those
+of Okabe and Ito (Color Universal Design, 2008), darkened or lightened until a label in them has a contrast of 4.5:1
+with the page (WCAG 2.2, 1.4.3). Nothing is expressed by colour alone.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from cudalab.base.errors import InputError, short, unknown
-from cudalab.report.html import draw, figures
+from cudalab.report.html import checked, draw, figures, over_sizes
 from cudalab.report.html.figures import Figure
 from cudalab.results import record
 from cudalab.results.record import Case, Results
@@ -72,9 +72,9 @@ def _figure(run: Results, chart: str, kind: str) -> Figure | None:
     makers: dict[str, Callable[[], Figure | None]] = {
         "speedup": lambda: figures.speedup(run, run.cases, kind),
         "samples": lambda: figures.samples(run, run.cases, kind),
-        "bandwidth": lambda: figures.bandwidth(run, run.cases, kind),
-        "accuracy": lambda: figures.accuracy(run, run.cases),
-        "error": lambda: figures.error(run, run.cases),
+        "bandwidth": lambda: over_sizes.bandwidth(run, run.cases, kind),
+        "accuracy": lambda: checked.accuracy(run, run.cases),
+        "error": lambda: checked.error(run, run.cases),
     }
     return makers[chart]()
 
