@@ -4,7 +4,7 @@
 # make gpu-test      the tests, where a test that finds no GPU fails
 # make mutants       which small faults in the kernels would the check miss? (a sample; half an hour on two cores)
 # make tables        writes the generated parts of README.md, bench/METHOD.md and docs/
-# make report        the page of the H200 results and the plots that the README shows
+# make report        build/report.html and build/studies.html of the H200 results, and the plots of the README
 # make docs          the site of the documentation, in build/site
 # make test-fake-gpu PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # Each sets up its environment in $(VENV) first, once.
@@ -43,17 +43,19 @@ mutants: $(READY)
 tables: $(READY)
 	$(BIN)/python bench/readme_tables.py
 	$(BIN)/python -m cudalab.results.schema docs/results-file.md
+	$(BIN)/python -m cudalab.spec.field_table docs/kernel.md
 
 H200 = bench/results/h200
 RUNS = $(foreach k,gelu add2d plus_one softmax matmul,$(H200)/$k.json) $(H200)/checks/gelu.json
-GELU = --kernel gelu --scale 2
+GELU = --kernel gelu
 report: $(READY)
-	$(BIN)/cudalab report $(RUNS) -o $(H200)/report.html
-	$(BIN)/cudalab report $(H200)/studies/*.json -o $(H200)/studies/report.html
-	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --size xlarge -o $(H200)/gelu_speedup.png
-	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.png
-	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.png
-	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart error -o $(H200)/gelu_error.png
+	mkdir -p build
+	$(BIN)/cudalab report $(RUNS) -o build/report.html
+	$(BIN)/cudalab report $(H200)/studies/*.json -o build/studies.html
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --size xlarge -o $(H200)/gelu_speedup.svg
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.svg
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.svg
+	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart error -o $(H200)/gelu_error.svg
 
 # The variable keeps the theme from advertising its successor.
 docs: $(VENV)/.docs

@@ -1,40 +1,40 @@
 #!/usr/bin/env bash
-# What bench/results/h200 was made with, on a machine with one H200 that does nothing else meanwhile.
+# Makes the results in bench/results/h200. Run it on an idle machine with one H200.
 #
 #     bench/h200.sh FOLDER [WHAT]...
 #
-# WHAT: kernels (14 minutes), checks (5), sanitizers (2 of these 5), studies (8), pair (2; two GPUs), tests (4), or the
-# name of a kernel or a study. None: all but pair. Each file is written when it is whole, so that what was finished is
-# there whatever happens.
+# WHAT: kernels (14 minutes), checks (5), sanitizers (2, a part of checks), studies (8), pair (2; needs two GPUs),
+# tests (4), or the name of a kernel or a study. Default: all but pair. A file is written when it is complete, so an
+# interrupted run keeps what it finished.
 set -uo pipefail
 out=${1:?give a folder for the results}
 shift
 mkdir -p "$out/checks" "$out/studies"
 lab="${PYTHON:-python3} -m cudalab"
-begun=$(date +%s)
+started=$(date +%s)
 
-said() { echo "$(($(date +%s) - begun)) s: $1, exit code $2"; }
+log() { echo "$(($(date +%s) - started)) s: $1, exit code $2"; }
 
-# NAME FILE COMMAND...: what it printed goes beside its file.
+# NAME FILE COMMAND...: writes FILE.json, and the command's output to FILE.txt.
 take() {
     local name=$1 file=$2
     shift 2
     "$@" -q -o "$out/$file.json" >"$out/$file.txt" 2>&1
-    said "$name" $?
+    log "$name" $?
 }
 
-# Results of all backends in every mode are gelu's alone: of the others those that a row is compared with.
+# gelu, add2d and plus_one run on all backends. The other kernels skip backends that no table compares them with.
 kernel() {
-    local few=(--modes launch --skip cupy_raw,cupy_fuse,cupy_elementwise,pycuda_elementwise)
+    local options=(--modes launch --skip cupy_raw,cupy_fuse,cupy_elementwise,pycuda_elementwise)
     local sizes=small,large,xlarge
     case $1 in
-        gelu) few=(--modes launch,graph,api) ;;
-        add2d) few=(--modes launch,graph) sizes=tiny,small,odd,large,xlarge ;;
-        plus_one) few=(--modes launch,graph) ;;
+        gelu) options=(--modes launch,graph,api) ;;
+        add2d) options=(--modes launch,graph) sizes=tiny,small,odd,large,xlarge ;;
+        plus_one) options=(--modes launch,graph) ;;
         softmax) sizes=$sizes,short,long,longest ;;
         layernorm) sizes=$sizes,long ;;
     esac
-    take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --budget 0.1 "${few[@]}"
+    take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --budget 0.1 "${options[@]}"
 }
 
 kernels=(gelu gelu_tanh gelu_backward bias_gelu softmax layernorm sum transpose matmul add2d plus_one)
@@ -50,12 +50,12 @@ checks() {
 }
 
 sanitizers() {
-    for k in "${kernels[@]}"; do sanitized "$k" & done  # nothing is timed here
+    for k in "${kernels[@]}"; do sanitize "$k" & done  # in parallel: nothing is timed
     wait
 }
 
-# One shape whose rows are whole in accesses of 16 bytes, and one whose rows are not.
-sanitized() {
+# One shape whose rows are a multiple of 16 bytes, and one whose rows are not.
+sanitize() {
     local shapes=4096,4097
     case $1 in
         add2d | bias_gelu) shapes=64x128,33x131 ;;
@@ -72,7 +72,7 @@ study() { take "$1" "studies/$1" $lab study "$1" --device cuda --budget 0.4; }
 
 tests() {
     CUDALAB_REQUIRE=cuda ${PYTHON:-python3} -m pytest -m gpu -q >"$out/tests.txt" 2>&1
-    said tests $?
+    log tests $?
     tail -5 "$out/tests.txt"
 }
 

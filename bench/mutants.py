@@ -18,14 +18,13 @@ import click
 from mutation import gate
 from mutation.equivalent import EQUIVALENT
 from mutation.gate import KILLS, SAME, Verdict
-from mutation.rules import Mutant, mutants
+from mutation.rules import Mutant, mutants_of
 from mutation.sample import sample
 from rich.console import Console
 from rich.table import Table
 
 from cudalab.base.errors import CudalabError
 from cudalab.engine import plan
-from cudalab.spec import cuda_source
 from cudalab.spec.kernel import Kernel
 
 CORES = len(os.sched_getaffinity(0))
@@ -69,9 +68,9 @@ class Score:
         found = []
         for line in EQUIVALENT.get(self.kernel, {}):
             if line not in made:
-                found.append(f"{self.kernel}: {line[0]}  ->  {line[1]}  is no mutant any more")
+                found.append(f"{self.kernel}: {line[1]}  ->  {line[2]}  is no mutant any more")
             elif tried.get(line, "survived") != "survived":
-                found.append(f"{self.kernel}: {line[0]}  ->  {line[1]}  is killed ({tried[line]})")
+                found.append(f"{self.kernel}: {line[1]}  ->  {line[2]}  is killed ({tried[line]})")
         return found
 
     @property
@@ -101,8 +100,8 @@ def judged(name: str, kernel: Kernel, found: list[Mutant], jobs: int) -> Iterato
 
     What takes longest, the sanitizer, is for survivors without a documented reason.
     """
-    texts = [(m.text, m.twin if why(name, m) is None else None) for m in found]
-    yield from zip(found, gate.judge_all(kernel, texts, jobs), strict=True)
+    versions = [(m.text, m.twin if why(name, m) is None else None, m.file) for m in found]
+    yield from zip(found, gate.judge_all(kernel, versions, jobs), strict=True)
 
 
 def table(scores: list[Score]) -> Table:
@@ -131,14 +130,15 @@ def main(kernels: tuple[str, ...], verbose: bool, count: int, every: bool, seed:
     scores = []
     try:
         for name, kernel in plan.named(kernels).items():
-            made = mutants(cuda_source.read(kernel.cu))
+            made = mutants_of(kernel.cu)
             scores.append(Score(name, made))
             chosen = made if every else sample(made, count, f"{name} {seed}")
             for mutant, verdict in judged(name, kernel, chosen, jobs):
                 scores[-1].verdicts.append((mutant, verdict))
                 reason = explained(name, mutant, verdict) or "UNEXPLAINED" * (verdict.outcome == "survived")
                 if verbose or reason == "UNEXPLAINED":
-                    console.print(f"{name}.cu:{mutant}  [{verdict.outcome}] {reason}")
+                    place = f"{name}: " if mutant.file else f"{name}.cu:"
+                    console.print(f"{place}{mutant}  [{verdict.outcome}] {reason}")
     except CudalabError as error:
         raise click.UsageError(str(error)) from None
     console.print(table(scores), soft_wrap=False)

@@ -1,11 +1,11 @@
-"""Proves the measuring engine on this machine's GPU, and writes what came out: python bench/prove.py FILE.json
+"""Tests the timing engine on this machine's GPU and writes the results: python bench/prove.py FILE.json
 
-- A/A: 100 comparisons of a kernel with itself on small and on large: how often SAME, how far off at worst.
-- cost: seconds and host memory that a case takes, for sizes 2^16 to 2^28.
+- A/A: 100 comparisons of a kernel with itself, at small and at large: verdicts and largest deviation.
+- cost: seconds and host memory of a case, for sizes 2^16 to 2^28.
 - order: cold medians in shuffled and in blocked order.
-- flush: cold medians by how L2 is flushed. NVBench writes once as many bytes as L2 has and waits for that; the lab
-  writes twice as many, reads them, and waits for nothing. What is left in the cache, and whether it is dirty, is in
-  the time of what comes next; so may be what the GPU fetches from its queue meanwhile.
+- flush: cold medians by flush method. NVBench writes as many bytes as L2 has, and waits. The lab writes twice as
+  many, reads them, and does not wait. Dirty lines left in L2 add to the next kernel's time; so may the GPU's
+  prefetch from its queue.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def same_with_itself(device: Any, size: str) -> dict[str, Any]:
 
 
 def cost_by_size(device: Any) -> list[dict[str, Any]]:
-    """Seconds a case and peak host memory, for one kernel's variants that need no compilation by then."""
+    """Seconds a case and peak host memory of gelu's variants, everything compiled before."""
     rows = []
     selection = plan.Selection(only=("pycuda", "torch_eager", "torch_native"))
     for group in plan.groups(["gelu"], "2^[16:28:2]", "float32"):
         job = Job(device, selection, ("launch", "graph"), 0, 0.4, lambda text: None)
         if not rows:
-            job.cases(group)  # the first one pays for imports
+            job.cases(group)  # warm-up: imports and compilation
         start = perf_counter()
         cases = job.cases(group)
         rows.append({
@@ -68,7 +68,7 @@ def cost_by_size(device: Any) -> list[dict[str, Any]]:
 
 
 def orders(device: Any) -> dict[str, dict[str, float]]:
-    """Cold medians of the same variants, shuffled and blocked."""
+    """Cold medians of the same variants in both orders."""
     found: dict[str, dict[str, float]] = {}
     for order in rounds.ORDERS:
         (group,) = plan.groups(["gelu"], "large", "float32")
@@ -79,7 +79,7 @@ def orders(device: Any) -> dict[str, dict[str, float]]:
 
 
 def flushes(device: Any) -> dict[str, dict[str, float]]:
-    """Cold medians of the copy and of gelu_vec at three sizes, by the way to flush."""
+    """Cold medians of the copy and of gelu_vec at three sizes, by flush method."""
     timer, driver = device._timer, device._driver
     l2 = device.details()["l2_bytes"]
     found: dict[str, dict[str, float]] = {}
@@ -95,14 +95,14 @@ def flushes(device: Any) -> dict[str, dict[str, float]]:
         return work
 
     ours = timer._flush
-    ways: dict[str, Callable[[], None]] = {
+    methods: dict[str, Callable[[], None]] = {
         "write L2, wait": waiting(lambda: write(l2)),
         "write L2": lambda: write(l2),
         "write 2 x L2": lambda: write(2 * l2),
         "ours, wait": waiting(ours),
         "ours": ours,
     }
-    for name, flush in ways.items():
+    for name, flush in methods.items():
         timer._flush = flush
         for group in plan.groups(["gelu"], "small,large,xlarge", "float32"):
             job = Job(device, plan.Selection(only=("pycuda:gelu_vec",)), ("launch",), 0, 0.5, lambda text: None)

@@ -7,10 +7,14 @@ Each part is between `<!-- NAME -->` and `<!-- /NAME -->` in its page; NAME is a
 
 from __future__ import annotations
 
+import functools
+import gzip
 import json
 import math
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,13 +29,15 @@ from cudalab.results.file import load
 from cudalab.results.record import Case, Results
 from cudalab.spec import cuda_source, find
 from cudalab.study import found, says
-from cudalab.tools.inspect import inspect, kept
+from cudalab.tools.inspect import inspect, tools
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
 ENGINE = FOLDER / "engine"
 MARK = "\u2020"
-PLOTTED = {  # what the words for a picture name, and its row
+NVCC = "13.0"  # another release makes other machine code, and so other numbers in docs/inspect.md
+COMPILED = "docs/inspect.md"
+PLOTTED = {  # the rows that a plot's alternative text names
     "our gelu_full": "pycuda:gelu_full", "our gelu_vec": "pycuda:gelu_vec",
     "F.gelu": "torch_native", "Triton": "triton", "torch.compile": "torch_compile",
     "eager PyTorch": "torch_eager", "a copy": "copy",
@@ -103,7 +109,7 @@ def speedup_plot() -> str:
     run = load(FOLDER / "gelu.json")
     at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
     said = [f"{name} {speedup(run, at[label])}" for name, label in PLOTTED.items()]
-    return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.png)"
+    return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.svg)"
 
 
 def bandwidth_plot() -> str:
@@ -115,7 +121,7 @@ def bandwidth_plot() -> str:
         f"{numbers.three((found['xlarge', label] or 0) / 1e9)} at xlarge"
         for name, label in PLOTTED.items()
     ]
-    return f"![Bandwidth against size, cold: {', '.join(said)}](../bench/results/h200/gelu_bandwidth.png)"
+    return f"![Bandwidth against size, cold: {', '.join(said)}](../bench/results/h200/gelu_bandwidth.svg)"
 
 
 def accuracy_plot() -> str:
@@ -124,7 +130,7 @@ def accuracy_plot() -> str:
     rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
-    return f"![{text}](../bench/results/h200/gelu_accuracy.png)"
+    return f"![{text}](../bench/results/h200/gelu_accuracy.svg)"
 
 
 def all_kernels() -> str:
@@ -209,7 +215,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def same_with_itself() -> str:
-    """The 100 comparisons of a kernel with itself."""
+    """100 comparisons of a kernel with itself."""
     engine = json.loads((ENGINE / "engine.json").read_text())
     rows = []
     for size in ("small", "large"):
@@ -254,7 +260,7 @@ def by_size() -> str:
 
 def two_runs() -> str:
     """Speed-ups over eager PyTorch in two runs, at least ten minutes apart."""
-    one, two = load(ENGINE / "gelu_earlier.json"), load(ENGINE / "gelu_later.json")
+    one, two = packed(ENGINE / "gelu_earlier.json.gz"), packed(ENGINE / "gelu_later.json.gz")
     rows = []
     for case in one.cases:
         other = next((c for c in two.cases if (c.group, c.label) == (case.group, case.label)), None)
@@ -267,6 +273,13 @@ def two_runs() -> str:
     return table(head, rows)
 
 
+def packed(path: Path) -> Results:
+    """The results in a .json.gz file."""
+    with tempfile.TemporaryDirectory() as folder:
+        (unpacked := Path(folder, path.stem)).write_bytes(gzip.decompress(path.read_bytes()))
+        return load(unpacked)
+
+
 def percent(value: float, sign: str = "") -> str:
     return f"{100 * value:{sign}.2f} %"
 
@@ -277,7 +290,7 @@ def timed() -> str:
 
 
 def bars() -> str:
-    """The bars of float16 GELU at the small size, without the table above them."""
+    """The bars of float16 GELU at small, without the table above them."""
     fence, *text = typed(80, "gelu.json", "--dtypes", "float16", "--sizes", "small", "--plots").split("\n\n")
     drawn = next(part for part in text if "\u2588" in part)
     return f"{fence.splitlines()[0]}\n{fence.splitlines()[1]}\n...\n{drawn}\n...\n```"
@@ -307,7 +320,7 @@ def predictions() -> str:
         ours = [c for c in run.cases if c.backend == "pycuda" and c.size == "xlarge" and c.times]
         for dtype in dict.fromkeys(case.dtype for case in ours):
             fastest = min((case for case in ours if case.dtype == dtype), key=cold).variant
-            (one,) = inspect(path.stem, dtype, fastest, file=path, compiled=kept.reader(FOLDER / "sass"))
+            (one,) = inspect(path.stem, dtype, fastest, file=path)
             assert one.bounds is not None
             rows.append([
                 f"`{one.entry}`", one.dtype, f"{one.instructions:.3g}", one.bounds.name,
@@ -477,9 +490,20 @@ def measured_study(name: str) -> Results:
 
 def inspected() -> str:
     """`cudalab inspect` of bfloat16 GELU, 80 columns wide."""
-    options = ("gelu", "bfloat16", "gelu_vec", "", "", "", FOLDER / "gelu.json", kept.reader(FOLDER / "sass"))
+    found = inspect("gelu", "bfloat16", "gelu_vec", file=FOLDER / "gelu.json")
     words = "gelu --dtypes bfloat16 --only gelu_vec --results bench/results/h200/gelu.json"
-    return f"```console\n$ cudalab inspect {words}\n{inspection.render(inspect(*options), 80, False)}\n```"
+    return f"```console\n$ cudalab inspect {words}\n{inspection.render(found, 80, False)}\n```"
+
+
+@functools.cache
+def compiler() -> str:
+    """The release of nvcc, such as 13.0; "" if nvcc or nvdisasm is missing."""
+    nvcc = tools.cuda.nvcc()
+    if not nvcc or not tools.nvdisasm():
+        return ""
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    release = re.search(r"release ([\d.]+)", said)
+    return release[1] if release else ""
 
 
 def commands() -> str:
@@ -533,6 +557,9 @@ def filled(document: str, text: str) -> str:
 
 def main() -> None:
     for document in TABLES:
+        if document == COMPILED and compiler() != NVCC:
+            print(f"{document} is left as it is: it needs nvcc {NVCC} and nvdisasm", file=sys.stderr)
+            continue
         path = ROOT / document
         text = path.read_text()
         new = filled(document, text)

@@ -26,15 +26,21 @@ if TYPE_CHECKING:
         SpecError,
         Unavailable,
     )
+    from cudalab.call.kernel import Kernel
     from cudalab.report.results import Results
     from cudalab.results import record
-    from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+    from cudalab.spec.inputs import draw
+    from cudalab.spec.kernel import Budget
+    from cudalab.spec.launch import Launch, blocks, counted, counted_sides, deep_grid
 
 __version__ = "0.2.0"
 
 # Where each public name is defined.
 _PUBLIC = {
-    **dict.fromkeys(("Budget", "Kernel", "Launch", "blocks"), "cudalab.spec.kernel"),
+    "Kernel": "cudalab.call.kernel",
+    "Budget": "cudalab.spec.kernel",
+    **dict.fromkeys(("Launch", "blocks", "counted", "counted_sides", "deep_grid"), "cudalab.spec.launch"),
+    "draw": "cudalab.spec.inputs",
     **dict.fromkeys(
         ("CompileError", "CudalabError", "InputError", "LaunchError", "NotFound", "SpecError", "Unavailable"),
         "cudalab.base.errors",
@@ -57,6 +63,10 @@ __all__ = [
     "bench",
     "blocks",
     "check",
+    "counted",
+    "counted_sides",
+    "deep_grid",
+    "draw",
     "load",
     "run_study",
 ]
@@ -76,10 +86,17 @@ def bench(*names: str, **options: Any) -> Results:
     return _for_users(session.bench(*names, **options))
 
 
-def check(*names: str, **options: Any) -> Results:
-    """Check kernels without timing; the arguments are those of `cudalab.engine.session.check`."""
+def check(*names: str, sanitize: bool = False, **options: Any) -> Results:
+    """Check kernels without timing; the other arguments are those of `cudalab.engine.session.check`.
+
+    With `sanitize`, every entry is also launched under the sanitizers of `cudalab.tools.sanitize`.
+    """
     from cudalab.engine import session
 
+    if sanitize:
+        from cudalab.tools.sanitize import Sanitizer
+
+        options["sanitizer"] = Sanitizer
     return _for_users(session.check(*names, **options))
 
 

@@ -1,1 +1,1 @@
-"""The kernels: `name.cu` is the device code, `name.py` says how to feed, launch and check it."""
+"""The kernels: `name.cu` is the device code, `name.py` its spec; common/ is device code that several share."""

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import MAX_GRID_Y, Budget, Kernel, Launch, blocks, counted, deep_grid
+from cudalab import Budget, Kernel, Launch, blocks, counted_sides, deep_grid
+from cudalab.spec.launch import MAX_GRID_Y
 
 THREADS = 256
-BEYOND = 2**17  # rows or columns that the last blocks count beyond the matrix
-TALL = (16 * MAX_GRID_Y + 17, 1)  # taller than the tallest grid: it must be deep
+TALL = (16 * MAX_GRID_Y + 17, 1)  # taller than a grid in y can be, so its grid uses z
 
 
 def reference(a, b):
@@ -15,8 +15,7 @@ def reference(a, b):
 
 def plain(a, b, y):
     rows, cols = a.shape
-    sides = (counted(n, np.uint32, BEYOND) for n in a.shape)
-    return Launch(deep_grid(blocks(cols, 16), blocks(rows, 16)), (16, 16), (a, b, y, *sides))
+    return Launch(deep_grid(blocks(cols, 16), blocks(rows, 16)), (16, 16), (a, b, y, *counted_sides(a.shape)))
 
 
 def vec(a, b, y):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted_sides, deep_grid, draw
+from cudalab.kernels._h200 import MULTIPROCESSORS
 
 WIDTH, HEIGHT = 64, 6  # threads of a block of the plain entry
 LANES = 32  # threads of a warp
-COUNTED = 2**32 - 2**17  # packs that 32 bits count, and the threads of the last blocks
-BEYOND = 2**18  # rows that the last blocks count beyond the matrix
-ROOM = 5 * MULTIPROCESSORS  # blocks of the plain entry that an H200 holds at once
+COUNTED = 2**32 - 2**17  # packs that 32 bits can count, with room for the threads of the last blocks
+ROOM = 5 * MULTIPROCESSORS  # blocks of the plain entry that fit on an H200 at once
 BUSY = 2**17  # threads that keep the memory of a large GPU busy
 
 
@@ -20,7 +20,7 @@ def reference(x, bias):
 
 
 def matrix_and_row(shape, dtype, rng):
-    """Standard normal, but for a row that reaches to where Phi(z) vanishes."""
+    """Standard normal, except one row that reaches values where Phi(z) underflows."""
     x = draw(shape, dtype, rng)
     x[:1] *= 8
     return {"x": x, "bias": draw(shape[1:], dtype, rng)}
@@ -28,12 +28,12 @@ def matrix_and_row(shape, dtype, rng):
 
 def plain(x, bias, y):
     rows, cols = x.shape
-    sides = (counted(n, np.uint32, BEYOND) for n in x.shape)
-    return Launch(deep_grid(blocks(cols, WIDTH), blocks(rows, HEIGHT)), (WIDTH, HEIGHT), (x, bias, y, *sides))
+    grid = deep_grid(blocks(cols, WIDTH), blocks(rows, HEIGHT))
+    return Launch(grid, (WIDTH, HEIGHT), (x, bias, y, *counted_sides(x.shape)))
 
 
 def vec(x, bias, y, VEC_THREADS, VEC_ELEMENTS):
-    """Threads side by side as long as the row goes on, the rest of the block below; few rows get a thread each."""
+    """A block covers as much of a row as there is, and several rows below; small matrices get one row a thread."""
     rows, cols = x.shape
     packs = max(blocks(cols, 16 // x.dtype.itemsize), 1)
     lanes = min(LANES * blocks(packs, LANES), VEC_THREADS)
@@ -72,15 +72,15 @@ def cupy_composite(x, bias):
 
 
 FITTED = (
-    "as gelu; what float32 loses of x + bias is made good where the tail makes z^2 times as much of it, but not near "
-    "0: small sums are up to 4.4 ULP off"
+    "as gelu; the rounding error of x + bias is corrected in the tail, which multiplies it by z^2, but not near 0: "
+    "small sums are up to 4.4 ULP off"
 )
-INSIDE = "the same in float32 inside, one rounding at the end"
+INSIDE = "float32 inside, one rounding at the end"
 CANCELS = "of the peers: they round x + bias, and 1 + erf(z / sqrt(2)) cancels in the tail"
-SUM = "of F.gelu(x + bias), two kernels: the sum is rounded to the dtype in between, half a ULP of z, at most 8"
+SUM = "of F.gelu(x + bias), two kernels: the sum between them is rounded to the dtype, half a ULP of z, at most 8"
 ROUNDS = "each array operation rounds to the dtype, so 1 + erf(...) carries |z| / 2 roundings of 1 into the tail"
 
-EDGES = (  # in the largest a thread has several rows, and fewer where the matrix ends
+EDGES = (  # in the largest a thread has several rows, and fewer at the end of the matrix
     (1, 1), (5, 3), (7, 8), (3, 1031), (1, 129), (129, 1), (19, 128), (16, 256), (33, 272), (64, 131), (67, 131),
     (37, 16), (2067, 1016), (0, 8), (8, 0),
 )  # fmt: skip

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
+from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.kernels._h200 import AT_ONCE, even_threads
 
-MANY = 2**18  # packs of 16 bytes: from here on a thread of gelu_vec takes several
-LARGE = 2**21  # from here on L2 does not hold them
+MANY = 2**18  # packs of 16 bytes from which on a thread of gelu_vec takes several
+LARGE = 2**21  # packs of 16 bytes from which on L2 is too small
 
 
 def reference(x):
@@ -62,7 +63,7 @@ def cupy_composite(x):
 
 
 FITTED = "Phi(-|x|) is fitted in relative error, in a handful of float32 roundings, so the tail is as exact as the rest"
-INSIDE = "the same in float32 inside, one rounding at the end"
+INSIDE = "float32 inside, one rounding at the end"
 CANCELS = (
     "of the peers: 1 + erf(x / sqrt(2)) cancels in the negative tail: |x| / 2 times a few roundings of 1 in float32"
 )

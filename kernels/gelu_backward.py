@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
+from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.kernels._h200 import AT_ONCE, even_threads
 
 
 def reference(dy, x):
@@ -48,7 +49,7 @@ def cupy_composite(dy, x):
 FITTED = (
     "the change of sign at -0.75 is a factor of its own and the rest fitted in relative error: a handful of roundings"
 )
-INSIDE = "the same in float32 inside, one rounding at the end"
+INSIDE = "float32 inside, one rounding at the end"
 CANCELS = "of the peers: Phi(x) + x phi(x) cancels around -0.75 and in the negative tail"
 ROUNDS = "each array operation rounds to the dtype, and Phi(x) + x phi(x) is small where its terms are not"
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import AT_ONCE, Budget, Kernel, Launch, blocks, even_threads
+from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.kernels._h200 import AT_ONCE, even_threads
 
-MANY = 2**18  # packs of 16 bytes: from here on a thread of gelu_tanh_vec takes several
+MANY = 2**18  # packs of 16 bytes from which on a thread of gelu_tanh_vec takes several
 
 
 def reference(x):
-    """x/2 * (1 + tanh(u)) as x / (1 + exp(-2u)), which is the same number and does not cancel for x < 0."""
+    """x / (1 + exp(-2u)) equals x/2 * (1 + tanh(u)) and does not cancel for x < 0."""
     from scipy.special import expit
 
     return x * expit(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
@@ -40,7 +41,7 @@ def native(x):
 
 
 def backward(dy, x):
-    """PyTorch's: the lab has no kernel of its own for it."""
+    """PyTorch's own: the lab has no kernel for this gradient."""
     import torch
 
     return torch.ops.aten.gelu_backward(dy, x, approximate="tanh")
@@ -53,7 +54,7 @@ def cupy_composite(x):
 
 
 FITTED = "x / (1 + exp(-2u)) does not cancel: a handful of float32 roundings in the tail as elsewhere"
-INSIDE = "the same in float32 inside, one rounding at the end"
+INSIDE = "float32 inside, one rounding at the end"
 CANCELS = "of the peers: 1 + tanh cancels in the negative tail"
 ROUNDS = "each array operation rounds to the dtype, so 1 + tanh(...) carries |x| / 2 roundings of 1 into the tail"
 

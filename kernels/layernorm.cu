@@ -1,31 +1,30 @@
 // Layer normalisation of each row, y[r][c] = (x[r][c] - mean) / sqrt(variance + eps) * gamma[c] + beta[c], over a
-// row-major matrix; mean and variance (the one that divides by cols) are of row r.
+// row-major matrix; mean and variance (divided by cols) are those of row r.
 //
-// The least that can be moved is one read and one write of the matrix; gamma and beta stay in cache. What decides is
-// how often a row is read: the mean must be known before the variance (the difference of the mean square and the
-// squared mean cancels), and both before the first result. The entries read it three times, or once.
+// The least traffic is one read and one write of the matrix; gamma and beta stay in cache. The time depends on how
+// often a row is read: the mean is needed before the variance (mean square minus squared mean cancels), and both before
+// the first result. The entries read a row three times, or once.
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); the arithmetic is float32 in all three.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include "common/keep.cuh"
+#include "common/reduce.cuh"
+#include "common/row.cuh"
 
-// The sum of `value` over all threads of a row: within a warp by shuffles, between warps through shared memory. A row
-// has one warp, or it has the whole block (blockDim.y is 1), as threads in x. Every thread gets the result. `partial`
-// is written but once.
+// The sum of `value` over all threads of a block whose threads are all in x: within a warp by shuffles, between warps
+// through shared memory. Every thread gets the result. `partial` is written once, so one barrier is enough.
 __device__ __forceinline__ float over_block(float value, float* partial) {
-#pragma unroll
-    for (int s = 16; s > 0; s /= 2) value += __shfl_xor_sync(0xffffffffu, value, s);
+    value = over_lanes<total>(value, 32);
     if (blockDim.x <= 32) return value;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     if (lane == 0) partial[warp] = value;
     __syncthreads();
     value = lane < warps ? partial[lane] : 0.0f;
-#pragma unroll
-    for (int s = 16; s > 0; s /= 2) value += __shfl_xor_sync(0xffffffffu, value, s);
-    return value;
+    return over_lanes<total>(value, 32);
 }
 
-// As it is written down: a block a row, which is read for the mean, for the variance and for the result. On an H200, at
-// 8,192 x 4,096, half of a copy's speed in float32, 0.29 in 16 bits.
+// The formula as written: one block a row, which is read for the mean, for the variance and for the result. On an H200
+// at 8,192 x 4,096: half of a copy's speed in float32, 0.29 in 16 bits.
 extern "C" __global__ void layernorm_plain(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
                                            const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, long long cols,
                                            float eps) {
@@ -41,39 +40,17 @@ extern "C" __global__ void layernorm_plain(const scalar_t* __restrict__ x, const
 }
 
 // The row stays in registers and is read once. It has blockDim.x threads, a power of two: part of a warp, a warp, or
-// the whole block (then blockDim.y is 1; else blockDim.y rows share it), each with up to MOST packs. What a row has
-// beyond that is read twice. What fills the memory pipe is how many bytes the threads of an SM have under way: with 32
-// numbers a thread it has half as many threads as it could, but each brings more. On an H200 0.98 of a copy's speed in
-// float32, 0.9 in 16 bits, where four barriers instead of one had cost a fifth.
+// the whole block (then blockDim.y is 1; else blockDim.y rows share the block), each with up to MOST packs. What a
+// longer row has beyond that is read twice.
+// The memory pipe is full when the threads of a multiprocessor have enough bytes in flight. With 32 numbers a thread
+// only half as many threads fit, but each loads more. On an H200: 0.98 of a copy's speed in float32, 0.9 in 16 bits,
+// where four barriers instead of one cost a fifth.
 
-// `width` neighbouring elements, which move in one access: 16 bytes, or one element where rows begin off a boundary of
-// 16 bytes. Threads take neighbouring packs, then the next as many; `at` counts those of one thread.
-template <int width> struct __align__(width * sizeof(scalar_t)) Pack {
-    scalar_t v[width];
-};
-constexpr int WIDE = 16 / sizeof(scalar_t), MOST = 32 / WIDE;
+constexpr int MOST = 32 / WIDE;
 
-template <int width> __device__ __forceinline__ int place(int at) { return (at * blockDim.x + threadIdx.x) * width; }
-
-// Packs number at, at + 1, ... of the thread: all loads are under way before the first is needed. Beyond the row is 0.
-template <int width, int packs>
-__device__ __forceinline__ void read(const scalar_t* row, int at, int cols, float* v) {
-#pragma unroll
-    for (int p = 0; p < packs; ++p) {
-        const int first = place<width>(at + p);
-#pragma unroll
-        for (int k = 0; k < width; ++k) v[p * width + k] = 0.0f;
-        if (first < cols) {
-            const Pack<width> pack = *reinterpret_cast<const Pack<width>*>(row + first);
-#pragma unroll
-            for (int k = 0; k < width; ++k) v[p * width + k] = float(pack.v[k]);
-        }
-    }
-}
-
-// How many numbers a set of threads has, their sum, and the sum of their squared distances from their mean. Two sets
-// are joined as Chan, Golub and LeVeque (1979) do: nothing cancels, and the mean of all need not be known in advance,
-// so that one exchange between the warps is enough.
+// Count, sum, and sum of squared distances from the mean of a set of numbers. Two sets are joined as in Chan, Golub and
+// LeVeque (1979): nothing cancels, and the mean of all need not be known first, so one exchange between warps is
+// enough.
 struct Moments {
     float n, sum, squares;
 
@@ -85,7 +62,7 @@ struct Moments {
     }
 };
 
-// Those of the n numbers that a thread has in v.
+// The moments of the n numbers that a thread has in v.
 template <int width, int packs>
 __device__ __forceinline__ Moments moments_of(const float* v, int at, int cols, float n) {
     Moments m = {n, 0.0f, 0.0f};
@@ -105,32 +82,25 @@ __device__ __forceinline__ Moments moments_of(const float* v, int at, int cols, 
     return m;
 }
 
-// a / b with the rounding error of the fast division made good; the exact one is a call, which costs registers.
+// a / b: the fast division, with its rounding error corrected. The exact division is a call, which costs registers.
 __device__ __forceinline__ float divided(float a, float b) {
     const float q = __fdividef(a, b);
     return fmaf(__fdividef(1.0f, b), fmaf(-q, b, a), q);
 }
 
-__device__ __forceinline__ float total(float value, int lanes) {
-#pragma unroll
-    for (int s = 16; s > 0; s /= 2)
-        if (s < lanes) value += __shfl_xor_sync(0xffffffffu, value, s);
-    return value;
-}
-
-// Those of `lanes` neighbouring lanes (a power of two) together, n numbers; each of the lanes gets the result.
+// The moments of `lanes` neighbouring lanes (a power of two) together, n numbers; each of the lanes gets the result.
 __device__ __forceinline__ Moments over_lanes(Moments mine, float n, int lanes) {
-    Moments all = {n, total(mine.sum, lanes), 0.0f};
+    Moments all = {n, over_lanes<total>(mine.sum, lanes), 0.0f};
     const float d = mine.mean() - all.mean();
-    all.squares = total(fmaf(mine.n * d, d, mine.squares), lanes);
+    all.squares = over_lanes<total>(fmaf(mine.n * d, d, mine.squares), lanes);
     return all;
 }
 
-// Those of the whole row. One barrier, not four: nobody writes `partial` twice.
+// The moments of the whole row. One barrier instead of four: `partial` is written only once.
 template <int width> __device__ __forceinline__ Moments over_row(Moments mine, int cols, Moments* partial) {
     if (blockDim.x <= 32) return over_lanes(mine, cols, blockDim.x);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    // Every thread has a pack in each full turn of the block, the first `rest` threads one more.
+    // Every thread has one pack in each full turn of the block; the first `rest` threads have one more.
     const int turns = cols / width >> (31 - __clz(blockDim.x)), rest = cols / width - turns * blockDim.x;
     const Moments all = over_lanes(mine, (32 * turns + min(max(rest - 32 * warp, 0), 32)) * width, 32);
     if (lane == 0) partial[warp] = all;
@@ -138,38 +108,38 @@ template <int width> __device__ __forceinline__ Moments over_row(Moments mine, i
     return over_lanes(partial[lane & (warps - 1)], cols, warps);
 }
 
-// One pack of the result. gamma and beta come from L1, in parts of 4, since there is no register for more.
+// One pack of the result. gamma and beta come from L1, 4 elements at a time, since no registers are left for more.
 template <int width>
 __device__ __forceinline__ void finish(scalar_t* y, const float* v, const scalar_t* gamma, const scalar_t* beta, int at,
                                        int cols, float mean, float scale) {
     const int first = place<width>(at), part = width < 4 ? width : 4;
     if (first >= cols) return;
-    Pack<width> out;
+    PackOf<width> out;
 #pragma unroll
     for (int k = 0; k < width; k += part) {
-        const Pack<part> g = *reinterpret_cast<const Pack<part>*>(gamma + first + k);
-        const Pack<part> b = *reinterpret_cast<const Pack<part>*>(beta + first + k);
+        const PackOf<part> g = *reinterpret_cast<const PackOf<part>*>(gamma + first + k);
+        const PackOf<part> b = *reinterpret_cast<const PackOf<part>*>(beta + first + k);
 #pragma unroll
         for (int i = 0; i < part; ++i)
             out.v[k + i] = scalar_t(fmaf((v[k + i] - mean) * scale, float(g.v[i]), float(b.v[i])));
     }
-    *reinterpret_cast<Pack<width>*>(y + first) = out;
+    *reinterpret_cast<PackOf<width>*>(y + first) = out;
 }
 
-// A row of which each thread has at most `packs` packs (whole), or more.
+// One row. `whole`: each thread has at most `packs` packs of it.
 template <int width, int packs, bool whole>
 __device__ __forceinline__ void layernorm_row(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta,
                                               scalar_t* y, int cols, float eps, Moments* partial) {
     float v[packs * width];
     Moments mine = {0.0f, 0.0f, 0.0f};
-    int at = 0;  // the pack from which on the thread keeps its numbers
+    int at = 0;  // the first pack that stays in registers
     if (!whole) {
         for (; (at + packs) * (int)blockDim.x * width < cols; at += packs) {
-            read<width, packs>(x, at, cols, v);
+            read<width, packs>(x, at, cols, 0.0f, v);
             mine.join(moments_of<width, packs>(v, at, cols, packs * width));
         }
     }
-    read<width, packs>(x, at, cols, v);
+    read<width, packs>(x, at, cols, 0.0f, v);
     int n = 0;
 #pragma unroll
     for (int p = 0; p < packs; ++p) n += place<width>(at + p) < cols ? width : 0;
@@ -182,40 +152,28 @@ __device__ __forceinline__ void layernorm_row(const scalar_t* x, const scalar_t*
 #pragma unroll
     for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);
     if (!whole) {
-        for (--at; at >= 0; --at) {  // what was read last is the likeliest to be in cache still
-            read<width, 1>(x, at, cols, v);
+        for (--at; at >= 0; --at) {  // backwards: what was read last is most likely still in cache
+            read<width, 1>(x, at, cols, 0.0f, v);
             finish<width>(y, v, gamma, beta, at, cols, mean, scale);
         }
     }
 }
 
-// x, with the advice to L2 to keep what is read through it rather than other lines: the builtin under libcu++'s
-// cuda::associate_access_property, with the policy that createpolicy of PTX makes of evict_last. Hardly a line is read
-// again, but reads and writes seem to disturb each other less: at 32,768 x 4,096 it saves 3 % of the time in
-// float32, and 0.6 % in bfloat16.
-__device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
-#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000  // nvcc 13.0 breaks down at it for later ones
-    return static_cast<const scalar_t*>(__nv_associate_access_property(x, 0x14F0000000000000ull));
-#else
-    return x;
-#endif
-}
-
-// 8 numbers a thread, so that in float32 32 registers are enough and all threads fit. The row is gone through for the
-// sum, for the squares and for the result, in registers if it is `whole` in them, or in turns that are read each time.
+// 8 numbers a thread, so that 32 registers are enough in float32 and all threads fit. The row is traversed for the sum,
+// for the squares and for the result: in registers if `whole`, else in turns that read it each time.
 template <int width, bool whole>
 __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta,
                                                scalar_t* y, int cols, float eps, float (*partial)[32]) {
     const int packs = 8 / width, turns = whole ? 1 : (cols + 8 * blockDim.x - 1) / (8 * blockDim.x);
     float v[8], sum = 0.0f, squares = 0.0f;
     for (int t = 0; t < turns; ++t) {
-        read<width, packs>(x, t * packs, cols, v);
+        read<width, packs>(x, t * packs, cols, 0.0f, v);
 #pragma unroll
         for (int i = 0; i < 8; ++i) sum += v[i];
     }
     const float mean = divided(over_block(sum, partial[0]), cols);
     for (int t = 0; t < turns; ++t) {
-        if (!whole) read<width, packs>(x, t * packs, cols, v);
+        if (!whole) read<width, packs>(x, t * packs, cols, 0.0f, v);
 #pragma unroll
         for (int p = 0; p < packs; ++p) {
             if (place<width>(t * packs + p) < cols) {
@@ -227,21 +185,21 @@ __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t
     }
     const float scale = rsqrtf(divided(over_block(squares, partial[1]), cols) + eps);
     for (int t = 0; t < turns; ++t) {
-        if (!whole) read<width, packs>(x, t * packs, cols, v);
+        if (!whole) read<width, packs>(x, t * packs, cols, 0.0f, v);
 #pragma unroll
         for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, t * packs + p, cols, mean, scale);
     }
 }
 
-// What layernorm_vec does in one exchange takes two here, of one number each, but fewer instructions. On an H200, with
-// rows of 512 to 4,096 numbers in float32, it takes 1 to 3 % less time than that one; at 32,768 x 4,096 1 % less, 0.99
-// of a copy's speed. In 16 bits, where 8 numbers are one load, it has 0.49. Few rows leave too few threads: at 128 x
-// 768 it takes 5.3 us, layernorm_vec 4.9.
+// Two exchanges between warps of one number each, where layernorm_vec has one exchange of several, but fewer
+// instructions. On an H200 in float32: 1 to 3 % less time than layernorm_vec for rows of 512 to 4,096 numbers; at
+// 32,768 x 4,096 1 % less, 0.99 of a copy's speed. In 16 bits, where 8 numbers are one load, 0.49. Few rows leave too
+// few threads: 5.3 us at 128 x 768, where layernorm_vec takes 4.9.
 extern "C" __global__ void __launch_bounds__(512, sizeof(scalar_t) == 4 ? 4 : 2)
     layernorm_eight(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
                     const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, int cols, float eps) {
     __shared__ float partial[2][32];
-    const bool wide = ((size_t)x | (size_t)gamma | (size_t)beta | (size_t)y) % 16 == 0 && cols % WIDE == 0;
+    const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;
     x = kept(x) + (long long)blockIdx.x * cols, y += (long long)blockIdx.x * cols;
     if (!wide) eight_a_thread<1, false>(x, gamma, beta, y, cols, eps, partial);
     else if (cols <= 8 * (int)blockDim.x) eight_a_thread<WIDE, true>(x, gamma, beta, y, cols, eps, partial);
@@ -253,11 +211,10 @@ extern "C" __global__ void __launch_bounds__(1024)
                   scalar_t* __restrict__ y, long long rows, int cols, float eps) {
     __shared__ Moments partial[32];
     const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
-    const size_t addresses = (size_t)x | (size_t)gamma | (size_t)beta | (size_t)y;
-    const bool wide = addresses % 16 == 0 && cols % WIDE == 0;
-    const int length = cols, turn = blockDim.x * WIDE;  // of which a thread has one pack
+    const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;
+    const int length = cols, turn = blockDim.x * WIDE;  // columns of one pack a thread
     x = kept(x) + row * cols, y += row * cols;
-    if (row >= rows) cols = 0;  // no loads, no stores, but the shuffles of the other rows in the warp need these lanes
+    if (row >= rows) cols = 0;  // no loads or stores, but the warp's shuffles need these lanes
     if (!wide) layernorm_row<1, 4, false>(x, gamma, beta, y, cols, eps, partial);
     else if (length <= turn) layernorm_row<WIDE, 1, true>(x, gamma, beta, y, cols, eps, partial);
     else if (length <= 2 * turn) layernorm_row<WIDE, 2, true>(x, gamma, beta, y, cols, eps, partial);

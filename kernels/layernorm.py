@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted, draw
 
 EPS = 1e-5  # PyTorch's default
-THREADS = 256  # of a block where the whole row passes by
-BLOCK = 128  # threads of a block that rows share, each with a warp or less
+THREADS = 256  # of a block of layernorm_plain
+BLOCK = 128  # threads of a block that several rows share, each with a warp or less
 HELD = 32  # elements that a thread of layernorm_vec keeps in registers
 BUSY = 2**16  # threads that keep the memory of a large GPU busy
 WARP, EIGHT = 32, 512  # threads of a block of layernorm_eight, at least and at most
@@ -19,7 +19,7 @@ def reference(x, gamma, beta):
 
 
 def matrix_and_rows(shape, dtype, rng):
-    """Standard normal, but for a row whose variance is small beside eps."""
+    """Standard normal, except one row whose variance is small beside eps."""
     x = draw(shape, dtype, rng)
     x[1:2] *= 2**-10
     return {"x": x, "gamma": draw(shape[1:], dtype, rng), "beta": draw(shape[1:], dtype, rng)}
@@ -31,7 +31,7 @@ def plain(x, gamma, beta, y):
 
 
 def threads_of_row(rows, cols, itemsize):
-    """A power of two: HELD elements a thread, fewer where there are few rows, one pack of 16 bytes at least."""
+    """A power of two: HELD elements a thread, fewer for few rows, at least one pack of 16 bytes."""
     held = HELD
     while held * itemsize > 16 and rows * blocks(cols, held) < BUSY:
         held //= 2
@@ -39,7 +39,7 @@ def threads_of_row(rows, cols, itemsize):
 
 
 def eight(x, gamma, beta, y):
-    """8 elements a thread; rows that are longer than those of a block go by in turns."""
+    """8 elements a thread; a block processes longer rows in turns."""
     rows, cols = x.shape
     threads = min(max(1 << (blocks(cols, 8) - 1).bit_length(), WARP), EIGHT)
     return Launch((rows,), (threads,), (x, gamma, beta, y, counted(cols, np.int32), np.float32(EPS)))
@@ -81,7 +81,7 @@ def cupy_composite(x, gamma, beta):
     return d / cupy.sqrt((d * d).mean(axis=1) + EPS)[:, None] * gamma + beta
 
 
-EDGES = (  # the last long ones: each number of packs a thread, in float32 and in 16 bits, and more than it keeps
+EDGES = (  # the long ones at the end: every number of packs a thread can keep, in each dtype, and more than it keeps
     (1, 2), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (2, 4099),
     (2, 8184), (2, 16376), (1, 24568), (1, 33008), (0, 8),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted
+from cudalab import Budget, Kernel, Launch, blocks, counted
 
 PLAIN, TILE, SIDE = (32, 8), 32, 128  # threads of a plain block; sides of the other blocks' tiles
 
@@ -12,7 +12,7 @@ def reference(a, b):
 
 
 def positive_matrices(shape, dtype, rng):
-    """For a size (m, k, n); in [0, 1): where terms cancel, no number of ULP of the sum bounds any order of adding."""
+    """For a size (m, k, n), in [0, 1): if terms cancel, no number of ULP of the sum bounds every order of adding."""
     m, k, n = shape
     return {"a": rng.random((m, k), dtype), "b": rng.random((k, n), dtype)}
 

@@ -1,7 +1,8 @@
 // y = x + 1, elementwise: the smallest kernel there is.
 //
-// Bound by memory: one read, one write. It is here to show the least that a kernel costs, at every size.
+// Bound by memory: one read and one write. It shows the least that a kernel costs, at every size.
 // scalar_t is float or int (-Dscalar_t=...).
+#include "common/pack.cuh"
 
 // One element a thread.
 extern "C" __global__ void plus_one_scalar(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
@@ -10,14 +11,9 @@ extern "C" __global__ void plus_one_scalar(const scalar_t* __restrict__ x, scala
 }
 
 // 16 bytes a thread: a quarter of the threads and of the memory instructions for the same bytes.
-struct __align__(16) Pack {
-    static const int width = 16 / sizeof(scalar_t);
-    scalar_t v[width];
-};
-
 extern "C" __global__ void plus_one_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long n) {
     const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * Pack::width;
-    const bool aligned = ((size_t)x % sizeof(Pack) | (size_t)y % sizeof(Pack)) == 0;
+    const bool aligned = aligned16(x, y);
     if (aligned && first + Pack::width <= n) {
         Pack pack = *reinterpret_cast<const Pack*>(x + first);
 #pragma unroll

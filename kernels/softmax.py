@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted, draw
 
-THREADS = 256  # of a block where the whole row passes by
-BLOCK = 128  # threads of a block that rows share, each with a warp or less
+THREADS = 256  # of a block of the entries that read a row several times
+BLOCK = 128  # threads of a block that several rows share, each with a warp or less
 HELD = 32  # elements that a thread of softmax_vec keeps in registers
-SHORT = 512  # columns of a row that half of HELD a thread is for: a warp or less, if rows are many
+SHORT = 512  # columns up to which a thread has half of HELD: a warp or less for a row, if there are many rows
 BUSY = 2**16  # threads that keep the memory of a large GPU busy, half of what an H200 holds at 64 registers
-WARP, MOST = 32, 1024  # threads: the most that a row of softmax_short has, and that a block may have
+WARP, MOST = 32, 1024  # threads, at most: for a row of softmax_short, and in a block
 
 
 def reference(x):
@@ -38,7 +38,7 @@ def block_a_row(x, y):
 
 
 def threads_of_row(rows, cols, itemsize):
-    """A power of two: HELD elements a thread, fewer where a row is short or there are few rows, one pack at least."""
+    """A power of two: HELD elements a thread, fewer for short rows or few rows, at least one pack."""
     pack = 16 // itemsize
     held = HELD // 2 if cols <= SHORT else HELD
     while held > pack and rows * blocks(cols, held) < BUSY:
@@ -47,7 +47,7 @@ def threads_of_row(rows, cols, itemsize):
 
 
 def share(x, y, threads):
-    """Each row has so many threads; what has a warp or less shares a block."""
+    """A launch with `threads` threads a row; rows with a warp or less share a block."""
     rows, cols = x.shape
     shared = BLOCK // threads if threads <= WARP else 1  # rows of a block
     return Launch((blocks(rows, shared),), (threads, shared), (x, y, np.int64(rows), counted(cols, np.int32)))
@@ -62,7 +62,7 @@ def vec(x, y):
 
 
 def called(x):
-    """softmax_short where the two are launched in the same way."""
+    """softmax_short where both entries have the same launch."""
     rows, cols = x.shape
     fits = cols <= SHORT and threads_of_row(rows, cols, x.dtype.itemsize) <= WARP
     return "softmax_short" if fits else "softmax_vec"
@@ -86,7 +86,7 @@ def cupy_composite(x):
     return e / e.sum(axis=1)[:, None]
 
 
-EDGES = (  # the last long ones: each number of packs a thread, and more than it keeps
+EDGES = (  # the long ones at the end: every number of packs a thread can keep, and more than it keeps
     (1, 1), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (5, 4099),
     (2, 16376), (1, 24568), (1, 33008), (0, 8),
 )  # fmt: skip

@@ -4,12 +4,12 @@ import numpy as np
 
 from cudalab import Budget, Kernel, Launch, blocks
 from cudalab.base.threads import normal
+from cudalab.kernels._h200 import MULTIPROCESSORS
 
 THREADS = 256
 VEC_THREADS = 512
-PLAIN_THREADS = 1024  # of the only block
-MULTIPROCESSORS = 132  # of an H200; the table in the .cu has 2,048 places
-ROUND = (2**23 - 2**13 + 3,)  # in float32 15.5 packs a thread of all blocks: 8 twice or once, or one by one, and a tail
+PLAIN_THREADS = 1024  # of the one block
+ROUND = (2**23 - 2**13 + 3,)  # float32: 15.5 packs a thread, in one or two turns of 8, a cut turn, and a tail
 
 
 def reference(x):
@@ -17,7 +17,7 @@ def reference(x):
 
 
 def positive(shape, dtype, rng):
-    """Values of one sign: where terms cancel, no number of ULP of the sum bounds the error of any order of adding."""
+    """Values of one sign: if terms cancel, no number of ULP of the sum bounds every order of adding."""
     return {"x": np.abs(normal(shape, dtype, rng))}
 
 

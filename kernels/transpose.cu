@@ -1,37 +1,25 @@
 // Transpose of a row-major matrix, y[c][r] = x[r][c].
 //
-// Every element is read once and written once, so a copy is the limit. What is in the way: neighbours in x are far
-// apart in y, and memory is moved 32 bytes at a time, whoever needs less. So a tile goes through shared memory, where a
-// thread may take a column as cheaply as a row, and both sides of the tile meet memory in whole lines.
+// Every element is read once and written once, so a copy is the limit. The difficulty: neighbours in x are far apart in
+// y, and memory moves at least 32 bytes at a time. So a tile goes through shared memory, where reading a column costs
+// no more than reading a row, and both sides of the tile access memory in whole lines.
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); elements are moved, not computed.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-// x, with the advice to L2 to keep what is read through it rather than other lines: the builtin under libcu++'s
-// cuda::associate_access_property, with the policy that createpolicy of PTX makes of evict_last. Hardly a line is read
-// again, but reads and writes seem to disturb each other less: at 16,384 x 8,192 it saves 1.5 % of the time in
-// float32, and 1.7 % in bfloat16.
-__device__ __forceinline__ const scalar_t* kept(const scalar_t* x) {
-#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000  // nvcc 13.0 breaks down at it for later ones
-    return static_cast<const scalar_t*>(__nv_associate_access_property(x, 0x14F0000000000000ull));
-#else
-    return x;
-#endif
-}
+#include "common/keep.cuh"
 
 #define TILE 32  // elements on a side
 #define STEP 8   // a block has TILE x STEP threads, a thread TILE / STEP elements
 
-// Blocks number the tiles column by column, so that those at work together write long runs of y's rows; row by row they
-// read such runs of x, and take 2 to 3 % longer. In y a grid has at most 65,535 blocks, too few for wide matrices, so z
-// has more; gridDim.z need not divide the columns of tiles, so the last ones may lie beyond the matrix. Sides are 32
-// bits wide, and only products of them 64: at 256 x 384 that and the grid save 4 % of the time, and 9 % where runs
-// follow one another, since an index into a row of tiles had to be divided.
+// Blocks number the tiles column by column, so that the tiles at work together write long runs of y's rows. Row by row
+// they read long runs of x instead, and take 2 to 3 % longer. A grid has at most 65,535 blocks in y, so wide matrices
+// use z too; the last tiles may lie beyond the matrix. Sides have 32 bits and only their products 64. At 256 x 384 this
+// and the grid save 4 % of the time, and 9 % back to back, over an index into a row of tiles that had to be divided.
 __device__ __forceinline__ unsigned top_of(unsigned side) { return blockIdx.x * side; }
 __device__ __forceinline__ unsigned left_of(unsigned side) { return (blockIdx.z * gridDim.y + blockIdx.y) * side; }
 
-// Without shared memory: a warp reads 32 neighbours and writes 32 elements that are `rows` apart. On an H200, at 4,096
-// x 8,192, an eighth of a copy's speed in float32, a fifteenth in 16 bits.
+// Without shared memory: a warp reads 32 neighbours and writes 32 elements that are `rows` apart.
+// On an H200 at 4,096 x 8,192: an eighth of a copy's speed in float32, a fifteenth in 16 bits.
 extern "C" __global__ void transpose_plain(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, unsigned rows,
                                            unsigned cols) {
     const unsigned col = left_of(TILE) + threadIdx.x;
@@ -42,8 +30,8 @@ extern "C" __global__ void transpose_plain(const scalar_t* __restrict__ x, scala
     }
 }
 
-// Through a tile. Its rows are one element longer than they need to be, so that the elements of a column lie in
-// different banks of shared memory. 0.90 of a copy's speed; 0.61 in 16 bits, where a warp moves 64 bytes at a time.
+// Through a tile in shared memory. Its rows are one element longer than needed, so that the elements of a column lie in
+// different banks. 0.90 of a copy's speed; 0.61 in 16 bits, where a warp moves only 64 bytes at a time.
 extern "C" __global__ void transpose_tile(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, unsigned rows,
                                           unsigned cols) {
     __shared__ scalar_t tile[TILE][TILE + 1];
@@ -70,34 +58,34 @@ struct __align__(16) Words {
 #define WIDTH (16 / (int)sizeof(scalar_t))  // elements of 16 bytes
 #define PAIR (4 / (int)sizeof(scalar_t))    // elements of a word, and rows of x that make a row of words
 
-// 16 bytes an access on both sides of a tile of SIDE x SIDE words of 4 bytes. In 16 bits a word is a pair of elements
-// that are neighbours in a row of y, and come from two rows of x: the tile has twice as many rows of x then. All loads
-// of a thread are under way before the first word is put down. The tile is y's: what one thread puts down word by word,
-// another picks up as 16 bytes of a row of y. Where a group of four words is in its row of the tile depends on the pack
-// of x that the row comes from, so that neither side meets a bank twice.
+// 16 bytes an access on both sides of a tile of SIDE x SIDE words of 4 bytes. In 16 bits a word is two elements that
+// are neighbours in a row of y and come from two rows of x, so the tile covers twice as many rows of x. A thread issues
+// all its loads before it stores the first word. The tile has y's layout: threads store it word by word and read it
+// back as 16 bytes of a row of y. The place of a group of four words in its row of the tile depends on the pack of x
+// that the row comes from, so that neither side has bank conflicts.
 template <int SIDE, int THREADS> struct Tile {
     static constexpr int ACROSS = SIDE / WIDTH;             // 16-byte pieces of a row of x in the tile
-    static constexpr int BESIDE = ACROSS < 8 ? ACROSS : 8;  // of which a warp takes so many,
-    static constexpr int BELOW = 32 / BESIDE;               // in so many rows of words
+    static constexpr int BESIDE = ACROSS < 8 ? ACROSS : 8;  // pieces of a row that a warp takes
+    static constexpr int BELOW = 32 / BESIDE;               // rows of words that a warp takes
     static constexpr int STEPS = SIDE * ACROSS / THREADS;   // pieces of each of PAIR rows that a thread loads
     static constexpr int DOWN = SIDE / STEPS;               // rows of words from one of them to the next
-    static constexpr int GROUPS = SIDE / 4;                 // of words, in a row
-    static constexpr int ROWS = THREADS / GROUPS;           // of y, that the threads store at a time
+    static constexpr int GROUPS = SIDE / 4;                 // of four words in a row
+    static constexpr int ROWS = THREADS / GROUPS;           // of y that the threads store at a time
     static constexpr int LONGER = SIDE + PAIR;              // elements of a row where they are moved one by one
 
-    // Of row `pack * WIDTH + k` of the tile.
+    // The group's place in row `pack * WIDTH + k` of the tile.
     static __device__ __forceinline__ int group_at(int pack, int k, int group) {
         return (pack * WIDTH + k) * GROUPS + (group ^ pack * PAIR % GROUPS);
     }
 
-    // The k-th column of pieces of neighbouring rows, as a word.
+    // Column k of pieces of neighbouring rows, as a word.
     static __device__ __forceinline__ unsigned column(const Words* pieces, int k) {
         if (PAIR == 1) return pieces[0].v[k % 4];
         const unsigned upper = pieces[0].v[k / PAIR], lower = pieces[PAIR - 1].v[k / PAIR];
         return k % 2 == 0 ? (upper & 0xffffu) | (lower << 16) : (upper >> 16) | (lower & 0xffff0000u);
     }
 
-    // Addresses are found once and stepped; a tile that is whole asks nothing about the sides of the matrix.
+    // Addresses are computed once and then advanced. A `whole` tile checks no bounds.
     template <bool whole>
     static __device__ __forceinline__ void by_words(const scalar_t* x, scalar_t* y, unsigned rows, unsigned cols,
                                                     unsigned top, unsigned left, Words* tile) {
@@ -130,8 +118,8 @@ template <int SIDE, int THREADS> struct Tile {
         }
     }
 
-    // The same tile, element by element, in PAIR squares, whose rows are a bank longer; a thread has four loads under
-    // way.
+    // The same tile element by element, as PAIR squares whose rows are a bank longer. A thread has four loads in
+    // flight.
     static __device__ __forceinline__ void by_elements(const scalar_t* x, scalar_t* y, unsigned rows, unsigned cols,
                                                        unsigned top, unsigned left, scalar_t* tile) {
         const int c = threadIdx.x % SIDE, step = THREADS / SIDE;
@@ -152,11 +140,11 @@ template <int SIDE, int THREADS> struct Tile {
 #pragma unroll 1
             for (int r = threadIdx.x / SIDE; r < SIDE; r += step)
                 if (c < high && r < wide) y[(size_t)r * rows + c] = tile[c * LONGER + r];
-            __syncthreads();  // all have taken what they need: the next square may come
+            __syncthreads();  // all threads have read this square
         }
     }
 
-    // The block's tile, by elements where rows do not begin at 16-byte boundaries, on either side.
+    // Moves the block's tile, element by element where rows of x or of y do not start at 16-byte boundaries.
     static __device__ __forceinline__ void move(const scalar_t* x, scalar_t* y, unsigned rows, unsigned cols,
                                                 Words* tile) {
         const unsigned top = top_of(PAIR * SIDE), left = left_of(SIDE);
@@ -173,11 +161,11 @@ constexpr int FEW = 128;                                 // threads of a tile of
 constexpr int MANY = sizeof(scalar_t) == 4 ? 512 : 256;  // of one of 64
 constexpr int BLOCKS = sizeof(scalar_t) == 4 ? 4 : 6;    // on a multiprocessor: 32 registers, 40 in 16 bits
 
-// Tiles of 64 words; of 32, which the number of threads says, where blocks of 64 would leave multiprocessors idle. On
-// an H200 0.97 of a copy's speed in float32 at 4,096 x 8,192 and at 16,384 x 8,192; with the tiles numbered row by row,
-// 2 and 3 % less (5 and 10 % if they are of 32 words); so numbered, at 256 x 384, 0.90 with tiles of 32 and 0.86 of 64.
-// Numbered down strips of 2,048 rows they were no faster. With a load and its words in one step of a loop, as a
-// first form had it, it was 0.79.
+// Tiles of 64 words; tiles of 32 words, as the number of threads tells, where 64 would leave multiprocessors idle. On
+// an H200, in shares of a copy's speed in float32: 0.97 at 4,096 x 8,192 and at 16,384 x 8,192. Tiles numbered row by
+// row lose 2 and 3 % (5 and 10 % with tiles of 32); so numbered, 256 x 384 has 0.90 with tiles of 32 and 0.86 with 64.
+// Numbered down strips of 2,048 rows they were no faster. Loading and storing a piece in the same step of one loop:
+// 0.79.
 extern "C" __global__ void __launch_bounds__(MANY, BLOCKS)
     transpose_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, unsigned rows, unsigned cols) {
     __shared__ Words tile[(64 + 1) * 64 / 4];

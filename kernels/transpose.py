@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import MULTIPROCESSORS, Budget, Kernel, Launch, blocks, counted, deep_grid
+from cudalab import Budget, Kernel, Launch, blocks, counted_sides, deep_grid
+from cudalab.kernels._h200 import MULTIPROCESSORS
 
 TILE, STEP = 32, 8  # as in the .cu
-BEYOND = 2**18  # rows or columns that the last blocks count beyond the matrix
 
 
 def reference(x):
@@ -13,9 +13,8 @@ def reference(x):
 
 
 def covered(x, y, across, down, threads):
-    """A block a tile, of so many in a row and so many rows."""
-    sides = (counted(n, np.uint32, BEYOND) for n in x.shape)
-    return Launch(deep_grid(down, across), threads, (x, y, *sides))
+    """One block a tile: `across` tiles in a row, `down` rows of tiles."""
+    return Launch(deep_grid(down, across), threads, (x, y, *counted_sides(x.shape)))
 
 
 def tile(x, y):
@@ -24,7 +23,7 @@ def tile(x, y):
 
 
 def tiles_of(x, side):
-    """Tiles of `side` words of 4 bytes: in a row of them, and rows."""
+    """How many tiles of `side` words of 4 bytes cover x: in a row of tiles, and rows of tiles."""
     rows, cols = x.shape
     return blocks(cols, side), blocks(rows, side * 4 // x.dtype.itemsize)
 
@@ -32,7 +31,7 @@ def tiles_of(x, side):
 def vec(x, y):
     across, down = tiles_of(x, 64)
     threads = 512 if x.dtype.itemsize == 4 else 256  # MANY of the .cu
-    if across * down < MULTIPROCESSORS:  # some would have nothing to do
+    if across * down < MULTIPROCESSORS:  # some multiprocessors would have nothing to do
         (across, down), threads = tiles_of(x, 32), 128
     return covered(x, y, across, down, (threads,))
 
@@ -47,9 +46,9 @@ def cupy_composite(x):
     return cupy.ascontiguousarray(x.T)
 
 
-EDGES = (  # packs need rows and columns that are multiples of 8: both are, one of them is, none is
+EDGES = (  # packs need rows and columns that are multiples of 8: both, one or none of them are
     (1, 1), (1, 33), (31, 1), (32, 32), (33, 64), (64, 33), (64, 128), (136, 200), (68, 132), (129, 127), (42, 84),
-    (1528, 712), (1531, 709), (0, 7), (7, 0),  # the first two are enough for tiles of 64 words, some of them cut
+    (1528, 712), (1531, 709), (0, 7), (7, 0),  # the first two get tiles of 64 words, some of them cut
 )  # fmt: skip
 EXACT = Budget(0, why="elements are moved, not computed")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -60,3 +61,41 @@ def gpu():
     device = cuda.open_gpu(0, cuda.missing())
     yield device
     device.close()
+
+
+@pytest.fixture
+def lying_clocks(monkeypatch):
+    """A function that makes a device's clocks report `factor` times the seconds they measure."""
+
+    def lie(device, factor):
+        real = device.clocks
+
+        def clocks(bound, modes, notes):
+            return {
+                kind: replace(clock, sample=lambda clock=clock: [factor * t for t in clock.sample()])
+                for kind, clock in real(bound, modes, notes).items()
+            }
+
+        monkeypatch.setattr(device, "clocks", clocks)
+
+    return lie
+
+
+@pytest.fixture(scope="module")
+def one_torch_thread():
+    """PyTorch on one thread: several would wait for each other on a busy machine."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def quick_studies(one_torch_thread):
+    """Studies whose samples last a microsecond, where a test does not look at the times."""
+    from cudalab.study import lab
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab, "SPAN", 1e-6)
+        yield

@@ -1,7 +1,7 @@
 """The gate: what `cudalab check` does on the host, for a `.cu` that may crash or never end.
 
 Every mutant is compiled and run in a process of its own, forked from a server that has imported everything already;
-the lab's own worker would start Python anew for each. What is done there is the lab's plan, job and sanitizer.
+the lab's own worker would start Python anew for each. That process runs the lab's plan, job and sanitizer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ PRELOADED = [
     "cudalab.spec.find", "cudalab.tools.sanitize", __name__, "__main__",
 ]  # fmt: skip
 SAME = "the compiler makes the same machine code of it"
-HEADERS = ("*.h", "*.cuh")  # what a `.cu` may include from its own folder
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,12 @@ class Verdict:
     costs: tuple[float, ...] = ()
 
 
-def judge_all(kernel: Kernel, texts: Iterable[tuple[str, str | None]], jobs: int) -> Iterator[Verdict]:
-    """Verdicts on versions of the kernel's `.cu`, each with its twin (see `judge`), in their order.
-
-    `jobs` are at work at once.
+def judge_all(kernel: Kernel, versions: Iterable[tuple[str, str | None, str]], jobs: int) -> Iterator[Verdict]:
+    """Verdicts on versions of the kernel, each as (text, twin, file) for `judge`, in their order; `jobs` at a time.
 
     Raises SpecError if the kernel itself does not pass: nothing could then be learnt from its mutants.
     """
-    text = cuda_source.read(kernel.cu)
+    text = kernel.cu.read_text(encoding="utf-8")
     itself = judge(kernel, text, (SILENCE,), text)
     if itself.outcome != "survived":
         raise SpecError(
@@ -85,22 +82,23 @@ def judge_all(kernel: Kernel, texts: Iterable[tuple[str, str | None]], jobs: int
         )
     limits = [LEAST + TIMES * cost for cost in itself.costs]
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda each: judge(kernel, each[0], limits, each[1]), texts)
+        yield from pool.map(lambda each: judge(kernel, each[0], limits, *each[1:]), versions)
 
 
-def judge(kernel: Kernel, text: str, limits: Sequence[float], twin: str | None = None) -> Verdict:
-    """Verdict on `text` in the place of the kernel's `.cu`.
+def judge(kernel: Kernel, text: str, limits: Sequence[float], twin: str | None = None, file: str = "") -> Verdict:
+    """Verdict on `text` in the place of `file`: a header, relative to the kernel's folder, or "" for its `.cu`.
 
     `limits` are seconds of processor time for each group of cases, in their order; the last is for the rest too.
-    `twin` is the original, with everything in the same lines and columns. A mutant without one is known to survive,
-    and does so after the cases of the check: not even the sanitizer, which takes longer than all the rest, has a word.
-
-    Without `sanitize` some survive that would be killed.
+    `twin` is the original, padded so that all code has the same lines and columns. A mutant without one is known to
+    survive: it only goes through the cases of the check, and not through the sanitizer, which takes longer than all
+    the rest.
     """
     with tempfile.TemporaryDirectory(prefix="cudalab-mutant-", ignore_cleanup_errors=True) as folder:
-        spec = _copy(kernel, text, Path(folder))
+        spec = _copy(kernel, Path(folder))
+        place = spec.parent / file if file else spec.with_suffix(".cu")
+        place.write_text(text, encoding="utf-8")
         ours, theirs = _server().Pipe(duplex=False)
-        child = _server().Process(target=_child, args=(spec, theirs, limits, twin), daemon=True)
+        child = _server().Process(target=_child, args=(spec, place, theirs, limits, twin), daemon=True)
         child.start()
         theirs.close()
         with ours:
@@ -115,15 +113,15 @@ def judge(kernel: Kernel, text: str, limits: Sequence[float], twin: str | None =
         return verdict
 
 
-def _copy(kernel: Kernel, text: str, folder: Path) -> Path:
-    """The spec and `text` as its `.cu` in `folder`, with the headers of the kernel's own folder."""
-    for pattern in HEADERS:
-        for header in kernel.cu.parent.glob(pattern):
-            shutil.copy(header, folder)
-    spec = folder / Path(kernel.file).name
-    shutil.copy(kernel.file, spec)
-    spec.with_suffix(".cu").write_text(text)
-    return spec
+def _copy(kernel: Kernel, folder: Path) -> Path:
+    """The spec, its `.cu` and the headers that stand beside that or below, in `folder`; the copied spec's path."""
+    home = kernel.cu.parent
+    headers = cuda_source.local_headers(kernel.cu.read_text(encoding="utf-8"), kernel.cu)
+    for path in (Path(kernel.file), kernel.cu, *(header for header in headers if header.is_relative_to(home))):
+        place = folder / path.relative_to(home)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, place)
+    return folder / Path(kernel.file).name
 
 
 @cache
@@ -141,7 +139,7 @@ def _death(code: int) -> Verdict:
     return Verdict("crashed", name)
 
 
-def _child(spec: Path, answer: Connection, limits: Sequence[float], twin: str | None) -> None:
+def _child(spec: Path, place: Path, answer: Connection, limits: Sequence[float], twin: str | None) -> None:
     """Judge one mutant, in the process that it may bring down."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (int(SILENCE), int(SILENCE)))  # for the compiler too, which inherits it
@@ -150,7 +148,7 @@ def _child(spec: Path, answer: Connection, limits: Sequence[float], twin: str | 
     for stream in (1, 2):  # what a mutant prints is of no interest
         os.dup2(nothing, stream)
     os.environ["CUDALAB_CACHE"] = str(spec.parent / "cache")  # gone with the mutant
-    answer.send(check(spec, limits, twin))
+    answer.send(check(spec, place, limits, twin))
 
 
 class _Killed(Exception):
@@ -161,8 +159,10 @@ class _Killed(Exception):
         self.verdict = Verdict(outcome, f"{group}, {case.variant}: {case.reason}")
 
 
-def check(spec: Path, limits: Sequence[float], twin: str | None) -> Verdict:
+def check(spec: Path, place: Path, limits: Sequence[float], twin: str | None) -> Verdict:
     """Verdict on the kernel of `spec`, from the cases of `cudalab check`, up to the first that is not right.
+
+    `place` is the file with the fault, the `.cu` or a header.
 
     Dtype by dtype, small inputs first, and before all of them those of one dtype without the other forms that the
     kernel may be tuned to, which take a compilation more: most mutants need no more than that.
@@ -185,7 +185,7 @@ def check(spec: Path, limits: Sequence[float], twin: str | None) -> Verdict:
                     sanitizer.add(cases, group)
                     if case := _bad(cases):
                         raise _Killed("sanitizer", group, case)
-        if twin is None or same_code(kernel, twin):
+        if twin is None or same_code(kernel, place, twin):
             return Verdict("survived", SAME if twin else "", tuple(costs))
         for group in plan.checks([str(spec)], "all"):
             if group.values == hard_inputs.SAMPLE:
@@ -213,16 +213,25 @@ def _run(job: Job, group: Group, limit: float) -> tuple[list[Case], float]:
     return cases, time.process_time() - start
 
 
-def same_code(kernel: Kernel, twin: str) -> bool:
-    """Whether the compiler makes the same of the kernel and of its `twin`, for all dtypes and forms of the check."""
+def same_code(kernel: Kernel, place: Path, twin: str) -> bool:
+    """Whether the compiler makes the same code with `twin` as the text of `place`, for all dtypes and forms.
+
+    `twin` is written to `place` for it, since the place of a header is part of what the compiler makes.
+    """
     found = kernel.configurations()
     chosen = (kernel.with_parameters(parameters) for parameters in (found[0], found[-1]))
     forms = [each.macros(dtype(name)) for each in chosen for name in kernel.dtypes]
 
     def made(text: str, defines: Mapping[str, str]) -> bytes:
-        return host.build(text, name=kernel.cu.name, defines=defines, include=kernel.cu.parent).read_bytes()
+        place.write_text(text, encoding="utf-8")
+        code = cuda_source.read(kernel.cu)
+        return host.build(code, name=kernel.cu.name, defines=defines, include=kernel.cu.parent).read_bytes()
 
-    return all(made(cuda_source.read(kernel.cu), each) == made(twin, each) for each in forms)
+    text = place.read_text(encoding="utf-8")
+    try:
+        return all(made(text, each) == made(twin, each) for each in forms)
+    finally:
+        place.write_text(text, encoding="utf-8")
 
 
 def _bad(cases: list[Case]) -> Case | None:

@@ -1,10 +1,12 @@
-"""Mutants of a `.cu`: one small change each, made by rules on its tokens."""
+"""Mutants of a `.cu` and of the headers it shares: one small change each, made by rules on the tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from cudalab.spec import cuda_source
 from mutation.tokens import Code, Function
 
 RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -40,10 +42,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A `.cu` with one fault: the whole text, and where and how it differs from the original.
+    """One file of a kernel with one fault: the whole text, and where and how it differs from the original.
 
-    `text` and `twin` are the mutant and the original with spaces where the other is longer, so that all that follows
-    is at the same lines and columns in both: compilers write those into machine code, for messages.
+    `text` and `twin` are the mutant and the original, padded with spaces to the same length, so that all code after the
+    fault has the same lines and columns in both: compilers write those into machine code, for messages.
     """
 
     rule: str
@@ -51,40 +53,56 @@ class Mutant:
     column: int  # from 1
     old: str
     new: str
-    before: str  # the original's line, without the spaces at its ends
+    before: str  # the original's line, without its comment and the spaces at its ends
     after: str  # the mutant's
     nth: int  # from 0: of the original's lines that are like `before`
     text: str
     twin: str
+    file: str = ""  # relative to the kernel's folder; "": the `.cu` itself
 
     @property
-    def key(self) -> tuple[str, str, int]:
-        """What tells it from the others, and stays when lines are added elsewhere."""
-        return self.before, self.after, self.nth
+    def key(self) -> tuple[str, str, str, int]:
+        """What identifies it among the others, and stays when lines are added elsewhere."""
+        return self.file, self.before, self.after, self.nth
 
     def __str__(self) -> str:
-        return f"{self.line}:{self.column} {self.rule}: {self.before}  ->  {self.after}"
+        place = f"{self.file}:{self.line}" if self.file else str(self.line)
+        return f"{place}:{self.column} {self.rule}: {self.before}  ->  {self.after}"
 
 
-def mutants(text: str) -> list[Mutant]:
-    """All mutants of the `.cu` in `text`, in the order of their places; no two have the same text."""
+def mutants_of(cu: Path) -> list[Mutant]:
+    """All mutants of a `.cu`, then those of each header that it includes from its own folder or below."""
+    text = cu.read_text(encoding="utf-8")
+    headers = [path for path in cuda_source.local_headers(text, cu) if path.is_relative_to(cu.parent)]
+    shared = (
+        m for path in headers for m in mutants(path.read_text(encoding="utf-8"), str(path.relative_to(cu.parent)))
+    )
+    return [*mutants(text), *shared]
+
+
+def mutants(text: str, file: str = "") -> list[Mutant]:
+    """All mutants of `text`, in the order of their places; no two have the same text."""
     found: dict[str, Mutant] = {}
     for edit in sorted(edits(Code(text)), key=lambda e: (e.start, e.end, e.new)):
         mutated = text[: edit.start] + edit.new + text[edit.end :]
         if mutated != text and mutated not in found:
-            found[mutated] = _mutant(text, mutated, edit)
+            found[mutated] = _mutant(text, mutated, edit, file)
     return list(found.values())
 
 
-def _mutant(text: str, mutated: str, edit: Edit) -> Mutant:
+def _mutant(text: str, mutated: str, edit: Edit, file: str) -> Mutant:
     line = text.count("\n", 0, edit.start)
     column = edit.start - (text.rfind("\n", 0, edit.start) + 1) + 1
-    before, after = (t.split("\n")[line].strip() for t in (text, mutated))
-    nth = [each.strip() for each in text.split("\n")[:line]].count(before)
+    before, after = (_code_of(t.split("\n")[line]) for t in (text, mutated))
+    nth = [_code_of(each) for each in text.split("\n")[:line]].count(before)
     old = text[edit.start : edit.end]
     wide = (_as_wide(edit.new, old), _as_wide(old, edit.new))
     texts = (f"{text[: edit.start]}{each}{text[edit.end :]}" for each in wide)
-    return Mutant(edit.rule, line + 1, column, old, edit.new, before, after, nth, *texts)
+    return Mutant(edit.rule, line + 1, column, old, edit.new, before, after, nth, *texts, file)
+
+
+def _code_of(line: str) -> str:
+    return line.partition("//")[0].strip()
 
 
 def _as_wide(code: str, other: str) -> str:

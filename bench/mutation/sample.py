@@ -17,7 +17,7 @@ def sample(found: list[Mutant], n: int, seed: str) -> list[Mutant]:
     """
     if n >= len(found):
         return found
-    ranked = sorted(found, key=lambda m: (m.rule, m.line, m.column, m.new))
+    ranked = sorted(found, key=lambda m: (m.rule, m.file, m.line, m.column, m.new))
     place = random.Random(seed).random()
     chosen: set[str] = set()
     while len(chosen) < n:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from cudalab.base.errors import Unavailable
 from cudalab.device import cuda, interop
@@ -30,7 +30,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         if reason := interop.torch_missing("cuda"):
             raise Unavailable(f"it is that of {kernel.name}(x) on torch tensors: {reason}")
         tensors = interop.to_torch_all(on)
-        return lambda: kernel(*tensors)
+        call = cast(Callable[..., Any], kernel)  # the spec of a kernel is a `cudalab.Kernel`, which can be called
+        return lambda: call(*tensors)
 
     launched = kernel.entry_of_call(operands.inputs)  # by the function
     return writing(

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from cudalab.device import interop
 from cudalab.device.interop import DeviceArray
 from cudalab.device.operands import Operands
 from cudalab.spec import cuda_source
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -60,19 +60,6 @@ def nvcc() -> str | None:
     return shutil.which("nvcc") or (shutil.which(str(Path(root) / "bin" / "nvcc")) if root else None)
 
 
-@dataclass(frozen=True)
-class Card:
-    """What launch parameters are tuned for."""
-
-    architecture: str  # the compute capability, such as 9.0
-    name: str
-
-    @property
-    def target(self) -> str:
-        """The architecture as nvcc has it: sm_90."""
-        return f"sm_{self.architecture.replace('.', '')}"
-
-
 @cache
 def card(index: int) -> Card:
     """Of GPU number `index`, which is there."""
@@ -81,6 +68,12 @@ def card(index: int) -> Card:
     driver.init()
     device = driver.Device(index)
     return Card(".".join(map(str, device.compute_capability())), device.name())
+
+
+def card_of(device: object) -> Card | None:
+    """The card of an opened device; None for the CPU."""
+    index: int | None = getattr(device, "index", None)
+    return None if index is None else card(index)
 
 
 def open_gpu(index: int, reason: str | None) -> Gpu:

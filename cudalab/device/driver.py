@@ -14,9 +14,10 @@ from struct import Struct
 from typing import Any
 
 from cudalab.base.errors import LaunchError
-from cudalab.device.cuda import Card, cubin, libcuda
+from cudalab.device.cuda import cubin, libcuda
 from cudalab.device.interop import DeviceArray
-from cudalab.spec import cuda_source, tuned
+from cudalab.spec import cuda_source
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Launch
 
@@ -159,11 +160,9 @@ def prepare(
 
     The launch is that of the spec for these shapes, dtypes and alignments, and does not change with the pointers.
     """
-    on = card(context)
-    kernel = tuned.for_call(kernel, entry, dtype, on)
     launch = kernel.launch(entry, arrays)
     if launch.empty:
         return None
     text = cuda_source.read(kernel.cu)
-    code = cubin(text, kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, on.target)
+    code = cubin(text, kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, card(context).target)
     return Prepared(f"{kernel.name}: {entry}", _function(code, entry, context), context, launch, arrays)

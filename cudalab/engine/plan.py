@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, split
 from cudalab.checks import hard_inputs as values
+from cudalab.engine.messages import Task
 from cudalab.spec import find, sizes
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
@@ -81,8 +84,41 @@ class Group:
     def _cut(self, parts: int) -> Shape:
         return (*self.shape[:-1], self.shape[-1] // parts)
 
+    def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
+        """As `Rows.task`."""
+        return Task.of("cudalab.engine.worker:cases", Work.on(self, omit, timed), self.files)
+
     def __str__(self) -> str:
         return f"{self.name} {self.size} {self.dtype.name}"
+
+
+class Work(msgspec.Struct):
+    """A group as JSON, for another process. `omit`: labels of variants to leave out; `timed` False: check only."""
+
+    kernel: str  # path of the spec
+    size: str
+    shape: tuple[int, ...]
+    dtype: str
+    values: str
+    awkward: bool
+    offsets: tuple[int, ...]
+    alias: str = ""
+    forms: tuple[Form, ...] = ()
+    omit: tuple[str, ...] = ()
+    timed: bool = True
+
+    @classmethod
+    def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
+        return cls(
+            group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
+            group.name, group.forms, omit, timed,
+        )  # fmt: skip
+
+    def group(self) -> Group:
+        return Group(
+            find.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
+            self.offsets, self.alias, self.forms,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -149,6 +185,9 @@ class Rows(Protocol[W_co]):
     def files(self) -> dict[str, Path]: ...
 
     def variants(self) -> Iterable[W_co]: ...
+
+    def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
+        """What makes a worker return the cases. `omit`: labels of variants to leave out; not `timed`: check only."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from cudalab.base.errors import OverrunError, Unavailable
 from cudalab.checks import hard_inputs
 from cudalab.checks.parity import compare, error_curve
-from cudalab.device import OTHER_POISON, POISON_BYTE, interop
+from cudalab.device import OTHER_POISON, POISON_BYTE, cuda, interop
 from cudalab.device.operands import Bound, Operands
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Group, Variant
@@ -107,7 +107,10 @@ class Round:
                 raise Unavailable(reason)
             self._at("compile", variant.label)
             start = perf_counter()
-            kernel, notes = tuned.for_variant(self.group.kernel, variant, self.group.dtype, self.job.device)
+            card = cuda.card_of(self.job.device)
+            kernel, notes = tuned.for_variant(
+                self.group.kernel, variant.name, variant.parameters, self.group.dtype, card
+            )
             case.parameters = kernel.parameters if variant.name in kernel.entries else {}
             case.notes += notes
             bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)

@@ -1,5 +1,5 @@
 // Atomic read-modify-write. Blocks run on several operating system threads, so these are real atomics.
-// As on the GPU, the order in which floating point additions arrive is not fixed: sums differ in the last digits.
+// As on the GPU, the order of floating point additions is not fixed: sums differ in the last digits.
 #pragma once
 
 namespace cudalab {
@@ -9,7 +9,7 @@ template <> struct word<2> { using type = uint16_t; };
 template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
 
-// Replace *address by change(*address) in one step; returns the old value. Aligned for T is enough.
+// Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
 template <class T, class Change> inline T exchange_with(T* address, Change change) {
     using bits = typename word<sizeof(T)>::type;
     bits* const at = reinterpret_cast<bits*>(address);
@@ -19,7 +19,7 @@ template <class T, class Change> inline T exchange_with(T* address, Change chang
     return bits_as<T>(old);
 }
 
-// A parameter that does not take part in deduction: atomicAdd(&long_long, 1) converts the 1.
+// Keeps a parameter out of template deduction, so that atomicAdd(&long_long, 1) converts the 1.
 template <class T> struct just { using type = T; };
 template <class T> using as = typename just<T>::type;
 

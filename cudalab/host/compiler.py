@@ -20,7 +20,7 @@ from cudalab.host.source import Scan, rewrite_shared, without_header
 
 _HERE = Path(__file__).parent
 
-# What device code sees when nvcc compiles it, for code that asks with #if.
+# Macros that nvcc defines for device code, for code that tests them with #if.
 _PREDEFINED = {"__CUDACC__": "1", "__CUDA_ARCH__": "800", "__NVCC__": "1"}
 
 _FLAGS = (
@@ -29,22 +29,22 @@ _FLAGS = (
     "-fPIC",
     "-shared",
     "-pthread",
-    "-w",  # the user's warnings are nvcc's business
+    "-w",  # nvcc, not g++, is to warn about the user's code
     "-fvisibility=hidden",
     "-fno-math-errno",
-    # nvcc contracts a*b+c to fma by default. Where it does so cannot be predicted from here, and
-    # whether g++ could depends on the machine. `off` gives the same digits everywhere; kernels are
-    # judged with a tolerance. fmaf() and __fmaf_rn() are fused, as written.
+    # nvcc contracts a*b+c to fma by default. Where it does so cannot be predicted here, and whether g++
+    # can depends on the machine. `off` gives the same digits everywhere, and kernels are judged with a
+    # tolerance. fmaf() and __fmaf_rn() are fused, as written.
     "-ffp-contract=off",
     "-fno-strict-aliasing",  # kernels reinterpret_cast float* to float4*
-    "-fsanitize=alignment",  # undefined.h stands in for libubsan, which is not linked; see below
-    "-U_FORTIFY_SOURCE",  # its longjmp check knows nothing of our stacks
-    "-Wl,-z,defs",  # an undefined name is an error now and not in dlopen
+    "-fsanitize=alignment",  # undefined.h replaces libubsan, which is not linked; see below
+    "-U_FORTIFY_SOURCE",  # its longjmp check does not know our stacks
+    "-Wl,-z,defs",  # an undefined name is an error now, not in dlopen
     "-Wl,-Bsymbolic",  # two modules may use one name for different __constant__ variables
     # No -march=native: the cache may be shared by machines with different processors.
 )
 
-# The usual libraries by hand: with -fsanitize the compiler would add libubsan to its own list.
+# The usual libraries, listed here because with -fsanitize the compiler would add libubsan to its own list.
 _LIBRARIES = ("-nodefaultlibs", "-Wl,--as-needed", "-lstdc++", "-lm", "-lpthread", "-lgcc_s", "-lgcc", "-lc")
 
 
@@ -52,11 +52,11 @@ _LIBRARIES = ("-nodefaultlibs", "-Wl,--as-needed", "-lstdc++", "-lm", "-lpthread
 _SANITIZE = (
     "-g",
     "-fno-omit-frame-pointer",
-    "-O0",  # an optimiser may drop the very access that is wrong
+    "-O0",  # an optimiser may remove the wrong access
     "-fsanitize=address,bounds,bool,enum,integer-divide-by-zero,null,return,shift,signed-integer-overflow",
     "-fsanitize=unreachable,vla-bound",
 )
-_SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would stop the process without a word
+_SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would end the process without a message
 
 
 class Built(NamedTuple):
@@ -67,7 +67,7 @@ class Built(NamedTuple):
 
 
 def compiler_missing() -> str | None:
-    """None if a C++ compiler can be called, else what is missing and how to mend it."""
+    """None if a C++ compiler can be called, else what is missing and how to install it."""
     try:
         compiler = _compiler()
     except ValueError as error:
@@ -79,7 +79,7 @@ def compiler_missing() -> str | None:
 
 
 def compiler_version() -> str:
-    """The C++ compiler's path, and the first line that it says of itself."""
+    """The C++ compiler's path, and the first line of its version."""
     compiler = _compiler()
     done = subprocess.run([*compiler, "--version"], text=True, capture_output=True, check=False)
     return ": ".join(filter(None, [shutil.which(compiler[0]), *done.stdout.splitlines()[:1]]))
@@ -114,7 +114,7 @@ def compile_source(
         if lacking := without_header(str(error)):
             raise CompileError(lacking) from None
         raise
-    scan = Scan(preprocessed)
+    scan = Scan(preprocessed, name)
     if not scan.entries:
         raise CompileError(f"{name}: no __global__ function (a template alone cannot be launched)")
     exports = "".join(f"CUDALAB_EXPORT({entry})\n" for entry in scan.entries)
@@ -124,8 +124,8 @@ def compile_source(
     checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else ()
     flags = [*_FLAGS, *checks, *modes]
     libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
-    # The preprocessed text stands for everything that the source includes. Folders are left out:
-    # the same kernel in two checkouts is one entry of the cache.
+    # The preprocessed text covers everything that the source includes. Folders are left out: the same
+    # kernel in two checkouts is one entry of the cache.
     parts = (
         _version(),
         _headers(),
@@ -155,7 +155,7 @@ def build(
 
 
 def address_sanitizer() -> Path:
-    """The compiler's address sanitizer: what a process must preload (LD_PRELOAD) that loads a sanitized module.
+    """The library of the compiler's address sanitizer: a process that loads a sanitized module must preload it.
 
     Raises Unavailable where it is not installed.
     """
@@ -193,7 +193,7 @@ def _run(arguments: list[str], text: str, name: str) -> str:
 
 
 def _compile_into(library: Path, arguments: list[str], program: str, name: str) -> None:
-    """Compile beside the final place, then rename: another process sees all of the file or none."""
+    """Compile beside the final place, then rename, so that no other process sees half a file."""
     with tempfile.TemporaryDirectory(prefix=".build-", dir=library.parent) as place:
         fresh = Path(place) / library.name
         _run([*arguments, "-o", str(fresh)], program, name)
@@ -211,7 +211,7 @@ def _version() -> str:
 @lru_cache
 def _version_of(compiler: tuple[str, ...]) -> str:
     done = subprocess.run([*compiler, "--version"], text=True, capture_output=True, check=False)
-    # -dumpmachine would be one more process; the machine's name separates x86-64 from Arm as well.
+    # -dumpmachine would cost a process more; the machine's name also separates x86-64 from Arm.
     return f"{compiler} {done.stdout} {os.uname().machine}"
 
 

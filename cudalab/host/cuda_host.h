@@ -1,14 +1,14 @@
-// Run CUDA C++ device code on the CPU. The compiler is told to include this file before the user's `.cu`,
-// which stays unmodified. It is for checking a kernel, never for timing it.
+// Runs CUDA C++ device code on the CPU. The compiler includes this file before the user's `.cu`, which stays
+// unmodified. It is for checking a kernel, never for timing it.
 //
 //   CUDALAB_FIBERS=0  flat: a block is a plain loop over its threads. Barriers and warp operations do not
-//                     exist here, so a wrong choice of mode is a compile error and not a wrong answer.
+//                     exist here, so a wrong choice of mode is a compile error, not a wrong answer.
 //   CUDALAB_FIBERS=1  every CUDA thread has a stack of its own and can wait for the others.
 //   CUDALAB_SANITIZE=1  compiled with the address sanitizer and checks for undefined behaviour.
 //
 // Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, tensor cores, clusters, asynchronous
-// copies, grid-wide barriers, dynamic parallelism, libraries such as CUB and cuda::std. Not noticed: a thread that spins
-// until another one acts, which will never have its turn.
+// copies, grid-wide barriers, dynamic parallelism, libraries such as CUB and cuda::std. Not detected: a thread that
+// spins until another thread acts never ends, since the other one never runs.
 #pragma once
 
 #ifndef CUDALAB_FIBERS

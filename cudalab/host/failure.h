@@ -1,11 +1,11 @@
-// What went wrong in a launch, and how a CUDA thread gives up.
+// The failure of a launch, and how a CUDA thread ends because of it.
 #pragma once
 #include <stdarg.h>
 #include <stdio.h>
 
 namespace cudalab {
 
-// One per launch, shared by its workers. The first message stays.
+// One per launch, shared by its workers. The first message is kept.
 struct failure {
     bool happened_ = false;
     char message[512] = "";
@@ -25,7 +25,7 @@ struct failure {
 
 static thread_local failure* current_failure;  // of the launch that this worker is part of
 
-[[noreturn]] inline void leave_thread();  // flat.h or fibers.h: does not go back to the kernel
+[[noreturn]] inline void leave_thread();  // in flat.h or fibers.h: does not return to the kernel
 
 [[noreturn]] __attribute__((cold, noinline, format(printf, 1, 2))) inline void fail(const char* format, ...) {
     va_list values;
@@ -40,7 +40,7 @@ static thread_local failure* current_failure;  // of the launch that this worker
 
 }  // namespace cudalab
 
-// <assert.h> calls this. glibc's own would end the Python process; on a GPU a failed assert only ends the launch.
+// <assert.h> calls this. glibc's version would end the Python process; on a GPU a failed assert only ends the launch.
 extern "C" [[noreturn]] __attribute__((used)) inline void __assert_fail(
     const char* what, const char* file, unsigned line, const char*) noexcept {
     cudalab::fail("%s:%u: " CUDALAB_WHERE ": assertion failed: %s", file, line, CUDALAB_HERE, what);

@@ -1,9 +1,8 @@
-// Fiber mode: every CUDA thread has a stack of its own, and a scheduler decides who runs.
+// Fiber mode: every CUDA thread has a stack of its own, and a scheduler decides which one runs.
 //
-// The order is the harshest one that CUDA allows: each warp runs as far as it can before the next one starts, and
-// inside a warp each lane before the next one. A missing __syncthreads() or __syncwarp() then shows up as a wrong
-// answer instead of hiding. What comes first is up to the launch's order (order.h); in a shuffled one a warp may also
-// have to stop between two warp operations.
+// Each warp runs as far as it can before the next one starts, and inside a warp each lane before the next one: the
+// least concurrency that CUDA allows. So a missing __syncthreads() or __syncwarp() gives a wrong answer. The launch's
+// order (order.h) says which warp and lane are first; a shuffled one may also stop a warp between two warp operations.
 #pragma once
 #include <utility>
 
@@ -16,10 +15,10 @@ struct fiber {
     uint3 index;
     state now;
     bool vote;             // at a block barrier: the predicate
-    unsigned operation;    // at a warp operation: which one (a lane may only meet its like) ...
+    unsigned operation;    // at a warp operation: which one (all lanes must be at the same one) ...
     unsigned mask;         // ... the lanes it waits for ...
     uint64_t offer;        // ... what it brings ...
-    unsigned present;      // ... and, once over, which lanes took part and what each of them brought
+    unsigned present;      // ... and, afterwards, which lanes took part and what each of them brought
     uint64_t settled;
 };
 
@@ -54,7 +53,7 @@ public:
 #endif
         for (unsigned t = 0; t < count; ++t) {
             fibers[t].index = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
-            // Staggered tops: at equal distances from a page they would compete for the same few cache lines.
+            // Tops are staggered: at equal offsets in a page they would compete for the same few cache lines.
             start(fibers[t].where, stack.of(t), stack_bytes - t % 64 * 64, thread_main);
         }
         running = this;
@@ -69,12 +68,12 @@ public:
         free(room);
     }
 
-    // Returns false, with the reason recorded, if the block cannot end. The runner is of no use then.
+    // Returns false and records the reason if the block cannot end. The runner must not be used after that.
     bool run_block(uint64_t block) {
         turns turn(order, block);
-        // Shared memory starts with arbitrary contents: all ones is NaN in every floating point format, but also a
-        // true `bool`, an index below all others, and what a maximum passes by. So in one of the orders that a check
-        // tries it is zeros, and in one close to the largest float there is.
+        // Shared memory starts with arbitrary contents. All ones is NaN in every floating point format, but also a true
+        // `bool`, an index below all others, and a value that a maximum ignores. So in one of the orders that a check
+        // tries it is zeros, and in another close to the largest float.
         const int contents = turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
         memset(shared_memory, contents, shared_bytes);
         static_shared.spoil(contents);
@@ -90,7 +89,7 @@ public:
         return all_done();
     }
 
-    // Records a failure if a block wrote past its dynamic shared memory, as it does where the launch gives none.
+    // Records a failure if a block wrote past its dynamic shared memory, for example where the launch gives none.
     void check_shared_memory() const {
 #if !CUDALAB_SANITIZE
         if (!shared_memory) return;
@@ -116,7 +115,7 @@ public:
     unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
 
 private:
-    // Returns whether it was stopped where it could have gone on.
+    // Returns whether it was stopped where it could have continued.
     bool run_warp(unsigned first, turns& turn) {
         const unsigned lanes = count - first < 32 ? count - first : 32;
         do {
@@ -136,7 +135,7 @@ private:
         return true;
     }
 
-    // Every lane has run as far as it can. Complete the warp operations for which all lanes have come.
+    // Every lane has run as far as it can. Complete the warp operations that all their lanes have reached.
     bool release_warp(unsigned first, unsigned lanes) {
         fiber* const warp = fibers + first;
         unsigned released = 0;
@@ -159,7 +158,7 @@ private:
         return released != 0;
     }
 
-    // Offers are copied before anybody goes on: a fast lane may already bring its next one while a slow one reads.
+    // Offers are copied before any lane continues: a fast lane may make its next offer while a slow one still reads.
     static unsigned settle(fiber* warp, unsigned present) {
         for (unsigned lane = 0; lane < 32; ++lane)
             if (present >> lane & 1) {
@@ -198,7 +197,7 @@ private:
         return false;
     }
 
-    // The first thing on every stack. It stays there from block to block.
+    // The first frame on every stack. It stays there from block to block.
     static void thread_main() {
         arrived(nullptr, &running->scheduler_stack, &running->scheduler_bytes);
         for (;;) {

@@ -5,15 +5,15 @@
 
 namespace cudalab {
 
-// Nothing may be read from here: no kernel in this file names shared memory. It only mirrors fibers.h.
+// Never read, since no kernel in this file uses shared memory. It only mirrors fibers.h.
 static thread_local jmp_buf leave;
 
 [[noreturn]] inline void leave_thread() { longjmp(leave, 1); }
 
 template <auto kernel> struct flat_block;
 template <class... A, void (*kernel)(A...)> struct flat_block<kernel> {
-    // `flatten` inlines the kernel and all it calls: only then can the loop over x become vector code.
-    // Arguments come by value, out of reach of the kernel's own stores.
+    // `flatten` inlines the kernel and all it calls: only then can the compiler vectorise the loop over x.
+    // Arguments are passed by value, so that the kernel's stores cannot change them.
     __attribute__((noinline, flatten)) static void all_threads(A... arguments) {
         for (unsigned z = 0; z < blockDim.z; ++z)
             for (unsigned y = 0; y < blockDim.y; ++y)
@@ -22,7 +22,7 @@ template <class... A, void (*kernel)(A...)> struct flat_block<kernel> {
                     kernel(arguments...);
                 }
     }
-    // The same in another order, thread by thread.
+    // The block in another order, thread by thread.
     static void one_by_one(const uint16_t* places, A... arguments) {
         const unsigned count = blockDim.x * blockDim.y * blockDim.z;
         for (unsigned i = 0; i < count; ++i) {

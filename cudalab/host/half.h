@@ -1,12 +1,12 @@
-// __half, __nv_bfloat16 and their pairs, with the functions whose names say which of the two is meant.
-// What <cuda_fp16.h> and <cuda_bf16.h> declare; the shared functions (__hadd, hexp, ...) are in half_intrinsics.h.
+// __half, __nv_bfloat16 and their pairs, with the functions whose names tell the two apart, as <cuda_fp16.h> and
+// <cuda_bf16.h> declare them. The functions that both share (__hadd, hexp, ...) are in half_intrinsics.h.
 #pragma once
 
 using __half = cudalab::narrow_float<5, 10>;
 using __nv_bfloat16 = cudalab::narrow_float<8, 7>;
 using __half2 = cudalab::narrow_pair<__half>;
 using __nv_bfloat162 = cudalab::narrow_pair<__nv_bfloat16>;
-// The names without underscores come with #include <cuda_fp16.h>: without it `half` is free for the user's own.
+// #include <cuda_fp16.h> defines the names without underscores. Without it the user may define `half`.
 
 static_assert(sizeof(__half) == 2 && alignof(__half) == 2 && sizeof(__half2) == 4 && alignof(__half2) == 4, "layout");
 static_assert(std::is_trivial<__half>::value && std::is_trivial<__nv_bfloat162>::value, "usable in __shared__ memory");

@@ -1,13 +1,13 @@
 // __hadd, __hfma2, hexp, ...: the functions that CUDA has under one name for __half and __nv_bfloat16.
 //
-// They are friends defined inside a base class: found through their argument's type, they serve both formats, and a
-// plain float beside a half converts as it does in CUDA (which a function template would not allow).
+// They are friends defined inside a base class. Lookup by the argument's type finds them for both formats, and a plain
+// float beside a half converts as in CUDA, which a function template would not allow.
 #pragma once
 
 namespace cudalab {
 
-// a + b "rounded to odd": where the sum is inexact its last bit is set, so that rounding it again, to fewer bits, never
-// sees a tie that is not one (Boldo and Melquiond 2008). That makes a fused multiply-add round once.
+// a + b "rounded to odd": where the sum is inexact its last bit is set. A second rounding, to fewer bits, then never
+// meets a false tie (Boldo and Melquiond 2008), so a fused multiply-add rounds once.
 inline double add_round_to_odd(double a, double b) {
     double sum = a + b, from_b = sum - a;
     double lost = (a - (sum - from_b)) + (b - from_b);  // Knuth's two-sum: a + b == sum + lost, exactly
@@ -34,7 +34,7 @@ template <class T> struct half_intrinsics {
     friend T __hneg(T a) { return -a; }
     friend T __habs(T a) { return T::from_bits(a.bits & 0x7fff); }
 
-    // NaN loses. C's fmax alone will not do: a signalling NaN wins there.
+    // A number wins over NaN. C's fmax is not enough: there a signalling NaN wins.
     friend T __hmax(T a, T b) { return a != a ? b : b != b ? a : T(fmaxf(float(a), float(b))); }
     friend T __hmin(T a, T b) { return a != a ? b : b != b ? a : T(fminf(float(a), float(b))); }
     friend T __hmax_nan(T a, T b) { return a != a || b != b ? T(NAN) : __hmax(a, b); }

@@ -1,5 +1,5 @@
 // The functions that CUDA has without any #include and that the C library lacks. The "fast" ones (__expf, ...) are
-// the exact ones here: their error on a GPU belongs in the kernel's tolerance, it cannot be reproduced.
+// exact here: their error on a GPU cannot be reproduced, and the kernel's tolerance has to allow for it.
 #pragma once
 // <math.h> as well as <cmath>: without it exp(float) in the global namespace is silently the double function.
 #include <cmath>
@@ -26,7 +26,7 @@ template <class To, class From> CUDALAB_INLINE To bits_as(From from) {
 }  // namespace cudalab
 
 // ---- single precision -----------------------------------------------------------------------------------------------
-// glibc declares __expf and its like itself, hence macros and not functions.
+// Macros, since glibc itself declares __expf and the like.
 #define __expf(x) expf(x)
 #define __exp10f(x) exp10f(x)
 #define __logf(x) logf(x)
@@ -57,8 +57,8 @@ CUDALAB_INLINE float rnorm3df(float x, float y, float z) {
     return float(1.0 / sqrt(double(x) * x + double(y) * y + double(z) * z));
 }
 inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
-// The inverse of the normal distribution: Newton's steps on erfc, from a start that is right to three digits
-// (Abramowitz and Stegun 26.2.23).
+// The inverse of the normal distribution: Newton steps on erfc from a start with three correct digits (Abramowitz and
+// Stegun 26.2.23).
 inline double normcdfinv(double p) noexcept {
     if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
     const double t = sqrt(-2 * log(p < 0.5 ? p : 1 - p));
@@ -179,7 +179,7 @@ CUDALAB_STORE(__stwt)
 #undef CUDALAB_STORE
 CUDALAB_INLINE void* __nv_associate_access_property(const void* p, unsigned long long) { return const_cast<void*>(p); }
 
-// ---- time: it passes, in nanoseconds and not in the GPU's clock cycles ----------------------------------------------
+// ---- time, in nanoseconds instead of the GPU's clock cycles ---------------------------------------------------------
 inline void __nanosleep(unsigned) {}
 #ifndef __clang__
 #define __builtin_assume(condition) ((void)0)

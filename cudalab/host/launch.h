@@ -13,7 +13,7 @@ struct launch {
     failure failed;
     unsigned long long next_block = 0;
 
-    // A worker takes one block after the other until none is left. Runs on `workers` operating system threads.
+    // `workers` operating system threads take one block after another until none is left.
     static void* work(void* self) {
         launch& job = *static_cast<launch*>(self);
         failure* const outer = current_failure;
@@ -53,7 +53,7 @@ struct launch {
 
 static thread_local char last_error[sizeof failure::message];
 
-// What Python checks arguments against.
+// Size and kind of a parameter, against which Python checks arguments.
 enum parameter_kind : unsigned { other, pointer, integer, floating };
 template <class T> constexpr unsigned kind_of() {
     return std::is_pointer<T>::value          ? pointer
@@ -65,8 +65,8 @@ template <class T> constexpr unsigned kind_of() {
 template <auto kernel> struct entry;
 template <class... A, void (*kernel)(A...)> struct entry<kernel> {
     // workers > 0: arguments[i] points at the i-th argument, as for cuLaunchKernel.
-    // workers < 0: `arguments` is one buffer that holds all of them, each at its natural alignment, which is what
-    //              PyCUDA hands to cuLaunchKernel (CU_LAUNCH_PARAM_BUFFER_POINTER).
+    // workers < 0: `arguments` is one buffer with all of them, each at its natural alignment, as PyCUDA passes them to
+    //              cuLaunchKernel (CU_LAUNCH_PARAM_BUFFER_POINTER).
     static int run(uint3 grid, uint3 block, size_t shared, void** arguments, int workers) {
         void* unpacked[sizeof...(A) + 1];
         if (workers < 0) {
@@ -100,7 +100,7 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
 // The order of blocks and threads in the next launches from the calling thread: see order.h.
 CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = order; }
 
-// Give back the memory that is kept for the next launch, since another module launches next.
+// Frees the memory that is kept for the next launch, since another module launches next.
 CUDALAB_EXTERN void cudalab_forget() {
 #if CUDALAB_FIBERS
     cudalab::stacks::forget();

@@ -21,7 +21,7 @@ _BLOCK_LIMIT = (1024, 1024, 64)
 _THREADS_LIMIT = 1024
 _SHARED_LIMIT = 227 * 1024
 
-# What comes first: order.h. A number is the seed of a shuffle.
+# The order in which threads run (order.h). A number is the seed of a shuffle.
 ORDERS = {"alternating": 0, "forward": 1, "reverse": 2}
 Order = str | int
 
@@ -37,7 +37,7 @@ class Module:
         entries: names of the `__global__` functions; templates are not among them.
     """
 
-    _last: Module | None = None  # to launch anything: it keeps memory for its next launch
+    _last: Module | None = None  # the last to launch: it keeps memory for its next launch
 
     def __init__(self, library: Path, entries: tuple[str, ...], workers: int = 0) -> None:
         """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores)."""
@@ -55,7 +55,8 @@ class Module:
         `args` are NumPy arrays, of which the kernel gets the address, and NumPy scalars, as in
         PyCUDA. `shared` is the dynamic shared memory in bytes. A grid with a zero launches nothing.
         `order` is that of blocks, warps and threads: forward, reverse, alternating from block to block, or the seed
-        (0 or more) of a shuffle. A right kernel gives the same in all of them, but for the rounding of atomic sums.
+        (0 or more) of a shuffle. A correct kernel gives the same result in all of them, except that atomic sums may
+        round differently.
         Raises `LaunchError` for arguments that do not fit the kernel's parameters, for what CUDA
         refuses, and for a failure inside the kernel.
         """

@@ -1,5 +1,5 @@
-// In which order blocks, warps and threads take their turn. CUDA promises none, so a right kernel gives the same result
-// in all of them; a check runs a kernel in several.
+// The order in which blocks, warps and threads run. CUDA guarantees none, so a correct kernel gives the same result in
+// every order; a check runs a kernel in several.
 #pragma once
 #include <numeric>
 
@@ -18,7 +18,7 @@ public:
     bool shuffled() const { return order > backwards; }
     bool coin() { return next() & 1; }
 
-    // Who comes first, second, ... of n.
+    // A permutation of n: the first to run, the second, ...
     template <class Place> void fill(Place* places, unsigned n) {
         for (unsigned i = 0; i < n; ++i) places[i] = Place(upwards || shuffled() ? i : n - 1 - i);
         if (shuffled())

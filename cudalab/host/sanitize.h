@@ -1,5 +1,5 @@
-// What the address sanitizer has to know of the lab, where a module is compiled with it: stacks that are switched, and
-// memory around shared arrays that nobody may touch. Elsewhere it is nothing, but for that memory.
+// Tells the address sanitizer about switched stacks and about the guard memory around shared arrays. Without the
+// sanitizer only the guard memory remains.
 #pragma once
 
 #if CUDALAB_SANITIZE
@@ -22,8 +22,8 @@ inline void arrived(void* fake, const void** bottom, size_t* bytes) {
     __sanitizer_finish_switch_fiber(fake, bottom, bytes);
 }
 
-// Called after the sanitizer has printed its report, which knows nothing of CUDA threads; then the process ends.
-// What is printed here is read by cudalab/sanitize/asan.py.
+// Called after the sanitizer has printed its report, to add block and thread; then the process ends. The module
+// that reads the sanitizer's reports (asan.py) reads this line too.
 inline void complete_report(const char*) {
     if (!current_failure) return;  // not in a kernel
     fprintf(stderr, "cudalab: in " CUDALAB_WHERE "\n", CUDALAB_HERE);
@@ -37,7 +37,7 @@ inline void watch() { __asan_set_error_report_callback(complete_report); }
 
 namespace cudalab {
 
-constexpr size_t shared_guard = 64 << 10;  // what is written there is found after the launch
+constexpr size_t shared_guard = 64 << 10;  // checked after the launch
 inline void forbid(const void*, size_t) {}
 inline void allow(const void*, size_t) {}
 inline void leaving(void**, const void*, size_t) {}

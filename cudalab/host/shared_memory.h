@@ -1,5 +1,5 @@
-// Where shared memory is, in fiber mode. The dynamic part is allocated. Static arrays are the thread-local variables of
-// this module, all of them in one piece of memory, together with a few of the lab's own.
+// Shared memory in fiber mode. The dynamic part is allocated. Static arrays are thread-local variables of this module:
+// they lie in one piece of memory, together with a few thread-local variables of the lab.
 #pragma once
 #include <link.h>
 
@@ -10,7 +10,7 @@ static thread_local block_runner* running;      // the block on this operating s
 static thread_local char* dynamic_shared_base;  // `extern __shared__` arrays start here
 inline void* dynamic_shared() { return dynamic_shared_base; }
 
-// `extern __shared__ T s[];` at file level becomes one of these: an array whose place is only known inside a kernel.
+// Replaces `extern __shared__ T s[];` at file level: an array whose address is only known inside a kernel.
 template <class T> struct dynamic_array {
     operator T*() const { return static_cast<T*>(dynamic_shared()); }
 };
@@ -22,7 +22,7 @@ class static_shared_memory {
 public:
     static_shared_memory() { dl_iterate_phdr(find, this); }
 
-    // Overwrite them with these bytes, and nothing of the lab's own.
+    // Overwrites the static arrays with these bytes, and restores the lab's own variables.
     void spoil(int contents) {
         __asm__ volatile("" ::: "memory");
         const auto index = threadIdx, block = blockIdx;
@@ -32,7 +32,7 @@ public:
         const auto failing = current_failure;
         const auto order = wanted_order;
         memset(start, contents, bytes);
-        // Nothing else in sight takes the addresses of these: the compiler would think that they still have their values.
+        // No visible code takes the addresses of these, so the compiler would assume that they are unchanged.
         __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
         __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(wanted_order));
         threadIdx = index, blockIdx = block, blockDim = block_size, gridDim = grid_size;
@@ -40,7 +40,7 @@ public:
     }
 
 private:
-    // The module that holds this function, and of its thread-local variables those that have no initial value.
+    // Finds the module that holds this function, and its thread-local variables without an initial value.
     static int find(dl_phdr_info* module, size_t, void* result) {
         const uintptr_t here = reinterpret_cast<uintptr_t>(&find) - module->dlpi_addr;
         bool ours = false;

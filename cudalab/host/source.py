@@ -1,4 +1,4 @@
-"""What must be known about a `.cu` before g++ may compile it, and the one thing rewritten in it."""
+"""Scan a `.cu` before g++ compiles it, and rewrite its dynamic shared arrays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from cudalab.base.errors import CompileError
 from cudalab.spec.cuda_source import entries_of
 
-# Any of these and the threads of a block depend on each other: each then gets a stack of its own.
+# With any of these the threads of a block depend on each other, and each gets a stack of its own.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
     r"|__match_\w+|__reduce_\w+)\b"
 )
-# What would fail with a riddle, or compile and be wrong, by the name that it has in the source.
+# What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
     "textures": r"cudaTextureObject_t|texture\s*<|tex[123]D(?:Lod|Grad|fetch|Layered)?\s*<|tex1Dfetch|__ldg_tex",
     "surfaces": r"cudaSurfaceObject_t|surf[123]D(?:read|write)",
@@ -59,24 +59,24 @@ _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
 class Scan:
-    """What the preprocessed text of a `.cu` says about it.
+    """The entries of a `.cu`, and how its threads must run, from its preprocessed text.
 
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
         fibers: whether threads of a block depend on each other.
     """
 
-    def __init__(self, preprocessed: str) -> None:
-        """Take the output of `g++ -E`; raises `CompileError` for what cannot run on the CPU.
+    def __init__(self, preprocessed: str, name: str) -> None:
+        """Take the output of `g++ -E` for the file `name`; raises `CompileError` for what cannot run on the CPU.
 
-        The preprocessor has removed comments, taken one side of every `#if` and unfolded macros,
-        but knows none of CUDA's own names, so `__global__` and its like are still there.
+        The preprocessor has removed comments, resolved every `#if` and expanded macros, but it does not know CUDA's own
+        names, so `__global__` and the like are still there.
         """
         lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text in lines)
         self.fibers = bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
-        _refuse(lines, shared="__shared__" in code)
+        _refuse(lines, name, shared="__shared__" in code)
 
 
 def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
@@ -94,7 +94,7 @@ def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
 
 
 def without_header(message: str) -> str | None:
-    """What to say in place of the preprocessor's complaint that one of CUDA's headers is not there, or None."""
+    """A clearer message where the preprocessor lacks one of CUDA's headers; None for any other error."""
     lacking = _LACKING.search(message)
     if not lacking or not _HEADERS.match(lacking["header"]):
         return None
@@ -104,11 +104,16 @@ def without_header(message: str) -> str | None:
     )
 
 
-def _refuse(lines: list[tuple[str, int, str]], *, shared: bool) -> None:
-    """Stop at what would compile and then be wrong, or would fail with a riddle."""
+def _refuse(lines: list[tuple[str, int, str]], name: str, *, shared: bool) -> None:
+    """Raise CompileError for code that would compile and then be wrong, or fail with an unclear message."""
     for file, number, text in lines:
         if file.startswith(_OURS):
             continue
+        if file != name and (found := _DYNAMIC_SHARED.search(text)):
+            raise CompileError(
+                f"{file}:{number}: a dynamic shared array in a header cannot run on the CPU: {found[0].strip()}\n"
+                f"declare it in {name} and pass a pointer to it"
+            )
         for what, names in _NOT_HERE_PATTERNS:
             if found := names.search(text):
                 remedy = _REMEDY.get(what, "check this kernel on a GPU")
@@ -129,8 +134,8 @@ def _refuse(lines: list[tuple[str, int, str]], *, shared: bool) -> None:
 def rewrite_shared(text: str) -> str:
     """Turn `extern __shared__ T s[];` into a pointer to the block's dynamic shared memory.
 
-    C++ has no array whose place is chosen at launch. `static` beside `__shared__` is dropped, which may itself mean
-    it (qualifiers.h). Lines keep their numbers.
+    C++ has no array whose address is chosen at launch. `static` beside `__shared__` is dropped, since `__shared__` may
+    itself expand to it (qualifiers.h). Lines keep their numbers.
     """
     skip = [found.span() for found in _COMMENT_OR_STRING.finditer(text)]
 

@@ -10,8 +10,8 @@ namespace cudalab {
 struct context { void* stack_pointer; };
 }
 
-// At file level, so that the compiler sees a call to an unknown function: it must then have stored threadIdx before and
-// load it again after. Saves what the System V ABI wants preserved, swaps stacks, restores.
+// At file level, so that the compiler sees a call to an unknown function, and stores threadIdx before it and loads it
+// again after it. Saves the registers that the System V ABI preserves, swaps stacks, restores the registers.
 extern "C" __attribute__((visibility("hidden"))) void cudalab_switch_stack(void** save, void* load);
 __asm__(
     ".text\n"
@@ -21,7 +21,7 @@ __asm__(
     "  movq %rsp, (%rdi)\n"
     "  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-    "  popq %rcx\n  jmp *%rcx\n"  // not `ret`: the processor would predict the other stack's caller, and miss
+    "  popq %rcx\n  jmp *%rcx\n"  // not `ret`: the return predictor would mispredict the other stack's caller
     ".size cudalab_switch_stack, . - cudalab_switch_stack\n");
 
 namespace cudalab {

@@ -1,5 +1,5 @@
-// Memory for the stacks of a block's threads. Its pages are closed and touched one by one, which takes longer than a
-// small block runs, so that what a launch leaves is kept for the next ones, until another module launches.
+// Memory for the stacks of a block's threads. Protecting and touching its pages takes longer than a small block runs,
+// so the memory is kept for the next launches, until another module launches.
 #pragma once
 #include <pthread.h>
 #include <sys/mman.h>
@@ -12,15 +12,14 @@ constexpr size_t stack_bytes = 256 << 10;
 
 class stacks {
 public:
-    // `memory` is null if there is none. What the frames of an earlier launch held is still there, as it is from block
-    // to block.
+    // `memory` is null if there is none. It may still hold the frames of an earlier launch or block.
     explicit stacks(unsigned count) : count(count) {
         if ((memory = taken(count))) {
             allow(memory, count * stack_bytes);
             return;
         }
-        // Untouched pages cost nothing. One page between stacks is closed, so that a kernel whose local arrays
-        // overflow stops there instead of corrupting its neighbour.
+        // Untouched pages cost nothing. A protected page between stacks stops a kernel whose local arrays overflow before
+        // it corrupts its neighbour.
         void* const fresh = mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (fresh == MAP_FAILED) return;
@@ -37,7 +36,7 @@ public:
     explicit operator bool() const { return memory; }
     char* of(unsigned thread) const { return memory + thread * stack_bytes; }
 
-    // Give back what is kept: a process may have 65530 mappings, a block of 1024 threads has 2048.
+    // Frees what is kept: a process may have 65530 mappings, and a block of 1024 threads has 2048.
     static void forget() {
         pthread_mutex_lock(&lock);
         for (kept& one : kept_stacks) {
@@ -64,7 +63,7 @@ private:
         return found;
     }
     static void keep(char* memory, unsigned count) {
-        kept old{memory, count};  // goes to the first place, and each of the others one place on
+        kept old{memory, count};  // goes to the first place, and the others move up by one
         pthread_mutex_lock(&lock);
         for (kept& one : kept_stacks) {
             std::swap(one, old);

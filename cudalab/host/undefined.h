@@ -1,13 +1,13 @@
-// What the compiler calls where it was told to check for undefined behaviour (-fsanitize=...). We stand in for libubsan,
-// which is not linked: a launch fails with the line, the block and the thread, and the process goes on.
+// The handlers that compiled checks for undefined behaviour (-fsanitize=...) call. They replace libubsan, which is not
+// linked: a launch fails with the line, the block and the thread, and the process continues.
 //
-// Alignment is always checked: a misaligned access ends a launch on a GPU ("misaligned address"). Here it would go
-// unnoticed, or kill the process where the compiler chose an instruction that wants alignment.
+// Alignment is always checked: on a GPU a misaligned access ends the launch ("misaligned address"). Here it would pass
+// undetected, or kill the process where the compiler chose an instruction that requires alignment.
 #pragma once
 
 namespace cudalab {
 
-// What the compiler passes, as laid down by the interface to libubsan (ubsan_handlers.h).
+// The arguments that the compiler passes, as libubsan's interface defines them (ubsan_handlers.h).
 struct source_location {
     const char* file;
     uint32_t line, column;

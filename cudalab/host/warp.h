@@ -1,5 +1,5 @@
-// Warp operations: __syncwarp, shuffles, votes, matches, reductions. All of them are one meeting of the lanes in
-// `mask`, after which every lane can see what the others brought and works out its own result.
+// Warp operations: __syncwarp, shuffles, votes, matches, reductions. In each of them the lanes in `mask` meet once;
+// then every lane sees what the others offered and computes its own result.
 #pragma once
 
 namespace cudalab {
@@ -33,7 +33,7 @@ template <class T> inline T unpacked(uint64_t bits) {
     return value;
 }
 
-// CUDA leaves the value from a lane that takes no part undefined; all ones here (NaN, -1), so that its use is noticed.
+// In CUDA the value from a lane that takes no part is undefined. Here it is all ones (NaN, -1), so that its use shows.
 template <class T> inline T shuffled(unsigned mask, T value, unsigned source) {
     const unsigned present = meet(shuffle, mask, packed(value));
     return unpacked<T>(present >> source & 1 ? brought_by(source) : ~0ull);
@@ -51,7 +51,7 @@ template <class Combine> inline unsigned reduced(unsigned mask, unsigned value, 
 
 inline void __syncwarp(unsigned mask = 0xffffffffu) { cudalab::meet(cudalab::sync, mask, 0); }
 
-// The lanes that are here now. Lanes that wait elsewhere in the warp are not; two places with __activemask() in
+// The lanes that are at this call now, without those that wait elsewhere in the warp. Calls of __activemask() in
 // different branches cannot be told apart.
 inline unsigned __activemask() {
     cudalab::fiber& me = cudalab::running->me();

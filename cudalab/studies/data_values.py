@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import stats
+from cudalab.call import kernel as kernels
 from cudalab.results.record import Results
-from cudalab.spec import find
 from cudalab.study import Study, Variant, Work, says, truth
 from cudalab.study.lab import Lab
 from cudalab.study.load import Load
@@ -51,7 +51,7 @@ def subnormals(torch: Any, shape: tuple[int, ...], where: str) -> Any:
 
 def operation(lab: Lab, x: Any, out: Any) -> Callable[[], Any]:
     torch = lab.torch()
-    kernel = find.kernel("gelu")
+    kernel = kernels.by_name("gelu")
     return {
         "matmul": lambda: torch.matmul(x, x, out=out),
         "gelu": lambda: kernel(x, out=out),
@@ -69,7 +69,7 @@ def exact(lab: Lab, x: Any) -> Any:
         return rows @ x[:, :SAMPLED].cpu().double()
     if lab["operation"] == "copy":
         return rows
-    return torch.from_numpy(np.asarray(find.kernel("gelu").reference(rows.numpy())))
+    return torch.from_numpy(np.asarray(kernels.by_name("gelu").reference(rows.numpy())))
 
 
 def of(values: Callable[[Any, tuple[int, ...], str], Any]) -> Callable[[Lab], Work]:

@@ -15,13 +15,13 @@ from typing import Any
 from cudalab.backends import torch_compile
 from cudalab.backends.torch_script import PROFILING_RUNS
 from cudalab.base.errors import Unavailable
+from cudalab.call import kernel as kernels
 from cudalab.results.record import Results
-from cudalab.spec import find
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import NO_KERNEL, Lab
 
 Form = Callable[[Any], Any]
-GELU = find.kernel("gelu")
+GELU = kernels.by_name("gelu")
 
 
 def eager(lab: Lab) -> Form:

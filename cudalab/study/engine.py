@@ -9,6 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from cudalab.base.errors import CudalabError, InputError, Unavailable, unknown
@@ -22,7 +23,7 @@ from cudalab.results.record import Case, Parity
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Budget
 from cudalab.study import Variant, Work, fields, memory
-from cudalab.study.found import Workload
+from cudalab.study.found import StudyWork, Workload
 from cudalab.study.lab import Lab
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
@@ -48,6 +49,12 @@ def cases(job: Job, workload: Workload, omit: Collection[str] = ()) -> list[Case
             job.at(Step(str(workload), RELEASE))
             job.device.release()
             gc.collect()
+
+
+def ordered(job: Job, payload: msgspec.Raw) -> list[Case]:
+    """The handler of a `Workload` in the engine's worker."""
+    work = msgspec.json.decode(payload, type=StudyWork)
+    return cases(job if work.timed else replace(job, modes=()), work.workload(), work.omit)
 
 
 class _Round:

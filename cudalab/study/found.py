@@ -10,9 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from cudalab import studies as package
 from cudalab.base.errors import InputError, SpecError, short, unknown, why
 from cudalab.base.globs import split
+from cudalab.engine.messages import Task
 from cudalab.spec import find
 from cudalab.spec.dtype import DType, dtype
 from cudalab.study import Setting, Study, Variant, fields
@@ -120,8 +123,27 @@ class Workload:
         here = [v for v in self.study.variants if not v.sizes or self.size in v.sizes]
         return sorted(here, key=lambda v: v.label != self.study.baseline)
 
+    def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
+        """As `cudalab.engine.plan.Rows.task`."""
+        order = StudyWork(self.path or self.name, self.size, dict(self.settings), omit, timed)
+        return Task.of("cudalab.study.engine:ordered", order, self.files)
+
     def __str__(self) -> str:
         return f"{self.name} {self.size}"
+
+
+class StudyWork(msgspec.Struct):
+    """A workload as JSON, for the worker. `omit`: labels of variants to leave out; `timed` False: check only."""
+
+    study: str  # its name, or the path of its file
+    size: str
+    settings: dict[str, Setting]
+    omit: tuple[str, ...] = ()
+    timed: bool = True
+
+    def workload(self) -> Workload:
+        found = study(self.study)
+        return Workload(found, self.size, self.settings, self.study if self.study != found.name else "")
 
 
 def workloads(

@@ -8,9 +8,6 @@ import threading
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from cudalab.kernels.add2d import add2d
-from cudalab.kernels.gelu import gelu
-from cudalab.kernels.plus_one import plus_one
 
 from cudalab import backends
 from cudalab.base.errors import InputError, LaunchError, Unavailable
@@ -22,6 +19,9 @@ from cudalab.device.interop import DeviceArray
 from cudalab.device.operands import Bound
 from cudalab.engine import plan
 from cudalab.engine.job import Job
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
+from cudalab.kernels.plus_one import plus_one
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cudalab.kernels.gelu import gelu
 
 from cudalab.base import threads
 from cudalab.checks.hard_inputs import every
@@ -12,6 +11,7 @@ from cudalab.checks.parity import compare, expected
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group, Selection
+from cudalab.kernels.gelu import gelu
 from cudalab.spec.dtype import DTYPES, dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 

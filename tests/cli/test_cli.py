@@ -237,7 +237,7 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
         (
             "    reference",
             "    inputs=lambda *a: {'x': a[2].random(9)}, agree=lambda x: x[1] == 9, reference",
-            "inputs gives x (9,), of which agree says no",
+            "inputs gives x (9,), which agree refuses",
         ),
         ("    reference", "    inputs=lambda *a: a[2], reference", "inputs gives of type Generator; give a dict of x"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +19,13 @@ from cudalab.spec import find
 CHANGES = {
     "long long n) {\n    const long long pack = (long long)blockIdx.x * N": """long long n, long long block) {
     const long long pack = block * N""",
-    "gelu_block<VEC_PACKS>(kept(x), y, n);\n}\n\n": "gelu_block<VEC_PACKS>(kept(x), y, n, blockIdx.x);\n}\n\n",
-    """    if (packs == 1) gelu_block<1>(kept(x), y, n);
-    else gelu_block<VEC_PACKS>(kept(x), y, n);
+    "gelu, VEC_PACKS>(kept(x), y, n);\n}\n\n": "gelu, VEC_PACKS>(kept(x), y, n, blockIdx.x);\n}\n\n",
+    """    if (packs == 1) map_block<gelu, 1>(kept(x), y, n);
+    else map_block<gelu, VEC_PACKS>(kept(x), y, n);
 """: """    for (int again = 0; again < (blockIdx.x % 16 ? 1 : 2); ++again) {
         const long long block = (blockIdx.x + again * (long long)(gridDim.x / 2)) % gridDim.x;
-        if (packs == 1) gelu_block<1>(kept(x), y, n, block);
-        else gelu_block<VEC_PACKS>(kept(x), y, n, block);
+        if (packs == 1) map_block<gelu, 1>(kept(x), y, n, block);
+        else map_block<gelu, VEC_PACKS>(kept(x), y, n, block);
     }
 """,
 }
@@ -33,12 +34,14 @@ CHANGES = {
 def slowed(folder: Path) -> Path:
     """A gelu whose vectorised entry does 6 % of its work twice; returns the path of the spec."""
     kernel = find.kernel("gelu")
-    text = kernel.cu.read_text()
-    for before, after in CHANGES.items():
+    shutil.copytree(kernel.cu.parent / "common", folder / "common")
+    for source in (Path(kernel.file), kernel.cu):
+        shutil.copy(source, folder)
+    changed = (folder / "common" / "map.cuh", folder / "gelu.cu", folder / "gelu.cu")
+    for path, (before, after) in zip(changed, CHANGES.items()):
+        text = path.read_text()
         assert text.count(before) == 1
-        text = text.replace(before, after)
-    (folder / "gelu.cu").write_text(text)
-    (folder / "gelu.py").write_text(Path(kernel.file).read_text())
+        path.write_text(text.replace(before, after))
     return folder / "gelu.py"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cudalab.kernels.add2d import add2d
-from cudalab.kernels.gelu import gelu
-from cudalab.kernels.plus_one import plus_one
-from cudalab.kernels.transpose import transpose
 
 from cudalab.base.errors import InputError, LaunchError
 from cudalab.call import fast_path
@@ -23,6 +20,10 @@ from cudalab.device import driver as launch
 from cudalab.device.interop import DeviceArray
 from cudalab.engine import plan
 from cudalab.engine.job import Job
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
+from cudalab.kernels.plus_one import plus_one
+from cudalab.kernels.transpose import transpose
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype, dtype_of
@@ -40,6 +41,7 @@ def kernel(fake, tmp_path):
     """The lab's gelu as a kernel that nobody has called yet."""
     for file in (Path(gelu.file), gelu.cu):
         (tmp_path / file.name).write_text(file.read_text())
+    shutil.copytree(gelu.cu.parent / "common", tmp_path / "common")
     return find.kernel(str(tmp_path / "gelu.py"))
 
 
@@ -47,13 +49,13 @@ def kernel(fake, tmp_path):
 def first_calls(kernel, monkeypatch):
     """The shapes of the kernel's calls that are checked from here on."""
     seen = []
-    real = fast_path.call
+    real = fast_path.library_of
 
     def watched(called, arrays, out=None):
         seen.extend([arrays[0].shape] if called is kernel else [])
         return real(called, arrays, out)
 
-    monkeypatch.setattr(fast_path, "call", watched)
+    monkeypatch.setattr(fast_path, "library_of", watched)
     return seen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,7 @@ def test_a_write_beyond_the_end_is_wrong(fake, tmp_path):
     kernel = find.kernel("plus_one")
     (tmp_path / "plus_one.py").write_text(Path(kernel.file).read_text())
     (tmp_path / "plus_one.cu").write_text(kernel.cu.read_text().replace("if (i < n)", "if (i <= n)"))
+    shutil.copytree(kernel.cu.parent / "common", tmp_path / "common")
     (group,) = plan.groups([str(tmp_path / "plus_one.py")], "1000", "")
     case = next(c for c in rows(fake, group) if c.label == "pycuda:plus_one_scalar")
     assert case.status == record.WRONG
@@ -78,10 +80,11 @@ def test_a_file_that_does_not_compile_costs_its_rows_only(fake, tmp_path):
     kernel = find.kernel("plus_one")
     (tmp_path / "broken.py").write_text(Path(kernel.file).read_text().replace("plus_one = Kernel", "broken = Kernel"))
     (tmp_path / "broken.cu").write_text(kernel.cu.read_text().replace("x[i] + 1;", "x[i] + one;"))
+    shutil.copytree(kernel.cu.parent / "common", tmp_path / "common")
     (group,) = plan.groups([str(tmp_path / "broken.py")], "1000", "")
     for case in rows(fake, group):
         assert case.status == record.ERROR
-        assert "broken.cu:9" in case.reason
+        assert "broken.cu:10" in case.reason
         assert "one" in case.reason
 
 
@@ -94,6 +97,7 @@ def test_the_stand_in_is_no_device_of_bench(monkeypatch):
 
 def test_gpuarray_calls(fake):
     import pycuda.gpuarray as gpuarray
+
     from cudalab.kernels.gelu import gelu
 
     x = np.linspace(-4, 4, 1001, dtype=np.float32)

@@ -8,7 +8,7 @@ import pytest
 
 from cudalab.device import interop
 from cudalab.engine import plan
-from cudalab.engine.messages import Work
+from cudalab.engine.plan import Work
 from cudalab.tools.profile import child, events
 from cudalab.tools.profile.events import KERNEL, Event, Recording
 

@@ -48,16 +48,8 @@ def test_every_check_measures_something(fake):
     assert states["empty capture"] == states["throttling"] == SKIPPED  # no cuda-bindings, no NVML
 
 
-def test_a_lying_clock_fails_the_known_cycles(fake, monkeypatch):
-    real = fake.clocks
-
-    def lies(bound, modes, notes):
-        return {
-            kind: replace(clock, sample=lambda clock=clock: [2 * t for t in clock.sample()])
-            for kind, clock in real(bound, modes, notes).items()
-        }
-
-    monkeypatch.setattr(fake, "clocks", lies)
+def test_a_lying_clock_fails_the_known_cycles(fake, lying_clocks):
+    lying_clocks(fake, 2)
     assert asked(fake, "known cycles").state == FAILED
     assert asked(fake, "wrong stream").state == FAILED
 

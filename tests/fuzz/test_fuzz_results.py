@@ -145,6 +145,18 @@ def shown(run: Results) -> None:
     run.to_dicts()
 
 
+def loaded(path, data):
+    """The run that a file with these bytes holds, shown in every form; None if it is refused, by a clear message."""
+    path.write_bytes(data)
+    try:
+        run = cudalab.load(path)
+    except InputError as error:
+        assert str(path) in said_clearly(error, data)
+        return None
+    shown(run)
+    return run
+
+
 @more(4)
 @given(data=files)
 @example(data=with_all(cases=[{**TREES[0]["cases"][0], "backend": "[/red]"}]))
@@ -166,16 +178,9 @@ def shown(run: Results) -> None:
 @example(data=with_all(calibration={"empty event pair": [1e308]}))
 @example(data=with_all(machine={"device": "cuda", "name": "", "details": {"l2_bytes": 10**400}}))
 def test_results_files(path, data):
-    path.write_bytes(data)
     with at_most(10):
-        try:
-            run = cudalab.load(path)
-        except InputError as error:
-            assert str(path) in said_clearly(error, data)
-        else:
-            shown(run)
-            before = path.read_bytes()
-            assert before == data
+        if run := loaded(path, data):
+            assert path.read_bytes() == data
             run.save(path)
             assert cudalab.load(path) == run
 
@@ -186,14 +191,8 @@ def test_results_files(path, data):
 @example(data=b"", name="r.jsonl")
 def test_files_in_other_forms(path, data, name):
     path = path.with_name(name)
-    path.write_bytes(data)
     with at_most(10):
-        try:
-            run = cudalab.load(path)
-        except InputError as error:
-            assert str(path) in said_clearly(error, data)
-        else:
-            shown(run)
+        if run := loaded(path, data):
             for form in formats.READ:
                 again = formats.decoded(formats.encoded(run, form), str(path)) if run.cases else run
                 if form == "csv":

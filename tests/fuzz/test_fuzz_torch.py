@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from cudalab.kernels.gelu import gelu
 from fuzzing import KERNELS, hard, judged, more, said_clearly, shapes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cudalab.base.errors import CudalabError
 from cudalab.device import interop
+from cudalab.kernels.gelu import gelu
 from cudalab.spec.dtype import dtype
 
 

@@ -756,6 +756,20 @@ def test_a_barrier_hidden_by_a_macro_or_an_include_is_still_found(tmp_path, rng)
     np.testing.assert_array_equal(y, np.arange(64))
 
 
+def test_shared_memory_of_a_header(tmp_path):
+    """A static array works as in the `.cu`. A dynamic one would have to be rewritten, and is refused by its line."""
+    text = '#include "mine.cuh"\n__global__ void f(float* y) { y[threadIdx.x] = next(threadIdx.x); }\n'
+    body = "{ DECLARED s[i] = i; __syncthreads(); return s[(i + 1) % 32]; }"
+    header = tmp_path / "mine.cuh"
+    header.write_text("__device__ float next(int i)\n" + body.replace("DECLARED", "__shared__ float s[32];"))
+    y = np.zeros(32, np.float32)
+    host.load(text, name="f.cu", include=tmp_path).launch("f", (1, 1, 1), (32, 1, 1), [y])
+    np.testing.assert_array_equal(y, (np.arange(32) + 1) % 32)
+    header.write_text("__device__ float next(int i)\n" + body.replace("DECLARED", "extern __shared__ float s[];"))
+    with pytest.raises(CompileError, match=r"mine.cuh:2: a dynamic shared array in a header .*\ndeclare it in f.cu"):
+        host.load(text, name="f.cu", include=tmp_path)
+
+
 def test_names_in_comments_and_strings_do_not_count():
     module = host.load(
         "#include <cstdio>\n// asm( volatile __shared__ \n"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cudalab.checks import hard_inputs
+from cudalab.spec import cuda_source
 from cudalab.spec.dtype import dtype
 
 ROOT = Path(__file__).parents[2]
@@ -62,8 +63,10 @@ def test_all_values_of_16_bits(fit, name, most, slope):
 
 
 def numbers(name):
-    """The constants of a kernel's file. Another solver of the programs may end a digit of one away."""
-    text = (ROOT / "kernels" / f"{name}.cu").read_text()
+    """The constants of a kernel and its headers. Another solver of the programs may end a digit of one away."""
+    cu = ROOT / "kernels" / f"{name}.cu"
+    text = cu.read_text()
+    text += "".join(header.decode() for header in cuda_source.local_headers(text, cu).values())
     return np.array([float(n) for n in re.findall(r"-?\d+\.\d+(?:e[+-]\d+)?(?=f)", text)])
 
 

@@ -19,10 +19,11 @@ from cudalab.device import cuda, open_device
 from cudalab.device.interop import DeviceArray
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection, checks
+from cudalab.kernels._h200 import even_threads
 from cudalab.results.record import OK
 from cudalab.spec import cuda_source, find
 from cudalab.spec.dtype import dtype
-from cudalab.spec.kernel import Budget, blocks, draw, even_threads
+from cudalab.spec.kernel import Budget, blocks, draw
 from cudalab.tools.inspect import tools
 
 KERNELS = find.kernels()
@@ -269,7 +270,7 @@ def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
     """The columns of tiles are spread over y and z, of which the last need not be full: here 3 at most in y."""
     kernel, of = KERNELS["transpose"], dtype(kind)
     spec = sys.modules["cudalab.kernels.transpose"]
-    monkeypatch.setattr("cudalab.spec.kernel.MAX_GRID_Y", 3)
+    monkeypatch.setattr("cudalab.spec.launch.MAX_GRID_Y", 3)
     for fewest in (spec.MULTIPROCESSORS, 0):  # tiles of 32 words, and of 64
         monkeypatch.setattr(spec, "MULTIPROCESSORS", fewest)
         x = kernel.make((40, 1100), of)["x"]

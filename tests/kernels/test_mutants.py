@@ -86,14 +86,17 @@ BY_HAND = {
 
 
 def mutated(kernel, old, new):
-    text = cuda_source.read(find.kernel(kernel).cu)
-    assert old in text
-    return text.replace(old, new)
+    """The text with the change, the original, and the file that it is in, as `gate.judge` takes them."""
+    cu = find.kernel(kernel).cu
+    for path in (cu, *cuda_source.local_headers(cu.read_text(), cu)):
+        if old in (text := path.read_text()):
+            return text.replace(old, new), text, "" if path == cu else str(path.relative_to(cu.parent))
+    raise AssertionError(f"no file of {kernel} has {old!r}")
 
 
 @cache
 def made(kernel):
-    return rules.mutants(cuda_source.read(find.kernel(kernel).cu))
+    return rules.mutants_of(find.kernel(kernel).cu)
 
 
 def drawn(kernel):
@@ -110,13 +113,12 @@ def verdicts(request):
             if f"{kernel}-{what}]" not in asked:
                 continue
             limits = (1.0,) if what == "no end" else SECONDS
-            text = mutated(kernel, *change[:2])
-            twin = cuda_source.read(find.kernel(kernel).cu)
-            found[kernel, what] = pool.submit(gate.judge, find.kernel(kernel), text, limits, twin)
+            text, twin, file = mutated(kernel, *change[:2])
+            found[kernel, what] = pool.submit(gate.judge, find.kernel(kernel), text, limits, twin, file)
         for kernel in [name for name in DRAWN if f"{name}]" in asked]:
             m = drawn(kernel)
             twin = m.twin if script.why(kernel, m) is None else None
-            found[kernel, "drawn"] = pool.submit(gate.judge, find.kernel(kernel), m.text, SECONDS, twin)
+            found[kernel, "drawn"] = pool.submit(gate.judge, find.kernel(kernel), m.text, SECONDS, twin, m.file)
         yield found
 
 
@@ -140,13 +142,14 @@ def test_a_kernel_has_at_least_40_mutants_no_two_the_same(name):
     found = made(name)
     assert len(found) >= 40
     assert len({m.text for m in found}) == len({m.key for m in found}) == len(found)
-    assert found == rules.mutants(cuda_source.read(find.kernel(name).cu))
+    assert found == rules.mutants_of(find.kernel(name).cu)
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_mutant_and_its_twin_have_everything_else_at_the_same_place(name):
-    text = cuda_source.read(find.kernel(name).cu)
+    folder = find.kernel(name).cu.parent
     for m in made(name):
+        text = (folder / (m.file or f"{name}.cu")).read_text()
         assert "".join(m.twin.split()) == "".join(text.split()) != "".join(m.text.split())
         assert [len(line) for line in m.twin.split("\n")] == [len(line) for line in m.text.split("\n")], m
 
@@ -175,10 +178,15 @@ def test_a_mutant_made_by_hand_is_found_out(verdicts, kernel, what):
 
 
 @pytest.mark.slow
-def test_the_same_machine_code_is_known():
-    kernel = find.kernel("plus_one")
-    assert gate.same_code(kernel, mutated("plus_one", "width = 16 /", "width = 17 /"))
-    assert not gate.same_code(kernel, mutated("plus_one", "<= n", "<  n"))
+def test_the_same_machine_code_is_known(tmp_path):
+    spec = gate._copy(find.kernel("plus_one"), tmp_path)
+    kernel = find.kernel(str(spec))
+    for old, new, same in (("WIDE = 16 /", "WIDE = 17 /", True), ("<= n", "<  n", False)):
+        text, _, file = mutated("plus_one", old, new)
+        place = tmp_path / (file or "plus_one.cu")
+        before = place.read_text()
+        assert gate.same_code(kernel, place, text) == same
+        assert place.read_text() == before
 
 
 @pytest.mark.slow
@@ -238,7 +246,9 @@ def test_a_reason_for_what_is_killed_is_out_of_date(monkeypatch):
 
 
 def test_a_reason_for_what_is_made_no_more_is_out_of_date(monkeypatch):
-    done = score(monkeypatch, ["wrong"], also={("if (n < i)", "if (n <= i)", 0): "the same answers, for some reason"})
+    done = score(
+        monkeypatch, ["wrong"], also={("", "if (n < i)", "if (n <= i)", 0): "the same answers, for some reason"}
+    )
     assert done.exit_code == 1
     assert "if (n < i)  ->  if (n <= i)  is no mutant any more" in done.output
 
@@ -260,9 +270,8 @@ def test_so_many_mutants_as_are_asked_for_are_tried(monkeypatch):
 
 
 def test_a_kernel_that_is_wrong_itself_has_no_score(tmp_path):
-    spec = tmp_path / "plus_one.py"
-    spec.write_text(Path(find.kernel("plus_one").file).read_text())
-    spec.with_suffix(".cu").write_text(mutated("plus_one", "x[i] + 1", "x[i] + 2"))
+    spec = gate._copy(find.kernel("plus_one"), tmp_path)
+    spec.with_suffix(".cu").write_text(mutated("plus_one", "x[i] + 1", "x[i] + 2")[0])
     with pytest.raises(SpecError, match=r"does not pass itself \(wrong"):
         next(gate.judge_all(find.kernel(str(spec)), [], 1))
 

@@ -23,7 +23,6 @@ from cudalab.report import profiling as report
 from cudalab.results import record as results
 from cudalab.results.record import Case, Machine, Results
 from cudalab.study import engine
-from cudalab.study import lab as labs
 from cudalab.study import run as runner
 from cudalab.study.found import Workload, chosen
 from cudalab.study.lab import Lab
@@ -32,6 +31,8 @@ from cudalab.tools.profile.events import COPY, KERNEL, LABEL, LAUNCH, OPERATOR, 
 from cudalab.tools.profile.found import Counters, Profile, Row, brief
 
 torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.usefixtures("quick_studies")
 
 NAMES = ("timing", "training-graph", "profile", "jit-gelu")
 SIZE = (3, 8, 8)
@@ -59,17 +60,6 @@ def as_results(name, cases, device="cpu"):
 def measured(name, skip=(), **settings):
     job = Job(Cpu(), Selection(skip=skip), ("launch",), 0, 1e-3, lambda step: None)
     return as_results(name, engine.cases(job, workload(name, **settings)))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick():
-    """One thread, for two that wait for each other on a busy machine; and samples that need say nothing."""
-    threads, span = torch.get_num_threads(), labs.SPAN
-    torch.set_num_threads(1)
-    labs.SPAN = 1e-6
-    yield
-    torch.set_num_threads(threads)
-    labs.SPAN = span
 
 
 @pytest.fixture(scope="module")
@@ -403,11 +393,11 @@ def test_an_error_of_the_child_is_raised_as_what_it_was(monkeypatch):
          "the process ended with exit code 3; its last words: words"),
         ("import os; os.kill(os.getpid(), 11)", inf, "the process was killed by SIGSEGV"),
         ("import time; time.sleep(60)", 0.3, "it did not end within 0.3 s"),
-        ("""print('{"begun": "x"}')""", 60.0, ""),
+        ("""import os, sys; os.write(int(sys.argv[4]), b'{"begun": "x"}\\n')""", 60.0, ""),
     ],
 )  # fmt: skip
 def test_how_a_process_ends(monkeypatch, program, timeout, end):
-    monkeypatch.setattr(children, "command", lambda *given: [sys.executable, "-c", program])
+    monkeypatch.setattr(children, "command", lambda *given: [sys.executable, "-c", program, *given])
     got, how = kernel._watched((), {}, timeout, {})
     assert how == end
     assert [answer.begun for answer in got] == (["x"] if not end else [])

@@ -18,13 +18,12 @@ from cudalab.engine.plan import Selection
 from cudalab.results import record
 from cudalab.results.record import Machine, Results
 from cudalab.study import engine, says
-from cudalab.study import lab as labs
 from cudalab.study.found import Workload
 from cudalab.study.lab import Lab
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_studies")]
 
 NAMES = ("cudnn-benchmark", "batch-size", "conv-bias", "zero-grad", "debug-apis", "fused-modules", "checkpoint")
 
@@ -40,17 +39,6 @@ def workload(name, size="tiny", **settings):
 
 def a_lab(name, size="tiny", **settings):
     return Lab(Cpu(), workload(name, size, **settings), seed=0, tick=lambda phase: None)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick():
-    """One thread, for two that wait for each other on a busy machine; and samples that need say nothing."""
-    threads, span = torch.get_num_threads(), labs.SPAN
-    torch.set_num_threads(1)
-    labs.SPAN = 1e-6
-    yield
-    torch.set_num_threads(threads)
-    labs.SPAN = span
 
 
 def measured(name, sizes=("tiny",), progress=lambda step: None):

@@ -592,7 +592,7 @@ def test_after_ctrl_c_it_says_how_to_go_on(sums, tmp_path, monkeypatch):
         half.save(out)
         raise session.Stopped("stopped after 1 of 2 groups")
 
-    monkeypatch.setattr("cudalab.study.run.session.run", stopped)
+    monkeypatch.setattr(session.Session, "measure", stopped)
     done = command("graphs", "-q", "-o", str(out))
     assert done.exit_code == 130
     assert f"stopped after 1 of 2 groups; go on with: cudalab study graphs --resume '{out}'" in done.output

@@ -1,9 +1,9 @@
-"""Mutants that no check of answers can kill, each with the reason: what survives and is not here is a gap in the gate.
+"""Mutants that no check of answers can kill, each with the reason: a survivor that is not here is a gap in the gate.
 
-A file a kernel. Its REASONS are keyed by the mutant's line before and after, and by which of the lines like it that is.
-Most give up speed and nothing else: the packed path and the element path of a kernel write the same values, so which of
-them an element takes shows in times alone. Not here are those of which the compiler makes the same machine code, which
-bench/mutation/gate.py sees by itself.
+One file a kernel. The keys of REASONS are the mutated file, the line before and after the change, without its comment,
+and which of the lines like it that is. Most of these mutants only cost speed: the packed path and the element path of a
+kernel write the same values, so only times show which of them an element takes. Mutants for which the compiler makes
+the same machine code are not here: bench/mutation/gate.py finds them.
 """
 
 from __future__ import annotations

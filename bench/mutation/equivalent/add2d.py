@@ -1,6 +1,6 @@
 """Why mutants of add2d survive."""
 
-from mutation.equivalent.reasons import ELEMENTS, LONGER, PACKS, aligned, lines
+from mutation.equivalent.reasons import ALIGNED_16, ELEMENTS, LONGER, PACKS, lines
 
 SQUARE = "the launch has square blocks: blockDim.x and blockDim.y are the same number"
 
@@ -13,5 +13,5 @@ REASONS = {
         ("blockDim.y", "blockDim.x", SQUARE),
     ),
     **lines("if (aligned && first + Pack::width <= n) {", ("first", "n", ELEMENTS)),
-    **aligned("const bool aligned = (((size_t)a | (size_t)b | (size_t)y) % sizeof(Pack)) == 0;"),
+    **ALIGNED_16,
 }

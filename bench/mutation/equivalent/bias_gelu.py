@@ -1,6 +1,6 @@
 """Why mutants of bias_gelu survive."""
 
-from mutation.equivalent.reasons import ALIGNED, LONGER, TWICE, ZERO, exp2, lines, within
+from mutation.equivalent.reasons import ALIGNED, LONGER, PHI, PHI_16, POSITIVE, SLOPE, TWICE, lines, within
 
 FEW = (
     "of 2^17 rows and more, with fewer packs than a thread has rows; "
@@ -12,11 +12,11 @@ LAST = "rows that end where the matrix does go element by element, as those afte
 HUGE = "of sums beyond 10^7, of which what is lost overflows in the square; tests/kernels/test_kernels.py has such"
 
 REASONS = {
-    **lines("return x * fabsf(fmaf(-root, root, x > 0.0f ? 1.0f : 0.0f));", ("x >", "x >=", ZERO)),
-    **lines("float w = 1.65309007e-06f;", ("1.65309007e-06f", "1.65474316007e-06f", within(0.82))),
+    **PHI_16,
+    **POSITIVE,
+    **SLOPE,
     **lines("if (a < 16.0f) s_low = fmaf(z + z, lost(x, bias, z), s_low);", ("<", "<=", HUGE)),
-    **exp2(", since a sum that begins with 1 would be rounded once more"),
-    **lines("return times_phi(z, fmaf(w, a, 0.00500369165f));", ("0.00500369165f", "0.00500869534165f", within(0.8))),
+    **lines("return fmaf(w, a, 0.00500369165f);", ("0.00500369165f", "0.00500869534165f", within(0.8)), file=PHI),
     **LONGER,
     **lines(
         "const unsigned top = ((blockIdx.z * gridDim.y + blockIdx.y) * blockDim.y + threadIdx.y) * each;",

@@ -1,6 +1,6 @@
 """Why mutants of gelu_backward survive."""
 
-from mutation.equivalent.reasons import LONGER, PACKS, aligned, exp2, lines
+from mutation.equivalent.reasons import ALIGNED_16, LONGER, PACKS, SLOPE, lines
 
 HALF = "the two differ at 0 alone, where the gradient is 1/2 from either side"
 
@@ -10,7 +10,7 @@ REASONS = {
         "const float positive = x > 0.0f ? 1.0f : 0.0f, from = fmaf(positive, -2.0f * A0_HIGH, x + A0_HIGH);",
         ("x >", "x >=", HALF),
     ),
-    **exp2(),
-    **aligned("const bool aligned = (((size_t)dy | (size_t)x | (size_t)dx) % sizeof(Pack)) == 0;"),
+    **ALIGNED_16,
+    **SLOPE,
     **PACKS,
 }

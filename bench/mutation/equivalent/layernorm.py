@@ -1,12 +1,11 @@
 """Why mutants of layernorm survive."""
 
-from mutation.equivalent.reasons import ALIGNED, lines
+from mutation.equivalent.reasons import ALIGNED_16, LANES, lines
 
 EIGHT = "blocks of 64 to 512 threads, a power of two: divided by 31 they give as many warps as by 32"
 ZERO_SUM = "distances from the mean add up to 0, whatever multiplies all of them: the same number but for rounding"
 NO_WEIGHT = "a mean of no numbers, which has no weight in what it is joined with"
 PLAIN = "of a row that one warp has: through shared memory it gets the same sum"
-FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others once, as 16, 8, 4, 2, 1 do"
 CORRECTION = "a thousandth of what makes good the last digit of a division"
 POWERS = "blocks have a power of two of threads: none has 33"
 PAST = "a pack that begins beyond the row, where nothing is done"
@@ -18,23 +17,19 @@ UNREAD = "a second pack is loaded, and not used; slower"
 
 REASONS = {
     **lines("if (blockDim.x <= 32) return value;", ("<=", "<", PLAIN), ("32", "31", PLAIN), ("32", "33", POWERS)),
-    **lines(
-        "for (int s = 16; s > 0; s /= 2) value += __shfl_xor_sync(0xffffffffu, value, s);",
-        ("16", "16 + 1", FOLDED),
-        nth=1,
-    ),
-    **lines("for (int s = 16; s > 0; s /= 2)", ("16", "16 + 1", FOLDED)),
+    **ALIGNED_16,
+    **LANES,
     **lines("return fmaf(__fdividef(1.0f, b), fmaf(-q, b, a), q);", ("1.0f", "1.001f", CORRECTION)),
     **lines("if (blockDim.x <= 32) return over_lanes(mine, cols, blockDim.x);", ("32", "33", POWERS)),
     **lines(
         "for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);",
         ("p < packs", "p <= packs", PAST),
     ),
-    **lines("read<width, 1>(x, at, cols, v);", ("1", "2", UNREAD)),
+    **lines("read<width, 1>(x, at, cols, 0.0f, v);", ("1", "2", UNREAD)),
     **lines(
-        "const bool wide = addresses % 16 == 0 && cols % WIDE == 0;",
-        ("== 0;", "== (-1);", ALIGNED),
-        ("16 == 0", "16 == 1", ALIGNED),
+        "const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;",
+        ("== 0;", "== (-1);", SINGLY),
+        nth=1,
     ),
     **lines(
         "else if (cols <= 8 * (int)blockDim.x) eight_a_thread<WIDE, true>(x, gamma, beta, y, cols, eps, partial);",
@@ -61,7 +56,7 @@ REASONS = {
         ("(cols + 8", "(cols + 9", TURN),
     ),
     **lines(
-        "const bool wide = ((size_t)x | (size_t)gamma | (size_t)beta | (size_t)y) % 16 == 0 && cols % WIDE == 0;",
+        "const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;",
         ("cols %", "cols *", SINGLY),
     ),
     **lines(

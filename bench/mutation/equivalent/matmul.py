@@ -28,9 +28,8 @@ REASONS = {
         ("[8] =", "[9] =", UNUSED),
     ),
     **lines(
-        "#define PER (SIDE * DEPTH / 256)  // elements of a tile that a thread fetches",
+        "#define PER (SIDE * DEPTH / 256)",
         ("256", "255", "1024 / 255 is 4 as well"),
     ),
-    **lines("float v[4];", ("4", "3", "by its alignment a Four has 16 bytes all the same, and g++ copies them all")),
     **lines("__align__(16) float u[8], v[8];", ("u[8]", "u[9]", UNUSED), ("v[8]", "v[9]", UNUSED)),
 }

@@ -2,57 +2,65 @@
 
 from __future__ import annotations
 
-Reasons = dict[tuple[str, str, int], str]  # by the key of a Mutant
+Reasons = dict[tuple[str, str, str, int], str]  # by the key of a Mutant
+PACK, MAP, PHI = "common/pack.cuh", "common/map.cuh", "common/phi.cuh"
+GAUSSIAN, POSITIVE_PART, REDUCE = "common/gaussian.cuh", "common/positive_part.cuh", "common/reduce.cuh"
 
-ELEMENTS = "fewer or no packs: the elements go the other way, one by one, to the same values; slower"
-ALIGNED = "no address is aligned by this test, so all elements go one by one, to the same values; slower"
-TWICE = "a thread goes on into the elements of others, and writes what those write there; slower"
+ELEMENTS = "fewer or no packs: the other elements go one by one, with the same values; slower"
+ALIGNED = "this test finds no address aligned, so all elements go one by one, with the same values; slower"
+TWICE = "a thread also computes elements of other threads, and writes the same values there; slower"
 UNUSED = "an array of registers or shared memory with more room than is used; the same values"
 ZERO = "the two differ at 0 alone, where 0 times either is the same 0"
+FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others once, as 16, 8, 4, 2, 1 do"
 
 
 def budgeted(ulp: float) -> str:
-    """Of a number in a 16-bit form, a thousandth off, with the largest error that the check then finds."""
+    """For a number of a 16-bit form, changed by a thousandth: the largest error over all values."""
     return f"{ulp} ULP at most over all values of 16 bits: within the budget of 1"
 
 
 def within(ulp: float) -> str:
-    """The same of a coefficient that bench/fit_gelu.py makes."""
+    """For a coefficient of bench/fit_gelu.py, changed by a thousandth: the largest error over all values."""
     return f"{budgeted(ulp)}; tests/kernels/test_fit_gelu.py has the digits"
 
 
 def below(ulp: float) -> str:
-    """Of a constant of a float32 form, a thousandth off, that moves results by less than their own rounding does."""
+    """For a constant of a float32 form, changed by a thousandth: it moves results by less than rounding does."""
     return f"moves no result by more than {ulp} ULP of float32, which is rounded to half a ULP several times"
 
 
-def lines(before: str, *changes: tuple[str, str, str], nth: int = 0) -> Reasons:
-    """Reasons for changes (old, new, reason) of the line `before`, the `nth` of those like it; `old` is there once."""
+def lines(before: str, *changes: tuple[str, str, str], nth: int = 0, file: str = "") -> Reasons:
+    """Reasons for changes (old, new, reason) of the line `before`, the `nth` of those like it; `old` is there once.
+
+    `before` is without the line's comment, and `file` is a header, or "" for the kernel's `.cu`.
+    """
     found = {}
     for old, new, reason in changes:
         assert before.count(old) == 1, f"{old!r} is not there once: {before}"
-        found[before, before.replace(old, new), nth] = reason
+        found[file, before, before.replace(old, new), nth] = reason
     return found
 
 
-def aligned(before: str) -> Reasons:
-    """Of a test of several addresses at once, which then finds no address aligned."""
-    return lines(before, ("%", "*", ALIGNED), ("== 0", "== (-1)", ALIGNED), ("== 0", "== 1", ALIGNED))
-
-
-def exp2(more: str = "") -> Reasons:
-    """Of the coefficient of f^6, |f| < 1, in a sum that is about 1; `more` is in the comment behind it."""
-    before = f"float e = 3.0157621e-06f;  // (exp2(f / UNIT) - 1) / f{more}"
-    return lines(before, ("3.0157621e-06f", "3.0187778621e-06f", below(0.05)))
-
-
-APART = lines(
-    "const bool aligned = ((size_t)x % sizeof(Pack) | (size_t)y % sizeof(Pack)) == 0;",
-    ("x %", "x *", ALIGNED),
-    ("y %", "y *", ALIGNED),
+ALIGNED_16 = lines(
+    "return ((... | (size_t)pointers) % sizeof(Pack)) == 0;",
+    ("%", "*", ALIGNED),
     ("== 0", "== (-1)", ALIGNED),
     ("== 0", "== 1", ALIGNED),
+    file=PACK,
 )
+SLOPE = lines(  # the coefficient of f^6, |f| < 1, in a sum that is about 1
+    "float e = 3.0157621e-06f;", ("3.0157621e-06f", "3.0187778621e-06f", below(0.05)), file=GAUSSIAN
+)
+POSITIVE = lines(
+    "__device__ __forceinline__ float positive_part(float x) { return x > 0.0f ? x : x * 0.0f; }",
+    ("x >", "x >=", ZERO),
+    file=POSITIVE_PART,
+)
+PHI_16 = {
+    **lines("float w = 1.65309007e-06f;", ("1.65309007e-06f", "1.65474316007e-06f", within(0.82)), file=PHI),
+    **lines("return x * fabsf(fmaf(-root, root, x > 0.0f ? 1.0f : 0.0f));", ("x >", "x >=", ZERO), file=PHI),
+}
+LANES = lines("for (int s = 16; s > 0; s /= 2)", ("16", "16 + 1", FOLDED), file=REDUCE)
 PACKS = lines(
     "if (aligned && first + Pack::width <= n) {",
     ("aligned && first + Pack::width <= n", "false", ELEMENTS),
@@ -61,11 +69,12 @@ PACKS = lines(
     ("<= n", "<= n - 1", ELEMENTS),
 )
 LONGER = lines(
-    "static const int width = 16 / sizeof(scalar_t);",
+    "constexpr int WIDE = 16 / sizeof(scalar_t);",
     ("16", "17", "17 bytes hold as many whole elements of 2 or 4 bytes as 16 do"),
-    ("/", "*", "longer packs than the launch counts on: every element has a thread, and many threads have nothing"),
+    ("/", "*", "longer packs than the launch counts on: every element has a thread, and many threads have no element"),
+    file=PACK,
 )
-FAILED = "with one pack a thread the same has been asked above, and was not so"
+FAILED = "with one pack a thread the same condition was tested above, and was false"
 SEVERAL_PACKS = {
     **lines(
         "if (aligned && (pack + (N - 1) * stride) * Pack::width + Pack::width <= n) {",
@@ -74,6 +83,7 @@ SEVERAL_PACKS = {
         ("- 1", "- 0", ELEMENTS),
         ("<=", "<", ELEMENTS),
         ("<= n", "<= pack", ELEMENTS),
+        file=MAP,
     ),
     **lines(
         "if (N > 1 && aligned && first + Pack::width <= n) {",
@@ -83,5 +93,6 @@ SEVERAL_PACKS = {
         ("<= n", "<= pack", ELEMENTS),
         ("N > 1", "N >= 1", FAILED),
         ("N > 1", "N > 1 - 1", FAILED),
+        file=MAP,
     ),
 }

@@ -1,12 +1,11 @@
 """Why mutants of softmax survive."""
 
-from mutation.equivalent.reasons import ELEMENTS, TWICE, UNUSED, lines
+from mutation.equivalent.reasons import ALIGNED_16, ELEMENTS, LANES, TWICE, UNUSED, lines
 
 ALL_LANES = "after the exchange all lanes of the warp have the value: the others write what the first would"
 NEAR = "what is subtracted cancels: any number near the largest will do, so that nothing overflows or vanishes"
 WITHIN = "the 16 bits' exponential is 12 ULP off in float32, within the budget of 16, which rounding x - max asks for"
 PLAIN = "of a row that one warp has: the entries that call this are launched with 256 threads"
-FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others once, as 16, 8, 4, 2, 1 do"
 NEIGHBOURS = "of 256 threads those whose number 33 divides are one in each warp, and all lanes of a warp have its value"
 MANY = "of more rows than a block has threads, that are longer too: no size of the CPU's check; the GPU's has `large`"
 NOTHING = "a row of -1 columns has nothing to read or to write either"
@@ -15,11 +14,8 @@ LONG = "the form for rows of any length takes what would fit into registers as w
 
 REASONS = {
     **lines("if (blockDim.x <= 32) return value;", ("blockDim.x <= 32", "false", PLAIN)),
-    **lines(
-        "for (int s = 16; s > 0; s /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, s));",
-        ("16", "16 + 1", FOLDED),
-        nth=1,
-    ),
+    **ALIGNED_16,
+    **LANES,
     **lines(
         "row.top = over_lanes<largest>(fmaxf(mine.top, largest_of<n>(v)), blockDim.x);",
         ("(v))", "(v) - 1)", NEAR),
@@ -40,12 +36,11 @@ REASONS = {
     **lines("__shared__ float partial[32];", ("32", "31", UNUSED), nth=1),
     **lines("__shared__ Running partial[32];", ("32", "33", UNUSED)),
     **lines(
-        "const int length = cols, turn = blockDim.x * WIDE;  // of which a thread has one pack",
+        "const int length = cols, turn = blockDim.x * WIDE;",
         ("blockDim.x", "blockDim.y", LONG),
     ),
     **lines(
-        "if (row >= rows) cols = 0;  // no loads, no stores, "
-        "but the shuffles of the other rows in the warp need these lanes",
+        "if (row >= rows) cols = 0;",
         ("cols = 0", "cols = (-1)", NOTHING),
     ),
     **lines(

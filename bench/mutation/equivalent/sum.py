@@ -23,7 +23,7 @@ REASONS = {
         "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;",
         ("blockDim.x / 32", "blockDim.x / 31", SIZES),
     ),
-    **lines("__syncthreads();  // an earlier sum has been read", ("__syncthreads();", ";", AGAIN)),
+    **lines("__syncthreads();", ("__syncthreads();", ";", AGAIN)),
     **lines(
         "if (warp > 0) return 0.0f;",
         ("> 0", "> 1", UNREAD),
@@ -37,13 +37,12 @@ REASONS = {
         ("part +=", "sum +=", ONE_STEP),
     ),
     **lines("#define MOST_BLOCKS 2048", ("2048", "2049", UNUSED), ("2048", "2047", ROOM)),
-    **lines(
-        "__threadfence();  // the table's entry is there before the counter says so", ("__threadfence();", ";", ORDER)
-    ),
+    **lines("__threadfence();", ("__threadfence();", ";", ORDER)),
+    **lines("__threadfence();", ("__threadfence();", ";", ORDER), nth=1),
     **lines("if (!last) return;", ("!last", "false", ALL)),
     **LONGER,
     **lines(
-        "#define UNROLL 8  // loads of a thread under way at a time",
+        "#define UNROLL 8",
         ("8", "7", DEPTH),
         ("8", "9", DEPTH),
     ),
@@ -51,10 +50,6 @@ REASONS = {
     **lines("for (long long top = threadIdx.x; top < n; top += 1024LL * blockDim.x) {", ("<", "<=", NOTHING)),
     **lines(
         "for (int u = 0; u < UNROLL - 1; ++u)", ("<", "<=", BEYOND), ("- 1", "- 0", BEYOND), ("- 1", "+ 1", BEYOND)
-    ),
-    **lines(
-        "__threadfence();  // and what others have entered is not read before the counter",
-        ("__threadfence();", ";", ORDER),
     ),
     **lines(
         "const long long head = missing < n ? missing : n, packs = (n - head) / Pack::width;",

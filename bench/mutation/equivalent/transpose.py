@@ -1,6 +1,6 @@
 """Why mutants of transpose survive."""
 
-from mutation.equivalent.reasons import ELEMENTS, TWICE, UNUSED, aligned, lines
+from mutation.equivalent.reasons import ALIGNED, ELEMENTS, TWICE, UNUSED, lines
 
 BANKS = "rows of the tile that begin at other banks of shared memory: slower or faster, with the same values"
 FLAT = (
@@ -16,7 +16,7 @@ NOTHING = "nothing is loaded or stored there, since every access asks for the si
 
 REASONS = {
     **lines(
-        "static constexpr int BESIDE = ACROSS < 8 ? ACROSS : 8;  // of which a warp takes so many,",
+        "static constexpr int BESIDE = ACROSS < 8 ? ACROSS : 8;",
         ("ACROSS < 8", "true", SHARE),
     ),
     **lines(
@@ -54,7 +54,12 @@ REASONS = {
         ("left >= cols", "false", FLAT),
         (">=", ">", NOTHING),
     ),
-    **aligned("const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;"),
+    **lines(
+        "const bool aligned = (((size_t)x | (size_t)y) % sizeof(Words)) == 0;",
+        ("%", "*", ALIGNED),
+        ("== 0", "== (-1)", ALIGNED),
+        ("== 0", "== 1", ALIGNED),
+    ),
     **lines(
         "if (!aligned || cols % WIDTH != 0 || rows % WIDTH != 0)",
         ("cols %", "cols *", ELEMENTS),

@@ -1,4 +1,4 @@
-// Cooperative groups within a block: thread_block, tiles of up to 32 threads, and what there is to ask of the grid.
+// Cooperative groups within a block: thread_block, tiles of up to 32 threads, and the grid's sizes and ranks.
 // Barriers of the whole grid, clusters and coalesced groups are refused by name (source.py).
 #pragma once
 

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cudalab.base import threads
 from cudalab.base.errors import SpecError
-from cudalab.device.cuda import Card
 from cudalab.results.record import Case
 from cudalab.spec import tuned as stored
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, assigned
 from cudalab.tools.inspect import tools

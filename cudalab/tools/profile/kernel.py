@@ -1,23 +1,21 @@
-"""Profile a kernel's variants, as the parent sees it: a process is watched, and what ends it costs one variant."""
+"""Profile a kernel's variants in a child process; a variant that ends the child costs its own row only."""
 
 from __future__ import annotations
 
-import math
 import os
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 
-from cudalab.base import child as children
 from cudalab.base import errors
+from cudalab.base.child import Child, Ended, last
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds
 from cudalab.device import interop
 from cudalab.engine import plan
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.plan import Group, Selection, Work
 from cudalab.tools.profile import events, found, ncu
 from cudalab.tools.profile.child import Answer, Request
 from cudalab.tools.profile.found import Profile, Row
@@ -112,7 +110,7 @@ def _count(report: Profile, request: Request, timeout: float) -> None:
     asked = msgspec.structs.replace(request, work=work, trace="", counters=True)
     with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
         log = Path(folder, "log")
-        # A queue that is held waits for a kernel that ncu does not let begin.
+        # ncu waits for each kernel to end: one that holds the queue until the host releases it never would.
         answers, end = _watched(ncu.command(log), asked, timeout, {"CUDALAB_BLOCKING": "0"})
         text = log.read_text(errors="replace") if log.is_file() else ""
     if end and not text:
@@ -125,24 +123,17 @@ def _count(report: Profile, request: Request, timeout: float) -> None:
 def _watched(
     prefix: Sequence[str], request: Request, timeout: float, environment: Mapping[str, str]
 ) -> tuple[list[Answer], str]:
-    """What the child answered, and how it ended if not by itself."""
-    end = ""
-    with subprocess.Popen(
-        [*prefix, *children.command(MAIN)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, **environment}, start_new_session=True,
-    ) as child:  # fmt: skip
+    """The child's answers, and how it ended if it failed."""
+    answers: list[Answer] = []
+    deadline = monotonic() + timeout
+    with Child[Answer](MAIN, answers=Answer, prefix=prefix, env={**os.environ, **environment}) as child:
+        child.send(request)
         try:
-            out, errs = child.communicate(msgspec.json.encode(request), None if math.isinf(timeout) else timeout)
-        except subprocess.TimeoutExpired:
-            children.kill(child)
-            out, errs = child.communicate()
-            end = f"it did not end within {timeout:g} s"
-        except BaseException:  # Ctrl-C
-            children.kill(child)
-            raise
-    if not end and child.returncode:
-        last = [line for line in errs.decode(errors="replace").splitlines() if line.strip()][-1:]
-        words = "".join(f"; its last words: {line.strip()}" for line in last)
-        end = f"the process {children.how(child.returncode)}{words}"
-    answers = [msgspec.json.decode(line, type=Answer) for line in out.splitlines() if line.startswith(b"{")]
-    return answers, end
+            while True:
+                answers.append(child.receive(deadline - monotonic()))
+        except Ended as ended:
+            if ended.hung:
+                return answers, f"it did not end within {timeout:g} s"
+            words = last(ended.said)
+            end = f"the process {ended.how}" + (f"; its last words: {words}" if words else "")
+            return answers, end if ended.code else ""

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cudalab import host
-from cudalab.engine.plan import Group
-from cudalab.tools.sanitize.process import Died, Process
+from cudalab.base.child import Child, last
+from cudalab.engine.plan import Group, Work
+from cudalab.tools.sanitize.child import Answer, Request
+from cudalab.tools.sanitize.process import launch, start
 
 _OPTIONS = ":".join(
     (
@@ -44,11 +46,11 @@ class Watch:
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self._environment = {"LD_PRELOAD": str(host.address_sanitizer()), "ASAN_OPTIONS": _OPTIONS}
-        self._process: Process | None = None
+        self._process: Child[Answer] | None = None
 
     def close(self) -> None:
         if self._process:
-            self._process.close()
+            self._process.end(self.timeout)
 
     def findings(self, group: Group, entries: list[str], seed: int) -> dict[str, str]:
         """What is wrong with each of the entries; those that are right are left out."""
@@ -56,16 +58,14 @@ class Watch:
         return {entry: text for entry, text in found.items() if text}
 
     def _finding(self, group: Group, entry: str, seed: int) -> str:
-        if self._process is None:
-            self._process = Process((), self._environment, self.timeout)
-        try:
-            error, _ = self._process.launch(group, entry, seed, None)
-        except Died as died:
-            report = self._process.said()
-            self._process.close()
+        self._process = self._process or start(self._environment)
+        done = launch(self._process, Request(Work.on(group, (), False), entry, seed, None), self.timeout)
+        if ended := done.ended:
             self._process = None
-            return f"{died} under the address sanitizer" if died.hung else read(report, died.buffers, str(died))
-        return f"undefined behaviour: {error}" if error else ""
+            if ended.hung:
+                return f"{ended.how} under the address sanitizer"
+            return read(ended.said, done.buffers, f"the process {ended.how}")
+        return f"undefined behaviour: {done.error}" if done.error else ""
 
 
 def read(report: str, buffers: Mapping[str, tuple[int, int]], otherwise: str = "") -> str:
@@ -76,8 +76,8 @@ def read(report: str, buffers: Mapping[str, tuple[int, int]], otherwise: str = "
     report = report[max(0, report.rfind("ERROR: AddressSanitizer:")) :]
     kind = re.match(r"ERROR: AddressSanitizer: (\S+)", report)
     if not kind:
-        last = next((line.strip() for line in reversed(report.splitlines()) if line.strip()), "")
-        return f"address sanitizer: {otherwise}" + (f"; its last words: {last}" if last else "")
+        words = last(report)
+        return f"address sanitizer: {otherwise}" + (f"; its last words: {words}" if words else "")
     access = _ACCESS.search(report)
     what = f"{access[1].lower()} of {access[2]} bytes" if access else "an access"
     found = f"address sanitizer: {what} {_place(report, kind[1], buffers)}"

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudalab.base import cache
+from cudalab.base.child import last
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
-from cudalab.engine.plan import Group
-from cudalab.tools.sanitize.child import Buffers
-from cudalab.tools.sanitize.process import Died, Process
+from cudalab.engine.plan import Group, Work
+from cudalab.tools.sanitize.child import Buffers, Request
+from cudalab.tools.sanitize.process import launch, start
 
 COMMON = ("--print-limit", "20", "--error-exitcode", "0")
 TOOLS: Mapping[str, tuple[str, ...]] = {
@@ -141,25 +142,21 @@ def _run(
         command = (program, "--tool", tool, *TOOLS[tool], *COMMON, "--log-file", str(file))
         flags = f"{os.environ.get('NVCC_APPEND_FLAGS', '')} -lineinfo".strip()
         environment = {"NVCC_APPEND_FLAGS": flags, "PYCUDA_CACHE_DIR": str(cuda_cache)}
-        process = Process(command, environment, timeout)
-        try:
+        with start(environment, command) as process:
             for entry in entries:
-                errors[entry], places[entry] = process.launch(group, entry, seed, gpu)
-                if errors[entry]:
+                done = launch(process, Request(Work.on(group, (), False), entry, seed, gpu), timeout)
+                places[entry] = done.buffers
+                if not done.ended:
+                    errors[entry] = done.error
+                elif done.ended.hung:
+                    errors[entry] = done.ended.how
+                if done.ended or done.error:
                     break  # the context is gone
-        except Died as died:
-            places[entry] = died.buffers
-            if died.hung:
-                errors[entry] = str(died)
-        finally:
-            process.end()
-            words = process.said()
-            process.close()
+            process.end(timeout)
         text = file.read_text(errors="replace") if file.exists() else ""
     log = read(text)
     if not text and not errors:
-        last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "it said nothing")
-        log.failed = last
+        log.failed = last(process.said) or "it said nothing"
     return log, errors, places
 
 

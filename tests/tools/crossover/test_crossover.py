@@ -12,12 +12,12 @@ from click.testing import CliRunner
 import cudalab
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
+from cudalab.engine import session
 from cudalab.engine.messages import Ready
 from cudalab.engine.rows import row
 from cudalab.report.crossover import sentences
 from cudalab.results import record
 from cudalab.results.record import Machine
-from cudalab.tools.crossover import bisect as module
 from cudalab.tools.crossover.bisect import between, crossover
 
 ONE, OTHER = "pycuda:gelu_vec", "torch_native"
@@ -46,7 +46,7 @@ class Worker:
     def glimpses(self):
         return {}
 
-    def cases(self, group):
+    def cases(self, group, timed=True):
         found = [row(group, label) for label in self.labels(group)]
         for case in found:
             case.nbytes = 8 * prod(group.shape)
@@ -70,7 +70,7 @@ def lab(monkeypatch):
             return times(label, n)
 
         attributes = {"times": staticmethod(noted), **attributes}
-        monkeypatch.setattr(module, "Supervisor", type("Worker", (Worker,), attributes))
+        monkeypatch.setattr(session, "Supervisor", type("Worker", (Worker,), attributes))
         return seen
 
     return install

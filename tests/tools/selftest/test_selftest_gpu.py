@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -133,16 +132,8 @@ def test_the_gpu_passes_every_check_that_can_be_asked(gpu):
 
 
 @pytest.mark.gpu
-def test_a_gpu_clock_that_lies_by_a_fifth_is_caught(gpu, monkeypatch):
-    real = gpu.clocks
-
-    def lies(bound, modes, notes):
-        return {
-            kind: replace(clock, sample=lambda clock=clock: [1.2 * t for t in clock.sample()])
-            for kind, clock in real(bound, modes, notes).items()
-        }
-
-    monkeypatch.setattr(gpu, "clocks", lies)
+def test_a_gpu_clock_that_lies_by_a_fifth_is_caught(gpu, lying_clocks):
+    lying_clocks(gpu, 1.2)
     (check,) = (c for c in on_gpu.checks(gpu, Comparison(gpu, 0.1)) if c.name == "known cycles")
     assert selftest._asked(check).state == FAILED
     gpu.release()

@@ -1,0 +1,123 @@
+"""A kernel that includes a header beside its `.cu`: whatever reads the kernel also reads the header, as it is now."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudalab
+from cudalab.base.errors import CompileError, InputError
+from cudalab.device import cuda
+from cudalab.spec import cuda_source, find
+from cudalab.spec.dtype import dtype
+from cudalab.tools import inspect
+from cudalab.tools.inspect import tools
+
+SPEC = """\
+import numpy as np
+from cudalab.spec import Budget, Kernel, Launch, blocks
+def launch(x, y):
+    return Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))
+scaled = Kernel(
+    file=__file__, summary="y = 2 x", dtypes=("float32",), sizes={"small": (1000,), "medium": (3000,)}, edges=((1,),),
+    reference=lambda x: 2 * x, entries={"scaled": launch}, budgets={"float32": Budget(0.5, why="exact")},
+    pointwise=True,
+)
+"""
+SOURCE = """\
+#include "common/mine.cuh"
+__global__ void scaled(const float* x, float* y, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = scaled_by(x[i]);
+}
+"""
+HEADER = """\
+#pragma once
+#include "factor.cuh"
+__device__ __forceinline__ float scaled_by(float x) { return FACTOR * x; }
+"""
+ON_THE_HOST = {"sizes": "small", "only": "host", "device": "cpu"}
+
+
+@pytest.fixture
+def spec(tmp_path):
+    (tmp_path / "common").mkdir()
+    (tmp_path / "scaled.py").write_text(SPEC)
+    (tmp_path / "scaled.cu").write_text(SOURCE)
+    (tmp_path / "common" / "mine.cuh").write_text(HEADER)
+    factor(tmp_path, 2)
+    return tmp_path / "scaled.py"
+
+
+def factor(folder, value):
+    (folder / "common" / "factor.cuh").write_text(f"#define FACTOR {value}.0f\n")
+
+
+def test_the_headers_of_a_kernel(spec):
+    cu = spec.with_suffix(".cu")
+    assert [str(path.relative_to(spec.parent)) for path in cuda_source.local_headers(SOURCE, cu)] == [
+        "common/mine.cuh",
+        "common/factor.cuh",
+    ]
+    assert set(cuda_source.local_headers(cu.read_text(), cu)) == set((spec.parent / "common").iterdir())
+
+
+def test_a_check_sees_an_edited_header(spec):
+    statuses, digests = [], []
+    for value in (2, 3, 2):
+        factor(spec.parent, value)
+        run = cudalab.check(spec, **ON_THE_HOST)
+        statuses.append(run.cases[0].status)
+        digests.append(run.sources["scaled.cu"])
+    assert statuses == ["ok", "WRONG", "ok"]
+    assert digests[0] == digests[2] != digests[1]
+
+
+def test_a_call_sees_an_edited_header(spec):
+    x = np.arange(10, dtype=np.float32)
+    for value in (2, 3):
+        factor(spec.parent, value)
+        np.testing.assert_array_equal(find.kernel(str(spec))(x), value * x)
+
+
+def test_a_run_ends_where_a_header_is_edited(spec):
+    def edit(event):
+        if event.finished:
+            factor(spec.parent, 3)
+
+    before, after = cudalab.check(spec, **{**ON_THE_HOST, "sizes": "small,medium"}, progress=edit).cases
+    assert (before.status, after.status) == ("ok", "error")
+    assert after.reason.endswith("scaled.cu has changed since this run began")
+
+
+def test_a_run_is_not_resumed_with_another_header(spec, tmp_path):
+    asked = {**ON_THE_HOST, "sizes": "small,medium", "budget": 0.01}
+    out = tmp_path / "r.json"
+    run = cudalab.bench(spec, **asked, output=out)
+    run.cases, run.complete = run.cases[:1], False
+    run.save(out)
+    factor(spec.parent, 3)
+    with pytest.raises(InputError, match=r"scaled\.cu is not what it was"):
+        cudalab.bench(spec, **asked, resume=out)
+    factor(spec.parent, 2)
+    assert len(cudalab.bench(spec, **asked, resume=out).cases) == 2
+
+
+def test_the_sanitizer_names_the_line_of_a_header(spec):
+    (spec.parent / "common" / "mine.cuh").write_text(HEADER.replace("FACTOR * x", "(&x)[100000000] + FACTOR * x"))
+    (row,) = cudalab.check(spec, **ON_THE_HOST, sanitize=True).rows
+    assert "mine.cuh:3" in row.reason
+
+
+@pytest.mark.skipif(not cuda.nvcc() or not tools.nvdisasm(), reason="nvcc or nvdisasm is not here")
+def test_inspect_sees_an_edited_header(spec):
+    digests = []
+    for value in (2, 3):
+        factor(spec.parent, value)
+        (one,) = inspect.inspect(str(spec), archs="sm_90")
+        digests.append(one.digest)
+        assert {i.file for i in one.code.instructions} >= {"scaled.cu", "mine.cuh"}
+    assert digests[0] != digests[1]
+    (spec.parent / "common" / "factor.cuh").write_text("#define FACTOR no_such_name\n")
+    with pytest.raises(CompileError, match=r'mine\.cuh\(3\): error: identifier "no_such_name" is undefined'):
+        tools.compiled(find.kernel(str(spec)), dtype("float32"), "sm_90")
