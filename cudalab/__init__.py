@@ -27,7 +27,8 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from cudalab.call.kernel import Kernel
-    from cudalab.results.record import Results
+    from cudalab.report.results import Results
+    from cudalab.results import record
     from cudalab.spec.inputs import draw
     from cudalab.spec.kernel import Budget
     from cudalab.spec.launch import Launch, blocks, counted, counted_sides, deep_grid
@@ -44,7 +45,7 @@ _PUBLIC = {
         ("CompileError", "CudalabError", "InputError", "LaunchError", "NotFound", "SpecError", "Unavailable"),
         "cudalab.base.errors",
     ),
-    "Results": "cudalab.results.record",
+    "Results": "cudalab.report.results",
 }
 
 __all__ = [
@@ -82,7 +83,7 @@ def bench(*names: str, **options: Any) -> Results:
     """Check and time kernels; the arguments are those of `cudalab.engine.session.bench`."""
     from cudalab.engine import session
 
-    return session.bench(*names, **options)
+    return _for_users(session.bench(*names, **options))
 
 
 def check(*names: str, sanitize: bool = False, **options: Any) -> Results:
@@ -96,18 +97,25 @@ def check(*names: str, sanitize: bool = False, **options: Any) -> Results:
         from cudalab.tools.sanitize import Sanitizer
 
         options["sanitizer"] = Sanitizer
-    return session.check(*names, **options)
+    return _for_users(session.check(*names, **options))
 
 
 def run_study(name: str | os.PathLike[str], **options: Any) -> Results:
     """Run a study by its name or path; the arguments are those of `cudalab.study.run.study`."""
     from cudalab.study import run
 
-    return run.study(name, **options)
+    return _for_users(run.study(name, **options))
 
 
 def load(path: str | os.PathLike[str]) -> Results:
-    """Read a results file; see `cudalab.results.record.load`."""
-    from cudalab.results import record
+    """Read a results file; see `cudalab.results.file.load`."""
+    from cudalab.results import file
 
-    return record.load(path)
+    return _for_users(file.load(path))
+
+
+def _for_users(run: record.Results) -> Results:
+    """The same record with the methods that print, save and convert it."""
+    from cudalab.report.results import Results
+
+    return Results.of(run)

@@ -34,10 +34,11 @@ def measure_against(
 ) -> int:  # fmt: skip
     """Measure the cases of the baseline, print the results and the comparison, and return its exit code."""
     from cudalab.engine import session
-    from cudalab.results import comparable, compare, record
+    from cudalab.results import comparable, compare
     from cudalab.results.baseline import adopted, refuse
+    from cudalab.results.file import load
 
-    old = record.load(baseline)
+    old = load(baseline)
     for written in filter(None, (output, options["resume"])):
         if os.path.realpath(written) == os.path.realpath(baseline):
             raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cudalab.base import numbers
 from cudalab.base.text import visible
 from cudalab.cli import terminal
 
@@ -130,7 +131,7 @@ class Log:
         if unremarkable and now - self._last < QUIET and event.done < event.groups:
             return
         self._last = now
-        left = f", {remaining(event)}" if event.done < event.groups else f", took {duration(event.elapsed)}"
+        left = f", {remaining(event)}" if event.done < event.groups else f", took {numbers.duration(event.elapsed)}"
         self._write(f"[{event.done}/{event.groups}] {summary(event)}{left}")
 
 
@@ -204,12 +205,9 @@ def _row(event: Progress, label: str, labels: list[str]) -> Line:
 
 
 def _seen(seen: Glimpse) -> str:
-    from cudalab.base import numbers
-    from cudalab.report import columns
-
     if seen.status != "ok":
         return seen.status
-    ulp = "inf" if seen.max_ulp is None else columns.compact(seen.max_ulp)
+    ulp = numbers.ulp(seen.max_ulp)
     time = f"  first {numbers.significant(1e6 * seen.seconds, 2)} \u00b5s" if seen.seconds else ""
     return f"right, {ulp} ULP".ljust(16 if time else 0) + time
 
@@ -230,8 +228,7 @@ def summary(event: Progress) -> str:
     if timed:
         best = min(timed, key=lambda c: c.median(kind) or 0.0)
         ratio = rows.speedup(best, kind)
-        of = rows.reference if rows.of_study else "eager"
-        than = f", {columns.times(ratio.value)} x {of}" if ratio else ""
+        than = f", {numbers.factor(ratio.value)} x {rows.reference_name}" if ratio else ""
         said.insert(0, f"fastest {best.label} {columns.microseconds(best, kind)} \u00b5s{than}")
     else:
         right = sum(c.status == "ok" for c in rows.cases)
@@ -250,14 +247,4 @@ def _bad(rows: Results) -> dict[str, list[str]]:
 
 def remaining(event: Progress) -> str:
     """Return the time left in words."""
-    return "? left" if event.left is None else f"{duration(event.left)} left"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration as `under 1 s`, `41 s`, `2 min` or `1 h 20 min`."""
-    if seconds < 0.5:
-        return "under 1 s"
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    return "? left" if event.left is None else f"{numbers.duration(event.left)} left"

@@ -27,6 +27,7 @@ def measure(
     """
     from cudalab.engine import resume
     from cudalab.results import record
+    from cudalab.results.file import writable
 
     quiet = options.pop("quiet", False)
     if options["resume"]:
@@ -34,7 +35,7 @@ def measure(
         kernels, options = resume.adopted(options["resume"], kernels, options, given(), command)
         output = output or options["resume"]
     if output:
-        record.writable(output)
+        writable(output)
     try:
         with progress_shown(quiet) as progress:
             run = work(*kernels, **options, output=output or "", progress=progress)
@@ -82,10 +83,10 @@ def _stopped(text: str, output: str | None, study: str) -> NoReturn:
 
 def _kept(output: str | None) -> Results | None:
     """Return the run in the file; None if no group was finished, since the file is written after the first."""
-    from cudalab.results import record
+    from cudalab.results.file import load
 
     try:
-        return record.load(output) if output else None
+        return load(output) if output else None
     except CudalabError:
         return None
 
@@ -94,11 +95,13 @@ def _save(run: Results, output: str) -> None:
     """Write the results; if that fails, write them to a temporary file and print its path."""
     import tempfile
 
+    from cudalab.results.file import save
+
     try:
-        run.save(output)
+        save(run, output)
     except OSError as error:
         with tempfile.NamedTemporaryFile(prefix="cudalab-", suffix=".json", delete=False) as kept:
-            run.save(kept.name)
+            save(run, kept.name)
         click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
 
 

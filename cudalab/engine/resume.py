@@ -10,6 +10,7 @@ from cudalab.base.errors import InputError, short
 from cudalab.engine.plan import Rows, Way
 from cudalab.results import record
 from cudalab.results.comparable import machines
+from cudalab.results.file import load
 from cudalab.results.record import Machine, Results
 
 R = TypeVar("R", bound=Rows[Way])
@@ -24,7 +25,7 @@ def adopted(
 
     `command` is the one that continues: "bench", "check" or "study NAME".
     """
-    run = record.load(path)
+    run = load(path)
     stored = run.options
     wrote = (
         f"study {stored.get('study')}" if run.kind == "study" else "crossover" if "crossover" in stored else run.kind
@@ -50,7 +51,7 @@ def _alike(value: Any, default: Any) -> bool:
 
 def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Mapping[str, str]) -> Results:
     """The run in `path`. Raises InputError that names the first option or source file that has changed since."""
-    run = record.load(path)
+    run = load(path)
     for name in sorted((options.keys() | run.options.keys()) - set(FREE)):
         was, now = run.options.get(name), options.get(name)
         if was != now:

@@ -32,6 +32,7 @@ from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ign
 from cudalab.engine.rows import skipped
 from cudalab.engine.supervisor import TIMEOUT, Death, Supervisor
 from cudalab.results import record
+from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import cuda_source
 from cudalab.timing import rounds
@@ -319,7 +320,7 @@ class Session:
         if not self.output or not self.results.cases:
             return
         try:
-            self.results.save(self.output)
+            save(self.results, self.output)
         except OSError as error:
             if self.results.complete:
                 warnings.warn(f"cannot write {self.output}: {error.strerror}", stacklevel=2)

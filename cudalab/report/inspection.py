@@ -14,7 +14,6 @@ from rich.text import Text
 
 from cudalab.base import numbers
 from cudalab.base.text import visible
-from cudalab.report import columns
 from cudalab.report.columns import NOT_MEASURED
 from cudalab.report.table import plain, screen
 from cudalab.tools.inspect import Inspected
@@ -94,7 +93,7 @@ def _launch(group: list[Inspected]) -> list[Row]:
     return [
         _row("threads a block", group, lambda one: f"{one.case.threads:,}"),
         _row("blocks", group, lambda one: f"{one.case.blocks:,}"),
-        _row("elements a thread", group, lambda one: columns.compact(one.elements)),
+        _row("elements a thread", group, lambda one: numbers.compact(one.elements)),
         _row("registers", group, lambda one: f"{one.resources.registers}"),
         *_some("spill stores, B", group, lambda one: one.resources.spill_stores),
         *_some("spill loads, B", group, lambda one: one.resources.spill_loads),
@@ -128,7 +127,7 @@ def _times(group: list[Inspected]) -> list[Row]:
     if any(one.measured for one in group):
         found.append(_row("measured, cold", group, lambda one: _time(one.measured)))
         found.append(
-            _row("measured / predicted", group, lambda one: columns.times(one.ratio) if one.ratio else NOT_MEASURED)
+            _row("measured / predicted", group, lambda one: numbers.factor(one.ratio) if one.ratio else NOT_MEASURED)
         )
     return found
 

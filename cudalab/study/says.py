@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cudalab.base import stats
-from cudalab.base.numbers import significant, three
+from cudalab.base import numbers, stats
+from cudalab.base.numbers import three
 from cudalab.results.record import Case, Results
 from cudalab.study import found
 
@@ -38,13 +38,9 @@ def in_words(ratio: stats.Ratio | None) -> str:
     if ratio is None:
         return "?"
     if ratio.vague:
-        value, low, high = (_digits(of, 2) for of in (ratio.value, ratio.low, ratio.high))
+        value, low, high = (numbers.factor_in_words(of, 2) for of in (ratio.value, ratio.low, ratio.high))
         return f"{value} times ({low} to {high})"
-    return f"{_digits(ratio.value, 3)} times"
-
-
-def _digits(value: float, digits: int) -> str:
-    return significant(float(f"{value:.{digits}g}"), digits)  # 0.9996 is 1.00, and no digit more
+    return f"{numbers.factor_in_words(ratio.value, 3)} times"
 
 
 def listed(ways: Mapping[str, str], than: str = "as fast") -> str:
@@ -113,5 +109,4 @@ def took(run: Results, size: str, label: str, kind: str = "") -> str:
     seconds = one.median(kind or main_kind(run)) if one else None
     if not seconds:
         return "?"
-    unit, scale = next((u for u in (("s", 1.0), ("ms", 1e-3)) if seconds >= u[1]), ("\u00b5s", 1e-6))
-    return f"{three(seconds / scale)} {unit}"
+    return numbers.time(seconds)

@@ -18,12 +18,14 @@ import time
 import pytest
 
 import cudalab
+from cudalab.base import numbers
 from cudalab.cli import live, terminal
 from cudalab.engine import messages, plan
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.progress import Pace, Progress, guess
 from cudalab.report import table
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.report.results import Results
+from cudalab.results.record import Case, Machine, Parity
 from cudalab.spec import dtype, find
 
 LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")
@@ -257,7 +259,7 @@ def test_names_cannot_command_a_terminal():
     [(0.2, "under 1 s"), (41.2, "41 s"), (59.7, "1 min"), (150, "2 min"), (3600, "1 h 0 min"), (4800, "1 h 20 min")],
 )
 def test_durations(seconds, text):
-    assert live.duration(seconds) == text
+    assert numbers.duration(seconds) == text
 
 
 # ---- lines in a log ----------------------------------------------------------------------------------------------

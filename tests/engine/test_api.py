@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
+import cudalab
 from cudalab.call import fast_path
 from cudalab.cli import main
 from cudalab.device.operands import Operands, returning, writing
@@ -14,8 +15,9 @@ from cudalab.engine import plan
 from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.report import columns
+from cudalab.report.results import Results
 from cudalab.results import comparable, record
-from cudalab.results.record import Case, Machine, Results
+from cudalab.results.record import Case, Machine
 
 
 def rounds(seconds):
@@ -72,7 +74,7 @@ def test_beside_launch_on_the_cpu_it_adds_nothing(tmp_path):
     done = CliRunner().invoke(main, [*command, "--budget", "0.01", "-o", str(kept)])
     assert done.exit_code == 0, done.output
     assert "api: not measured" in done.output
-    assert {kind for case in record.load(kept).rows for kind in case.times} == {"wall"}
+    assert {kind for case in cudalab.load(kept).cases for kind in case.times} == {"wall"}
 
 
 def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():

@@ -25,8 +25,9 @@ from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
 from cudalab.report import render, study_text
 from cudalab.report import study as report
+from cudalab.report.results import Results
 from cudalab.results import compare, record
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.results.record import Case, Machine, Parity
 from cudalab.study import Published, Study, Variant, Work, engine, fields, found, says
 from cudalab.study.found import Workload
 from cudalab.tools.pytest.cases import need_gpu

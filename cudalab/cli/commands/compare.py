@@ -36,9 +36,10 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
     Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in either file, 4 not comparable.
     If several apply, the first of 2, 4, 3, 1 is returned.
     """
-    from cudalab.results import compare, record
+    from cudalab.results import compare
+    from cudalab.results.file import load
 
-    runs = record.load(old), record.load(new)
+    runs = load(old), load(new)
     found = compare.compare(*runs, kind, min_effect, force, kernels, only, skip)
     print_comparison(found, (old, new), format)
     sys.exit(found.exit_code)

@@ -38,6 +38,7 @@ def command(source: str, target: str, to: str | None, salvage: bool) -> None:
 
     Exit code: 0, or 2 if IN cannot be read, or if OUT exists and holds other data.
     """
+    from cudalab.base.files import write
     from cudalab.results import convert
 
     format = formats.format_for(target, to)
@@ -46,4 +47,4 @@ def command(source: str, target: str, to: str | None, salvage: bool) -> None:
         click.echo(visible(data.decode(), keep="\r\n") if sys.stdout.isatty() else data, nl=False)
     else:
         place = convert.free(target, format)
-        convert.write(place, convert.converted(source, format, salvage))
+        write(place, convert.converted(source, format, salvage))

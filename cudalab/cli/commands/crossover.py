@@ -50,11 +50,11 @@ def command(quiet: bool, output: str, **options: Any) -> None:
     not run.
     """
     from cudalab.report import crossover as report
-    from cudalab.results import record
+    from cudalab.results.file import writable
     from cudalab.tools.crossover import bisect
 
     if output:
-        record.writable(output)
+        writable(output)
     try:
         with progress_shown(quiet) as progress:
             found = bisect.crossover(**options, progress=progress, output=output)

@@ -30,7 +30,7 @@ def command(file: str, format: str, costs: bool, plots: bool | None, kernels: st
     Exit code: 0, or 2 if FILE cannot be read or contains nothing that was selected.
     """
     from cudalab.cli.filter_results import filtered
-    from cudalab.results import record
+    from cudalab.results.file import load
 
-    run = filtered(record.load(file), kernels, sizes, dtypes)
+    run = filtered(load(file), kernels, sizes, dtypes)
     print_results(run, format, costs, terminal.live(sys.stdout) if plots is None else plots)

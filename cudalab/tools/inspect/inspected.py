@@ -11,6 +11,7 @@ from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, NotFound, SpecError, unknown
 from cudalab.engine import plan
 from cudalab.results import record
+from cudalab.results.file import load
 from cudalab.results.record import Results
 from cudalab.spec import cuda_source, find, sizes
 from cudalab.spec.dtype import DType
@@ -89,7 +90,7 @@ def inspect(
     machine code. Raises the errors of `cudalab.base.errors` for what is not known or cannot be compiled.
     """
     spec, kinds, label, shape = _work(kernel, globs.joined(dtypes), size)
-    run = record.load(file) if file else None
+    run = load(file) if file else None
     on, architectures = _machines(card, globs.split(globs.joined(archs)), run)
     entries = _entries(spec, globs.split(globs.joined(only)))
     work = [(kind, name, of) for name, of in architectures for kind in kinds]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import cudalab
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
 from cudalab.engine import session
@@ -90,7 +91,7 @@ def test_the_interval_holds_the_crossing_and_the_verdicts_at_its_ends_are_sure(l
     ((low, high),) = found.changes
     assert low.elements < EQUAL < high.elements < 1.25 * low.elements
     assert found.ahead(low) == ONE and found.ahead(high) == OTHER
-    saved = record.load(path)
+    saved = cudalab.load(path)
     assert saved.complete and {c.dtype for c in saved.cases} == {"float16"}
     assert [c.size for c in saved.cases if c.label == ONE] == [p.size for p in found.probes]
     said = f"{ONE} is faster up to {low.size}, {OTHER} from {high.size} on (gelu, float16, cold)"
@@ -158,7 +159,7 @@ def test_a_wrong_answer_or_an_error_ends_the_search_and_what_was_measured_is_kep
     path = tmp_path / "probes.json"
     done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "--to", "2^28", "-o", str(path), "-q"])
     assert done.exit_code == code and "because" in done.output and "Traceback" not in done.output
-    assert len(record.load(path).cases) >= 4
+    assert len(cudalab.load(path).cases) >= 4
 
 
 def test_ctrl_c_keeps_what_there_is(lab, tmp_path):
@@ -171,7 +172,7 @@ def test_ctrl_c_keeps_what_there_is(lab, tmp_path):
     path = tmp_path / "probes.json"
     done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "-o", str(path), "-q"])
     assert done.exit_code == 130 and f"stopped after 2 sizes; {path} has what was measured" in done.output
-    saved = record.load(path)
+    saved = cudalab.load(path)
     assert not saved.complete and {c.size for c in saved.cases} == {"1024", "16777216"}
 
 

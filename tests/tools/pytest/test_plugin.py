@@ -103,7 +103,7 @@ def test_without_the_option_specs_are_not_looked_at(pytester):
 
 def test_a_wrong_answer_says_what_the_command_line_says(pytester):
     spec = wrong(pytester.path)
-    reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu").rows]
+    reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu").cases]
     result = pytester.runpytest_inprocess(*QUICK)
     result.assert_outcomes(failed=CASES, passed=1)
     assert len(reasons) == CASES
@@ -263,7 +263,7 @@ def test_two_lines(pytester, workers, monkeypatch):
 
 
 def test_two_lines_and_a_wrong_answer(pytester):
-    reason = cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu").rows[0].reason
+    reason = cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu").cases[0].reason
     pytester.makepyfile(TWO_LINES.format(", only='host'"))
     result = pytester.runpytest_inprocess("-k", "3x31")
     result.assert_outcomes(failed=1, deselected=CASES - 1)
