@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import cudalab
 from cudalab import backends
 from cudalab.cli import main
-from cudalab.results import record
+from cudalab.results import file
 from cudalab.spec import cuda_source as source
 from cudalab.spec import find
 
@@ -411,5 +411,5 @@ def test_ctrl_c_has_an_exit_code_of_its_own(monkeypatch):
     def stopped(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(record, "load", stopped)
+    monkeypatch.setattr(file, "load", stopped)
     assert invoke("compare", "a.json", "b.json").exit_code == 130

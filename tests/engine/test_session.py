@@ -13,6 +13,7 @@ from cudalab.engine.messages import Step, Task
 from cudalab.engine.progress import FINISHED
 from cudalab.engine.session import Look, Session, setup_of
 from cudalab.engine.supervisor import Death
+from cudalab.results import file
 
 STEP = Step("a task", "start")
 
@@ -68,7 +69,7 @@ def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group
     assert [case.label for case in cases] == ["numpy"]
     assert next(case.status for case in run.cases if case.backend == "pycuda") == "skipped"
     assert run.cases[0].notes[-1] == "looked at"
-    assert cudalab.load(out) == run
+    assert file.load(out) == run
     assert (run.kind, run.complete) == ("bench", True)
     assert "looking" in [event.step.phase for event in events]
     last = events[-1]
