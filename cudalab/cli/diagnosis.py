@@ -10,7 +10,7 @@ from cudalab.base import cache
 from cudalab.base.errors import Unavailable
 from cudalab.device import cpu, cuda, machine
 from cudalab.engine import cross_check
-from cudalab.tools.inspect import tools
+from cudalab.tools.inspect import compilers
 from cudalab.tools.profile import ncu
 from cudalab.tools.sanitize import compute
 from cudalab.tools.tune import tune
@@ -43,7 +43,7 @@ def findings() -> Iterator[Finding]:
 def _tools() -> Iterator[Finding]:
     """What single commands need beside all that."""
     lacking = {
-        "nvdisasm": ("inspect", "" if tools.nvdisasm() else tools.NO_NVDISASM),
+        "nvdisasm": ("inspect", "" if compilers.nvdisasm() else compilers.NO_NVDISASM),
         "ncu": ("profile", ncu.missing()),
         "compute-sanitizer": ("check --sanitize", compute.missing()),
         "Kernel Tuner": ("tune", tune.missing()),
