@@ -83,6 +83,7 @@ class State:
         return None if None in found else int.from_bytes(bytes(b or 0 for b in found), "little")
 
     def write(self, register: str, value: Number, size: int = 4) -> None:
+        """Set `register`, and the ones after it if `size` is over 4, to the lowest bytes of a value."""
         kind, number, _ = _REGISTER.match(register.replace(".reuse", "")).groups()  # type: ignore[union-attr]
         if number != "Z":
             for i in range(max(size // 4, 1)):
@@ -159,13 +160,12 @@ def _add(state: State, instruction: Instruction) -> None:
     """IADD3 and its relatives. The upper half of a 64-bit sum (.X) adds the carries of the lower half."""
     into, carries, sources, ends = _split(instruction)
     size = 8 if "64" in instruction.parts else 4
-    bits = 8 * size
     values = [_addend(state, text, size, "X" in instruction.parts) for text in sources]
     values += [None if (t := state.truth(p)) is None else int(t) for p in ends] if "X" in instruction.parts else []
     total = None if None in values else sum(v or 0 for v in values)
-    state.write(into, None if total is None else total & ((1 << bits) - 1), size)
+    state.write(into, total, size)
     for i, predicate in enumerate(carries):
-        state.decide(predicate, None if total is None else total >> bits > i)
+        state.decide(predicate, None if total is None else total >> 8 * size > i)
 
 
 def _addend(state: State, text: str, size: int, upper: bool) -> Number:
@@ -191,7 +191,7 @@ def _multiply_add(state: State, instruction: Instruction) -> None:
     else:
         total = (product & (WIDE if wide else MASK)) + z + carry
     bits = 64 if wide else 32
-    state.write(into, None if total is None else total & ((1 << bits) - 1), bits // 8)
+    state.write(into, total, bits // 8)
     for predicate in carries:
         state.decide(predicate, None if total is None else total >> bits > 0)
 
@@ -212,7 +212,7 @@ def _load_constant(state: State, instruction: Instruction) -> None:
     size = instruction.width
     value = state.number(source, size)
     if size < 4 and value is not None and instruction.parts[-1].startswith("S"):
-        value = _s(value, 8 * size) & MASK
+        value = _s(value, 8 * size)
     state.write(into, value, max(size, 4))
 
 
@@ -227,18 +227,18 @@ def _shift(state: State, instruction: Instruction) -> None:
     into, (a, b, c) = instruction.operands[0], instruction.operands[1:4]
     low, by, high = (state.number(text) for text in (a, b, c))
     parts = instruction.parts
+    both = None if low is None or high is None else high << 32 | low
     if by is None:
-        return state.write(into, None)
-    if "L" in parts:
-        if "HI" in parts:
-            pair = None if low is None or high is None else (high << 32 | low) << min(by, 63) >> 32
-        else:
-            pair = None if low is None else low << min(by, 63)
+        value = None
+    elif "L" in parts and "HI" in parts:
+        value = None if both is None else both << min(by, 63) >> 32
+    elif "L" in parts:
+        value = None if low is None else low << min(by, 63)
     elif "HI" in parts:
-        pair = None if high is None else (_s(high) if "S32" in parts or "S64" in parts else high) >> min(by, 63)
+        value = None if high is None else (_s(high) if "S32" in parts or "S64" in parts else high) >> min(by, 63)
     else:
-        pair = None if low is None or high is None else _s(high << 32 | low, 64) >> min(by, 63)
-    return state.write(into, None if pair is None else pair & MASK)
+        value = None if both is None else _s(both, 64) >> min(by, 63)
+    state.write(into, value)
 
 
 def _scaled_add(state: State, instruction: Instruction) -> None:
@@ -254,7 +254,7 @@ def _scaled_add(state: State, instruction: Instruction) -> None:
     else:
         scaled = None if a is None or by is None else a << by & MASK
     total = None if scaled is None or b is None or carry is None else scaled + b + carry
-    state.write(into, None if total is None else total & MASK)
+    state.write(into, total)
     for predicate in carries:
         state.decide(predicate, None if total is None else total >> 32 > 0)
 
@@ -347,19 +347,10 @@ def _least(state: State, instruction: Instruction) -> None:
 
 def _absolute(state: State, instruction: Instruction) -> None:
     value = state.number(instruction.operands[1])
-    state.write(instruction.operands[0], None if value is None else abs(_s(value)) & MASK)
+    state.write(instruction.operands[0], None if value is None else abs(_s(value)))
 
 
-def _permute(state: State, instruction: Instruction) -> None:
-    into, a, b, c = instruction.operands
-    x, selector, y = (state.number(text) for text in (a, b, c))
-    if len(instruction.parts) > 1 or x is None or y is None or selector is None or selector & 0x8888:
-        return state.write(into, None)
-    whole = y << 32 | x
-    return state.write(into, sum((whole >> 8 * (selector >> 4 * i & 7) & 0xFF) << 8 * i for i in range(4)))
-
-
-def _pair_of_halves(state: State, instruction: Instruction) -> None:
+def _constant_halves(state: State, instruction: Instruction) -> None:
     """HFMA2 Rd, -RZ, RZ, high, low makes a constant; the result of any other form is unknown."""
     into, a, b, high, low = instruction.operands
     known = (a, b) == ("-RZ", "RZ")
@@ -408,6 +399,6 @@ _RULES: dict[str, Callable[[State, Instruction], None]] = {
     "IADD": _add, "IADD3": _add, "VIADD": _add, "IMAD": _multiply_add, "MOV": _move, "R2UR": _move,
     "LDC": _load_constant, "LDCU": _load_constant, "S2R": _special, "S2UR": _special,
     "CS2R": _special, "SHF": _shift, "LEA": _scaled_add, "LOP3": _logic, "PLOP3": _predicate_logic,
-    "ISETP": _compare, "SEL": _select, "IMNMX": _least, "VIMNMX": _least, "IABS": _absolute, "PRMT": _permute,
-    "HFMA2": _pair_of_halves, "I2F": _to_float, "MUFU": _reciprocal, "F2I": _to_integer,
+    "ISETP": _compare, "SEL": _select, "IMNMX": _least, "VIMNMX": _least, "IABS": _absolute,
+    "HFMA2": _constant_halves, "I2F": _to_float, "MUFU": _reciprocal, "F2I": _to_integer,
 }  # fmt: skip
