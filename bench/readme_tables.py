@@ -30,7 +30,7 @@ from cudalab.results.record import Case, Results
 from cudalab.spec import cuda_source, find
 from cudalab.spec.validate import described
 from cudalab.study import Published, Study, Variant, Work, found, says
-from cudalab.tools.inspect import inspect, tools
+from cudalab.tools.inspect import compilers, inspect
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "bench" / "results" / "h200"
@@ -510,8 +510,8 @@ def inspected() -> str:
 @functools.cache
 def compiler() -> str:
     """The release of nvcc, such as 13.0; "" if nvcc or nvdisasm is missing."""
-    nvcc = tools.cuda.nvcc()
-    if not nvcc or not tools.nvdisasm():
+    nvcc = compilers.cuda.nvcc()
+    if not nvcc or not compilers.nvdisasm():
         return ""
     said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
     release = re.search(r"release ([\d.]+)", said)

@@ -10,7 +10,7 @@ from cudalab.base import cache
 from cudalab.base.errors import Unavailable
 from cudalab.device import cpu, cuda, driver, machine, nvml
 from cudalab.engine import cross_check
-from cudalab.tools.inspect import tools
+from cudalab.tools.inspect import compilers
 from cudalab.tools.profile import ncu
 from cudalab.tools.sanitize import compute
 from cudalab.tools.tune import tune
@@ -44,7 +44,7 @@ def _finding(name: str, reason: str | None, details: str = "") -> Finding:
 def _tools() -> Iterator[Finding]:
     """Yield the findings about the tools that single commands need."""
     lacking = {
-        "nvdisasm": ("inspect", "" if tools.nvdisasm() else tools.NO_NVDISASM),
+        "nvdisasm": ("inspect", "" if compilers.nvdisasm() else compilers.NO_NVDISASM),
         "NVML": ("bench", nvml.missing()),
         "ncu": ("profile", ncu.missing()),
         "compute-sanitizer": ("check --sanitize", compute.missing()),

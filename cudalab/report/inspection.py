@@ -1,13 +1,12 @@
-"""What was read from a kernel's machine code: as tables for a terminal, as annotated code, as JSON."""
+"""The findings of `cudalab inspect` as tables for a terminal, as annotated machine code, and as JSON."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,11 +16,11 @@ from cudalab.base.text import visible
 from cudalab.report.columns import NOT_MEASURED
 from cudalab.report.table import plain, screen
 from cudalab.tools.inspect import Inspected
-from cudalab.tools.inspect.mix import KINDS, OTHER, Access
+from cudalab.tools.inspect.instruction_mix import KINDS, OTHER
 from cudalab.tools.inspect.sass import Instruction
 
 Row = tuple[str, list[str]]
-LABEL, COLUMN = 25, 13  # characters that a row's name and an entry take at least
+LABEL, COLUMN = 25, 13  # least widths of the column of names and of an entry's column, in characters
 GAP: Row = ("", [])  # an empty line
 NOTE = (
     "predicted is the largest of the times above it: a bound, which assumes that everything else hides behind it. "
@@ -30,19 +29,28 @@ NOTE = (
 
 
 def render(found: list[Inspected], width: int | None, color: bool, sass: bool = False) -> str:
-    """A table for each dtype and architecture, a sentence on each entry, and what was assumed."""
+    """A table for each dtype and architecture, then a sentence, hints and assumptions for each entry."""
     out = io.StringIO()
     console = screen(out, width, color)
-    for i, group in enumerate(_groups(found)):
+    groups: dict[tuple[str, str], list[Inspected]] = {}
+    for one in found:
+        groups.setdefault((one.dtype, one.architecture), []).append(one)
+    for i, group in enumerate(groups.values()):
         if i:
             console.print()
         console.print(plain(_title(group[0]), "bold"))
-        for some in _pieces(group, console.width):
+        each = max(COLUMN, *(len(one.entry) + 1 for one in group))
+        fitting = max((console.width - LABEL) // each, 1)  # entries beside one another
+        for start in range(0, len(group), fitting):
             console.print()
-            console.print(_table(some))
+            console.print(_table(group[start : start + fitting]))
         console.print()
         for one in group:
-            _say(console, one)
+            console.print(plain(one.sentence, "bold"))
+            for text in one.hints:
+                console.print(Padding(plain(f"hint: {text}", "yellow"), (0, 0, 0, 2)))
+            for text in one.path.notes:
+                console.print(Padding(plain(f"assumed: {text}", "dim"), (0, 0, 0, 2)))
             if sass:
                 console.print(plain("\n".join(code(one)), keep="\n"), soft_wrap=True)
                 console.print()
@@ -52,25 +60,10 @@ def render(found: list[Inspected], width: int | None, color: bool, sass: bool = 
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
-def _groups(found: list[Inspected]) -> list[list[Inspected]]:
-    groups: dict[tuple[str, str], list[Inspected]] = {}
-    for one in found:
-        groups.setdefault((one.dtype, one.architecture), []).append(one)
-    return list(groups.values())
-
-
 def _title(one: Inspected) -> str:
     shape = " x ".join(map(str, one.shape))
     label = "" if one.size == shape.replace(" ", "") else f"{one.size} "
     return f"{one.kernel}  {label}({shape})  {one.dtype}  {one.architecture}"
-
-
-def _pieces(group: list[Inspected], width: int) -> Iterator[list[Inspected]]:
-    """As many entries at a time as fit beside one another."""
-    each = max(COLUMN, *(len(one.entry) + 1 for one in group))
-    most = max((width - LABEL) // each, 1)
-    for start in range(0, len(group), most):
-        yield group[start : start + most]
 
 
 def _table(group: list[Inspected]) -> Table:
@@ -78,66 +71,62 @@ def _table(group: list[Inspected]) -> Table:
     table.add_column("", min_width=LABEL - 1, no_wrap=True)
     for one in group:
         table.add_column(Text(visible(one.entry)), justify="right", min_width=COLUMN - 1, no_wrap=True)
-    for name, cells in rows(group):
+    for name, cells in [*_launch(group), GAP, *_work(group), *_times(group)]:
         style = "bold" if name in ("predicted", "measured, cold") else ""
         table.add_row(*map(plain, (name, *cells)), style=style)
     return table
 
 
-def rows(group: list[Inspected]) -> list[Row]:
-    """Names and cells, a cell for each entry; rows in which all are zero are left out."""
-    return [*_launch(group), GAP, *_work(group), *([GAP, *_times(group)] if any(one.bounds for one in group) else [])]
-
-
 def _launch(group: list[Inspected]) -> list[Row]:
-    return [
-        _row("threads a block", group, lambda one: f"{one.case.threads:,}"),
-        _row("blocks", group, lambda one: f"{one.case.blocks:,}"),
-        _row("elements a thread", group, lambda one: numbers.compact(one.elements)),
-        _row("registers", group, lambda one: f"{one.resources.registers}"),
-        *_some("spill stores, B", group, lambda one: one.resources.spill_stores),
-        *_some("spill loads, B", group, lambda one: one.resources.spill_loads),
-        *_some("stack, B", group, lambda one: one.resources.stack),
-        *_some("shared memory, B", group, lambda one: one.resources.shared + one.case.launch.shared),
-        *_some("constant bank, B", group, lambda one: one.resources.constant),
-        _row("blocks on an SM", group, lambda one: f"{one.occupancy.blocks}"),
-        _row("warps on an SM", group, lambda one: f"{one.occupancy.warps} of {one.occupancy.most}"),
-        _row("limited by", group, lambda one: one.occupancy.limit),
-        _row("global loads", group, lambda one: _accesses(one, "LDG", "LD", "LDGSTS")),
-        _row("global stores", group, lambda one: _accesses(one, "STG", "ST")),
+    def row(name: str, cell: Callable[[Inspected], str | int]) -> Row:
+        cells = [cell(one) for one in group]
+        return name, [c if isinstance(c, str) else f"{c:,}" for c in cells] if any(cells) else []
+
+    found = [
+        row("threads a block", lambda one: one.traced.threads),
+        row("blocks", lambda one: one.traced.blocks),
+        row("elements a thread", lambda one: numbers.compact(one.elements)),
+        row("registers", lambda one: str(one.resources.registers)),
+        row("spill stores, B", lambda one: one.resources.spill_stores),
+        row("spill loads, B", lambda one: one.resources.spill_loads),
+        row("stack, B", lambda one: one.resources.stack),
+        row("shared memory, B", lambda one: one.resources.shared + one.traced.launch.shared),
+        row("constant bank, B", lambda one: one.resources.constant),
+        row("blocks on an SM", lambda one: str(one.occupancy.blocks)),
+        row("warps on an SM", lambda one: f"{one.occupancy.warps} of {one.occupancy.most}"),
+        row("limited by", lambda one: one.occupancy.limit),
+        row("global loads", lambda one: _accesses(one, "LDG", "LD", "LDGSTS")),
+        row("global stores", lambda one: _accesses(one, "STG", "ST")),
     ]
+    return [(name, cells) for name, cells in found if cells]  # a number that is 0 for all entries has no row
 
 
 def _work(group: list[Inspected]) -> list[Row]:
     kinds = [kind for kind in (*KINDS, OTHER) if any(kind in one.mix.kinds for one in group)]
     return [
-        _row("instructions an element", group, lambda one: _number(one.instructions)),
+        ("instructions an element", [_number(one.instructions) for one in group]),
         *((f"  {kind}", [_number(one.mix.kinds.get(kind, 0) / one.elements) for one in group]) for kind in kinds),
-        _row("bytes an element", group, lambda one: _number(one.bytes)),
-        _row("flops a byte", group, lambda one: _number(one.intensity)),
+        ("bytes an element", [_number(one.bytes) for one in group]),
+        ("flops a byte", [_number(one.intensity) for one in group]),
     ]
 
 
 def _times(group: list[Inspected]) -> list[Row]:
+    if not any(one.bounds for one in group):
+        return []
     bounds = [one.bounds.seconds if one.bounds else {} for one in group]
     names = dict.fromkeys(name for seconds in bounds for name in seconds)
-    found = [(f"{name}, \u00b5s", [_time(seconds.get(name)) for seconds in bounds]) for name in names]
-    found.append(_row("predicted", group, lambda one: _time(one.bounds.predicted if one.bounds else None)))
-    found.append(_row("bound by", group, lambda one: one.bounds.name if one.bounds else NOT_MEASURED))
+    found = [
+        GAP,
+        *((f"{name}, \u00b5s", [_time(seconds.get(name)) for seconds in bounds]) for name in names),
+        ("predicted", [_time(one.bounds.predicted if one.bounds else None) for one in group]),
+        ("bound by", [one.bounds.name if one.bounds else NOT_MEASURED for one in group]),
+    ]
     if any(one.measured for one in group):
-        found.append(_row("measured, cold", group, lambda one: _time(one.measured)))
-        found.append(
-            _row("measured / predicted", group, lambda one: numbers.factor(one.ratio) if one.ratio else NOT_MEASURED)
-        )
+        found.append(("measured, cold", [_time(one.measured) for one in group]))
+        ratios = [numbers.factor(one.ratio) if one.ratio else NOT_MEASURED for one in group]
+        found.append(("measured / predicted", ratios))
     return found
-
-
-def _row(name: str, group: list[Inspected], cell: Callable[[Inspected], str]) -> Row:
-    return name, [cell(one) for one in group]
-
-
-def _some(name: str, group: list[Inspected], value: Callable[[Inspected], int]) -> list[Row]:
-    return [_row(name, group, lambda one: f"{value(one):,}")] if any(map(value, group)) else []
 
 
 def _accesses(one: Inspected, *operations: str) -> str:
@@ -158,15 +147,8 @@ def _time(seconds: float | None) -> str:
     return numbers.significant(1e6 * seconds, 4) if seconds else NOT_MEASURED
 
 
-def _say(console: Console, one: Inspected) -> None:
-    console.print(plain(one.sentence, "bold"))
-    for text in one.hints:
-        console.print(Padding(plain(f"hint: {text}", "yellow"), (0, 0, 0, 2)))
-    for text in one.path.notes:
-        console.print(Padding(plain(f"assumed: {text}", "dim"), (0, 0, 0, 2)))
-
-
 def _source(found: list[Inspected]) -> str:
+    """The memory's rates, and where they come from."""
     bounds = [one.bounds.memory for one in found if one.bounds]
     rates = sorted(memory.rate for memory in bounds)
     low, high = (numbers.three(rate / 1e9) for rate in (rates[0], rates[-1]))
@@ -175,7 +157,7 @@ def _source(found: list[Inspected]) -> str:
 
 
 def code(one: Inspected) -> list[str]:
-    """The machine code with how often the thread executes each instruction; what it does not is left out."""
+    """The instructions that the thread executes, how often, and their source lines."""
     source = one.text.splitlines()
     lines: list[str] = []
     place: tuple[str, int] = ("", 0)
@@ -188,8 +170,9 @@ def code(one: Inspected) -> list[str]:
         lines += _left_out(skipped)
         skipped = []
         if (instruction.file, instruction.line) != place:
-            place = instruction.file, instruction.line
-            lines.append(_source_line(one, source, *place))
+            place = file, number = instruction.file, instruction.line
+            own = file == f"{one.kernel}.cu" and 1 <= number <= len(source)
+            lines.append(f"{file}:{number}  {source[number - 1].strip()}" if own else f"{file}:{number}")
         idle = "  ; never in effect" if one.path.idle[instruction.address] == count else ""
         lines.append(f"{count:>9,} x  {instruction.address:04x}  {instruction.text}{idle}")
     return lines + _left_out(skipped)
@@ -200,19 +183,13 @@ def _left_out(skipped: list[Instruction]) -> list[str]:
     return [f"{'':13}{real[0].address:04x}  ... {len(real)} instructions that it does not execute"] if real else []
 
 
-def _source_line(one: Inspected, source: list[str], file: str, number: int) -> str:
-    own = file == f"{one.kernel}.cu" and 1 <= number <= len(source)
-    return f"{file}:{number}  {source[number - 1].strip()}" if own else f"{file}:{number}"
-
-
 def as_json(found: list[Inspected]) -> str:
-    """Everything but the code, an object for each entry, dtype and architecture; times in seconds."""
-    return msgspec.json.format(msgspec.json.encode([as_dict(one) for one in found]), indent=1).decode()
+    """All findings but the code: an object for each entry, dtype and architecture; times in seconds."""
+    return msgspec.json.format(msgspec.json.encode([_as_dict(one) for one in found]), indent=1).decode()
 
 
-def as_dict(one: Inspected) -> dict[str, Any]:
-    """One entry's findings as plain values."""
-    launch, got, bounds = one.case.launch, one.occupancy, one.bounds
+def _as_dict(one: Inspected) -> dict[str, Any]:
+    launch, got, bounds = one.traced.launch, one.occupancy, one.bounds
     found: dict[str, Any] = {
         "kernel": one.kernel, "entry": one.entry, "dtype": one.dtype, "architecture": one.architecture,
         "size": one.size, "shape": one.shape, "source_sha256": one.digest,
@@ -223,7 +200,7 @@ def as_dict(one: Inspected) -> dict[str, Any]:
         "instructions_per_element": one.instructions, "flops_per_byte": one.intensity,
         "instructions_per_thread": {"total": one.mix.total, "kinds": one.mix.kinds, "units": one.mix.pipes,
                                     "opcodes": one.mix.opcodes},
-        "accesses_per_thread": [_access(a) for a in one.mix.accesses],
+        "accesses_per_thread": msgspec.to_builtins(one.mix.accesses),
         "source_lines": msgspec.to_builtins(one.mix.lines[:10]),
         "assumed": list(one.path.notes), "diagnosis": one.sentence, "hints": one.hints,
     }  # fmt: skip
@@ -234,7 +211,3 @@ def as_dict(one: Inspected) -> dict[str, Any]:
         found["predicted"], found["bound_by"] = bounds.predicted, bounds.name
         found["measured"], found["ratio"] = one.measured, one.ratio
     return found
-
-
-def _access(access: Access) -> dict[str, Any]:
-    return {"operation": access.operation, "bytes": access.bytes, "count": access.count}

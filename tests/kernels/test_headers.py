@@ -11,7 +11,7 @@ from cudalab.device import cuda
 from cudalab.spec import cuda_source, find
 from cudalab.spec.dtype import dtype
 from cudalab.tools import inspect
-from cudalab.tools.inspect import tools
+from cudalab.tools.inspect import compilers
 
 SPEC = """\
 import numpy as np
@@ -109,7 +109,7 @@ def test_the_sanitizer_names_the_line_of_a_header(spec):
     assert "mine.cuh:3" in row.reason
 
 
-@pytest.mark.skipif(not cuda.nvcc() or not tools.nvdisasm(), reason="nvcc or nvdisasm is not here")
+@pytest.mark.skipif(not cuda.nvcc() or not compilers.nvdisasm(), reason="nvcc or nvdisasm is not here")
 def test_inspect_sees_an_edited_header(spec):
     digests = []
     for value in (2, 3):
@@ -120,4 +120,4 @@ def test_inspect_sees_an_edited_header(spec):
     assert digests[0] != digests[1]
     (spec.parent / "common" / "factor.cuh").write_text("#define FACTOR no_such_name\n")
     with pytest.raises(CompileError, match=r'mine\.cuh\(3\): error: identifier "no_such_name" is undefined'):
-        tools.compiled(find.kernel(str(spec)), dtype("float32"), "sm_90")
+        compilers.compiled(find.kernel(str(spec)), dtype("float32"), "sm_90")

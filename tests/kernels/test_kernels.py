@@ -26,7 +26,7 @@ from cudalab.results.record import OK
 from cudalab.spec import cuda_source, find
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Budget, blocks, draw
-from cudalab.tools.inspect import tools
+from cudalab.tools.inspect import compilers
 
 KERNELS = find.kernels()
 SAMPLE = 2**18  # values of float32, no exponent missing
@@ -317,6 +317,6 @@ def test_compiles_without_a_spill(kernel, tmp_path):
     command = ["nvcc", "--cubin", *options, str(kernel.cu), "-o", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = tools.resources(done.stdout + done.stderr)
+    found = compilers.resources(done.stdout + done.stderr)
     assert found.keys() == kernel.entries.keys()
     assert not any(r.stack or r.spill_stores or r.spill_loads for r in found.values()), found

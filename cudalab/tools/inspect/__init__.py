@@ -1,5 +1,6 @@
-"""Why a kernel is as fast as it is, from its machine code: no profiler and no GPU are needed."""
+"""Why a kernel is as fast as it is, from its machine code; needs no profiler and no GPU."""
 
-from cudalab.tools.inspect.inspected import Inspected, inspect
+from cudalab.tools.inspect.finding import Inspected
+from cudalab.tools.inspect.steps import inspect
 
 __all__ = ["Inspected", "inspect"]

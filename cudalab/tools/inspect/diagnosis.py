@@ -1,17 +1,13 @@
-"""One sentence about what bounds an entry, and hints about what is known to cost."""
+"""A sentence about what bounds an entry, and hints about known costs that its code has."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from cudalab.tools.inspect.finding import Inspected
 from cudalab.tools.inspect.sass import Instruction
 
-if TYPE_CHECKING:
-    from cudalab.tools.inspect.inspected import Inspected
-
-NEAR = 1.1  # bounds so close to one another are both named
+NEAR = 1.1  # the sentence names two bounds if their ratio is below this
 LOW = 0.5  # share of resident warps below which latency is hard to hide
 _BOUND = {
     "memory": "memory", "issue": "instruction issue", "fp32": "the float32 and multiply units", "alu": "the ALU",
@@ -19,35 +15,33 @@ _BOUND = {
     "shuffle": "shuffles", "load/store": "the load/store units", "start": "how fast blocks start",
     "latency": "the latency of a load in each short-lived block",
 }  # fmt: skip
-_WORDS = {"if", "for", "while", "return", "sizeof", "float", "double", "int", "long", "scalar_t", "switch", "bool"}
-
-
-def diagnosed(one: Inspected) -> Inspected:
-    """With its sentence and its hints."""
-    return replace(one, sentence=sentence(one), hints=tuple(hints(one)))
+_NOT_CALLED = {
+    "if", "for", "while", "return", "sizeof", "float", "double", "int", "long", "scalar_t", "switch", "bool",
+}  # fmt: skip
 
 
 def sentence(one: Inspected) -> str:
-    """Such as: gelu_vec, bfloat16: 32 instructions an element; bound by ... on an H200."""
+    """Such as: gelu_vec, bfloat16: 17 instructions and 4 bytes an element; on an H200 bound by memory; ..."""
     said = f"{one.entry}, {one.dtype}: {_short(one.instructions)} instructions and {_short(one.bytes)} bytes an element"
     if one.bounds is None or one.card is None:
-        return f"{said}{_cost(one)}; --card says what bounds it"
+        return f"{said}{_costly_line(one)}; --card says what bounds it"
     seconds, name = one.bounds.seconds, one.bounds.name
-    said += f"; on {_article(one.card.name)} {one.card.name} bound by {_BOUND[name]}"
+    article = "an" if one.card.name[0] in "AEFHILMNORSX" else "a"
+    said += f"; on {article} {one.card.name} bound by {_BOUND[name]}"
     if name == "memory":
         other = one.bounds.computing
         share = seconds[other] / seconds["memory"]
         if share > 1 / NEAR:
-            return f"{said} and just as much by {_BOUND[other]}{_cost(one)}"
+            return f"{said} and just as much by {_BOUND[other]}{_costly_line(one)}"
         return f"{said}; next is {_BOUND[other]}, with {100 * share:.0f} % of its time"
     times = seconds[name] / seconds["memory"]
     if times < NEAR:
-        return f"{said} and just as much by memory{_cost(one)}"
-    return f"{said}, {times:.2f} times the memory time{_cost(one)}"
+        return f"{said} and just as much by memory{_costly_line(one)}"
+    return f"{said}, {times:.2f} times the memory time{_costly_line(one)}"
 
 
-def _cost(one: Inspected) -> str:
-    """The source line that most instructions are from, and what it calls."""
+def _costly_line(one: Inspected) -> str:
+    """The source line with the most instructions, if it has 30 % of them, and the functions that it calls."""
     if not one.mix.lines or one.mix.lines[0].share < 0.3:
         return ""
     line = one.mix.lines[0]
@@ -60,12 +54,16 @@ def _called(text: str, number: int) -> str:
     if not 1 <= number <= len(lines):
         return ""
     code = re.sub(r"//.*", "", lines[number - 1])
-    names = [n for n in dict.fromkeys(re.findall(r"\b([A-Za-z_]\w*)\s*\(", code)) if n not in _WORDS]
+    names = [n for n in dict.fromkeys(re.findall(r"\b([A-Za-z_]\w*)\s*\(", code)) if n not in _NOT_CALLED]
     return f" ({', '.join(names)})" if names else ""
 
 
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.3g}"
+
+
 def hints(one: Inspected) -> list[str]:
-    """What is known to cost, where the code has it."""
+    """The hints that apply, and the remark."""
     return [text for text in (*(rule(one) for rule in _RULES), one.remark) if text]
 
 
@@ -76,13 +74,13 @@ def _spills(one: Inspected) -> str:
     return f"registers are spilled: {stored} bytes stored, {loaded} loaded; fewer live values or a smaller block help"
 
 
-def _local(one: Inspected) -> str:
+def _local_memory(one: Inspected) -> str:
     if one.resources.spill_stores or not one.mix.kinds.get("local"):
         return ""
     return f"{one.resources.stack} bytes of local memory a thread: is an array indexed by what only the run decides?"
 
 
-def _narrow(one: Inspected) -> str:
+def _narrow_accesses(one: Inspected) -> str:
     widths = [a.bytes for a in one.mix.accesses if a.operation in ("LDG", "STG")]
     if not widths or max(widths) >= 8 or one.mix.moved("LDG", "STG") < 4:
         return ""
@@ -90,7 +88,7 @@ def _narrow(one: Inspected) -> str:
     return f"global memory is accessed {each} bytes at a time; 16 need fewer instructions and keep more bytes in flight"
 
 
-def _double(one: Inspected) -> str:
+def _double_precision(one: Inspected) -> str:
     wide = one.mix.kinds.get("fp64", 0)
     wide += sum(one.path.counts[i.address] for i in _executed(one) if i.root == "F2F" and "F64" in i.parts)
     if not wide or one.dtype == "float64":
@@ -102,21 +100,22 @@ def _division(one: Inspected) -> str:
     code = _executed(one)
     if any(i.root == "CALL" and re.search(r"_(div|rem)_[us]64", i.operands[-1]) for i in code):
         what, cost = "64-bit", 100
-    elif any(i.root in ("I2F", "UI2F") and "RP" in i.parts for i in code):  # it alone needs that rounding
+    elif any(i.root in ("I2F", "UI2F") and "RP" in i.parts for i in code):  # only a division rounds up
         what, cost = "integer", 20
     else:
         return ""
     return f"{what} division by a number that the compiler does not know costs some {cost} instructions"
 
 
-def _again(one: Inspected) -> str:
-    moved = one.mix.moved("LDG", "STG", "LDGSTS") * one.case.blocks * one.case.threads / one.case.nbytes
+def _repeated_accesses(one: Inspected) -> str:
+    launch = one.traced
+    moved = one.mix.moved("LDG", "STG", "LDGSTS") * launch.blocks * launch.threads / launch.nbytes
     if moved < 1.2:
         return ""
     return f"global memory is asked for {moved:.1f} times the bytes of the arrays; the caches must serve the rest"
 
 
-def _resident(one: Inspected) -> str:
+def _low_occupancy(one: Inspected) -> str:
     got = one.occupancy
     if not got.blocks:
         return f"no block fits on an SM: too much {got.limit}"
@@ -125,17 +124,17 @@ def _resident(one: Inspected) -> str:
     return f"{got.warps} of {got.most} warps are resident, limited by {got.limit}"
 
 
-def _few(one: Inspected) -> str:
+def _few_blocks(one: Inspected) -> str:
     sms = one.card.sms if one.card else 0
-    if one.case.blocks >= sms:
+    if one.traced.blocks >= sms:
         return ""
-    return f"with {one.case.blocks} blocks, {sms - one.case.blocks} of {sms} SMs have no work"
+    return f"with {one.traced.blocks} blocks, {sms - one.traced.blocks} of {sms} SMs have no work"
 
 
-def _threads(one: Inspected) -> str:
-    if one.case.threads % 32 == 0:
+def _idle_lanes(one: Inspected) -> str:
+    if one.traced.threads % 32 == 0:
         return ""
-    return f"{one.case.threads} threads a block are no multiple of 32: lanes of the last warp idle"
+    return f"{one.traced.threads} threads a block are no multiple of 32: lanes of the last warp idle"
 
 
 def _indexing(one: Inspected) -> str:
@@ -146,7 +145,7 @@ def _indexing(one: Inspected) -> str:
     return f"{100 * share:.0f} % of the instructions compute indices and move values; more elements a thread share them"
 
 
-def _tensor(one: Inspected) -> str:
+def _tensor_cores(one: Inspected) -> str:
     return "tensor cores are used, whose time is not in the bounds" if one.mix.kinds.get("tensor") else ""
 
 
@@ -155,13 +154,6 @@ def _executed(one: Inspected) -> list[Instruction]:
 
 
 _RULES = (
-    _spills, _local, _narrow, _double, _division, _again, _resident, _few, _threads, _indexing, _tensor,
+    _spills, _local_memory, _narrow_accesses, _double_precision, _division, _repeated_accesses, _low_occupancy,
+    _few_blocks, _idle_lanes, _indexing, _tensor_cores,
 )  # fmt: skip
-
-
-def _short(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.3g}"
-
-
-def _article(word: str) -> str:
-    return "an" if word[0] in "AEFHILMNORSX" else "a"

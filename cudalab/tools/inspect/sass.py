@@ -1,4 +1,4 @@
-"""Machine code as `nvdisasm -g` prints it, read into records: instructions, where branches lead, source lines."""
+"""Reads the output of `nvdisasm -g` into records: instructions, targets of branches, source lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINE = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
 _INSTRUCTION = re.compile(
     r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?:@(?P<guard>!?U?P[T\d]+)\s+)?(?P<opcode>[A-Z][\w.]*)\s*(?P<rest>.*?)\s*;"
 )
-# Attribute of a function that says where in bank 0 of the constants its parameters are: offset, bytes.
+# A function's attribute that says where its parameters are in constant bank 0: offset and bytes.
 _PARAMETERS = re.compile(
     r"index@\(\.nv\.constant0\.(\S+?)\)\s+/\*\w+\*/\s+\.short\s+0x([0-9a-f]+)\s+/\*\w+\*/\s+\.short\s+0x([0-9a-f]+)"
 )
@@ -23,15 +23,15 @@ _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "16": 2, "64": 8, "128": 16, "25
 
 @dataclass(frozen=True)
 class Instruction:
-    """One machine instruction; `guard` is the predicate it runs under, such as !P0, or ""."""
+    """One machine instruction; `guard` is the predicate that enables it, such as !P0, or ""."""
 
     address: int
     opcode: str  # with its modifiers: LDG.E.128.CONSTANT
     operands: tuple[str, ...] = ()
     guard: str = ""
-    file: str = ""  # of the source line it comes from; "" where the compiler does not tell
+    file: str = ""  # of its source line; "" if the compiler names none
     line: int = 0
-    target: int | None = None  # address that a branch or a call names; None: outside this code, or there is none
+    target: int | None = None  # address that a branch or a call names; None if there is none in this code
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class Instruction:
 
     @property
     def width(self) -> int:
-        """Bytes that a load or store moves for one thread."""
+        """Bytes that a load or store moves per thread."""
         return next((_BYTES[part] for part in self.parts[1:] if part in _BYTES), 4)
 
     @property
@@ -54,7 +54,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Code:
-    """The machine code of one entry, with the helper functions that the compiler put behind it."""
+    """The machine code of one entry, followed by the compiler's helper functions."""
 
     name: str
     instructions: tuple[Instruction, ...]
@@ -62,21 +62,18 @@ class Code:
 
     @cached_property
     def index(self) -> dict[int, int]:
-        """Place of each instruction by its address."""
+        """Index of each instruction by its address."""
         return {instruction.address: i for i, instruction in enumerate(self.instructions)}
 
 
 def parse(text: str) -> dict[str, Code]:
     """The code of every function in a disassembly, by name."""
     parameters = {m[1]: (int(m[2], 16), int(m[3], 16)) for m in _PARAMETERS.finditer(text)}
-    found = {}
-    for name, lines in _sections(text).items():
-        found[name] = Code(name, _instructions(lines), parameters.get(name))
-    return found
+    return {name: Code(name, _instructions(lines), parameters.get(name)) for name, lines in _sections(text).items()}
 
 
 def _sections(text: str) -> dict[str, list[str]]:
-    """Lines of the `.text.NAME` sections, by NAME."""
+    """Lines of the sections `.text.NAME`, by NAME."""
     found: dict[str, list[str]] = {}
     current: list[str] | None = None
     for line in text.splitlines():

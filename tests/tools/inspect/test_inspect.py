@@ -14,6 +14,7 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+import kept_sass
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -25,16 +26,26 @@ from cudalab.report import inspection as report
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 from cudalab.tools import inspect as inspection
-from cudalab.tools.inspect import diagnosis, kept, launch, machine, mix, occupancy, path, sass, tools, values
+from cudalab.tools.inspect import (
+    bounds,
+    cards,
+    compilers,
+    diagnosis,
+    instruction_mix,
+    sass,
+    symbolic_values,
+    thread_path,
+    traced_launch,
+)
 
 ROOT = Path(__file__).parents[3]
 H200 = ROOT / "bench" / "results" / "h200"
 WAYS = str(ROOT / "tests" / "data" / "sass" / "ways.py")
 SOFTMAX = str(ROOT / "bench" / "examples" / "softmax.py")
 SASS = ROOT / "tests" / "data" / "sass"
-KEPT = kept.reader(SASS)
+KEPT = kept_sass.reader(SASS)
 GELU = H200 / "gelu.json"
-BY_NVCC = tools.compiled
+BY_NVCC = compilers.compiled
 COMPILED = {}
 
 
@@ -56,7 +67,7 @@ inspect = partial(inspection.inspect, compiled=compiled)
 @pytest.fixture
 def command(monkeypatch):
     """The command line, on kept machine code and compiled kernels."""
-    monkeypatch.setattr(tools, "compiled", compiled)
+    monkeypatch.setattr(compilers, "compiled", compiled)
     monkeypatch.setattr(inspection.inspect, "__defaults__", (*inspection.inspect.__defaults__[:-1], compiled))
 
     def run(*words, width=140):
@@ -132,7 +143,7 @@ def test_the_last_elements_go_one_by_one():
 
 
 def test_a_thread_that_never_ends_is_an_error(monkeypatch):
-    monkeypatch.setattr(path, "MOST", 1000)
+    monkeypatch.setattr(thread_path, "MOST", 1000)
     with pytest.raises(InputError, match="executes over 1,000 instructions; give a smaller --size, or others"):
         way("divided")
 
@@ -145,7 +156,7 @@ def test_sides_without_a_meeting_are_counted_once():
     places = iter(range(0, 16 * len(lines), 16))
     listing = "\n".join(line if line.endswith(":") else f"/*{next(places):04x}*/ {line} ;" for line in lines)
     code = sass.parse(f"\t.section\t.text.f\n{listing}\n")["f"]
-    walked = path.follow(code, values.State())
+    walked = thread_path.follow(code, symbolic_values.State())
     assert set(walked.counts.values()) == {1}
     assert len(walked.counts) == len(code.instructions)
 
@@ -154,7 +165,7 @@ def test_every_side_of_every_branch_ends_somewhere():
     """With nothing known, each branch is one on data: the walk ends, and notes say so."""
     for name, architecture in ((WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90")):
         for code in compiled(find.kernel(name), dtype("float32"), architecture).code.values():
-            walked = path.follow(code, values.State())
+            walked = thread_path.follow(code, symbolic_values.State())
             assert walked.counts
             assert walked.notes or not any(i.guard and i.root in ("BRA", "EXIT") for i in code.instructions), code.name
 
@@ -166,12 +177,12 @@ U32 = [0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
 
 def run(text, **registers):
     """The state after instructions, one a line."""
-    state = values.State({name: value for name, value in registers.items() if name[0] in "RU"})
+    state = symbolic_values.State({name: value for name, value in registers.items() if name[0] in "RU"})
     listing = "\t.section\t.text.f\n" + "".join(
         f"/*{16 * i:04x}*/ {line.strip()} ;\n" for i, line in enumerate(text.strip().splitlines())
     )
     for instruction in sass.parse(listing)["f"].instructions:
-        values.execute(state, instruction)
+        symbolic_values.execute(state, instruction)
     return state
 
 
@@ -202,7 +213,7 @@ def test_sums_and_differences_of_64_bits_carry(a, b):
         ("LOP3.LUT R4, R0, 0xff, RZ, 0xc0, !PT", 0xF0),
         ("LOP3.LUT R4, RZ, R0, RZ, 0x33, !PT", 0x6543210F),
         ("LOP3.LUT R4, R9, 0xff, RZ, 0x0, !PT", 0),
-        ("PRMT R4, R0, 0x7610, R1", 0x1234DEF0),
+        ("PRMT R4, R0, 0x7610, R1", None),
         ("IMNMX R4, R0, R1, PT", 0x9ABCDEF0),
         ("IMNMX.U32 R4, R0, R1, PT", 0x12345678),
         ("VIMNMX R4, R0, R1, !PT", 0x12345678),
@@ -247,7 +258,7 @@ def test_resources_are_what_ptxas_says():
         "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
         "ptxas info    : Used 7 registers, 16 bytes smem, 376 bytes cmem[0]"
     )
-    assert tools.resources(old) == {"f": tools.Resources(7, 8, 4, 12, 16, 0, 376)}
+    assert compilers.resources(old) == {"f": compilers.Resources(7, 8, 4, 12, 16, 0, 376)}
 
 
 # (architecture, threads, registers, shared) -> blocks, as cuda_occupancy.h of CUDA 13.0 says.
@@ -262,7 +273,7 @@ CALCULATED = {
 @pytest.mark.parametrize(("launched", "blocks"), CALCULATED.items(), ids=str)
 def test_occupancy_is_that_of_nvidias_calculator(launched, blocks):
     name, *numbers = launched
-    assert occupancy.occupancy(machine.ARCHITECTURES[name], *numbers).blocks == blocks
+    assert bounds.occupancy(cards.ARCHITECTURES[name], *numbers).blocks == blocks
 
 
 HARNESS = """
@@ -309,12 +320,12 @@ def test_occupancy_is_that_of_the_calculator_of_this_toolkit(tmp_path):
         for s in (0, 1, 1000, 9000, 33000, 49152, 99 * 1024, 163 * 1024, 227 * 1024)
     ]
     lines = "\n".join(" ".join(map(str, numbers)) for numbers in launches)
-    for of in machine.ARCHITECTURES.values():
+    for of in cards.ARCHITECTURES.values():
         words = (of.name[3:-1], of.name[-1], of.warps, of.shared, of.shared_block)
         done = subprocess.run(
             [str(tmp_path / "calculator"), *map(str, words)], input=lines, capture_output=True, text=True, check=True
         )
-        assert [occupancy.occupancy(of, *numbers).blocks for numbers in launches] == list(map(int, done.stdout.split()))
+        assert [bounds.occupancy(of, *numbers).blocks for numbers in launches] == list(map(int, done.stdout.split()))
 
 
 @pytest.mark.parametrize(
@@ -328,14 +339,14 @@ def test_occupancy_is_that_of_the_calculator_of_this_toolkit(tmp_path):
     ],
 )  # fmt: skip
 def test_the_card_of_a_machine(name, card):
-    found = machine.of_machine(name)
+    found = cards.of_machine(name)
     assert (found.name if found else None) == card
 
 
 def test_names_of_cards_and_architectures():
-    assert machine.card("rtx 4090").name == "RTX4090"
-    assert machine.architecture("9.0").name == machine.architecture("90").name == "sm_90"
-    assert {c.architecture for c in machine.CARDS.values()} <= set(machine.ARCHITECTURES)
+    assert cards.card("rtx 4090").name == "RTX4090"
+    assert cards.architecture("9.0").name == cards.architecture("90").name == "sm_90"
+    assert {c.architecture for c in cards.CARDS.values()} <= set(cards.ARCHITECTURES)
 
 
 # --- bounds and words ---
@@ -346,7 +357,7 @@ def test_the_memory_time_is_that_of_the_copy():
     for one in inspect("gelu", "all", file=GELU):
         copy = next(c for c in run.cases if c.backend == "copy" and (c.size, c.dtype) == ("xlarge", one.dtype))
         ours = next(c for c in run.cases if c.variant == one.entry and c.size == "xlarge" and c.dtype == one.dtype)
-        assert one.case.nbytes == copy.nbytes
+        assert one.traced.nbytes == copy.nbytes
         assert one.bounds.seconds["memory"] == pytest.approx(copy.median("cold"))
         assert one.measured == next(
             c.median("cold") for c in run.cases if c.label == f"pycuda:{one.entry}" and c.group == ours.group
@@ -361,7 +372,7 @@ def test_nothing_is_much_faster_than_its_bound(name):
 
 def test_issue_time_by_hand():
     (one,) = inspect("gelu", "bfloat16", "gelu_vec", card="H200")
-    warps = math.ceil(one.case.blocks / 132) * 4
+    warps = math.ceil(one.traced.blocks / 132) * 4
     assert one.bounds.seconds["issue"] == pytest.approx(warps * one.mix.total / 4 / 1.98e9)
     assert one.bounds.seconds["memory"] == pytest.approx(1024 * 3 * 224 * 224 * 4 / 4.8e12)
     assert one.mix.total == sum(one.mix.kinds.values()) == sum(one.path.counts.values())
@@ -375,12 +386,12 @@ def test_a_slower_card_is_bound_by_its_memory():
 
 
 def test_every_opcode_is_of_one_kind():
-    roots = [root for roots in mix.KINDS.values() for root in roots]
+    roots = [root for roots in instruction_mix.KINDS.values() for root in roots]
     assert len(roots) == len(set(roots))
     for name, kinds in (("gelu", ("float32", "float16", "bfloat16")), (WAYS, ("float32",)), (SOFTMAX, ("float32",))):
         for kind in kinds:
             code = compiled(find.kernel(name), dtype(kind), "sm_90").code.values()
-            other = {i.root for c in code for i in c.instructions if mix.kind(i) == mix.OTHER}
+            other = {i.root for c in code for i in c.instructions if instruction_mix.kind(i) == instruction_mix.OTHER}
             assert other <= {"NOP"}
 
 
@@ -486,7 +497,7 @@ def test_sass_is_annotated(command):
     ],
 )
 def test_bad_input_is_one_message(command, words, said, monkeypatch):
-    monkeypatch.setattr(path, "MOST", 10_000)
+    monkeypatch.setattr(thread_path, "MOST", 10_000)
     done = command(*words)
     assert done.exit_code == 2
     assert said in done.output
@@ -543,12 +554,12 @@ def test_arguments_of_other_sizes_than_the_parameters():
     one = way("strided")
     code = dataclasses.replace(one.code, parameters=(0x210, 28))
     with pytest.raises(SpecError, match=r"strided takes 28 bytes of arguments, its launch gives 24; .* np.int64\(n\)"):
-        launch.state(code, one.case, "sm_90")
+        traced_launch.first_state(code, one.traced, "sm_90")
 
 
 def test_entries_that_the_compiler_left_out(tmp_path):
     def nothing(kernel, kind, architecture):
-        return tools.Compiled({}, {}, "")
+        return compilers.Compiled({}, {}, "")
 
     with pytest.raises(SpecError, match=r"nvcc makes no code of gelu_scalar; is it left out by an #if\?"):
         inspection.inspect("gelu", compiled=nothing)
@@ -556,27 +567,27 @@ def test_entries_that_the_compiler_left_out(tmp_path):
 
 def test_arrays_that_do_not_fit():
     with pytest.raises(InputError, match="do not fit here; give a smaller --size"):
-        launch.arrays(find.kernel("gelu"), dtype("float32"), (2**20, 2**20, 2**10))
+        traced_launch.arrays(find.kernel("gelu"), dtype("float32"), (2**20, 2**20, 2**10))
 
 
 def test_missing_tools_say_what_to_type(monkeypatch, tmp_path):
     kernel, kind = find.kernel("gelu"), dtype("float32")
-    monkeypatch.setattr(tools.cuda, "nvcc", lambda: None)
+    monkeypatch.setattr(compilers.cuda, "nvcc", lambda: None)
     with pytest.raises(Unavailable, match="nvcc is not on PATH; install the CUDA toolkit"):
-        tools.compiled(kernel, kind, "sm_90")
-    monkeypatch.setattr(tools.cuda, "nvcc", lambda: "/bin/false")
-    monkeypatch.setattr(tools, "nvdisasm", lambda: None)
+        compilers.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(compilers.cuda, "nvcc", lambda: "/bin/false")
+    monkeypatch.setattr(compilers, "nvdisasm", lambda: None)
     with pytest.raises(Unavailable, match=r"pip install -e '.\[inspect\]' in the checkout"):
-        tools.compiled(kernel, kind, "sm_90")
-    monkeypatch.setattr(tools, "nvdisasm", lambda: "/bin/false")
+        compilers.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(compilers, "nvdisasm", lambda: "/bin/false")
     with pytest.raises(CompileError, match=r"gelu\.cu does not compile"):
-        tools.compiled(kernel, kind, "sm_90")
-    monkeypatch.setattr(tools.cuda, "nvcc", lambda: "/bin/true")
+        compilers.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(compilers.cuda, "nvcc", lambda: "/bin/true")
     with pytest.raises(Unavailable, match="/bin/false cannot read what nvcc made"):
-        tools.compiled(kernel, kind, "sm_90")
-    monkeypatch.setattr(tools.cuda, "nvcc", lambda: str(tmp_path / "gone"))
+        compilers.compiled(kernel, kind, "sm_90")
+    monkeypatch.setattr(compilers.cuda, "nvcc", lambda: str(tmp_path / "gone"))
     with pytest.raises(Unavailable, match="gone does not run: No such file"):
-        tools.compiled(kernel, kind, "sm_90")
+        compilers.compiled(kernel, kind, "sm_90")
 
 
 def test_the_disassembler_is_looked_for_where_pip_puts_it(monkeypatch, tmp_path):
@@ -587,20 +598,20 @@ def test_the_disassembler_is_looked_for_where_pip_puts_it(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", "")
     for name in ("CUDA_ROOT", "CUDA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(tools, "_folders", lambda package: [tmp_path / package])
-    assert tools.nvdisasm() == str(program)
+    monkeypatch.setattr(compilers, "_folders", lambda package: [tmp_path / package])
+    assert compilers.nvdisasm() == str(program)
     program.unlink()
-    assert tools.nvdisasm() is None
+    assert compilers.nvdisasm() is None
 
 
 def test_kept_code_of_another_source_is_refused(tmp_path):
     kernel, kind = find.kernel("gelu"), dtype("float32")
-    file = kept.place(tmp_path, kernel, kind, "sm_90")
+    file = kept_sass.place(tmp_path, kernel, kind, "sm_90")
     with pytest.raises(Unavailable, match="no machine code is kept in"):
-        kept.reader(tmp_path)(kernel, kind, "sm_90")
+        kept_sass.reader(tmp_path)(kernel, kind, "sm_90")
     file.write_text("gelu.cu 0000\n")
-    with pytest.raises(Unavailable, match=r"is of another gelu.cu; python bench/sass.py makes it anew"):
-        kept.reader(tmp_path)(kernel, kind, "sm_90")
+    with pytest.raises(Unavailable, match=r"is of another gelu.cu; python tests/support/kept_sass.py writes it again"):
+        kept_sass.reader(tmp_path)(kernel, kind, "sm_90")
 
 
 def test_what_comes_from_files_is_made_visible():
@@ -614,8 +625,8 @@ def test_what_comes_from_files_is_made_visible():
 
 @functools.cache
 def release():
-    nvcc = tools.cuda.nvcc()
-    if not nvcc or not tools.nvdisasm():
+    nvcc = compilers.cuda.nvcc()
+    if not nvcc or not compilers.nvdisasm():
         return "none"
     said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
     return re.search(r"release ([\d.]+)", said)[1]
@@ -634,7 +645,7 @@ def test_an_older_architecture_by_the_compiler_itself():
 @pytest.mark.skipif(release() != "13.0", reason="the kept machine code is that of nvcc 13.0 and its nvdisasm")
 def test_what_is_kept_is_what_the_compiler_makes():
     kernel, kind = find.kernel(WAYS), dtype("float32")
-    assert kept.place(SASS, kernel, kind, "sm_90").read_text() == kept.text(kernel, kind, "sm_90")
+    assert kept_sass.place(SASS, kernel, kind, "sm_90").read_text() == kept_sass.text(kernel, kind, "sm_90")
 
 
 @pytest.mark.skipif(release() == "none", reason="nvcc or nvdisasm is not here")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import prod
 from pathlib import Path
 
+import kept_sass
 import msgspec
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ from cudalab.spec.card import Card
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Launch
 from cudalab.spec.tuned import Choice
-from cudalab.tools.inspect import forms, kept
+from cudalab.tools.inspect import traced_launch
 from cudalab.tools.tune import tune
 from cudalab.tools.tune import verdict as found_
 from cudalab.tools.tune.kernel_tuner import Search, Tried
@@ -324,23 +325,23 @@ def test_a_call_warns_once(scale):
 
 
 def test_inspect_compiles_what_was_tuned_or_measured(scale, tmp_path):
-    assert forms.form(scale, "scale", FLOAT32, "sm_90") == (scale, "")
+    assert traced_launch.parameterized(scale, "scale", FLOAT32, "sm_90") == (scale, "")
     stored.save(stored.place(scale), [choice(scale)])
-    tuned, remark = forms.form(scale, "scale", FLOAT32, "sm_90a")
+    tuned, remark = traced_launch.parameterized(scale, "scale", FLOAT32, "sm_90a")
     assert (tuned.parameters["THREADS"], remark) == (
         256, "compiled and launched with THREADS=256 PER_THREAD=1, as tuned for sm_90a",
     )  # fmt: skip
-    assert kept.place(tmp_path, tuned, FLOAT32, "sm_90").name == "scale_float32_sm_90_THREADS=256_PER_THREAD=1.txt"
-    assert kept.place(tmp_path, scale, FLOAT32, "sm_90").name == "scale_float32_sm_90.txt"
-    assert "not for 8.0" in forms.form(scale, "scale", FLOAT32, "sm_80")[1]
+    assert kept_sass.place(tmp_path, tuned, FLOAT32, "sm_90").name == "scale_float32_sm_90_THREADS=256_PER_THREAD=1.txt"
+    assert kept_sass.place(tmp_path, scale, FLOAT32, "sm_90").name == "scale_float32_sm_90.txt"
+    assert "not for 8.0" in traced_launch.parameterized(scale, "scale", FLOAT32, "sm_80")[1]
     (group,) = plan.groups([scale.file], "1000", "")
     measured = row(group, "pycuda:scale")
     measured.parameters = {"THREADS": 32, "PER_THREAD": 3}
-    tuned, remark = forms.form(scale, "scale", FLOAT32, "sm_90", measured)
+    tuned, remark = traced_launch.parameterized(scale, "scale", FLOAT32, "sm_90", measured)
     assert tuned.parameters["PER_THREAD"] == 3
     assert remark.endswith("as in the results")
     measured.parameters = {"THREADS": 96}
-    assert "THREADS is 96" in forms.form(scale, "scale", FLOAT32, "sm_90", measured)[1]
+    assert "THREADS is 96" in traced_launch.parameterized(scale, "scale", FLOAT32, "sm_90", measured)[1]
 
 
 def test_a_comparison_says_that_launch_parameters_changed():

@@ -1,4 +1,4 @@
-"""What is known of GPUs without having one: limits and rates by architecture, and data sheets of cards."""
+"""Limits and rates of GPU architectures, and numbers of the cards' data sheets; needs no GPU."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from cudalab.base.errors import unknown
 class Architecture:
     """One compute capability.
 
-    Limits are of "Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide; rates, in lanes
-    (results of one thread) a cycle and SM, of "Throughput of Native Arithmetic Instructions" in the CUDA C++ Best
-    Practices Guide; load and store units are of NVIDIA's white papers on the architectures.
+    The limits come from "Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide. The rates
+    are lanes (results of one thread) per cycle and SM, from "Throughput of Native Arithmetic Instructions" in the CUDA
+    C++ Best Practices Guide. The load/store rates come from NVIDIA's white papers on the architectures.
     """
 
-    name: str  # as nvcc has it
-    warps: int  # that can be resident on an SM
-    blocks: int
-    shared: int  # bytes of an SM
-    shared_block: int  # bytes that a block can have at most
-    fp32: int  # lanes a cycle
+    name: str  # for nvcc
+    warps: int  # most that an SM can hold
+    blocks: int  # most that an SM can hold
+    shared: int  # bytes per SM
+    shared_block: int  # most bytes per block
+    fp32: int  # lanes per cycle, as below
     fp16x2: int
     fp64: int
     load_store: int
-    registers: int = 65536  # of an SM, and what one block can have
-    registers_unit: int = 256  # a warp's registers are handed out in such pieces
+    registers: int = 65536  # per SM, and most per block
+    registers_unit: int = 256  # registers are allocated to a warp in multiples of this
     shared_unit: int = 128
-    shared_reserved: int = 1024  # bytes that the system takes of each block's
+    shared_reserved: int = 1024  # bytes per block that the system takes
     alu: int = 64  # comparisons, selections, logic, shifts, integer additions
     multiply: int = 64  # integer multiply-add
     special: int = 16  # exp2, reciprocal, ...; conversions
     shuffle: int = 32
-    partitions: int = 4  # each issues a warp instruction a cycle
+    partitions: int = 4  # each issues one warp instruction per cycle
 
     @property
     def issue(self) -> int:
-        """Lanes a cycle: a warp instruction from each partition."""
+        """Lanes per cycle: one warp instruction from each partition."""
         return 32 * self.partitions
 
 
@@ -60,24 +60,22 @@ ARCHITECTURES = {
 
 @dataclass(frozen=True)
 class Card:
-    """A product: what its data sheet says, and what this lab has measured on it."""
+    """A product: numbers from its data sheet, and two that this lab measured."""
 
     name: str
     architecture: str
     sms: int
     clock: float  # Hz, the highest
-    bandwidth: float  # bytes a second, of the data sheet
+    bandwidth: float  # bytes per second, from the data sheet
     source: str
-    start: float | None = None  # seconds from the start of one block to that of the next, on the whole GPU
-    life: float | None = None  # seconds from a block's start to its end, if it loads once from memory and stores
-
-    def __str__(self) -> str:
-        return self.name
+    start: float | None = None  # seconds between the starts of two blocks, on the whole GPU
+    life: float | None = None  # seconds from start to end of a block that loads once from memory and stores
 
 
-# Both measured on an H200 (bench/results/h200), less the 2.6 us of an empty kernel. Small blocks start every 0.606 ns:
-# 602,112 of 64 threads take 367.4 us (gelu_vec in threads/64.json). Of 256 threads 8 are resident on each of 132 SMs,
-# and 1,048,576 of them take 801.7 us (plus_one_scalar in plus_one.json): each lives 0.805 us.
+# Measured on an H200 (bench/results/h200); the 2.6 us of an empty kernel are subtracted.
+# start: 602,112 blocks of 64 threads take 367.4 us (gelu_vec in threads/64.json), 0.606 ns each.
+# life: 1,048,576 blocks of 256 threads take 801.7 us (plus_one_scalar in plus_one.json). Each of 132 SMs holds 8 blocks
+# at once, so a block lives for 0.805 us.
 _H200 = {"start": 0.606e-9, "life": 0.805e-6}
 
 CARDS = {
@@ -100,7 +98,7 @@ CARDS = {
 
 
 def architecture(name: str) -> Architecture:
-    """Of a name such as sm_90, 90 or 9.0; raises NotFound with the closest one."""
+    """The architecture of a name such as sm_90, 90 or 9.0. Raises NotFound with the closest name."""
     plain = "sm_" + name.lower().removeprefix("sm_").removeprefix("compute_").replace(".", "")
     if plain not in ARCHITECTURES:
         raise unknown("architecture", name, ARCHITECTURES)
@@ -108,7 +106,7 @@ def architecture(name: str) -> Architecture:
 
 
 def card(name: str) -> Card:
-    """Of a name such as H200, rtx4090 or RTX 4090; raises NotFound with the closest one."""
+    """The card of a name such as H200, rtx4090 or RTX 4090. Raises NotFound with the closest name."""
     plain = _plain(name)
     found = next((c for c in CARDS.values() if _plain(c.name) == plain), None)
     if found is None:
@@ -120,7 +118,7 @@ _NOT_A_NAME = re.compile(r"(?i)NVIDIA|GeForce|Tesla|\d+GB|HBM\w*|SXM\d*")
 
 
 def of_machine(name: str) -> Card | None:
-    """The card that the driver calls `name`, such as NVIDIA A100-SXM4-80GB; None if it is not known here."""
+    """The card of a driver's name such as NVIDIA A100-SXM4-80GB; None if CARDS lacks it."""
     words = [word for word in re.split(r"[\s-]+", name) if not _NOT_A_NAME.fullmatch(word)]
     return next((c for c in CARDS.values() if _plain(c.name) == _plain("".join(words))), None)
 

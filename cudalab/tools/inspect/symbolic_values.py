@@ -1,8 +1,8 @@
-"""What a thread's registers hold, as far as the launch decides it: integers and predicates, or None for unknown.
+"""The values of a thread's registers and predicates that follow from the launch; None is an unknown value.
 
-Of NVIDIA's instructions only those that compute indices, bounds and loop counts are known here; whatever another
-one writes is unknown from then on. Their meaning is that of "CUDA Binary Utilities", instruction set reference, and
-was read from code of which the result is known.
+The instructions modelled here compute indices, bounds and loop counts. The result of any other instruction is unknown.
+"CUDA Binary Utilities" (instruction set reference) names the instructions. Their exact meaning was derived from
+compiled code whose results are known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BANK = re.compile(r"c\[0x0\]\[(?:(U?R\w+)\+?)?(-?0x[0-9a-f]+)?\]$")
 
 @dataclass
 class State:
-    """Registers and predicates by name (what is missing is unknown), and the constant bank 0 by byte."""
+    """Registers and predicates by name (a missing one is unknown), and constant bank 0 by byte."""
 
     registers: dict[str, Number] = field(default_factory=dict)
     predicates: dict[str, Truth] = field(default_factory=dict)
@@ -36,25 +36,25 @@ class State:
         return State(dict(self.registers), dict(self.predicates), self.constants, self.special)
 
     def merge(self, other: State) -> None:
-        """Keep what both agree on."""
+        """Keep the values that both states agree on."""
         for mine, theirs in ((self.registers, other.registers), (self.predicates, other.predicates)):
             for name in {*mine, *theirs}:
                 if mine.get(name) != theirs.get(name):
                     mine[name] = None
 
     def forget(self, instruction: Instruction) -> None:
-        """What the instruction writes is unknown from here on."""
+        """Make everything that the instruction writes unknown."""
         for name in written(instruction):
             (self.predicates if "P" in name else self.registers)[name] = None
 
     def truth(self, text: str) -> Truth:
-        """A predicate such as P0, !UP1 or PT; "" is true."""
+        """The value of a predicate such as P0, !UP1 or PT; "" is true."""
         name = text.lstrip("!")
         value = True if name in ("", "PT", "UPT") else self.predicates.get(name)
         return value if value is None or not text.startswith("!") else not value
 
     def number(self, text: str, size: int = 4) -> Number:
-        """An operand of 4 or 8 bytes: register, constant or immediate, with its sign; None where it is unknown."""
+        """The value of an operand of 4 or 8 bytes: a register, a constant or an immediate, with its sign."""
         text = text.replace(".reuse", "")
         mask = MASK if size == 4 else WIDE
         if text.startswith(("-", "~")) and not text.startswith("-0x"):
@@ -83,6 +83,7 @@ class State:
         return None if None in found else int.from_bytes(bytes(b or 0 for b in found), "little")
 
     def write(self, register: str, value: Number, size: int = 4) -> None:
+        """Set `register`, and the ones after it if `size` is over 4, to the lowest bytes of a value."""
         kind, number, _ = _REGISTER.match(register.replace(".reuse", "")).groups()  # type: ignore[union-attr]
         if number != "Z":
             for i in range(max(size // 4, 1)):
@@ -94,11 +95,9 @@ class State:
 
 
 def written(instruction: Instruction) -> list[str]:
-    """Registers and predicates that an instruction may write; rather too many than too few."""
-    found: list[str] = []
-    if instruction.root in ("R2P", "PLOP3", "UPLOP3") or "SETP" in instruction.root:
-        found += [f"P{i}" for i in range(7)] if instruction.root == "R2P" else []
-    if instruction.root in _NOTHING:
+    """Registers and predicates that an instruction may write: too many rather than too few."""
+    found = [f"P{i}" for i in range(7)] if instruction.root == "R2P" else []
+    if instruction.root in _WRITE_NOTHING:
         return found
     for text in instruction.operands:
         if _PREDICATE.match(text) and not text.startswith("!"):
@@ -112,26 +111,13 @@ def written(instruction: Instruction) -> list[str]:
     return found
 
 
-_NOTHING = {
-    "ST",
-    "STG",
-    "STS",
-    "STL",
-    "RED",
-    "REDG",
-    "BRA",
-    "EXIT",
-    "BAR",
-    "BSSY",
-    "BSYNC",
-    "CALL",
-    "RET",
-    "NOP",
-    "MEMBAR",
-}
+_WRITE_NOTHING = {
+    "ST", "STG", "STS", "STL", "RED", "REDG", "BRA", "EXIT", "BAR", "BSSY", "BSYNC", "CALL", "RET", "NOP", "MEMBAR",
+}  # fmt: skip
 
 
 def _words(instruction: Instruction) -> int:
+    """Registers of 4 bytes that the result takes."""
     root, parts = instruction.root, instruction.parts
     if "MMA" in root and not root.startswith("HFMA2"):
         return 8
@@ -142,7 +128,7 @@ def _words(instruction: Instruction) -> int:
 
 
 def execute(state: State, instruction: Instruction) -> None:
-    """Have the state be what it is after the instruction, as far as that is known."""
+    """Update the state with the effect of an instruction."""
     guard = state.truth(instruction.guard)
     if guard is False:
         return
@@ -154,14 +140,14 @@ def execute(state: State, instruction: Instruction) -> None:
     else:
         try:
             rule(state, instruction)
-        except (ValueError, IndexError, AttributeError, TypeError):  # a form of it that is not known here
+        except (ValueError, IndexError, AttributeError, TypeError):  # a form that the rule does not model
             state.forget(instruction)
     if before:
         state.merge(before)
 
 
 def _split(instruction: Instruction) -> tuple[str, list[str], list[str], list[str]]:
-    """Destination, predicates written beside it, sources, predicates read at the end."""
+    """Destination, predicates that are written too, sources, predicates that are read."""
     first, *rest = instruction.operands
     carries: list[str] = []
     while rest and _PREDICATE.match(rest[0]):
@@ -171,20 +157,19 @@ def _split(instruction: Instruction) -> tuple[str, list[str], list[str], list[st
 
 
 def _add(state: State, instruction: Instruction) -> None:
-    """IADD3 and its relatives. In the upper half (.X) the carries of the lower half come in."""
+    """IADD3 and its relatives. The upper half of a 64-bit sum (.X) adds the carries of the lower half."""
     into, carries, sources, ends = _split(instruction)
     size = 8 if "64" in instruction.parts else 4
-    bits = 8 * size
     values = [_addend(state, text, size, "X" in instruction.parts) for text in sources]
     values += [None if (t := state.truth(p)) is None else int(t) for p in ends] if "X" in instruction.parts else []
     total = None if None in values else sum(v or 0 for v in values)
-    state.write(into, None if total is None else total & ((1 << bits) - 1), size)
+    state.write(into, total, size)
     for i, predicate in enumerate(carries):
-        state.decide(predicate, None if total is None else total >> bits > i)
+        state.decide(predicate, None if total is None else total >> 8 * size > i)
 
 
 def _addend(state: State, text: str, size: int, upper: bool) -> Number:
-    """As the adder sees it: -x is ~x + 1, which carries for x = 0; in an upper half just ~x."""
+    """What the adder adds: for -x it is ~x + 1, which carries if x is 0; in an upper half it is ~x."""
     mask = MASK if size == 4 else WIDE
     if not text.startswith("-") or text.startswith("-0x"):
         return state.number(text, size)
@@ -206,13 +191,13 @@ def _multiply_add(state: State, instruction: Instruction) -> None:
     else:
         total = (product & (WIDE if wide else MASK)) + z + carry
     bits = 64 if wide else 32
-    state.write(into, None if total is None else total & ((1 << bits) - 1), bits // 8)
+    state.write(into, total, bits // 8)
     for predicate in carries:
         state.decide(predicate, None if total is None else total >> bits > 0)
 
 
 def _s(value: int, bits: int = 32) -> int:
-    """The signed number that these bits stand for."""
+    """The signed number with these bits."""
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
@@ -227,7 +212,7 @@ def _load_constant(state: State, instruction: Instruction) -> None:
     size = instruction.width
     value = state.number(source, size)
     if size < 4 and value is not None and instruction.parts[-1].startswith("S"):
-        value = _s(value, 8 * size) & MASK
+        value = _s(value, 8 * size)
     state.write(into, value, max(size, 4))
 
 
@@ -238,26 +223,26 @@ def _special(state: State, instruction: Instruction) -> None:
 
 
 def _shift(state: State, instruction: Instruction) -> None:
-    """SHF: a funnel shift of {c, a} by b bits."""
+    """SHF: shifts the 64 bits {c, a} by b bits."""
     into, (a, b, c) = instruction.operands[0], instruction.operands[1:4]
     low, by, high = (state.number(text) for text in (a, b, c))
     parts = instruction.parts
+    both = None if low is None or high is None else high << 32 | low
     if by is None:
-        return state.write(into, None)
-    if "L" in parts:
-        if "HI" in parts:
-            pair = None if low is None or high is None else (high << 32 | low) << min(by, 63) >> 32
-        else:
-            pair = None if low is None else low << min(by, 63)
+        value = None
+    elif "L" in parts and "HI" in parts:
+        value = None if both is None else both << min(by, 63) >> 32
+    elif "L" in parts:
+        value = None if low is None else low << min(by, 63)
     elif "HI" in parts:
-        pair = None if high is None else (_s(high) if "S32" in parts or "S64" in parts else high) >> min(by, 63)
+        value = None if high is None else (_s(high) if "S32" in parts or "S64" in parts else high) >> min(by, 63)
     else:
-        pair = None if low is None or high is None else _s(high << 32 | low, 64) >> min(by, 63)
-    return state.write(into, None if pair is None else pair & MASK)
+        value = None if both is None else _s(both, 64) >> min(by, 63)
+    state.write(into, value)
 
 
 def _scaled_add(state: State, instruction: Instruction) -> None:
-    """LEA: (a << s) + b; LEA.HI: the bits of {c, a} << s above 32, + b; .X adds a carry."""
+    """LEA: (a << s) + b. LEA.HI: the upper 32 bits of {c, a} << s, plus b. X adds a carry."""
     into, carries, sources, ends = _split(instruction)
     parts = instruction.parts
     a, b, by = state.number(sources[0]), state.number(sources[1]), state.number(sources[-1])
@@ -269,13 +254,13 @@ def _scaled_add(state: State, instruction: Instruction) -> None:
     else:
         scaled = None if a is None or by is None else a << by & MASK
     total = None if scaled is None or b is None or carry is None else scaled + b + carry
-    state.write(into, None if total is None else total & MASK)
+    state.write(into, total)
     for predicate in carries:
         state.decide(predicate, None if total is None else total >> 32 > 0)
 
 
 def _logic(state: State, instruction: Instruction) -> None:
-    """LOP3: any function of three bits, by its truth table; its predicate says whether the result is not zero."""
+    """LOP3: a function of three bits, given by its truth table; its predicate is true if the result is not zero."""
     operands = list(instruction.operands)
     flag = operands.pop(0) if _PREDICATE.match(operands[0]) else None
     into, *sources = operands[:4]
@@ -314,7 +299,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def _compare(state: State, instruction: Instruction) -> None:
-    """ISETP: a comparison, combined with a predicate; .EX is the upper half of one of 64 bits."""
+    """ISETP: a comparison combined with a predicate; .EX compares the upper halves of 64-bit numbers."""
     one, two, a, b, joined, *lower = instruction.operands
     parts = instruction.parts
     size = 8 if "S64" in parts or "U64" in parts else 4
@@ -349,7 +334,7 @@ def _select(state: State, instruction: Instruction) -> None:
 
 
 def _least(state: State, instruction: Instruction) -> None:
-    """IMNMX: the smaller number if the predicate is true, else the larger; in 64 bits two predicates stand before."""
+    """IMNMX: the smaller number if the predicate is true, else the larger; 64-bit forms write two predicates first."""
     size = 8 if "S64" in instruction.parts or "U64" in instruction.parts else 4
     into, a, b, predicate = instruction.operands[2 if size == 8 else 0 :][:4]
     least, x, y = state.truth(predicate), state.number(a, size), state.number(b, size)
@@ -362,30 +347,20 @@ def _least(state: State, instruction: Instruction) -> None:
 
 def _absolute(state: State, instruction: Instruction) -> None:
     value = state.number(instruction.operands[1])
-    state.write(instruction.operands[0], None if value is None else abs(_s(value)) & MASK)
+    state.write(instruction.operands[0], None if value is None else abs(_s(value)))
 
 
-def _permute(state: State, instruction: Instruction) -> None:
-    into, a, b, c = instruction.operands
-    x, selector, y = (state.number(text) for text in (a, b, c))
-    if len(instruction.parts) > 1 or x is None or y is None or selector is None or selector & 0x8888:
-        return state.write(into, None)
-    whole = y << 32 | x
-    return state.write(into, sum((whole >> 8 * (selector >> 4 * i & 7) & 0xFF) << 8 * i for i in range(4)))
-
-
-def _pair_of_halves(state: State, instruction: Instruction) -> None:
-    """HFMA2 Rd, -RZ, RZ, high, low: the compiler's way to a constant where the other units are busy."""
+def _constant_halves(state: State, instruction: Instruction) -> None:
+    """HFMA2 Rd, -RZ, RZ, high, low makes a constant; the result of any other form is unknown."""
     into, a, b, high, low = instruction.operands
-    if (a, b) != ("-RZ", "RZ"):
-        return state.forget(instruction)
-    return state.write(into, int.from_bytes(struct.pack("<ee", float(low), float(high)), "little"))
+    known = (a, b) == ("-RZ", "RZ")
+    state.write(into, int.from_bytes(struct.pack("<ee", float(low), float(high)), "little") if known else None)
 
 
-# An integer division is an approximate reciprocal in float32 and a correction that makes its result exact, so that it
-# does not matter here how the hardware rounds the reciprocal.
+# The compiler divides integers by an approximate reciprocal in float32 and corrects the result to the exact one, so the
+# rounding of the reciprocal does not matter here.
 def _to_float(state: State, instruction: Instruction) -> None:
-    """I2F of a number that is not negative, which a division rounds up (.RP)."""
+    """I2F of a number that is not negative, rounded up (.RP) as a division needs it."""
     into, source = instruction.operands
     size = 8 if {"U64", "S64"} & set(instruction.parts) else 4
     value = state.number(source, size)
@@ -399,12 +374,12 @@ def _to_float(state: State, instruction: Instruction) -> None:
 def _reciprocal(state: State, instruction: Instruction) -> None:
     into, source = instruction.operands
     value = state.number(source) if instruction.parts[-1] == "RCP" else None
-    known = value is not None and 0 < value < 0x7F00_0000  # a positive number, and so is its reciprocal
+    known = value is not None and 0 < value < 0x7F00_0000  # it and its reciprocal are positive numbers
     return state.write(into, _bits(1 / _float(value or 0)) if known else None)
 
 
 def _to_integer(state: State, instruction: Instruction) -> None:
-    """F2I, cut off, of a positive number."""
+    """F2I of a positive number, truncated."""
     into, source = instruction.operands
     size = 8 if {"U64", "S64"} & set(instruction.parts) else 4
     value = state.number(source)
@@ -422,8 +397,8 @@ def _bits(value: float) -> int:
 
 _RULES: dict[str, Callable[[State, Instruction], None]] = {
     "IADD": _add, "IADD3": _add, "VIADD": _add, "IMAD": _multiply_add, "MOV": _move, "R2UR": _move,
-    "LDC": _load_constant, "LDCU": _load_constant, "ULDC": _load_constant, "S2R": _special, "S2UR": _special,
+    "LDC": _load_constant, "LDCU": _load_constant, "S2R": _special, "S2UR": _special,
     "CS2R": _special, "SHF": _shift, "LEA": _scaled_add, "LOP3": _logic, "PLOP3": _predicate_logic,
-    "ISETP": _compare, "SEL": _select, "IMNMX": _least, "VIMNMX": _least, "IABS": _absolute, "PRMT": _permute,
-    "HFMA2": _pair_of_halves, "I2F": _to_float, "MUFU": _reciprocal, "F2I": _to_integer,
+    "ISETP": _compare, "SEL": _select, "IMNMX": _least, "VIMNMX": _least, "IABS": _absolute,
+    "HFMA2": _constant_halves, "I2F": _to_float, "MUFU": _reciprocal, "F2I": _to_integer,
 }  # fmt: skip

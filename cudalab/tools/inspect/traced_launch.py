@@ -1,4 +1,7 @@
-"""What one launch of an entry looks like to a thread in the middle of its grid, without a GPU and without data."""
+"""The launch that inspection follows: its parameters, its geometry, and what a thread in the middle of its grid sees.
+
+No GPU is needed, and the arrays hold no data.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,42 @@ from dataclasses import dataclass
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError
+from cudalab.device.cuda import Card
+from cudalab.results.record import Case
+from cudalab.spec import tuned as stored
 from cudalab.spec.dtype import DType
-from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape
+from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape, assigned
 from cudalab.tools.inspect.sass import Code
-from cudalab.tools.inspect.values import State
+from cudalab.tools.inspect.symbolic_values import State
 
-ADDRESS, APART = 0x7F00_0000_0000, 0x10_0000_0000  # where arrays are said to be: aligned as an allocation is
+ADDRESS, APART = 0x7F00_0000_0000, 0x10_0000_0000  # assumed addresses of the arrays: aligned as an allocation is
+
+
+def parameterized(kernel: Kernel, entry: str, kind: DType, arch: str, row: Case | None = None) -> tuple[Kernel, str]:
+    """The kernel with the launch parameters to inspect for an architecture, and a remark about them.
+
+    A row of the results has the parameters that it was measured with. Without a row they are those that were tuned for
+    the architecture, or else the defaults.
+    """
+    number = arch.removeprefix("sm_").rstrip("abcf")
+    try:
+        if row and row.parameters:
+            given, why = kernel.with_parameters(row.parameters), "as in the results"
+        else:
+            given, notes = stored.chosen(kernel, entry, kind, Card(f"{number[:-1]}.{number[-1]}", ""))
+            if notes:
+                return kernel, notes[0]
+            why = f"as tuned for {arch}"
+    except SpecError as error:
+        return kernel, str(error)
+    if given.parameters == kernel.parameters:
+        return kernel, ""
+    return given, f"compiled and launched with {assigned(given.parameters)}, {why}"
 
 
 @dataclass(frozen=True)
-class Case:
-    """One entry's launch on arrays of one size: what is needed of the arrays, which are gone."""
+class TracedLaunch:
+    """One entry's launch on arrays of one size; `args` of the launch have addresses in place of arrays."""
 
     launch: Launch
     nbytes: int  # each input read once, the output written once
@@ -31,17 +59,18 @@ class Case:
 
     @property
     def threads(self) -> int:
-        """Of one block."""
+        """Threads per block."""
         _, (x, y, z) = self.launch.dims
         return x * y * z
 
     @property
     def warps(self) -> int:
+        """Warps per block."""
         return -(-self.threads // 32)
 
 
 def arrays(kernel: Kernel, dtype: DType, shape: Shape) -> Arrays:
-    """Inputs and output by name. Where the spec does not make its own inputs, their memory is never touched."""
+    """Inputs and output by name. The inputs have no values unless the spec makes them."""
     try:
         if kernel.inputs is None:
             kernel.accepts(shape)
@@ -56,8 +85,8 @@ def arrays(kernel: Kernel, dtype: DType, shape: Shape) -> Arrays:
     return {**given, kernel.output: output}
 
 
-def case(kernel: Kernel, entry: str, on: Arrays) -> Case:
-    """The launch of an entry on these arrays. Raises SpecError where it does not fit the `.cu`, or launches nothing."""
+def traced_launch(kernel: Kernel, entry: str, on: Arrays) -> TracedLaunch:
+    """The launch of an entry on these arrays. Raises SpecError if CUDA would refuse it, InputError if it is empty."""
     launch = kernel.launch(entry, on)
     grid, block = launch.dims
     threads = block[0] * block[1] * block[2]
@@ -65,22 +94,12 @@ def case(kernel: Kernel, entry: str, on: Arrays) -> Case:
         raise InputError(f"{entry} launches nothing at this size; give a larger --size")
     if threads > 1024:
         raise SpecError(f"{kernel.file}: {entry} has {threads} threads a block; CUDA's limit is 1024")
-    args = tuple(_Pointer(i) if isinstance(a, np.ndarray) else a for i, a in enumerate(launch.args))
+    args = tuple(np.uint64(ADDRESS + i * APART) if isinstance(a, np.ndarray) else a for i, a in enumerate(launch.args))
     sizes = [a.size for a in on.values()]
-    return Case(Launch(grid, block, args, launch.shared), sum(a.nbytes for a in on.values()), max(sizes))
+    return TracedLaunch(Launch(grid, block, args, launch.shared), sum(a.nbytes for a in on.values()), max(sizes))
 
 
-@dataclass(frozen=True)
-class _Pointer:
-    """Stands for an array's address."""
-
-    place: int
-
-    def tobytes(self) -> bytes:
-        return struct.pack("<Q", ADDRESS + self.place * APART)
-
-
-def state(code: Code, of: Case, architecture: str) -> State:
+def first_state(code: Code, of: TracedLaunch, architecture: str) -> State:
     """Constants and special registers of the thread in the middle of the block in the middle of the grid."""
     grid, block = of.launch.dims
     constants = _parameters(code, of.launch)
@@ -95,7 +114,7 @@ def state(code: Code, of: Case, architecture: str) -> State:
 
 
 def _parameters(code: Code, launch: Launch) -> dict[int, int]:
-    """The bytes of the arguments where the code expects them, each at a multiple of its own size."""
+    """The bytes of the arguments where the code expects them, each aligned to its own size."""
     if code.parameters is None:
         return {}
     start, length = code.parameters

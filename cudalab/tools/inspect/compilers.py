@@ -1,4 +1,4 @@
-"""The compiler and the disassembler: finding them, and what they say of a `.cu`."""
+"""nvcc and nvdisasm: where they are, and what they say about a `.cu`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from cudalab.base import threads
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.base.text import visible
 from cudalab.device import cuda
@@ -26,7 +29,7 @@ TIMEOUT = 300  # seconds for one file; nvcc takes about one for a kernel of the 
 
 @dataclass(frozen=True)
 class Resources:
-    """What ptxas says of one entry: registers and bytes a thread, shared memory in bytes a block."""
+    """What ptxas says about one entry: registers and bytes per thread, bytes of shared memory per block."""
 
     registers: int
     stack: int = 0
@@ -34,20 +37,23 @@ class Resources:
     spill_loads: int = 0
     shared: int = 0
     barriers: int = 0
-    constant: int = 0  # bytes of constant bank 0: the parameters, and what the driver puts before them
+    constant: int = 0  # bytes of constant bank 0: the parameters, and values of the driver before them
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A `.cu` for one dtype and architecture: resources and machine code of its entries, by name."""
+    """A `.cu` compiled for one dtype and architecture: resources and machine code of its entries, by name."""
 
     resources: dict[str, Resources]
     code: dict[str, sass.Code]
     text: str  # of the `.cu`
 
 
+Compiler = Callable[[Kernel, DType, str], Compiled]
+
+
 def nvdisasm() -> str | None:
-    """The disassembler: on PATH, in the toolkit, or as pip installs it (its own package, or Triton)."""
+    """Path of the disassembler: on PATH, in the toolkit, or where pip installs it (its own package, or Triton)."""
     folders = [Path(os.environ[name]) / "bin" for name in ("CUDA_ROOT", "CUDA_HOME") if os.environ.get(name)]
     if compiler := cuda.nvcc():
         folders.append(Path(compiler).resolve().parent)
@@ -57,21 +63,21 @@ def nvdisasm() -> str | None:
 
 
 def _folders(package: str) -> list[Path]:
-    """Where a package is installed; it is not imported."""
+    """Where a package is installed; does not import it."""
     found = find_spec(package)
     return [Path(place) for place in (found.submodule_search_locations or ())] if found else []
 
 
 def compiled(kernel: Kernel, dtype: DType, architecture: str) -> Compiled:
-    """An architecture is such as sm_90. Raises as `listings` does."""
+    """The kernel compiled for an architecture such as sm_90. Raises what `listings` raises."""
     return read(*listings(kernel, dtype, architecture))
 
 
 def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str, str]:
-    """What ptxas says, the disassembly, and the text of the `.cu` that was compiled.
+    """What ptxas says, the disassembly, and the text of the `.cu`.
 
-    Compiled as the `pycuda` backend does it. The one option more is -lineinfo, which adds source lines and leaves the
-    code as it is. Raises CompileError with the compiler's lines, and Unavailable where a tool is missing.
+    The options are those of the `pycuda` backend and -lineinfo, which adds source lines and does not change the code.
+    Raises CompileError with the compiler's lines, and Unavailable if a tool is missing.
     """
     compiler, disassembler = cuda.nvcc(), nvdisasm()
     if not compiler or not disassembler:
@@ -93,8 +99,17 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
 
 
 def read(said: str, listing: str, text: str) -> Compiled:
-    """From what ptxas said, the disassembly, and the text of the `.cu`."""
+    """The result of `listings` as records."""
     return Compiled(resources(said), sass.parse(listing), text)
+
+
+def compiled_once(jobs: Sequence[tuple[Kernel, DType, str]], compiler: Compiler) -> Iterator[Compiled]:
+    """The code for each job, in order; jobs that differ in the entry alone share one compilation."""
+    keys = [(kind, arch, tuple(kernel.parameters.items())) for kernel, kind, arch in jobs]
+    wanted = dict(zip(keys, jobs, strict=True))
+    with ThreadPoolExecutor(min(len(wanted), threads.cores())) as pool:
+        made = dict(zip(wanted, pool.map(lambda job: compiler(*job), wanted.values()), strict=True))
+    return (made[key] for key in keys)
 
 
 def _run(command: list[str], folder: str) -> subprocess.CompletedProcess[str]:
@@ -121,7 +136,7 @@ _NUMBERS = {
 
 
 def resources(said: str) -> dict[str, Resources]:
-    """What ptxas said of each entry, by name."""
+    """What ptxas says about each entry, by name."""
     _, *parts = _ENTRY.split(said)
     found = {}
     for name, text in zip(parts[::2], parts[1::2], strict=True):

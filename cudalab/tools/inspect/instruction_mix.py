@@ -1,14 +1,14 @@
-"""What kinds of instructions a thread executes, and what it moves."""
+"""Counts the instructions that a thread executes, by kind, unit and opcode, and the bytes that it moves."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 
-from cudalab.tools.inspect.path import Path
 from cudalab.tools.inspect.sass import Code, Instruction
+from cudalab.tools.inspect.thread_path import Path
 
-# Kinds in the order in which they are shown; an instruction is of the first whose opcodes it begins with.
+# Opcodes by kind, in the order of the table.
 KINDS: dict[str, tuple[str, ...]] = {
     "global load": ("LDG", "LD", "UTMALDG", "UBLKCP"),
     "global store": ("STG", "ST", "UTMASTG"),
@@ -50,7 +50,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Access:
-    """Memory accesses of one operation and width, of one thread."""
+    """Memory accesses of one operation and width by one thread."""
 
     operation: str  # LDG, STG, LDL, ...
     bytes: int
@@ -84,23 +84,19 @@ class Mix:
 
 
 def kind(instruction: Instruction) -> str:
-    """Of KINDS; copies and constants that the compiler has made by units for something else are moves."""
-    if instruction.opcode in ("IMAD.MOV", "IMAD.MOV.U32") or _constant(instruction):
+    """The kind of an instruction. Arithmetic that only copies a value or makes a constant is a move."""
+    constant = instruction.root == "HFMA2" and instruction.operands[1:3] == ("-RZ", "RZ")
+    if constant or instruction.opcode in ("IMAD.MOV", "IMAD.MOV.U32"):
         return "move"
     if instruction.root == "HADD2" and "F32" in instruction.parts:
         return "conversion"  # from float16
     return _KIND_OF.get(instruction.root, OTHER)
 
 
-def _constant(instruction: Instruction) -> bool:
-    return instruction.root == "HFMA2" and instruction.operands[1:3] == ("-RZ", "RZ")
-
-
-_ALU = {"integer", "fp32 compare"}
 _BY_KIND = {
     "special": "special", "fp32": "fp32", "fp16x2": "fp16x2", "fp64": "fp64", "tensor": "tensor",
     "multiply": "multiply", "shuffle": "shuffle", "global load": "load/store", "global store": "load/store",
-    "shared": "load/store", "local": "load/store", "atomic": "load/store",
+    "shared": "load/store", "local": "load/store", "atomic": "load/store", "integer": "alu", "fp32 compare": "alu",
 }  # fmt: skip
 _FLOPS = {
     "FADD": 1, "FMUL": 1, "FFMA": 2, "FADD2": 2, "FMUL2": 2, "FFMA2": 4, "HADD2": 2, "HMUL2": 2, "HFMA2": 4,
@@ -110,10 +106,10 @@ _SLOW_INTEGER = {"POPC", "FLO", "BREV"}
 
 
 def pipe(instruction: Instruction) -> str:
-    """The unit of the SM that an instruction keeps busy; "" for those of which every SM has enough."""
+    """The unit of the SM that an instruction keeps busy; "" if that unit never bounds a launch."""
     root, what = instruction.root, kind(instruction)
     if root.startswith("U") and what in ("integer", "multiply", "move", "fp32", "conversion"):
-        return ""  # the uniform unit: once a warp
+        return ""  # the uniform unit executes once per warp
     if root == "HFMA2":
         return "multiply" if "MMA" in instruction.parts else "fp16x2"
     if root == "IMAD":
@@ -124,13 +120,11 @@ def pipe(instruction: Instruction) -> str:
         return "alu" if root == "I2FP" else "special"
     if root in _SLOW_INTEGER:
         return "special"
-    if what in _ALU or root == "MOV":
-        return "alu"
-    return _BY_KIND.get(what, "")
+    return "alu" if root == "MOV" else _BY_KIND.get(what, "")
 
 
 def mix(code: Code, path: Path) -> Mix:
-    """What the path executes."""
+    """The instructions that the path executes."""
     kinds: Counter[str] = Counter()
     pipes: Counter[str] = Counter()
     opcodes: Counter[str] = Counter()
@@ -141,16 +135,13 @@ def mix(code: Code, path: Path) -> Mix:
         count = path.counts[instruction.address]
         if not count:
             continue
-        kinds[kind(instruction)] += count
+        what = kind(instruction)
+        kinds[what] += count
         pipes[pipe(instruction)] += count
         opcodes[".".join(instruction.parts[: 2 if instruction.root == "MUFU" else 1])] += count
         lines[instruction.file, instruction.line] += count
-        flops += 0 if kind(instruction) in ("move", "conversion") else count * _FLOPS.get(instruction.root, 0)
-        if kind(instruction) in ("global load", "global store", "local") or instruction.root in (
-            "LDS",
-            "STS",
-            "LDGSTS",
-        ):
+        flops += 0 if what in ("move", "conversion") else count * _FLOPS.get(instruction.root, 0)
+        if what in ("global load", "global store", "local") or instruction.root in ("LDS", "STS", "LDGSTS"):
             accesses[instruction.root, instruction.width] += count - path.idle[instruction.address]
     total = sum(kinds.values())
     pipes.pop("", None)
