@@ -182,9 +182,9 @@ def _multiply_add(state: State, instruction: Instruction) -> None:
     parts = instruction.parts
     wide = "WIDE" in parts
     x, y, z = state.number(a), state.number(b), state.number(c, 8 if wide or "HI" in parts else 4)
-    product = (
-        0 if 0 in (x, y) else None if x is None or y is None else x * y if "U32" in parts else _signed(x) * _signed(y)
-    )
+    product: Number = 0
+    if 0 not in (x, y):
+        product = None if x is None or y is None else x * y if "U32" in parts else _signed(x) * _signed(y)
     carry = state.truth(ends[0]) if ends and "X" in parts else False
     if product is None or z is None or carry is None:
         total = None
