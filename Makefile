@@ -43,6 +43,7 @@ mutants: $(READY)
 tables: $(READY)
 	$(BIN)/python bench/readme_tables.py
 	$(BIN)/python -m cudalab.results.schema docs/results-file.md
+	$(BIN)/python -m cudalab.spec.field_table docs/kernel.md
 
 H200 = bench/results/h200
 RUNS = $(foreach k,gelu add2d plus_one softmax matmul,$(H200)/$k.json) $(H200)/checks/gelu.json

@@ -2,7 +2,7 @@
 
     python bench/call_path.py FILE.json [REPEATS]
 
-The lab launches through ctypes (`cudalab.device.driver.Prepared`). This script compares that with cuda-bindings,
+The lab launches through ctypes (`cudalab.device.launch.Prepared`). This script compares that with cuda-bindings,
 cuda.core and PyCUDA, on one GPU, for a kernel without arguments and for one with three pointers and a number. The
 methods take turns in shuffled order; a repeat is the median of BATCHES batches of CALLS calls each, and the stream is
 idle when a batch begins. It prints a table and writes all repeats and all versions to FILE.json. A library that is
@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 
 from cudalab.device import driver as lab
-from cudalab.device.cuda import driver_release, libcuda, nvcc
-from cudalab.device.interop import DeviceArray
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.cuda import nvcc
+from cudalab.device.launch import Prepared
 from cudalab.spec.kernel import Launch
 
 CALLS = 200  # in a batch: far below the driver's queue of about 1,000 launches
@@ -48,7 +49,6 @@ X, Y, N = 3.0, 4.0, 5
 PACKAGES = ("cuda-bindings", "cuda-core", "pycuda", "numpy")
 
 Launcher = Callable[..., Any]
-KEPT: list[Any] = []  # memory that loops point into
 
 
 class Place:
@@ -56,6 +56,7 @@ class Place:
 
     def __init__(self, code: bytes, stream: int) -> None:
         self.code, self.stream = code, stream
+        self.kept: list[Any] = []  # what launches refer to by address alone
         self.pointers: list[int] = []
         for value in (X, Y, 0.0):
             pointer = ctypes.c_void_p()
@@ -79,7 +80,7 @@ class Place:
 
 
 def ask(name: str, *arguments: Any) -> None:
-    if code := getattr(libcuda(), name)(*arguments):
+    if code := getattr(lab.libcuda(), name)(*arguments):
         raise RuntimeError(f"{name} returned CUDA error {code}")
 
 
@@ -101,9 +102,9 @@ def ctypes_path(place: Place) -> Iterator[tuple[str, Loops]]:
     """The lab's `Prepared`, as `kernel(x)` calls it: the stream and the pointers may differ in each call."""
     context = lab.primary_context(0)
     arrays = {n: DeviceArray((1,), np.dtype(np.float32), p) for n, p in zip("xyz", place.pointers, strict=True)}
-    empty = lab.Prepared("empty", lab._function(place.code, "empty", context), context, Launch((1,), (1,), ()), {})
+    empty = Prepared("empty", lab.function(place.code, "empty", context), context, Launch((1,), (1,), ()), {})
     launch = Launch((1,), (1,), (*arrays.values(), np.int64(N)))
-    three = lab.Prepared("three", lab._function(place.code, "three", context), context, launch, arrays)
+    three = Prepared("three", lab.function(place.code, "three", context), context, launch, arrays)
     yield "ctypes (the lab's Prepared)", loops(empty.__call__, three.__call__, place)
 
 
@@ -155,8 +156,8 @@ def bindings_path(place: Place) -> Iterator[tuple[str, Loops]]:
     memory = ctypes.create_string_buffer(32)
     places = (ctypes.c_void_p * 4)(*(ctypes.addressof(memory) + 8 * i for i in range(4)))
     Struct("=q").pack_into(memory, 24, N)
+    place.kept += [memory, places, module]
     write, arguments = Struct("=3Q").pack_into, ctypes.addressof(places)
-    KEPT.append(places)  # the driver reads it in each launch
 
     def packed_three(n: int) -> None:
         for _ in range(n):
@@ -195,6 +196,7 @@ def core_path(place: Place) -> Iterator[tuple[str, Loops]]:
     stream = core.Stream.from_handle(place.stream)
     code = core.ObjectCode.from_cubin(place.code)
     empty, three = code.get_kernel("empty"), code.get_kernel("three")
+    place.kept += [code, empty, three]
     config, launch, (x, y, z), number = core.LaunchConfig(grid=1, block=1), core.launch, place.pointers, np.int64(N)
 
     def many_empty(n: int) -> None:
@@ -218,6 +220,7 @@ def pycuda_path(place: Place) -> Iterator[tuple[str, Loops]]:
     atexit.register(context.pop)  # PyCUDA aborts the process if its context is current at the end
     stream, one, block, (x, y, z) = driver.Stream(1), (1, 1), (1, 1, 1), place.pointers
     module = driver.module_from_buffer(place.code)
+    place.kept += [module, stream]
     empty = module.get_function("empty").prepare("").prepared_async_call
     three = module.get_function("three").prepare("PPPq").prepared_async_call
 
@@ -318,7 +321,7 @@ def place() -> Iterator[Place]:
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "driver": driver_release()}
+    found = {"python": platform.python_version(), "driver": lab.release()}
     for package in PACKAGES:
         try:
             found[package] = version(package)

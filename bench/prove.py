@@ -18,12 +18,15 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from cudalab import backends
+from cudalab import backends, timing
 from cudalab.base import stats
-from cudalab.device import open_device
+from cudalab.device import driver as libcuda
+from cudalab.device.open import open_device
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.timing import rounds
+from cudalab.timing.gpu import timer_of
 
 COMPARISONS = 100
 
@@ -35,7 +38,7 @@ def same_with_itself(device: Any, size: str) -> dict[str, Any]:
     bound = backends.by_name()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
     ratios = []
     for seed in range(COMPARISONS):
-        clocks = {name: {"cold": device.clocks(bound, ("launch",), [])["cold"]} for name in "ab"}
+        clocks = {name: {"cold": timing.clocks(device, bound, ("launch",), [])["cold"]} for name in "ab"}
         taken = rounds.take(clocks, seed, budget=0.5)
         ratios.append(stats.speedup(taken["a"].rounds["cold"], taken["b"].rounds["cold"], seed))
     device.release()
@@ -54,9 +57,9 @@ def cost_by_size(device: Any) -> list[dict[str, Any]]:
     for group in plan.groups(["gelu"], "2^[16:28:2]", "float32"):
         job = Job(device, selection, ("launch", "graph"), 0, 0.4, lambda text: None)
         if not rows:
-            job.cases(group)  # warm-up: imports and compilation
+            cases_of(job, group)  # warm-up: imports and compilation
         start = perf_counter()
-        cases = job.cases(group)
+        cases = cases_of(job, group)
         rows.append({
             "size": group.size,
             "cases": len(cases),
@@ -74,13 +77,13 @@ def orders(device: Any) -> dict[str, dict[str, float]]:
         (group,) = plan.groups(["gelu"], "large", "float32")
         selection = plan.Selection(only=("pycuda", "torch_*"))
         job = Job(device, selection, ("launch",), 0, 0.5, lambda text: None, order=order)
-        found[order] = {c.label: c.median("cold") or 0.0 for c in job.cases(group)}
+        found[order] = {c.label: c.median("cold") or 0.0 for c in cases_of(job, group)}
     return found
 
 
 def flushes(device: Any) -> dict[str, dict[str, float]]:
     """Cold medians of the copy and of gelu_vec at three sizes, by flush method."""
-    timer, driver = device._timer, device._driver
+    timer, driver = timer_of(device), libcuda.pycuda()
     l2 = device.details()["l2_bytes"]
     found: dict[str, dict[str, float]] = {}
 
@@ -106,7 +109,7 @@ def flushes(device: Any) -> dict[str, dict[str, float]]:
         timer._flush = flush
         for group in plan.groups(["gelu"], "small,large,xlarge", "float32"):
             job = Job(device, plan.Selection(only=("pycuda:gelu_vec",)), ("launch",), 0, 0.5, lambda text: None)
-            for case in job.cases(group):
+            for case in cases_of(job, group):
                 found.setdefault(f"{case.label} {case.size}", {})[name] = case.median("cold") or 0.0
     timer._flush = ours
     return found

@@ -25,9 +25,11 @@ from cudalab.base import numbers, stats
 from cudalab.cli import main as main_command
 from cudalab.report import columns, inspection, study
 from cudalab.results import record
+from cudalab.results.file import load
 from cudalab.results.record import Case, Results
 from cudalab.spec import cuda_source, find
-from cudalab.study import found, says
+from cudalab.spec.validate import described
+from cudalab.study import Published, Study, Variant, Work, found, says
 from cudalab.tools.inspect import compilers, inspect
 
 ROOT = Path(__file__).parent.parent
@@ -49,7 +51,7 @@ def gelu() -> str:
     Hot and graph times at large are left out: PyTorch's and CuPy's forms write to two outputs in turn there, the others
     to one, and only one set fits in L2. So are `call` times: PyTorch allocates its result in them, our entries do not.
     """
-    run = record.load(FOLDER / "gelu.json")
+    run = load(FOLDER / "gelu.json")
     cases = {(c.size, c.label): c for c in run.cases if c.dtype == "float32" and c.times}
     labels = sorted({label for _, label in cases}, key=lambda label: (cold(cases["xlarge", label]), label))
     rows = [
@@ -71,8 +73,8 @@ def gelu() -> str:
 
 def sixteen_bits() -> str:
     """float16 and bfloat16 GELU: our speed beside PyTorch's, and the share of results that is correctly rounded."""
-    run = record.load(FOLDER / "gelu.json")
-    checks = columns.check_rows(record.load(FOLDER / "checks" / "gelu.json"))
+    run = load(FOLDER / "gelu.json")
+    checks = columns.check_rows(load(FOLDER / "checks" / "gelu.json"))
     rounded = {(cells[1], cells[2]): cells[5] for cells, _ in checks}
     said = []
     for dtype in ("float16", "bfloat16"):
@@ -91,7 +93,7 @@ def sixteen_bits() -> str:
 
 def cost_of_a_call() -> str:
     """Host time of a call as a user makes it, with the allocation of its result."""
-    run = record.load(FOLDER / "gelu.json")
+    run = load(FOLDER / "gelu.json")
     cases = {(c.label, c.dtype): c for c in run.cases if c.size == "small"}
     ours = {c.label for c in cases.values() if ":gelu_" in c.label and "api" in c.times}
     labels = ("torch_native", *sorted(ours), "torch_script", "triton", "torch_compile")
@@ -105,7 +107,7 @@ def cost_of_a_call() -> str:
 
 def speedup_plot() -> str:
     """The speed-up plot that `make report` draws; its alternative text has the numbers."""
-    run = record.load(FOLDER / "gelu.json")
+    run = load(FOLDER / "gelu.json")
     at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
     said = [f"{name} {speedup(run, at[label])}" for name, label in PLOTTED.items()]
     return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.svg)"
@@ -113,7 +115,7 @@ def speedup_plot() -> str:
 
 def bandwidth_plot() -> str:
     """The plot of bandwidth against size; its alternative text has the numbers."""
-    run = record.load(FOLDER / "gelu.json")
+    run = load(FOLDER / "gelu.json")
     found = {(c.size, c.label): c.bandwidth("cold") for c in run.cases if c.dtype == "float32" and c.times}
     said = [
         f"{name} {numbers.three((found['small', label] or 0) / 1e9)} GB/s at small and "
@@ -125,7 +127,7 @@ def bandwidth_plot() -> str:
 
 def accuracy_plot() -> str:
     """The plot of correctly rounded bfloat16 results; its alternative text has the numbers."""
-    run = record.load(FOLDER / "checks" / "gelu.json")
+    run = load(FOLDER / "checks" / "gelu.json")
     rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
@@ -136,7 +138,7 @@ def all_kernels() -> str:
     """Our fastest entry against the best of the others, cold, at the largest size, with the lab's own verdict."""
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        run = record.load(path)
+        run = load(path)
         for (kernel, size, dtype), cases in run.groups().items():
             if size != "xlarge":
                 continue
@@ -176,7 +178,7 @@ def share(run: Results, case: Case) -> str:
 
 def speedup(run: Results, case: Case) -> str:
     value = run.speedup(case, "cold")
-    return columns.times(value.value) if value else "-"
+    return numbers.factor(value.value) if value else "-"
 
 
 def with_interval(ratio: stats.Ratio) -> str:
@@ -228,7 +230,7 @@ def same_with_itself() -> str:
 
 def against_nvbench() -> str:
     """Cold medians of the lab and of NVBench, and the wall time of each."""
-    run = record.load(ENGINE / "nvbench.json")
+    run = load(ENGINE / "nvbench.json")
     rows = []
     for case in run.cases:
         if nvbench := case.cross.get("nvbench cold"):
@@ -276,7 +278,7 @@ def packed(path: Path) -> Results:
     """The results in a .json.gz file."""
     with tempfile.TemporaryDirectory() as folder:
         (unpacked := Path(folder, path.stem)).write_bytes(gzip.decompress(path.read_bytes()))
-        return record.load(unpacked)
+        return load(unpacked)
 
 
 def percent(value: float, sign: str = "") -> str:
@@ -313,7 +315,7 @@ def predictions() -> str:
     """
     rows = []
     for path in sorted(FOLDER.glob("*.json")):
-        run = record.load(path)
+        run = load(path)
         if path.stem in ("bias_gelu", "layernorm", "sum") or changed(run):
             continue
         ours = [c for c in run.cases if c.backend == "pycuda" and c.size == "xlarge" and c.times]
@@ -324,7 +326,7 @@ def predictions() -> str:
             rows.append([
                 f"`{one.entry}`", one.dtype, f"{one.instructions:.3g}", one.bounds.name,
                 numbers.significant(1e6 * one.bounds.predicted, 4), numbers.significant(1e6 * (one.measured or 0), 4),
-                columns.times(one.ratio or 0),
+                numbers.factor(one.ratio or 0),
             ])  # fmt: skip
     return table(["entry", "dtype", "instructions", "bound by", "predicted", "measured", "measured / predicted"], rows)
 
@@ -479,12 +481,23 @@ def study_pages() -> str:
     return "\n" + "\n\n".join(parts) + "\n"
 
 
+def study_fields() -> str:
+    """The fields of a study's records, as `cudalab/study/__init__.py` describes them."""
+    rows = [
+        [f"`{record.__name__}.{name}`", said.what, said.without]
+        for record in (Study, Variant, Work, Published)
+        for name, said in described(record).items()
+    ]
+    lines = [["field", "what it is", "if left out"], ["---"] * 3, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def studied(name: str) -> bool:
     return (FOLDER / "studies" / f"{name}.json").exists()
 
 
 def measured_study(name: str) -> Results:
-    return record.load(FOLDER / "studies" / f"{name}.json")
+    return load(FOLDER / "studies" / f"{name}.json")
 
 
 def inspected() -> str:
@@ -524,7 +537,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
         "16 bits on the H200": sixteen_bits,
         "studies": studies,
     },
-    "docs/studies.md": {"studies on the H200": study_pages},
+    "docs/studies.md": {"fields of a study": study_fields, "studies on the H200": study_pages},
     "docs/pytorch.md": {"cost of a call": cost_of_a_call},
     "docs/h200.md": {
         "all kernels on the H200": all_kernels,

@@ -26,19 +26,26 @@ if TYPE_CHECKING:
         SpecError,
         Unavailable,
     )
-    from cudalab.results.record import Results
-    from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
+    from cudalab.call.kernel import Kernel
+    from cudalab.report.results import Results
+    from cudalab.results import record
+    from cudalab.spec.inputs import draw
+    from cudalab.spec.kernel import Budget
+    from cudalab.spec.launch import Launch, blocks, counted, counted_sides, deep_grid
 
 __version__ = "0.2.0"
 
 # Where each public name is defined.
 _PUBLIC = {
-    **dict.fromkeys(("Budget", "Kernel", "Launch", "blocks"), "cudalab.spec.kernel"),
+    "Kernel": "cudalab.call.kernel",
+    "Budget": "cudalab.spec.kernel",
+    **dict.fromkeys(("Launch", "blocks", "counted", "counted_sides", "deep_grid"), "cudalab.spec.launch"),
+    "draw": "cudalab.spec.inputs",
     **dict.fromkeys(
         ("CompileError", "CudalabError", "InputError", "LaunchError", "NotFound", "SpecError", "Unavailable"),
         "cudalab.base.errors",
     ),
-    "Results": "cudalab.results.record",
+    "Results": "cudalab.report.results",
 }
 
 __all__ = [
@@ -56,6 +63,10 @@ __all__ = [
     "bench",
     "blocks",
     "check",
+    "counted",
+    "counted_sides",
+    "deep_grid",
+    "draw",
     "load",
     "run_study",
 ]
@@ -72,25 +83,39 @@ def bench(*names: str, **options: Any) -> Results:
     """Check and time kernels; the arguments are those of `cudalab.engine.session.bench`."""
     from cudalab.engine import session
 
-    return session.bench(*names, **options)
+    return _for_users(session.bench(*names, **options))
 
 
-def check(*names: str, **options: Any) -> Results:
-    """Check kernels without timing; the arguments are those of `cudalab.engine.session.check`."""
+def check(*names: str, sanitize: bool = False, **options: Any) -> Results:
+    """Check kernels without timing; the other arguments are those of `cudalab.engine.session.check`.
+
+    With `sanitize`, every entry is also launched under the sanitizers of `cudalab.tools.sanitize`.
+    """
     from cudalab.engine import session
 
-    return session.check(*names, **options)
+    if sanitize:
+        from cudalab.tools.sanitize import Sanitizer
+
+        options["sanitizer"] = Sanitizer
+    return _for_users(session.check(*names, **options))
 
 
 def run_study(name: str | os.PathLike[str], **options: Any) -> Results:
     """Run a study by its name or path; the arguments are those of `cudalab.study.run.study`."""
     from cudalab.study import run
 
-    return run.study(name, **options)
+    return _for_users(run.study(name, **options))
 
 
 def load(path: str | os.PathLike[str]) -> Results:
-    """Read a results file; see `cudalab.results.record.load`."""
-    from cudalab.results import record
+    """Read a results file; see `cudalab.results.file.load`."""
+    from cudalab.results import file
 
-    return record.load(path)
+    return _for_users(file.load(path))
+
+
+def _for_users(run: record.Results) -> Results:
+    """The same record with the methods that print, save and convert it."""
+    from cudalab.report.results import Results
+
+    return Results.of(run)

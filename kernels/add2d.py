@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import MAX_GRID_Y, Budget, Kernel, Launch, blocks, counted_sides, deep_grid
+from cudalab import Budget, Kernel, Launch, blocks, counted_sides, deep_grid
+from cudalab.spec.launch import MAX_GRID_Y
 
 THREADS = 256
 TALL = (16 * MAX_GRID_Y + 17, 1)  # taller than a grid in y can be, so its grid uses z

@@ -1,9 +1,9 @@
 """Bias and GELU (erf form) of a matrix in one pass."""
 
 import numpy as np
-from cudalab.kernels._h200 import MULTIPROCESSORS
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted_sides, deep_grid, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted_sides, deep_grid, draw
+from cudalab.kernels._h200 import MULTIPROCESSORS
 
 WIDTH, HEIGHT = 64, 6  # threads of a block of the plain entry
 LANES = 32  # threads of a warp

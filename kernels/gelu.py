@@ -1,9 +1,9 @@
 """GELU, exact (erf) form, elementwise."""
 
 import numpy as np
-from cudalab.kernels._h200 import AT_ONCE, even_threads
 
 from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.kernels._h200 import AT_ONCE, even_threads
 
 MANY = 2**18  # packs of 16 bytes from which on a thread of gelu_vec takes several
 LARGE = 2**21  # packs of 16 bytes from which on L2 is too small

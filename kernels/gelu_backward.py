@@ -1,9 +1,9 @@
 """Gradient of GELU (erf form), elementwise."""
 
 import numpy as np
-from cudalab.kernels._h200 import AT_ONCE, even_threads
 
 from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.kernels._h200 import AT_ONCE, even_threads
 
 
 def reference(dy, x):

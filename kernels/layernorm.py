@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted, draw
 
 EPS = 1e-5  # PyTorch's default
 THREADS = 256  # of a block of layernorm_plain

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted
+from cudalab import Budget, Kernel, Launch, blocks, counted
 
 PLAIN, TILE, SIDE = (32, 8), 32, 128  # threads of a plain block; sides of the other blocks' tiles
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted, draw
+from cudalab import Budget, Kernel, Launch, blocks, counted, draw
 
 THREADS = 256  # of a block of the entries that read a row several times
 BLOCK = 128  # threads of a block that several rows share, each with a warp or less

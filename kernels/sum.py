@@ -1,10 +1,10 @@
 """Sum of all elements."""
 
 import numpy as np
-from cudalab.kernels._h200 import MULTIPROCESSORS
 
 from cudalab import Budget, Kernel, Launch, blocks
 from cudalab.base.threads import normal
+from cudalab.kernels._h200 import MULTIPROCESSORS
 
 THREADS = 256
 VEC_THREADS = 512

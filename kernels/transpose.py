@@ -1,9 +1,9 @@
 """Transpose of a matrix."""
 
 import numpy as np
-from cudalab.kernels._h200 import MULTIPROCESSORS
 
-from cudalab.spec.kernel import Budget, Kernel, Launch, blocks, counted_sides, deep_grid
+from cudalab import Budget, Kernel, Launch, blocks, counted_sides, deep_grid
+from cudalab.kernels._h200 import MULTIPROCESSORS
 
 TILE, STEP = 32, 8  # as in the .cu
 

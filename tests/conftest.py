@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from cudalab import timing
 from cudalab.device import cuda
+from cudalab.device.open import open_gpu
 from cudalab.tools.pytest.cases import need_gpu
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several that share the cores: threads of PyTorch would spin, waiting for one
@@ -58,7 +60,7 @@ def pytest_report_header():
 @pytest.fixture(scope="session")
 def gpu():
     """The GPU as the lab opens it, one for the session."""
-    device = cuda.open_gpu(0, cuda.missing())
+    device = open_gpu(0, cuda.missing())
     yield device
     device.close()
 
@@ -68,15 +70,16 @@ def lying_clocks(monkeypatch):
     """A function that makes a device's clocks report `factor` times the seconds they measure."""
 
     def lie(device, factor):
-        real = device.clocks
+        real = timing.clocks
 
-        def clocks(bound, modes, notes):
+        def clocks(asked, bound, modes, notes):
+            times = factor if asked is device else 1
             return {
-                kind: replace(clock, sample=lambda clock=clock: [factor * t for t in clock.sample()])
-                for kind, clock in real(bound, modes, notes).items()
+                kind: replace(clock, sample=lambda clock=clock: [times * t for t in clock.sample()])
+                for kind, clock in real(asked, bound, modes, notes).items()
             }
 
-        monkeypatch.setattr(device, "clocks", clocks)
+        monkeypatch.setattr(timing, "clocks", clocks)
 
     return lie
 

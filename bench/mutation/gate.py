@@ -29,8 +29,9 @@ from typing import Literal
 from cudalab import host
 from cudalab.base.errors import CudalabError, SpecError
 from cudalab.checks import hard_inputs
-from cudalab.device import open_device
+from cudalab.device.open import open_device
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group, Selection
 from cudalab.results import record
@@ -47,7 +48,7 @@ SAMPLE = 1 << 20  # float32 values, all exponents among them; survivors meet six
 SILENCE = 300.0  # seconds of wall time: a mutant that waits for ever uses no processor time
 LEAST, TIMES = 2.0, 4.0  # seconds of processor time for a group of cases: and so many times what the kernel takes
 PRELOADED = [
-    "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.engine.job", "cudalab.engine.plan",
+    "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.engine.group", "cudalab.engine.plan",
     "cudalab.spec.find", "cudalab.tools.sanitize", __name__, "__main__",
 ]  # fmt: skip
 SAME = "the compiler makes the same machine code of it"
@@ -206,7 +207,7 @@ def _run(job: Job, group: Group, limit: float) -> tuple[list[Case], float]:
     """Rows of a group and the processor time that they took; after `limit` seconds the system ends the process."""
     start = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, limit)
-    cases = job.cases(group)
+    cases = cases_of(job, group)
     signal.setitimer(signal.ITIMER_PROF, 0)
     if case := _bad(cases):
         raise _Killed(_outcome(case), group, case)

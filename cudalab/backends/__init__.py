@@ -1,7 +1,17 @@
-"""One file per backend: one way to run an operation. A backend is a module that fits the `Backend` protocol.
+"""One file per backend: one way to run an operation.
 
-To add one, write `cudalab/backends/NAME.py` with the names below; it is found by its file name. Optional
-libraries are imported inside functions only.
+To add a backend, write `cudalab/backends/NAME.py` with the parts of the `Backend` protocol, in its order: `devices`,
+`timed`, `budget`, `own_indexing`, `missing`, `variants`, `bind`. It is found by its file name; a name that begins with
+`_` is a module that several backends share. The contract:
+
+- Importing the file imports no optional library; functions import it. `missing` says what to type where it is absent.
+- `bind` compiles, loads and allocates. What it returns is a `Bound`, made by `writing` (the backend writes into
+  `operands.output`) or `returning` (it returns an array of its own); both are in `cudalab/device/operands.py`.
+- `Bound.run` enqueues the work once on `operands.stream` and does not wait for it. On the CPU it returns when done.
+- `Bound.again` binds the same compiled code to other operands of the same shape. Graphs on cold data need it.
+- `Bound.pool` gives a captured graph memory of its own where the library allocates results.
+- `Bound.api` prepares the call as a user of the library makes it: it allocates a result and returns it.
+- A case that the backend cannot run raises Unavailable with the reason, which becomes the row's text.
 """
 
 from __future__ import annotations
@@ -18,15 +28,15 @@ from cudalab.spec.kernel import Kernel
 
 class Backend(Protocol):
     devices: tuple[str, ...]  # where it runs: "cuda", "cpu"
-    timed: bool  # False: it checks, and a time would mean nothing
-    budget: str  # which of the spec's holds: "budgets" (it runs the .cu), "peers", "composed" (it rounds at each step)
-    own_indexing: bool  # it computes indices itself, so awkward shapes are worth a check
+    timed: bool  # False: it only checks, since its time would mean nothing
+    budget: str  # the spec's budget for it: "budgets" (it runs the .cu), "peers", "composed" (it rounds at each step)
+    own_indexing: bool  # True: it computes indices itself, so awkward shapes are checked
 
     def missing(self, device: str) -> str | None:
         """Why it cannot run on `device` here and what to type, or None."""
 
     def variants(self, kernel: Kernel) -> tuple[str, ...]:
-        """What it makes of `kernel`: ("",) for one form, entries' names for several, () for none."""
+        """Its variants of `kernel`: ("",) for one form, names of entries for several, () for none."""
 
     def bind(self, kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
         """Make `variant` ready to run on `operands`; raises CompileError or Unavailable."""

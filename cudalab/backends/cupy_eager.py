@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cudalab.device import interop
-from cudalab.device.operands import Bound, Operands, returning
+from cudalab.backends import _cupy
+from cudalab.device.arrays import cupy_missing
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -14,7 +15,7 @@ own_indexing = False
 
 
 def missing(device: str) -> str | None:
-    return interop.cupy_missing(device)
+    return cupy_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -23,5 +24,5 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     assert kernel.cupy is not None
-    interop.refuse_bfloat16(dtype)
-    return returning(kernel.cupy, interop.to_cupy_all, operands, interop.cupy_pool())
+    _cupy.refuse_bfloat16(dtype)
+    return _cupy.bound(kernel.cupy, operands)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cudalab.device import interop
+from cudalab.backends import _cupy
+from cudalab.device.arrays import cupy_missing, to_cupy
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
@@ -12,12 +13,12 @@ from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
-budget = "peers"  # CuPy compiles with -ftz=true, whatever it is told: a subnormal number becomes 0
+budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
 own_indexing = True
 
 
 def missing(device: str) -> str | None:
-    return interop.cupy_missing(device)
+    return cupy_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -27,22 +28,22 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     import cupy
 
-    interop.refuse_bfloat16(dtype)
+    _cupy.refuse_bfloat16(dtype)
     compiled = cupy.ElementwiseKernel(
         ", ".join(f"{dtype.name} {n}" for n in operands.inputs),
         f"{dtype.name} {kernel.output}",
         f"{kernel.output} = {kernel.elementwise}",
         f"{kernel.name}_elementwise",
         preamble=cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name),
-        options=interop.cupy_options(kernel, dtype),
+        options=_cupy.options(kernel, dtype),
     )
 
     def prepare(on: Operands) -> Callable[[], object]:
-        arrays = [*interop.to_cupy_all(on), interop.to_cupy(on.output)]
+        arrays = [*_cupy.arrays(on), to_cupy(on.output)]
         return lambda: compiled(*arrays)
 
     def as_users_call(on: Operands) -> Callable[[], object]:
-        arrays = interop.to_cupy_all(on)
+        arrays = _cupy.arrays(on)
         return lambda: compiled(*arrays)
 
     return writing(prepare, operands, as_users_call)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from cudalab.backends import _cupy
 from cudalab.base.errors import Unavailable
-from cudalab.device import interop
-from cudalab.device.operands import Bound, Operands, returning
+from cudalab.device.arrays import cupy_missing
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -15,7 +16,7 @@ own_indexing = False
 
 
 def missing(device: str) -> str | None:
-    return interop.cupy_missing(device)
+    return cupy_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -26,10 +27,10 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     import cupy
 
     assert kernel.cupy is not None
-    interop.refuse_bfloat16(dtype)
-    bound = returning(cupy.fuse(kernel.cupy), interop.to_cupy_all, operands, interop.cupy_pool())
+    _cupy.refuse_bfloat16(dtype)
+    bound = _cupy.bound(cupy.fuse(kernel.cupy), operands)
     try:
-        bound.run()  # which traces the formula
+        bound.run()  # the first run traces the formula
     except (TypeError, ValueError, NotImplementedError, AttributeError) as error:
         raise Unavailable(f"cupy.fuse cannot trace this formula: {type(error).__name__}: {error}") from None
     return bound

@@ -1,6 +1,6 @@
 """The `.cu` through CuPy's RawModule: every entry, launched on CuPy arrays.
 
-CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, ...); what fails there is left to nvcc.
+CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, ...). nvcc compiles what fails there.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cudalab.backends import _cupy
 from cudalab.base.errors import CompileError, Unavailable
-from cudalab.device import interop
+from cudalab.device.arrays import DeviceArray, cupy_missing, to_cupy
 from cudalab.device.cuda import nvcc
-from cudalab.device.interop import DeviceArray
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
@@ -19,12 +19,12 @@ from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
-budget = "peers"  # CuPy compiles with -ftz=true, whatever it is told: a subnormal number becomes 0
+budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
 own_indexing = True
 
 
 def missing(device: str) -> str | None:
-    return interop.cupy_missing(device)
+    return cupy_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -32,13 +32,13 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    interop.use_cupy_stream(operands)
+    _cupy.use_stream(operands)
     text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
-    function = _function(text, variant, interop.cupy_options(kernel, dtype), kernel.cu.name)
+    function = _function(text, variant, _cupy.options(kernel, dtype), kernel.cu.name)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
-        args = tuple(interop.to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
+        args = tuple(to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
         grid, block = launch.dims
         return (lambda: None) if launch.empty else lambda: function(grid, block, args, shared_mem=launch.shared)
 
@@ -47,8 +47,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
         if dtype.name == "bfloat16":
             raise Unavailable("CuPy has no bfloat16 array that a call could return")
-        launch, written = kernel.launch(variant, on.named(kernel)), interop.to_cupy(on.output)
-        args = [interop.to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args]
+        launch, written = kernel.launch(variant, on.named(kernel)), to_cupy(on.output)
+        args = [to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args]
         places = [i for i, a in enumerate(launch.args) if a is on.output]
         grid, block = launch.dims
 

@@ -1,4 +1,4 @@
-"""The same `.cu`, compiled by the host's C++ compiler and run on the CPU. It checks; it is never timed."""
+"""The `.cu`, compiled by the host's C++ compiler and run on the CPU. It checks and is never timed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    # A race may be forgiven by one order of the threads; CUDA promises none.
+    # A race may give the right result in one order of the threads; CUDA promises no order.
     others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
     also = {
         f"with blocks and threads in {name} order": _bound(kernel, variant, dtype, operands, order)
         for name, order in others.items()
     }
-    if len(configurations := kernel.configurations()) > 1:  # a GPU may be tuned to another than the default
+    if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     return replace(_bound(kernel, variant, dtype, operands, "alternating"), also=also)

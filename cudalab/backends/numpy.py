@@ -1,4 +1,4 @@
-"""NumPy: the reference itself, in float32 where the input is no wider. The slow, obvious baseline."""
+"""NumPy: the spec's reference, in float32 where the input is no wider. The slow, obvious baseline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     narrow = dtype.floating and dtype.itemsize == 2  # NumPy computes these in float32 at best
 
     def work(*arrays: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):  # NaN and overflow are judged by the check
+        with np.errstate(all="ignore"):  # the check judges NaN and overflow
             wide = [a.astype(np.float32) for a in arrays] if narrow else arrays
             return np.asarray(kernel.reference(*wide), order="C").astype(dtype.numpy, copy=False)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from cudalab.backends import _torch
 from cudalab.base.errors import Unavailable
-from cudalab.device import cuda, interop
+from cudalab.device import cuda, launch
+from cudalab.device.arrays import torch_missing
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
@@ -27,12 +29,15 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     def as_a_function(on: Operands) -> Callable[[], Any]:
-        if reason := interop.torch_missing("cuda"):
+        if reason := torch_missing("cuda"):
             raise Unavailable(f"it is that of {kernel.name}(x) on torch tensors: {reason}")
-        tensors = interop.to_torch_all(on)
-        return lambda: kernel(*tensors)
+        tensors = _torch.tensors(on)
+        call = cast(Callable[..., Any], kernel)  # the spec of a kernel is a `cudalab.Kernel`, which can be called
+        return lambda: call(*tensors)
 
-    launched = kernel.entry_of_call(operands.inputs)  # by the function
+    launched = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
     return writing(
-        lambda on: cuda.prepare(kernel, variant, dtype, on), operands, as_a_function if variant == launched else None
+        lambda on: launch.on_stream(kernel, variant, dtype, on),
+        operands,
+        as_a_function if variant == launched else None,
     )

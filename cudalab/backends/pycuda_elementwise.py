@@ -1,7 +1,7 @@
 """The spec's one-line expression as a PyCUDA ElementwiseKernel, with the `.cu`'s device functions in reach.
 
-PyCUDA itself checks neither order nor shape nor dtype of the arguments. Here its argument list is written from
-the spec's names, output first, and the call is made from those names, so they cannot be swapped.
+PyCUDA checks neither order nor shape nor dtype of the arguments. Here the argument list and the call are both made from
+the spec's names, output first, so arguments cannot be swapped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from cudalab.base.errors import CompileError, InputError
-from cudalab.device import cuda
+from cudalab.device import cuda, driver
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType, dtype_of
@@ -43,7 +43,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
     options = (*cuda.FLAGS, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()))
     text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
-    compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, cuda.current_context())
+    compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, driver.current_context())
 
     def prepare(on: Operands) -> Callable[[], object]:
         by_name = on.named(kernel)
@@ -73,7 +73,7 @@ def _compiled(
         options=list(options),
     )
     try:
-        made.generate_stride_kernel_and_types(False)  # compiles; positional, as PyCUDA calls and remembers it
+        made.generate_stride_kernel_and_types(False)  # compiles; PyCUDA caches it by this positional argument
     except Failed as error:
         raise CompileError(f"{file} as an ElementwiseKernel does not compile:\n{error.stderr}") from None
     return made

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 
 from cudalab import host
-from cudalab.device import interop
-from cudalab.device.operands import Bound, Operands, returning
+from cudalab.backends import _torch
+from cudalab.device.arrays import torch_missing
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -19,7 +20,7 @@ own_indexing = False
 def missing(device: str) -> str | None:
     if device == "cuda" and not (shutil.which("gcc") or shutil.which("cc")):
         return "Triton needs a C compiler; install gcc"
-    return interop.torch_missing(device) or (host.compiler_missing() if device == "cpu" else None)
+    return torch_missing(device) or (host.compiler_missing() if device == "cpu" else None)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -30,7 +31,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     import torch
 
     assert kernel.torch is not None
-    torch._dynamo.reset()  # else the first shape's tuning is used for every later one
+    torch._dynamo.reset()  # otherwise later shapes use the first one's tuning
     compiled = torch.compile(kernel.torch, dynamic=False)
-    compiled(*interop.to_torch_all(operands))
-    return returning(compiled, interop.to_torch_all, operands, interop.torch_pool(operands))
+    compiled(*_torch.tensors(operands))
+    return _torch.bound(compiled, operands)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cudalab.device import interop
-from cudalab.device.operands import Bound, Operands, returning
+from cudalab.backends import _torch
+from cudalab.device.arrays import torch_missing
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -14,7 +15,7 @@ own_indexing = False
 
 
 def missing(device: str) -> str | None:
-    return interop.torch_missing(device)
+    return torch_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -23,4 +24,4 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     assert kernel.torch is not None
-    return returning(kernel.torch, interop.to_torch_all, operands, interop.torch_pool(operands))
+    return _torch.bound(kernel.torch, operands)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from types import FunctionType
 
+from cudalab.backends import _torch
 from cudalab.base.errors import Unavailable
-from cudalab.device import interop
-from cudalab.device.operands import Bound, Operands, returning
+from cudalab.device.arrays import torch_missing
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -16,11 +17,11 @@ timed = True
 budget = "composed"
 own_indexing = False
 
-PROFILING_RUNS = 5  # the profiling executor specialises and fuses within its first few runs
+PROFILING_RUNS = 5  # the profiling executor specialises and fuses in its first few runs
 
 
 def missing(device: str) -> str | None:
-    return interop.torch_missing(device)
+    return torch_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -33,12 +34,12 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     assert kernel.torch is not None
     if kernel.torch.__name__ == "<lambda>":
         raise Unavailable("TorchScript cannot read a lambda; write the spec's torch form with def")
-    tensors = interop.to_torch_all(operands)
-    # A new function object each time: TorchScript keeps one graph per object, with the shapes it first saw.
+    tensors = _torch.tensors(operands)
+    # A new function object each time: TorchScript keeps one graph per object, for the shapes of its first call.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # known, and said in this file's first line
+        warnings.simplefilter("ignore", DeprecationWarning)  # this file's first line says it
         scripted = torch.jit.script(form)
         for _ in range(PROFILING_RUNS):
             scripted(*tensors)
-    return returning(scripted, interop.to_torch_all, operands, interop.torch_pool(operands))
+    return _torch.bound(scripted, operands)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from cudalab.backends import _torch
 from cudalab.base.cache import folder
-from cudalab.device import interop
+from cudalab.device.arrays import installed, to_torch, torch_missing
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, blocks
@@ -34,9 +35,9 @@ def kernel({pointers}, n, BLOCK: tl.constexpr):
 
 
 def missing(device: str) -> str | None:
-    if not interop.installed("triton"):
+    if not installed("triton"):
         return "Triton is not installed; pip install triton (Linux)"
-    return interop.torch_missing(device)
+    return torch_missing(device)
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
@@ -48,14 +49,14 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     function = _compiled(tuple(operands.inputs), kernel.output, kernel.triton, dtype.floating and dtype.itemsize == 2)
 
     def prepare(on: Operands) -> Callable[[], object]:
-        tensors, n = [*interop.to_torch_all(on), interop.to_torch(on.output)], on.output.size
+        tensors, n = [*_torch.tensors(on), to_torch(on.output)], on.output.size
         grid = (blocks(n, BLOCK),)
         return (lambda: function[grid](*tensors, n, BLOCK=BLOCK)) if n else lambda: None
 
     def as_users_call(on: Operands) -> Callable[[], Any]:
         import torch
 
-        tensors, n = interop.to_torch_all(on), on.output.size
+        tensors, n = _torch.tensors(on), on.output.size
         grid = (blocks(n, BLOCK),)
 
         def call() -> Any:

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, text, files, the cache, threads, child processes, statistics."""
+"""Helpers that know nothing of CUDA: errors, text, files, the cache, threads, child processes, statistics."""

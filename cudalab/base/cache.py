@@ -1,4 +1,4 @@
-"""Where compiled things are kept between runs."""
+"""The folder that keeps compiled code between runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cudalab.base.errors import Unavailable
 
-# Where every compiling library keeps what it has compiled.
+# Each library that compiles has a variable for its cache folder.
 VARIABLES = (
     "CUDALAB_CACHE", "PYCUDA_CACHE_DIR", "CUPY_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
     "CUDA_CACHE_PATH",
@@ -20,12 +20,12 @@ VARIABLES = (
 
 @contextmanager
 def fresh() -> Iterator[None]:
-    """Processes started inside find every compiler's cache empty; what was there before is not touched."""
+    """Give the processes started inside empty compiler caches; the caches of the user are not touched."""
     before = {name: os.environ.get(name) for name in VARIABLES}
     with tempfile.TemporaryDirectory(prefix="cudalab-fresh-", ignore_cleanup_errors=True) as scratch:
         for name in VARIABLES:
             empty = Path(scratch, name.lower())
-            empty.mkdir()  # PyCUDA does not make the folder that it is given
+            empty.mkdir()  # PyCUDA does not create this folder itself
             os.environ[name] = str(empty)
         try:
             yield
@@ -37,7 +37,10 @@ def fresh() -> Iterator[None]:
 
 
 def folder(name: str) -> Path:
-    """The cache's subfolder `name`, made if need be: in $CUDALAB_CACHE, $XDG_CACHE_HOME/cudalab or ~/.cache/cudalab."""
+    """Return the subfolder `name` of the cache; create it if necessary.
+
+    The cache is $CUDALAB_CACHE, else the user's cache folder: $XDG_CACHE_HOME/cudalab or ~/.cache/cudalab on Linux.
+    """
     path = _base().absolute() / name
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -51,7 +54,10 @@ def folder(name: str) -> Path:
 def _base() -> Path:
     if chosen := os.environ.get("CUDALAB_CACHE"):
         return Path(chosen)
+    from platformdirs import user_cache_path
+
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cudalab"
-    except RuntimeError:  # a container's user, of whom the system knows nothing
+        # Older platformdirs return a path with ~ where this raises: the user of a container may have no home folder.
+        return user_cache_path("cudalab").expanduser()
+    except RuntimeError:
         raise Unavailable("there is no home folder for the cache; set CUDALAB_CACHE to a folder") from None

@@ -1,4 +1,4 @@
-"""What can go wrong in a way that the user can mend. Every message says what to do next."""
+"""Errors that the user can correct. Every message says what to do next."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ class CudalabError(Exception):
 
 
 class NotFound(CudalabError, LookupError):
-    """A name that is not known; the message suggests the closest one."""
+    """An unknown name; the message suggests the closest known one."""
 
 
 class SpecError(CudalabError, TypeError):
-    """A kernel's spec that cannot be used: a field is missing or has a wrong value."""
+    """An invalid spec: a field is missing or has a wrong value."""
 
 
 class InputError(CudalabError, ValueError):
-    """An argument or an option with a value that cannot be used."""
+    """An invalid value of an argument or an option."""
 
 
 class CompileError(CudalabError, RuntimeError):
-    """The `.cu` does not compile; the message holds the compiler's own lines."""
+    """The `.cu` does not compile; the message contains the output of the compiler."""
 
 
 class LaunchError(CudalabError, RuntimeError):
-    """A launch was refused or failed: wrong arguments, limits exceeded, a stuck barrier."""
+    """A launch failed: wrong arguments, exceeded limits, or a barrier that some threads never reach."""
 
 
 class OverrunError(LaunchError):
-    """A launch wrote where it may not: its answer is wrong, whatever it is."""
+    """A launch wrote outside its buffers; its result counts as wrong, whatever its values."""
 
 
 class Unavailable(CudalabError, RuntimeError):
-    """This machine, or this backend, cannot do what was asked; the message says what to install."""
+    """This machine or this backend cannot do the work; the message says what to install."""
 
 
 def short(text: object, longest: int = 100) -> str:
-    """`text` in quotes, as Python writes it, and cut in the middle if it is too long for a message."""
+    """Quote `text` as Python does; cut it in the middle where it is longer than `longest`."""
     quoted = repr(text)
     return quoted if len(quoted) <= longest else f"{quoted[: longest - 23]} ... {quoted[-18:]}"
 
 
 def why(error: Exception) -> str:
-    """What an OSError says without its number; what any other error says."""
+    """Return the message of an error; of an OSError without its number."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def named(error: BaseException) -> str:
-    """Our own errors as they are, since their words are enough; others with their type."""
+    """Return the message of an error, with the name of its type unless it is one of cudalab's errors."""
     return str(error) if isinstance(error, CudalabError) else f"{type(error).__name__}: {error}"
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
-    """The error for a name that is not in `known`, with the nearest known name and the full list."""
+    """Return the error for a name that is not in `known`; it suggests the closest name and lists all."""
     names = list(known)
     close = get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
@@ -63,6 +63,6 @@ def unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
 
 
 def need_seconds(name: str, given: object, more: str = "") -> None:
-    """Raise InputError for what is no positive number of seconds; `more` says what else may be given."""
+    """Raise InputError unless `given` is a positive number of seconds; `more` names other allowed values."""
     if not isinstance(given, (int, float)) or not given > 0:
         raise InputError(f"{name} is {given} s; give a positive number of seconds{more}")

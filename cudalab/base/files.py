@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes files whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from cudalab.base.text import visible
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write the file whole or not at all; raises OSError, and leaves what was there."""
-    target = Path(path).resolve()  # a link stays a link
+    """Write the file whole or not at all. Raises OSError and then leaves the old file as it was."""
+    target = Path(path).resolve()  # the file behind a link is replaced, not the link
     scratch = _beside(target)
     try:
         with scratch:
             scratch.write(data)
             scratch.flush()
-            os.fsync(scratch.fileno())  # else a machine that stops may keep the new name and not what is in it
+            os.fsync(scratch.fileno())  # else a power failure may keep the new name without the data
         os.chmod(scratch.name, 0o644)
         os.replace(scratch.name, target)
-    except BaseException:  # a full disk, or Ctrl-C
+    except BaseException:  # such as a full disk, or Ctrl-C
         with contextlib.suppress(OSError):
             os.unlink(scratch.name)
         raise
 
 
 def place(path: str | os.PathLike[str]) -> Path:
-    """The file that `path` names, links followed. Raises InputError now if `write` would fail there later."""
+    """The file that `path` names, with links resolved. Raises InputError now if `write` would fail later."""
     try:
         target = Path(path).resolve()
         target.exists()  # raises for a name that is too long
         str(target).encode()
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a ring of links
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that form a loop
         raise InputError(
             f"cannot write {visible(os.fspath(path))}: {why(error)}; choose another place with -o"
         ) from None
     folder = target.parent
     if target.exists() and not target.is_file() and not target.is_dir():
-        raise InputError(f"{target} is no regular file; give another, such as -o results.json")
+        raise InputError(f"{target} is not a regular file; give another, such as -o results.json")
     if target.is_dir():
         raise InputError(f"{target} is a folder; give a file, such as -o {target / 'results.json'}")
     if not folder.is_dir():
@@ -56,5 +56,5 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 
 def _beside(target: Path) -> IO[bytes]:
-    """A new file in the target's folder, to be renamed to it."""
+    """A new file in the target's folder, which `write` renames to the target."""
     return tempfile.NamedTemporaryFile(dir=target.absolute().parent, prefix=f".{target.name}.", delete=False)

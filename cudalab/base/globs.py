@@ -1,4 +1,4 @@
-"""Comma-separated lists, and globs over the labels of variants."""
+"""Comma-separated lists, and globs that select variants by label."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from cudalab.base.errors import InputError
 
 
 def split(text: str) -> tuple[str, ...]:
-    """The words of a comma-separated list."""
+    """Return the words of a comma-separated list."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def joined(value: object) -> str:
-    """A comma-separated list from such a list or from a sequence of words or numbers."""
+    """Return `value` as a comma-separated list: it is one already, or a sequence of words or numbers."""
     if isinstance(value, (str, int, os.PathLike)):
         return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
     if isinstance(value, Iterable):
         return ",".join(joined(v) for v in value)
-    raise InputError(f"cannot read {value!r}; give a comma-separated text or a list")
+    raise InputError(f"got {value!r}; give a comma-separated text or a list")
 
 
 def fits(label: str, globs: Iterable[str]) -> bool:
-    """Whether one of the globs is for a variant's label, `backend` or `backend:entry`, or for its backend."""
+    """Tell whether a glob matches a variant's label (`backend` or `backend:entry`) or its backend."""
     names = label, label.partition(":")[0]
     return any(fnmatch.fnmatchcase(name, glob) for name in names for glob in globs)

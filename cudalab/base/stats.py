@@ -11,16 +11,18 @@ import numpy as np
 
 Rounds = Sequence[Sequence[float]]
 
-RESAMPLES = 2000  # of the bootstrap: the ends of a 95 % interval are then known to a few per cent of its width
+RESAMPLES = 2000  # of the bootstrap: enough to know the ends of a 95 % interval to a few per cent of its width
 FASTER, SAME, SLOWER, UNCLEAR = "FASTER", "SAME", "SLOWER", "UNCLEAR"
-FEW = 10  # rounds
-ONCE = 1e3  # either way: the interval of what was seen once; finite, since it is divided by and stored
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)  # 97.5 % of t, of 1 to 8 degrees of freedom
-MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, however sure
+FEW = 10  # rounds: with fewer the interval is at least as wide as Student's
+ONCE = 1e3  # the interval of one round is a factor of this either way; finite, since it is divided by and stored
+# 97.5 % quantiles of Student's t, 1 to 8 degrees of freedom. Importing them from SciPy would slow `cudalab show` down
+# (scipy.special 0.6 s, scipy.stats 3 s, on a shared core).
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)
+MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, even if it is certain
 
 
 def flat(rounds: Rounds) -> np.ndarray:
-    """All samples in the order in which they were taken."""
+    """All samples, in the order of measurement."""
     return np.concatenate([np.asarray(r, np.float64) for r in rounds]) if len(rounds) else np.empty(0)
 
 
@@ -31,7 +33,7 @@ def median(rounds: Rounds) -> float:
 def median_interval(rounds: Rounds) -> tuple[float, float]:
     """A 95 % interval for the median that assumes no distribution: order statistics n/2 -+ 0.98 sqrt(n).
 
-    That is the normal approximation of the binomial count of samples below the median (Conover, Practical
+    This is the normal approximation of the binomial count of samples below the median (Conover, Practical
     Nonparametric Statistics, 3.2).
     """
     values = np.sort(flat(rounds))
@@ -42,7 +44,7 @@ def median_interval(rounds: Rounds) -> tuple[float, float]:
 
 
 def relative_width(rounds: Rounds) -> float:
-    """Width of the median's interval over the median: how many digits a printed number deserves. Of one sample none."""
+    """Width of the median's interval divided by the median: it decides how many digits are printed. One sample: inf."""
     if len(flat(rounds)) < 2:
         return inf
     low, high = median_interval(rounds)
@@ -52,13 +54,12 @@ def relative_width(rounds: Rounds) -> float:
 def spread(rounds: Rounds) -> float:
     """Relative width of the interval for the median of the rounds' own medians.
 
-    Wider than `relative_width` where rounds differ by more than the samples in them do, so that a comparison of
-    rounds would say less than the samples' number promises.
+    It is wider than `relative_width` where rounds differ by more than the samples within a round.
     """
     return relative_width([[float(np.median(r))] for r in rounds])
 
 
-VAGUE = 1.5  # a ratio whose interval spans such a factor is rough
+VAGUE = 1.5  # a ratio whose interval spans this factor is marked as rough
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ class Ratio:
     high: float
 
     def verdict(self, min_effect: float = MIN_EFFECT) -> str:
-        """FASTER or SLOWER if the whole interval is, by more than `min_effect`; SAME if it lies within that of 1.
+        """FASTER or SLOWER if the whole interval is further than `min_effect` from 1; SAME if all of it is nearer.
 
-        UNCLEAR where the interval reaches from one of these regions into another.
+        UNCLEAR if the interval lies in more than one of these regions.
         """
         if self.low > 1 + min_effect:
             return FASTER
@@ -84,26 +85,26 @@ class Ratio:
 
     @property
     def vague(self) -> bool:
-        """Whether the interval spans a factor of VAGUE or more: the value alone would mislead."""
+        """Whether the interval spans a factor of more than VAGUE: the value alone would mislead."""
         return self.high > VAGUE * self.low
 
     def over(self, factor: float) -> Ratio:
-        """Relative to something that has itself become `factor` times faster."""
+        """The ratio relative to a control that became `factor` times faster."""
         return Ratio(self.value / factor, self.low / factor, self.high / factor)
 
 
 def speedup(baseline: Rounds, other: Rounds, seed: int = 0, paired: bool = True) -> Ratio:
     """How many times faster `other` is: the midmean over rounds of the ratio of that round's medians.
 
-    Both were measured in the same rounds, so a drift of the machine's speed cancels in each ratio. The midmean, of
-    the middle half of the rounds, is as deaf to outliers as need be, and unlike a median it does not jump where
-    times come in steps, as those of a few microseconds do. The interval is a percentile bootstrap over rounds, not
-    over samples: samples of one round are not independent (Efron and Tibshirani, An Introduction to the
-    Bootstrap, 13.3). Not `paired`: rounds that were not taken side by side are
-    resampled each on their own, and the value is the ratio of their midmeans.
+    Both were measured in the same rounds, so a drift of the machine's speed cancels in each ratio. The midmean is the
+    mean of the middle half of the rounds. It ignores outliers; unlike a median it does not jump where times come in
+    steps, as times of a few microseconds do. The interval is a percentile bootstrap over rounds, not over samples,
+    because samples of one round are not independent (Efron and Tibshirani, An Introduction to the Bootstrap, 13.3).
+    With `paired` False the rounds were not measured side by side: each side is resampled on its own, and the value is
+    the ratio of the midmeans.
 
-    Of fewer than FEW rounds a bootstrap knows too little: it takes the spread of what it has for that of all. There the
-    interval is at least as wide as Student's for the mean logarithm; one round alone leaves everything open.
+    With fewer than FEW rounds a bootstrap underestimates the spread. The interval is then at least as wide as Student's
+    for the mean logarithm; with one round it is a factor of ONCE either way.
     """
     if not paired:
         return _unpaired(baseline, other, seed)
@@ -111,9 +112,9 @@ def speedup(baseline: Rounds, other: Rounds, seed: int = 0, paired: bool = True)
     return _bootstrap((_medians(baseline[:pairs]) / _medians(other[:pairs])).tobytes(), seed)
 
 
-@lru_cache(maxsize=4096)  # tables, plots and sentences ask for the same ones
+@lru_cache(maxsize=4096)  # tables, plots and sentences ask for the same ratios
 def _bootstrap(ratios: bytes, seed: int) -> Ratio:
-    """The midmean of these float64 numbers and its interval."""
+    """The midmean of float64 numbers, given as bytes, and its interval."""
     values = np.frombuffer(ratios)
     picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
     low, high = np.percentile(_midmean(values[picks]), [2.5, 97.5])
@@ -121,10 +122,10 @@ def _bootstrap(ratios: bytes, seed: int) -> Ratio:
 
 
 def _at_least(found: Ratio, *samples: np.ndarray) -> Ratio:
-    """The same ratio with an interval no narrower than Student's, where there are few of these samples.
+    """`found` with an interval at least as wide as Student's, if there are fewer than FEW of `samples`.
 
-    Of several samples, which were not taken side by side, the variances add up, with the least of the degrees of
-    freedom: never too narrow (Welch's approximation has more).
+    Two samples were not measured side by side: their variances add up, with the smaller number of degrees of freedom.
+    That interval is never too narrow (Welch's approximation has more degrees of freedom).
     """
     fewest = min(map(len, samples))
     if fewest >= FEW:
@@ -139,12 +140,12 @@ def _at_least(found: Ratio, *samples: np.ndarray) -> Ratio:
 def _medians(rounds: Rounds) -> np.ndarray:
     """Each round's own median."""
     if len({len(r) for r in rounds}) == 1:
-        return np.asarray(np.median(np.asarray(rounds, np.float64), axis=1))  # one by one takes ten times as long
+        return np.asarray(np.median(np.asarray(rounds, np.float64), axis=1))  # ten times as fast as one by one
     return np.array([np.median(r) for r in rounds])
 
 
 def _midmean(values: np.ndarray) -> np.ndarray:
-    """Mean of the middle half along the last axis."""
+    """Mean of the middle half along the last axis. scipy.stats.trim_mean is slower and differs in the last bit."""
     n = values.shape[-1]
     return np.sort(values, axis=-1)[..., n // 4 : n - n // 4].mean(axis=-1)
 
@@ -163,10 +164,10 @@ def _unpaired(baseline: Rounds, other: Rounds, seed: int) -> Ratio:
 
 
 def bimodal(rounds: Rounds) -> bool:
-    """Whether the samples fall into two separate groups, so that no single number stands for them.
+    """Whether the samples fall into two separate groups, so that no single number describes them.
 
-    The sorted samples are cut at the widest gap that leaves at least a fifth of them on each side; they are bimodal if
-    the gap is both 2 % of the median and four times the larger side's interquartile range.
+    The sorted samples are cut at the widest gap that leaves at least a fifth of them on each side. They are bimodal if
+    the gap exceeds both 2 % of the median and four times the larger side's interquartile range.
     """
     values = np.sort(flat(rounds))
     if len(values) < 20:

@@ -1,16 +1,17 @@
-"""Text that comes from files and from users, made fit for a terminal and for UTF-8."""
+"""Make text from files and users safe for a terminal and valid as UTF-8."""
 
 from __future__ import annotations
 
 import unicodedata
 from typing import Any
 
-# Control characters (an escape sequence begins with one), those that turn the writing direction, halves of characters.
+# Unicode categories: control characters (escape sequences start with one), format characters (some change the writing
+# direction), surrogates, line and paragraph separators.
 UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""`text` with what a terminal would obey or could not show as escapes, such as \x1b; but for those in `keep`."""
+    r"""Replace the characters that a terminal obeys or cannot show by escapes such as \x1b, except those in `keep`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c in keep or unicodedata.category(c) not in UNSAFE else _escape(c) for c in text)
@@ -21,7 +22,7 @@ def _escape(char: str) -> str:
 
 
 def encodable(tree: Any) -> Any:
-    """Nested dicts and lists in which halves of surrogate pairs, which UTF-8 has no bytes for, are escapes."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by escapes in all texts of nested dicts and lists."""
     if isinstance(tree, dict):
         return {encodable(key): encodable(value) for key, value in tree.items()}
     if isinstance(tree, (list, tuple)):

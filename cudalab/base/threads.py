@@ -1,4 +1,4 @@
-"""Chunked work on big arrays: NumPy and SciPy release the GIL, so threads use every core."""
+"""Process large arrays in chunks on all cores. NumPy and SciPy release the GIL, so threads run in parallel."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TypeVar
 
 import numpy as np
 
-CHUNK = 1 << 18  # elements: a few float64 temporaries of this length stay in a core's cache
+CHUNK = 1 << 18  # elements: a few float64 temporaries of this length fit into the cache of a core
 T = TypeVar("T")
 
 
 def cores() -> int:
-    """Cores that this process may use, which containers and taskset make fewer than there are."""
+    """Return the number of cores that this process may use; containers and taskset limit it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
-    """Slices that cover range(n)."""
+    """Return slices that together cover range(n)."""
     return (slice(lo, min(lo + length, n)) for lo in range(0, n, length))
 
 
 def each(work: Callable[[slice], T], n: int) -> list[T]:
-    """`work` on every chunk of range(n), in order of the chunks, spread over the cores."""
+    """Call `work` for every chunk of range(n) on all cores; return the results in the order of the chunks."""
     if n <= CHUNK:
         return [work(s) for s in chunks(n)]
     with ThreadPoolExecutor(cores()) as pool:
@@ -32,9 +32,9 @@ def each(work: Callable[[slice], T], n: int) -> list[T]:
 
 
 def normal(shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Standard normal values, generated in float32 (float64 for float64) and rounded to `dtype`.
+    """Return standard normal values, generated in float32 (float64 for float64) and rounded to `dtype`.
 
-    Each chunk has its own child generator, so the values do not depend on the number of cores.
+    Each chunk has its own child generator: the values do not depend on the number of cores.
     """
     out = np.empty(shape, dtype)
     flat = out.reshape(-1)

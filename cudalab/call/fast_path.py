@@ -1,25 +1,27 @@
-"""What a second call does with arrays like those of an earlier one: nothing is looked up, compiled or checked twice.
+"""Calls with arrays like those of an earlier call: nothing is looked up, compiled or checked again.
 
-Such a call is found by what the checks depend on: types, dtypes, shapes, strides, devices, alignment. What remains is
-to read the pointers, to allocate the result and to launch.
+The key of such a call is what the checks depend on: types, dtypes, shapes, strides, devices, alignment. It reads the
+pointers, allocates the result and launches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from cudalab.call.dispatch import call, run
+from cudalab.call import torch_operator
+from cudalab.call.dispatch import library_of, run
+from cudalab.call.libraries import Done, TorchTensors
+from cudalab.call.torch_operator import TorchOperator
+from cudalab.device.driver import current_context
+from cudalab.device.launch import Prepared
 from cudalab.spec import cuda_source
+from cudalab.spec.kernel import Kernel
 
-if TYPE_CHECKING:
-    from cudalab.device.driver import Prepared
-    from cudalab.spec.kernel import Kernel
-
-MISS = object()  # no result: the call has to be made as a first one is
-MOST = 1024  # calls that a kernel remembers
+MISS = object()  # no result: the call is made as a first one
+MOST = 1024  # calls that are remembered of one kernel, per library
 ALIGNED = 255  # bits of a pointer that a launch may depend on: 256 bytes are what CUDA's allocator gives
 
 
@@ -35,70 +37,73 @@ class Hit:
 
 
 class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
-    """How a kernel is called, by the type of the first array: at first with all checks, from then on quickly."""
+    """How one kernel is called, by the type of the first array: `first`, until a call on a GPU has been remembered."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
-        self._kernel = kernel
-        self._text = ""  # of the .cu, for which calls were prepared
-        self.quick: dict[type, Quick] = {}  # whose bound method is kept here, since an object costs more to call
+        self.kernel = kernel
+        self.operator = TorchOperator(kernel, self.plainly)
+        self.quick: dict[type, Quick] = {}  # their bound methods are the values of this dict
+        self._text = ""  # of the .cu that the remembered calls run
 
     def __missing__(self, kind: type) -> Callable[[tuple[Any, ...], Any], Any]:
         return self.first
 
     def first(self, arrays: tuple[Any, ...], out: Any) -> Any:
-        return call(self._kernel, arrays, out)
+        """A call with all checks."""
+        library = library_of(self.kernel, arrays, out)
+        if library is TorchTensors and torch_operator.concerns(arrays if out is None else (*arrays, out)):
+            return self.operator.call(arrays, out)
+        return self._remember(arrays, out, run(self.kernel, library, arrays, out))
 
     def plainly(self, arrays: tuple[Any, ...]) -> Any:
-        """A call, and no more than that: whatever is recorded, differentiated or transformed around it."""
+        """A call on plain tensors, whatever is recorded, differentiated or transformed around it."""
         quick = self.quick.get(type(arrays[0]))
-        result = quick.hit(arrays, None) if quick else MISS
-        return run(self._kernel, arrays) if result is MISS else result
+        if quick and (result := quick.hit(arrays, None)) is not MISS:
+            return result
+        return self._remember(arrays, None, run(self.kernel, library_of(self.kernel, arrays), arrays))
 
-    @cached_property
-    def operator(self) -> str:
-        from cudalab.call import torch_operator
-
-        return torch_operator.register(self._kernel)
-
-    def remember(self, arrays: tuple[Any, ...], out: Any, result: Any, prepared: Prepared | None) -> None:
-        """Keep a call that has just been made on a GPU, if another like it can be told from its arguments."""
-        if (text := cuda_source.read(self._kernel.cu)) != self._text:
+    def _remember(self, arrays: tuple[Any, ...], out: Any, done: Done) -> Any:
+        """Keep a call that was made on a GPU, if another like it can be told from its arguments; returns the result."""
+        if not done.on_gpu:
+            return done.result
+        if (text := cuda_source.read(self.kernel.cu)) != self._text:
             self.forget()
             self._text = text
         kind = type(arrays[0])
         if kind not in self.quick:
-            made = QUICK[kind.__module__.partition(".")[0]](self._kernel)
+            made = QUICK[kind.__module__.partition(".")[0]](self)
             self.quick.update(dict.fromkeys(made.types, made))
             self.update(dict.fromkeys(made.types, made.call))
-        if quick := self.quick.get(kind):  # not of a subclass, which may do as it likes
-            quick.remember(arrays, out, result, prepared)
+        if quick := self.quick.get(kind):  # there is none for subclasses, which may behave in any way
+            quick.remember(arrays, out, done.result, done.prepared)
+        return done.result
 
     def forget(self) -> None:
-        """Make each call as a first one again."""
+        """Make the next calls first ones again."""
         self.clear()
         self.quick.clear()
 
 
 class Quick:
-    """Calls with arrays of one library, by their signature."""
+    """Repeated calls with arrays of one library, by their signature."""
 
-    types: tuple[type, ...]  # of arrays that are their elements and nothing else
+    types: tuple[type, ...]  # of arrays that are plain data, without behaviour of their own
     pointer: Callable[[Any], int]
     device: Callable[[Any], int]
-    stream: Callable[[int], int]  # the handle of the stream that is current for the caller, on a device
+    stream: Callable[[int], int]  # the handle of the caller's current stream on a device
     new_like: Callable[[Any], Any]  # an array of the same shape and dtype, to be written
     new: Callable[..., Any]  # new(shape, array): of another shape
     written: Callable[[Any], object]  # tells the library that an array has been written
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._hits: dict[Hashable, Hit] = {}  # of calls that make their output
+    def __init__(self, calls: Calls) -> None:
+        self._kernel, self._first = calls.kernel, calls.first
+        self._hits: dict[Hashable, Hit] = {}  # of calls that allocate their output
         self._hits_with_out: dict[Hashable, Hit] = {}
 
     def call(self, arrays: tuple[Any, ...], out: Any) -> Any:
         result = self.hit(arrays, out)
-        return call(self._kernel, arrays, out) if result is MISS else result
+        return self._first(arrays, out) if result is MISS else result
 
     def hit(self, arrays: tuple[Any, ...], out: Any) -> Any:
         """The call's result, or MISS."""
@@ -123,7 +128,7 @@ class Quick:
     def remember(self, arrays: tuple[Any, ...], out: Any, result: Any, prepared: Prepared | None) -> None:
         hits = self._hits if out is None else self._hits_with_out
         if len(hits) >= MOST:
-            hits.clear()  # a program of ever new shapes
+            hits.clear()  # the program has ever new shapes
         key, _ = self.signature(arrays if out is None else (*arrays, out))
         if key is not None:
             nbytes = tuple(array.nbytes for array in (*arrays, result))
@@ -132,12 +137,12 @@ class Quick:
             hits[key] = Hit(launch, new, self.pointer(result) & ALIGNED, self.device(arrays[0]), nbytes)
 
     def maker(self, first: Any, result: Any) -> Callable[[Any], Any]:
-        """What makes an output like `result` from a first input like `first`."""
+        """A function that allocates an output like `result` from a first input like `first`."""
         shape = tuple(result.shape)
         return self.new_like if shape == tuple(first.shape) else partial(self.new, shape)
 
     def _overlap(self, pointers: list[int], nbytes: tuple[int, ...]) -> bool:
-        """Whether the last shares memory with another, other than in place where that is allowed."""
+        """Whether the output shares memory with an input, unless it is that input and the kernel is pointwise."""
         start, stop = pointers[-1], pointers[-1] + nbytes[-1]
         for first, size in zip(pointers[:-1], nbytes[:-1], strict=True):
             in_place = self._kernel.pointwise and (first, first + size) == (start, stop)
@@ -146,38 +151,36 @@ class Quick:
         return False
 
     def signature(self, arrays: tuple[Any, ...]) -> tuple[Hashable, list[int]]:
-        """What the checks depend on, None where such arrays are never a hit; and the pointers."""
+        """What the checks depend on (None if such arrays are never a hit), and the pointers."""
         raise NotImplementedError
 
 
 class TorchQuick(Quick):
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, calls: Calls) -> None:
         import torch
         from torch.autograd.graph import increment_version
 
-        from cudalab.call import torch_operator
-
-        super().__init__(kernel)
+        super().__init__(calls)
         self.types = (torch.Tensor, torch.nn.Parameter)
         self.pointer, self.device = torch.Tensor.data_ptr, torch.Tensor.get_device
         self.new_like, self.new = torch.empty_like, lambda shape, array: array.new_empty(shape)
         self.stream, self.written = torch._C._cuda_getCurrentRawStream, increment_version
         self._modes, self._tracing, self._transforming, self._forward_ad = torch_operator.recording()
-        self._grad_enabled, self._differentiable = torch.is_grad_enabled, torch_operator.differentiable
+        self._grad_enabled, self._differentiable = torch.is_grad_enabled, calls.operator.differentiable
         self._allocate = _allocator(torch)
 
     def call(self, arrays: tuple[Any, ...], out: Any) -> Any:
         if self._modes() or self._tracing() or self._transforming() or self._forward_ad._current_level >= 0:
-            return call(self._kernel, arrays, out)
+            return self._first(arrays, out)
         if out is None and len(arrays) == 1 and (result := self._one(*arrays)) is not MISS:
             return result
         if self._grad_enabled():
             for x in arrays if out is None else (*arrays, out):
                 if getattr(x, "requires_grad", True):
                     launched = out is None and self._kernel.backward and all(self._on_gpu(a) for a in arrays)
-                    return (self._differentiable if launched else call)(self._kernel, arrays, out)
+                    return self._differentiable(arrays) if launched else self._first(arrays, out)
         result = self.hit(arrays, out)
-        return call(self._kernel, arrays, out) if result is MISS else result
+        return self._first(arrays, out) if result is MISS else result
 
     def maker(self, first: Any, result: Any) -> Callable[[Any], Any]:
         if not (allocate := self._allocate):
@@ -186,7 +189,7 @@ class TorchQuick(Quick):
         return lambda array: allocate(size, stride, dtype)
 
     def _one(self, x: Any) -> Any:
-        """The result for one tensor, without what several need: half a microsecond of the usual call."""
+        """The result for one tensor, or MISS. It saves half a microsecond over `hit`, which takes several arrays."""
         if type(x) not in self.types or (x.requires_grad and self._grad_enabled()):
             return MISS
         try:
@@ -215,7 +218,7 @@ class TorchQuick(Quick):
                 pointers.append(pointer := x.data_ptr())
                 place = pointer & ALIGNED if pointer else None
                 key += (x.get_device(), x.dtype, x.shape, x.is_contiguous(), x.is_neg(), place)
-        except RuntimeError:  # of one without memory or shape: sparse, nested, wrapped by a transform
+        except RuntimeError:  # from a tensor without memory or shape: sparse, nested, or wrapped by a transform
             return None, pointers
         return key, pointers
 
@@ -224,19 +227,19 @@ class TorchQuick(Quick):
 
 
 def _allocator(torch: Any) -> Callable[..., Any] | None:
-    """What torch.compile's programs allocate with, on the current device, in 0.6 of the time of `empty_like`.
+    """The allocator of torch.compile's programs. It takes 0.6 of the time of `empty_like`, on the current device.
 
-    It is PyTorch's own, not of its interface: None where a PyTorch has none, or where there are several devices.
+    It is private to PyTorch: None if this PyTorch has none. None also if there are several devices.
     """
     guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
     return getattr(guards, "_empty_strided_cuda", None) if torch.cuda.device_count() == 1 else None
 
 
 class CupyQuick(Quick):
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, calls: Calls) -> None:
         import cupy
 
-        super().__init__(kernel)
+        super().__init__(calls)
         self.types = (cupy.ndarray,)
         self.pointer, self.device = lambda array: array.data.ptr, lambda array: array.device.id
         self.new_like, self.new = cupy.empty_like, lambda shape, array: cupy.empty(shape, array.dtype)
@@ -257,12 +260,10 @@ class CupyQuick(Quick):
 
 
 class PycudaQuick(Quick):
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, calls: Calls) -> None:
         from pycuda.gpuarray import GPUArray
 
-        from cudalab.device.cuda import current_context
-
-        super().__init__(kernel)
+        super().__init__(calls)
         self.types = (GPUArray,)
         self.pointer = lambda array: 0 if array.gpudata is None else int(array.gpudata)
         self.new_like = lambda array: GPUArray(array.shape, array.dtype, array.allocator)

@@ -1,4 +1,4 @@
-"""How to take apart, make and run on the arrays of each library."""
+"""How each library's arrays are read, made and run on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from cudalab.backends import host
 from cudalab.base.errors import SpecError, Unavailable
-from cudalab.device import interop
-from cudalab.device.interop import Plain
+from cudalab.device import cuda, driver, launch
+from cudalab.device.arrays import Plain, as_plain
+from cudalab.device.launch import Prepared
 from cudalab.device.operands import Operands
+from cudalab.spec import tuned
 from cudalab.spec.dtype import DType, dtype_of
 from cudalab.spec.kernel import Kernel, Shape
 
@@ -27,75 +30,66 @@ class Request:
     dtype: DType  # of the output
     shape: Shape
 
-    @property
-    def entry(self) -> str:
-        return self.kernel.entry_of_call(self.plain)
+
+@dataclass(frozen=True)
+class Done:
+    """A call that was made."""
+
+    result: Any
+    on_gpu: bool = False  # so that a call like it can be repeated by a launch alone
+    prepared: Prepared | None = None  # that launch; None: there is nothing to launch
 
 
 class NumpyArrays:
-    """NumPy's, on the CPU; the other libraries differ in what they override."""
-
-    @staticmethod
-    def hands_over(arrays: tuple[Any, ...]) -> bool:
-        """Whether the library itself makes the call, which it differentiates, records or transforms."""
-        return False
-
-    @staticmethod
-    def handed_over(kernel: Kernel, arrays: tuple[Any, ...], out: Any) -> Any:
-        raise NotImplementedError
+    """NumPy arrays, on the CPU. The other libraries override what differs."""
 
     @staticmethod
     def plain(array: Any) -> Plain:
-        return interop.as_plain(array)
+        return as_plain(array)
 
     @staticmethod
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
         return np.empty(shape, dtype.numpy)
 
     @classmethod
-    def run(cls, asked: Request) -> Any:
-        """Run on the arrays; returns `out`, or a new array."""
-        return cls.through_host(asked)
+    def run(cls, asked: Request) -> Done:
+        return cls.run_on_host(asked)
 
     @classmethod
-    def through_host(cls, asked: Request) -> Any:
-        from cudalab.backends import host
-
+    def run_on_host(cls, asked: Request) -> Done:
         if reason := host.missing("cpu"):
             raise Unavailable(f"arrays on the CPU run through the host's compiler: {reason}")
         result = cls.empty(asked.shape, asked.dtype, asked.arrays[0]) if asked.out is None else asked.out
-        host.bind(asked.kernel, asked.entry, asked.dtype, Operands(asked.plain, cls.plain(result))).run()
-        return result
+        entry = asked.kernel.entry_of_call(asked.plain)
+        host.bind(asked.kernel, entry, asked.dtype, Operands(asked.plain, cls.plain(result))).run()
+        return Done(result)
 
 
 class GpuArrays(NumpyArrays):
-    """Launches on the caller's own stream, wherever that is from."""
+    """Arrays on a GPU: launches go to the caller's current stream."""
 
     @classmethod
-    def run(cls, asked: Request) -> Any:
-        return cls.launched(asked)
+    def run(cls, asked: Request) -> Done:
+        return cls.launch(asked)
 
     @classmethod
-    def launched(cls, asked: Request) -> Any:
-        from cudalab.device import cuda
-
+    def launch(cls, asked: Request) -> Done:
         if reason := cuda.missing():
             raise Unavailable(f"{asked.kernel.name} cannot be launched: {reason}")
-        from cudalab.device import driver
-
         like = asked.arrays[0]
         with cls.on_device_of(like):
             result = cls.empty(asked.shape, asked.dtype, like) if asked.out is None else asked.out
             named: dict[str, Any] = {**asked.plain, asked.kernel.output: cls.plain(result)}
-            prepared = driver.prepare(asked.kernel, asked.entry, asked.dtype, named, cls.context(like))
+            context, entry = cls.context(like), asked.kernel.entry_of_call(asked.plain)
+            kernel = tuned.for_call(asked.kernel, entry, asked.dtype, driver.card(context))
+            prepared = launch.for_call(kernel, entry, asked.dtype, named, context)
             if prepared:
                 prepared(cls.stream(like), *(array.ptr for array in named.values()))
-        asked.kernel._calls.remember(asked.arrays, asked.out, result, prepared)
-        return result
+        return Done(result, on_gpu=True, prepared=prepared)
 
     @staticmethod
     def on_device_of(like: Any) -> AbstractContextManager[Any]:
-        """Entered for a call, where a library allocates on its current device and knows the streams of that alone."""
+        """A context for a call: some libraries allocate on their current device, and know the streams of that alone."""
         return nullcontext()
 
     @staticmethod
@@ -109,44 +103,31 @@ class GpuArrays(NumpyArrays):
 
     @classmethod
     def context(cls, like: Any) -> int:
-        from cudalab.device import driver
-
         return driver.primary_context(cls.device(like))
 
 
 class TorchTensors(GpuArrays):
-    """torch tensors: on a GPU in place; on the CPU the spec's torch form, or the host's compiler if it has none."""
-
-    @staticmethod
-    def hands_over(arrays: tuple[Any, ...]) -> bool:
-        from cudalab.call import torch_operator
-
-        return torch_operator.special(arrays) or torch_operator.differentiates(arrays)
-
-    @staticmethod
-    def handed_over(kernel: Kernel, arrays: tuple[Any, ...], out: Any) -> Any:
-        from cudalab.call import torch_operator
-
-        return torch_operator.call(kernel, arrays, out)
+    """torch tensors: launched on a GPU; on the CPU the spec's torch form, or the host's compiler if it has none."""
 
     @staticmethod
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
         return like.new_empty(shape)
 
     @classmethod
-    def run(cls, asked: Request) -> Any:
-        if form := None if cls.on_gpu(asked.arrays[0]) else asked.kernel.torch_native or asked.kernel.torch:
-            from cudalab.call import torch_operator
-
-            with torch_operator.unchanged(asked.arrays[0]):
+    def run(cls, asked: Request) -> Done:
+        if cls.on_gpu(asked.arrays[0]):
+            done = cls.launch(asked)
+        elif form := asked.kernel.torch_native or asked.kernel.torch:
+            with without_autocast(asked.arrays[0]):
                 result = _fitting(form(*asked.arrays), asked)
-            return result if asked.out is None else asked.out.copy_(result)
-        result = cls.launched(asked) if cls.on_gpu(asked.arrays[0]) else cls.through_host(asked)
+            return Done(result if asked.out is None else asked.out.copy_(result))
+        else:
+            done = cls.run_on_host(asked)
         if asked.out is not None:
             from torch.autograd.graph import increment_version
 
-            increment_version(asked.out)  # so that autograd knows of it
-        return result
+            increment_version(asked.out)  # so that autograd notices the write
+        return done
 
     @staticmethod
     def on_gpu(tensor: Any) -> bool:
@@ -163,8 +144,17 @@ class TorchTensors(GpuArrays):
         return int(torch.cuda.current_stream(like.device).cuda_stream)
 
 
+def without_autocast(tensor: Any) -> AbstractContextManager[Any]:
+    """A context in which a torch form gives the tensors' own dtype, as a kernel does."""
+    import torch
+
+    kind = tensor.device.type
+    cast = kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if cast else nullcontext()
+
+
 def _fitting(result: Any, asked: Request) -> Any:
-    """What a torch form gave, if it is what the kernel gives: a contiguous tensor with memory of its own."""
+    """The result of a torch form as a contiguous tensor with memory of its own. SpecError if its kind is wrong."""
     if tuple(result.shape) != asked.shape or dtype_of(result) != asked.dtype:
         got, due = f"{dtype_of(result).name} {tuple(result.shape)}", f"{asked.dtype.name} {asked.shape}"
         raise SpecError(f"{asked.kernel.file}: its torch form gives {got} where the kernel gives {due}")
@@ -195,13 +185,13 @@ class CupyArrays(GpuArrays):
 
 
 class PycudaArrays(GpuArrays):
-    """PyCUDA's GPUArrays: of the context that is current, on the default stream."""
+    """PyCUDA's GPUArrays, of the current context, on the default stream."""
 
     @staticmethod
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
         from pycuda.gpuarray import GPUArray
 
-        return GPUArray(shape, dtype.numpy, like.allocator)  # which may be a pool's
+        return GPUArray(shape, dtype.numpy, like.allocator)  # it may be a memory pool
 
     @staticmethod
     def stream(like: Any) -> int:
@@ -209,9 +199,7 @@ class PycudaArrays(GpuArrays):
 
     @classmethod
     def context(cls, like: Any) -> int:
-        from cudalab.device import cuda
-
-        return cuda.current_context()
+        return driver.current_context()
 
 
 LIBRARIES = {"torch": TorchTensors, "cupy": CupyArrays, "pycuda": PycudaArrays, "numpy": NumpyArrays}

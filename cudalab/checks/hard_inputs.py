@@ -1,6 +1,7 @@
-"""Inputs that leave no value out: every bit pattern of a type, or a sample that misses no exponent.
+"""Inputs that leave no value out: every bit pattern of a dtype, or a sample with every sign and exponent.
 
-All are for functions of floating-point arrays whose output elements depend on the elements at their own index alone.
+They are for pointwise functions of floating-point arrays: an output element depends only on the input elements at the
+same index. All arrays are 1-D.
 """
 
 from __future__ import annotations
@@ -10,31 +11,35 @@ import numpy as np
 from cudalab.base.threads import normal
 from cudalab.spec.dtype import DType
 
-EVERY, SAMPLE, PAIRS, EACH = "every", "sample", "pairs", "each"
+# The kinds of hard inputs, as a `Group` names them.
+EVERY = "every"  # one input: all bit patterns
+SAMPLE = "sample"  # one input: special values, and a sample with every sign and exponent
+PAIRS = "pairs"  # two inputs: special and sampled values in every combination
+EACH = "each"  # several inputs: each in turn takes all or sampled values while the others are standard normal
 
 PART = 1 << 26  # values that are in memory at once
-SAMPLE_SIZE = (1 << 24) + 701  # values of a sample, at least: a large array whose end is no whole block or pack
-LEAST_SAMPLE = 1 << 10  # values of a sample that misses no exponent of 32 bits
-PAIRED = 256  # values that are paired with one another
-EACH_SIZE = 1 << 20  # values of 32 bits that each of several inputs takes, at most
+SAMPLE_SIZE = (1 << 24) + 701  # values of a sample by default: a large array that ends in a partial block and pack
+LEAST_SAMPLE = 1 << 10  # the smallest sample that has every sign and exponent of float32
+PAIRED = 256  # values of each input that `pairs` combines
+EACH_SIZE = 1 << 20  # float32 values that `each` takes for one input, at most
 
 
 def every(dtype: DType, part: int = 0) -> np.ndarray:
-    """All bit patterns of `dtype`, NaN and infinities included, 1-D; of more than 2**26 the `part`-th 2**26."""
+    """All bit patterns of `dtype`, NaN and infinities included; if they are more than PART, part number `part`."""
     n = min(PART, 1 << 8 * dtype.itemsize)
     return np.arange(part * n, part * n + n, dtype=_unsigned(dtype)).view(dtype.numpy)
 
 
 def parts(dtype: DType) -> int:
-    """How many calls of `every` it takes to see all patterns."""
+    """The number of parts in which `every` gives all patterns."""
     return max(1, (1 << 8 * dtype.itemsize) // PART)
 
 
 def sample(dtype: DType, n: int, seed: int) -> np.ndarray:
-    """`n` values, 1-D: the special ones, and equally many of each sign and exponent, subnormals included.
+    """`n` values: the special ones, then equally many for each sign and exponent, subnormals included.
 
-    Within an exponent the significands are drawn one from each of equally wide intervals, so none is missed. The last
-    value is finite, and so is what most functions make of it.
+    The significands of one exponent are stratified: one random value from each of equally wide intervals. The last
+    values are near -1, so most functions are finite there.
     """
     fixed = special(dtype)
     bits, mantissa = 8 * dtype.itemsize, (dtype.precision or 1) - 1
@@ -44,14 +49,14 @@ def sample(dtype: DType, n: int, seed: int) -> np.ndarray:
     patterns = (strata[:, None] << np.uint64(mantissa)) + (place * (1 << mantissa)).astype(np.uint64)
     drawn = patterns.reshape(-1).astype(_unsigned(dtype)).view(dtype.numpy)
     chosen = drawn[np.linspace(0, drawn.size - 1, n - len(fixed)).astype(np.int64)]
-    # At the end numbers near -1, not NaN: outputs are poisoned with NaN, and an end that is not written shows at once.
+    # The rotation puts numbers near -1 at the end. The poison of outputs is NaN: an end that is not written is seen.
     return np.concatenate([fixed, np.roll(chosen, chosen.size // 4)])
 
 
 def pairs(dtype: DType, index: int, seed: int) -> np.ndarray:
-    """The `index`-th of two inputs: PAIRED special and sampled values each, in every combination, 1-D.
+    """Input `index` (0 or 1) of two: PAIRED special and sampled values of each input, in every combination.
 
-    In 16 bits every value meets the infinities as well: what has underflowed in one makes NaN of the other's infinity.
+    For 16-bit dtypes, every value is also combined with both infinities: 0 * inf is NaN where a factor underflows.
     """
     chosen = sample(dtype, PAIRED, seed)
     found = [_combined(chosen, chosen)[index]]
@@ -71,9 +76,9 @@ def _combined(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def each(dtype: DType, n: int, count: int, index: int, seed: int) -> np.ndarray:
-    """The `index`-th of `count` inputs that take `n` values each, one after the other, 1-D, `count` times `n` long.
+    """Input `index` of `count`, `count * n` values long: its own `n` hard values, standard normal values elsewhere.
 
-    All values of 16 bits, of others a sample. Where it is another's turn they are standard normal.
+    The `index`-th stretch of `n` has the hard values: all bit patterns of a 16-bit dtype, a `sample` of a larger one.
     """
     rng = np.random.default_rng((seed, index))
     parts = [normal((n,), dtype.numpy, rng) for _ in range(count)]
@@ -82,7 +87,7 @@ def each(dtype: DType, n: int, count: int, index: int, seed: int) -> np.ndarray:
 
 
 def special(dtype: DType) -> np.ndarray:
-    """Both zeros, ones, infinities, NaNs quiet and signalling, the ends of the normal and subnormal numbers, 1-D."""
+    """Of both signs: zero, one and its neighbours, infinity, quiet and signalling NaN, smallest and largest numbers."""
     bits, mantissa = 8 * dtype.itemsize, (dtype.precision or 1) - 1
     infinity = (1 << (bits - 1)) - (1 << mantissa)
     one = (infinity >> 1) & ~((1 << mantissa) - 1)

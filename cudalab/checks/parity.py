@@ -1,4 +1,4 @@
-"""Compare an output with the float64 reference and say exactly how it differs."""
+"""Compare an output with the float64 reference, and report the differences."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 
 SHOWN = 3  # mismatches quoted in a message
-BIN = 128  # inputs of one point of an error curve; divides the count of finite float16 and of bfloat16 values
+BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
 
 
 def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
-    """The reference's answer, from inputs upcast to float64 (integers stay what they are)."""
+    """The reference's result for inputs upcast to float64; integers keep their dtype."""
     shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
     if not kernel.pointwise:
         want = np.asarray(kernel.reference(**{k: _wide(a) for k, a in arrays.items()}))
@@ -34,7 +34,7 @@ def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
 
 
 def compare(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget) -> Parity:
-    """Judge `got` (any shape, `dtype`) against `want` (same shape, float64 or an integer type)."""
+    """Judge `got`, which should have `dtype` and the shape of `want`, against `want` (float64 or integers)."""
     if got.shape != want.shape:
         return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
     if got.dtype != dtype.numpy:
@@ -45,7 +45,7 @@ def compare(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget) -> 
 
 
 class _Chunk:
-    """Errors of one chunk, in the units that the summary adds up."""
+    """The errors of one chunk of the arrays, which `_summary` adds up."""
 
     def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, start: int) -> None:
         want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
@@ -68,9 +68,9 @@ class _Chunk:
 
 
 def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
-    """(want in float64, whether it is met exactly, |error|, where that is finite, the size of a ULP, the error in ULP).
+    """(want in float64, exact match, |error|, |error| is finite, size of a ULP, error in ULP), by element.
 
-    An error is finite where both are.
+    An error is finite where both values are finite.
     """
     with np.errstate(all="ignore"):
         exact = g == w if not dtype.floating else _same(g, w, dtype)
@@ -80,20 +80,20 @@ def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...
         ulps, finite = error / ulp, np.isfinite(error)
     if not finite.all():
         ulps[exact & ~finite] = 0.0
-        ulps[np.isnan(ulps)] = np.inf  # finite where NaN was due, or NaN where a number was
+        ulps[np.isnan(ulps)] = np.inf  # a number where NaN is wanted, or NaN where a number is
     return want, exact, error, finite, ulp, ulps
 
 
 def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """|g - w| of whole numbers in float64, taken where no digit is lost: 0 if and only if they are equal."""
+    """|g - w| of integers as float64, subtracted as uint64: 0 if and only if they are equal."""
     low, high = np.minimum(g, w).astype(np.int64), np.maximum(g, w).astype(np.int64)
     return (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
 
 
 def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) -> ErrorCurve:
-    """The largest error in ULP of every BIN neighbouring inputs; all arrays have a place for each 16-bit value.
+    """The largest error in ULP among each BIN neighbouring inputs. `x` has every 16-bit value once.
 
-    x is given to five digits, which tell all 16-bit numbers apart, and the error to four.
+    An x has five digits, which tell all 16-bit numbers apart, an error four.
     """
     inputs = _wide(x.reshape(-1))
     ulps = _errors(got.reshape(-1), want.reshape(-1), dtype)[-1]
@@ -107,7 +107,7 @@ def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) 
 
 
 def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
-    """Equal after rounding, both NaN, or both beyond the largest number of the dtype."""
+    """Where `g` equals `w` rounded to the dtype (both may overflow to infinity), or both are NaN."""
     rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize == 2 else w.astype(dtype.numpy)
     same, none = g == rounded, np.isnan(w)
     return same | (none & np.isnan(g)) if none.any() else same
@@ -143,12 +143,12 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
 
 
 def _bounded(value: float) -> float:
-    """The largest float for what is not finite: a results file is JSON, which has no infinity."""
+    """`value`, or the largest float if it is not finite: a results file is JSON, which has no infinity."""
     return value if value < float_info.max else float_info.max
 
 
 def joined(parities: Sequence[Parity]) -> Parity:
-    """The verdict on an output that was compared in parts; it quotes the first part that is wrong."""
+    """The verdict on an output that was compared in parts. Its message quotes the first wrong part."""
     n, norm = sum(p.n for p in parities), float(np.sqrt(sum(p.norm**2 for p in parities)))
     worst = max(parities, key=lambda p: np.inf if p.max_ulp is None else p.max_ulp)
     message = next((p.message for p in parities if not p.ok), "")
@@ -184,12 +184,12 @@ def _shown(value: float) -> str:
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # a signalling NaN is converted like any other
+    with np.errstate(invalid="ignore"):  # raised by signalling NaN, which convert like quiet ones
         return array if array.dtype.kind in "iu" else array.astype(np.float64)
 
 
 def _quiet(kernel: Kernel, arrays: Arrays) -> np.ndarray:
-    """A pointwise reference's answer for one chunk."""
+    """A pointwise reference's result for one chunk, without floating-point warnings."""
     with np.errstate(all="ignore"):
         want = np.asarray(kernel.reference(**arrays))
     if want.shape != (shape := next(iter(arrays.values())).shape):

@@ -1,6 +1,6 @@
-"""The command line: parse, call one function, print. No logic lives here.
+"""The command line: parse, call one function, print. The work is done on lower floors.
 
-A command is one file of `cudalab.cli.commands`, which is found by its name and has the click command as `command`.
+Each file of `cudalab.cli.commands` is one command, found by its file name; its click command is named `command`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from cudalab.base.errors import CudalabError, unknown
 from cudalab.base.text import visible
 from cudalab.cli import commands, terminal
 
-COMPLETE = "_CUDALAB_COMPLETE"  # set by a shell that asks what TAB can complete
+COMPLETE = "_CUDALAB_COMPLETE"  # set by the shell when it asks for completions
 
 
 class Failure(click.ClickException):
-    """Bad input, said in one message."""
+    """An error that the user can correct: one message, no traceback."""
 
     exit_code = 2
 
 
 class Commands(click.Group):
-    """The files of `cudalab.cli.commands`. Turns the lab's own errors into one clear message and exit code 2."""
+    """Load commands from the files of `cudalab.cli.commands`; turn cudalab's errors into a message and exit code 2."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(m.name for m in pkgutil.iter_modules(commands.__path__))
@@ -41,7 +41,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with our own words for a name that is not known."""
+        """Find the command as click does; for an unknown name suggest the closest command."""
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise Failure(visible(str(unknown("command", args[0], known))))
@@ -55,23 +55,23 @@ class Commands(click.Group):
 
             add_completion_class(Bash)
         for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # closed, as by `>&-`: what is measured and saved matters all the same
+            if getattr(sys, name) is None:  # closed by `>&-`: the run continues, since it may write a file
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         try:
             return super().main(*args, **options)
-        except OSError as error:  # while help is printed; of all else `invoke` speaks
+        except OSError as error:  # raised while click prints help; `invoke` handles all others
             _failure(error).show()
             sys.exit(Failure.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.color = terminal.colored(sys.stdout)  # of everything that is printed from here on
+        ctx.color = terminal.colored(sys.stdout)  # click.echo follows it from here on
         try:
             return super().invoke(ctx)
         except CudalabError as error:
             raise Failure(visible(str(error), keep="\n")) from None
         except BrokenPipeError:
-            raise  # click's affair: the reader has gone
-        except KeyboardInterrupt:  # click's exit code would be that of a wrong answer, or of something slower
+            raise  # click handles a reader that closed the pipe
+        except KeyboardInterrupt:  # click would exit with 1, which means a wrong answer or a slower variant
             click.echo("stopped", err=True)
             sys.exit(130)
         except OSError as error:
@@ -87,8 +87,8 @@ def _failure(error: OSError) -> Failure:
 def main() -> None:
     """The lab bench for CUDA kernels written from Python.
 
-    Is a kernel right, how fast is it, how far from what the machine allows, and does it beat PyTorch,
-    TorchScript, torch.compile, CuPy and Triton?
+    Checks whether a kernel is right, measures how fast it is and how far from the limit of the machine, and
+    compares it with PyTorch, TorchScript, torch.compile, CuPy and Triton.
 
     \b
     cudalab bench gelu --sizes small,large

@@ -1,6 +1,6 @@
-"""What the shell offers on TAB. A user's spec is read, never run; nothing heavy is imported.
+"""What TAB completes, beyond what click completes itself: commands, options and choices.
 
-`cudalab completion` prints the scripts that ask for it.
+The shell scripts come from click; `cudalab completion` prints them. A user's spec is parsed and never run.
 """
 
 from __future__ import annotations
@@ -9,48 +9,43 @@ import ast
 import importlib
 import os
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
-from click.shell_completion import BashComplete, CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, split_arg_string
 
 Offer = list["CompletionItem[str]"]
 
-
-def files(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Let the shell complete a file's name."""
-    return [CompletionItem(incomplete, type="file")]
+files = click.Path().shell_complete
+devices = click.Choice(("auto", "cpu", "cuda")).shell_complete
 
 
 def kernels(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Names of the lab's kernels; where none fits, files."""
-    found = [CompletionItem(name) for name in _lab() if name.startswith(incomplete)]
-    return found or files(context, param, incomplete)
+    """Complete the name of one of the lab's kernels; else a file."""
+    return _words(_modules("cudalab.kernels"), incomplete) or files(context, param, incomplete)
 
 
 def sizes(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Names of sizes of the kernels on the line."""
-    return _listed(incomplete, _every(context, "sizes"))
+    """Complete a list of size names of the kernels on the line."""
+    return _listed(incomplete, _fields("sizes"))
 
 
 def dtypes(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Dtypes of the kernels on the line."""
-    return _listed(incomplete, [*_every(context, "dtypes"), "all"])
+    """Complete a list of dtypes of the kernels on the line."""
+    return _listed(incomplete, [*_fields("dtypes"), "all"])
 
 
 def modes(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Complete a list of timing modes."""
     from cudalab.engine.plan import MODES
 
     return _listed(incomplete, MODES)
 
 
-def devices(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    return [CompletionItem(name) for name in ("auto", "cpu", "cuda") if name.startswith(incomplete)]
-
-
 def variants(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Backends; after a colon, the entries of the kernels on the line."""
+    """Complete a list of backends; after a colon, an entry of the kernels on the line."""
     from cudalab import backends
     from cudalab.spec import find
 
@@ -59,42 +54,45 @@ def variants(context: click.Context, param: click.Parameter, incomplete: str) ->
         return _listed(incomplete, backends.by_name())
     backend = backends.by_name().get(last.partition(":")[0])
     example = next(iter(find.kernels().values()))
-    entries = _every(context, "entries") if backend and set(example.entries) & set(backend.variants(example)) else ()
+    entries = _fields("entries") if backend and set(example.entries) & set(backend.variants(example)) else ()
     return _listed(incomplete, [f"{last.partition(':')[0]}:{entry}" for entry in entries])
 
 
 def studies(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Names of the lab's studies, and first `list`; where none fits, files."""
-    names = sorted(m.name for m in pkgutil.iter_modules(importlib.import_module("cudalab.studies").__path__))
-    words = [*(["list"] if param.name == "name" else []), *(n.replace("_", "-") for n in names if n[0] != "_")]
-    return [CompletionItem(n) for n in words if n.startswith(incomplete)] or files(context, param, incomplete)
+    """Complete the name of one of the lab's studies, or `list` as the first word; else a file."""
+    names = [name.replace("_", "-") for name in _modules("cudalab.studies") if name[0] != "_"]
+    words = ["list", *names] if param.name == "name" else names
+    return _words(words, incomplete) or files(context, param, incomplete)
+
+
+def _words(words: Iterable[str], incomplete: str) -> Offer:
+    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 def _listed(incomplete: str, words: Iterable[str]) -> Offer:
-    """Those of `words` that can end a comma-separated list, with what stands before."""
-    before, comma, last = incomplete.rpartition(",")
-    taken = before.split(",")
-    return [CompletionItem(before + comma + w) for w in words if w.startswith(last) and w not in taken]
+    """Complete the last item of a comma-separated list by those of `words` that the list does not have yet."""
+    before, comma, _ = incomplete.rpartition(",")
+    return _words([before + comma + word for word in words if word not in before.split(",")], incomplete)
 
 
-def _lab() -> dict[str, Path]:
-    """Specs of the lab's kernels by name."""
-    package = importlib.import_module("cudalab.kernels")
-    folder = Path(package.__path__[0])
-    return {name: folder / f"{name}.py" for name in sorted(m.name for m in pkgutil.iter_modules(package.__path__))}
+def _modules(package: str) -> list[str]:
+    """Return the names of a package's modules without importing them."""
+    return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__))
 
 
-def _every(context: click.Context, field: str) -> list[str]:
-    """The names in one field of all specs on the line; with none there, of the lab's."""
-    lab = _lab()
-    words = context.params.get("kernels") or os.environ.get("COMP_WORDS", "").split()  # no params before a value's end
+def _fields(field: str) -> list[str]:
+    """Return the names in one field of all specs on the line; if it has none, of all kernels of the lab."""
+    folder = Path(importlib.import_module("cudalab.kernels").__path__[0])
+    lab = {name: folder / f"{name}.py" for name in _modules("cudalab.kernels")}
+    # The line itself is read, because click has parsed no arguments while the value of an option is incomplete.
+    words = split_arg_string(os.environ.get("COMP_WORDS", ""))
     specs = [Path(word).with_suffix(".py") for word in words if word.endswith((".py", ".cu")) and Path(word).stem]
     paths = [lab[word] for word in words if word in lab] + specs
     return list(dict.fromkeys(name for path in paths or lab.values() for name in _names(path, field)))
 
 
 def _names(spec: Path, field: str) -> Iterator[str]:
-    """The words that a spec's `Kernel(...)` gives as keys of a dict or as a sequence for `field`."""
+    """Yield the texts that `Kernel(...)` in a spec has in `field`, a sequence or the keys of a dict."""
     try:
         tree = ast.parse(spec.read_bytes())
     except (OSError, ValueError, SyntaxError, RecursionError):
@@ -107,28 +105,18 @@ def _names(spec: Path, field: str) -> Iterator[str]:
 
 
 class Bash(BashComplete):
-    """Bash cuts words at colons and equal signs, click wants them whole; and only the last piece is replaced."""
+    """Bash splits words at colons and equal signs, click expects whole words, and bash replaces only the last piece."""
 
-    cut = ""  # what stands before the piece that is replaced
+    cut = ""  # the part of the last word that bash does not replace
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, incomplete = super().get_completion_args()
-        joined: list[str] = []
-        glue = False
-        for word in [*args, incomplete]:
-            if word == ":" and joined:
-                joined[-1] += word
-                glue = True
-            elif glue:
-                joined[-1] += word
-                glue = False
-            elif word != "=" or not joined or not joined[-1].startswith("--"):
-                joined.append(word)
-            elif word is incomplete:
-                joined.append("")
-        last = joined.pop()
-        self.cut = last[: last.rfind(":") + 1] if ":" in (*args, incomplete) else ""
-        return joined, last
+        pieces = [*args, incomplete]
+        text = re.sub(r"\n:(\n|$)", ":", "\n".join(pieces))
+        text = re.sub(r"^(--.*)\n=(\n|$)", r"\1\n", text, flags=re.MULTILINE)
+        *whole, last = text.split("\n")
+        self.cut = last[: last.rfind(":") + 1] if ":" in pieces else ""
+        return whole, last
 
     def format_completion(self, item: CompletionItem[str]) -> str:
         return f"{item.type},{item.value.removeprefix(self.cut)}"

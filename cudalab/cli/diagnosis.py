@@ -1,4 +1,4 @@
-"""What `cudalab doctor` says about a machine."""
+"""The findings of `cudalab doctor`: what works on this machine, what is missing and how to install it."""
 
 from __future__ import annotations
 
@@ -8,42 +8,44 @@ from collections.abc import Iterator
 from cudalab import backends, host
 from cudalab.base import cache
 from cudalab.base.errors import Unavailable
-from cudalab.device import cpu, cuda, machine
+from cudalab.device import cpu, cuda, driver, machine, nvml
 from cudalab.engine import cross_check
 from cudalab.tools.inspect import compilers
 from cudalab.tools.profile import ncu
 from cudalab.tools.sanitize import compute
 from cudalab.tools.tune import tune
 
-Finding = tuple[str, str, str]  # what, "ready" or "missing" or "", more
+Finding = tuple[str, str, str]  # name; "ready", "missing" or ""; details or the reason
 
 
 def findings() -> Iterator[Finding]:
-    """The machine first, then every backend; nothing raises."""
-    reason = cuda.missing()
-    yield "CPU", "", f"{cpu.cpu_name()}"
-    yield "GPU", "missing" if reason else "ready", reason or _gpus()
+    """Yield the findings about the machine, the tools, and then every backend. Nothing raises."""
+    no_gpu, no_compiler = cuda.missing(), host.compiler_missing()
+    yield "CPU", "", cpu.cpu_name()
+    yield _finding("GPU", no_gpu, "" if no_gpu else _gpus())
     compiler = cuda.nvcc()
-    yield (
-        "nvcc",
-        "ready" if compiler else "missing",
-        _version(compiler) if compiler else "not on PATH; install the CUDA toolkit",
-    )
-    lacking = host.compiler_missing()
-    yield "host compiler", "missing" if lacking else "ready", lacking or host.compiler_version()
+    no_nvcc = "" if compiler else "not on PATH; install the CUDA toolkit"
+    yield _finding("nvcc", no_nvcc, _version(compiler) if compiler else "")
+    yield _finding("host compiler", no_compiler, "" if no_compiler else host.compiler_version())
     yield "cache", *_cache()
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
     yield from _tools()
     for name, backend in backends.by_name().items():
         for device in backend.devices:
-            lacking = "needs the GPU" if device == "cuda" and reason else backend.missing(device)
-            yield f"{name} ({device})", "missing" if lacking else "ready", lacking or ""
+            reason = "needs a GPU" if device == "cuda" and no_gpu else backend.missing(device)
+            yield _finding(f"{name} ({device})", reason)
+
+
+def _finding(name: str, reason: str | None, details: str = "") -> Finding:
+    """Return the finding: missing if there is a reason, else ready."""
+    return name, "missing" if reason else "ready", reason or details
 
 
 def _tools() -> Iterator[Finding]:
-    """What single commands need beside all that."""
+    """Yield the findings about the tools that single commands need."""
     lacking = {
         "nvdisasm": ("inspect", "" if compilers.nvdisasm() else compilers.NO_NVDISASM),
+        "NVML": ("bench", nvml.missing()),
         "ncu": ("profile", ncu.missing()),
         "compute-sanitizer": ("check --sanitize", compute.missing()),
         "Kernel Tuner": ("tune", tune.missing()),
@@ -61,12 +63,10 @@ def _cache() -> tuple[str, str]:
 
 
 def _gpus() -> str:
-    import pycuda.driver as driver
-
-    driver.init()
-    devices = [driver.Device(i) for i in range(driver.Device.count())]
+    every = driver.pycuda().Device
+    devices = [every(i) for i in range(every.count())]
     names = [f"cuda:{i} {d.name()} ({d.total_memory() / 2**30:.0f} GiB)" for i, d in enumerate(devices)]
-    return f"{', '.join(names)}; driver {cuda.driver_release()}"
+    return f"{', '.join(names)}; driver {driver.release()}"
 
 
 def _version(compiler: str) -> str:

@@ -1,27 +1,25 @@
-"""Progress on standard error: a table that fills in on a terminal, a line a group in a log, nothing if --quiet.
+"""Progress on standard error: a table on a terminal, one line per group in a log, nothing with --quiet.
 
-The table is drawn by the parent, which has nothing else to do, and only when the run tells it something: there is no
-thread, and the worker is neither woken nor waited for. It is gone when the run ends.
+The parent process draws the table, only when the run reports progress: it starts no thread and never waits for the
+worker. The table disappears when the run ends.
 """
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cudalab.base import numbers
 from cudalab.base.text import visible
 from cudalab.cli import terminal
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from rich.live import Live
     from rich.text import Text
 
@@ -29,49 +27,97 @@ if TYPE_CHECKING:
     from cudalab.engine.progress import Progress, Report
     from cudalab.results.record import Results
 
-Line = tuple[str, str]  # text, and its style
+Line = tuple[str, str]  # text and style
 
-REFRESH = 0.25  # seconds between two pictures
-REFRESH_TIMING = 0.5  # while samples are taken
-QUIET = 2.0  # seconds between two lines in a log about groups that were only checked, and are right
-MARGIN = 3  # columns at the right: where Ctrl-C is echoed; if that began a line, the picture would be off by one
-SUMMARIES = 3  # finished groups that stay in sight
+REFRESH = 0.25  # seconds between two drawings of the table
+REFRESH_TIMING = 0.5  # the same interval while samples are taken
+QUIET = 2.0  # seconds between two log lines about groups that were only checked and are right
+MARGIN = 3  # free columns at the right: an echoed ^C must not start a new line, or the table is removed incompletely
+SUMMARIES = 3  # finished groups that stay visible
 STYLES = {"WRONG": "red", "error": "red", "skipped": "dim"}
 WORDS = {"compile": "compiling", "check": "checking", "check after timing": "checking again"}
 
 
 @contextmanager
-def shown(quiet: bool = False) -> Iterator[Report]:
-    """Give the function that a run tells its progress to. What Python code prints meanwhile goes to standard error."""
+def progress_shown(quiet: bool = False) -> Iterator[Report]:
+    """Give the function that a run reports progress to; redirect Python's standard output to standard error."""
     from cudalab.engine.progress import ignore
 
     if not quiet and terminal.live(sys.stderr):
-        with _table() as show, redirect_stdout(sys.stderr):
-            yield show
+        draws = terminal.draws(sys.stderr)  # before Rich replaces it
+        with _area(redirect_stderr=True) as area, redirect_stdout(sys.stderr):
+            try:
+                yield _Table(area, draws)
+            finally:
+                sys.stderr.flush()  # prints a last line that has no line end
     else:
         with redirect_stdout(sys.stderr):
             yield ignore if quiet else Log(lambda text: click.echo(text, err=True))
 
 
 @contextmanager
-def line(quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Give a function that shows one line on standard error in place of the last, on a terminal alone."""
+def status_line(quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows one line on standard error in place of the line before, only on a terminal."""
     if quiet or not terminal.live(sys.stderr):
         yield lambda text: None
         return
+    with _area() as area:
+        yield lambda text: area.update(_cropped([(visible(text)[: area.console.width - MARGIN], "")]), refresh=True)
 
-    def show(text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{visible(text)[: shutil.get_terminal_size().columns - MARGIN]}")
-        sys.stderr.flush()
 
-    try:
-        yield show
-    finally:
-        show("")
+@contextmanager
+def _area(redirect_stderr: bool = False) -> Iterator[Live]:
+    """Give a part of the terminal that Rich redraws and removes at the end.
+
+    Ctrl-C waits while Rich writes: Rich removes as many lines as it rendered last, so an interrupt between rendering
+    and writing would leave lines on the screen.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    class Uninterrupted(Console):
+        depth = 0  # Rich enters the console again while it prints
+        interrupted = False
+        handler: Any = None
+
+        def _hold(self, *signal_and_frame: object) -> None:
+            self.interrupted = True
+
+        def __enter__(self) -> Console:
+            if not self.depth:
+                self.interrupted = False
+                self.handler = signal.signal(signal.SIGINT, self._hold)
+            self.depth += 1
+            return super().__enter__()
+
+        def __exit__(self, *error: Any) -> None:
+            try:
+                super().__exit__(*error)
+            finally:
+                self.depth -= 1
+                if not self.depth:
+                    signal.signal(signal.SIGINT, self.handler)
+                    if self.interrupted:
+                        signal.raise_signal(signal.SIGINT)
+
+    console = Uninterrupted(
+        stderr=True, highlight=False, no_color=not terminal.colored(sys.stderr), legacy_windows=False
+    )
+    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False,
+              redirect_stderr=redirect_stderr) as area:  # fmt: skip
+        console.show_cursor(True)  # a process that is killed cannot show it again
+        yield area
+
+
+def _cropped(lines: list[Line]) -> Text:
+    from rich.text import Text
+
+    parts = [part for line in lines for part in (line, ("\n", ""))]
+    return Text.assemble(*parts[:-1], no_wrap=True, overflow="crop")
 
 
 class Log:
-    """One line for each finished group, so that a log shows life."""
+    """Write one line per finished group."""
 
     def __init__(self, write: Callable[[str], object], clock: Callable[[], float] = monotonic) -> None:
         self._write, self._clock = write, clock
@@ -81,62 +127,16 @@ class Log:
         if event.finished is None:
             return
         now = self._clock()
-        dull = not event.finished.timed and not _bad(event.finished)
-        if dull and now - self._last < QUIET and event.done < event.groups:
+        unremarkable = not event.finished.timed and not _bad(event.finished)
+        if unremarkable and now - self._last < QUIET and event.done < event.groups:
             return
         self._last = now
-        left = f", {remaining(event)}" if event.done < event.groups else f", took {duration(event.elapsed)}"
+        left = f", {remaining(event)}" if event.done < event.groups else f", took {numbers.duration(event.elapsed)}"
         self._write(f"[{event.done}/{event.groups}] {summary(event)}{left}")
 
 
-@contextmanager
-def _table() -> Iterator[Report]:
-    from rich.console import Console
-    from rich.live import Live
-
-    draws = terminal.draws(sys.stderr)  # asked before Rich puts itself in front of it
-    console = Console(stderr=True, highlight=False, no_color=not terminal.colored(sys.stderr), legacy_windows=False)
-    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as area:
-        console.show_cursor(True)  # it is never missed, whatever ends the process
-        try:
-            with redirect_stderr(cast("TextIO", _Above(sys.stderr))):
-                yield _Table(area, draws)
-        finally:
-            sys.stderr.flush()  # a last line without an end, which would be lost
-
-
-@contextmanager
-def _whole() -> Iterator[None]:
-    """Ctrl-C waits until the end: half a picture could not be wiped away, as nobody would know its height.
-
-    The handler is exchanged: a signal that only this thread blocked would be taken by another.
-    """
-    held: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if held and callable(before):
-            before(*held[0])
-
-
-class _Above:
-    """Standard error while the table is on: what is written appears above it, and the table is drawn again."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with _whole():
-            return self._stream.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 class _Table:
-    """Keeps the picture up to date."""
+    """Draw the table of the present group, at most every REFRESH seconds."""
 
     def __init__(self, area: Live, draws: bool) -> None:
         self.area, self.draws = area, draws
@@ -151,21 +151,15 @@ class _Table:
             return
         self.last = now
         size = self.area.console.size
-        with _whole():
-            self.area.update(self._text(picture(event, self.summaries, size.width, size.height)), refresh=True)
-
-    def _text(self, lines: list[Line]) -> Text:
-        from rich.text import Text
-
+        lines = picture(event, self.summaries, size.width, size.height)
         shown = [(text if self.draws else text.replace("\u00b5", "u"), style) for text, style in lines]
-        parts = [part for line in shown for part in (line, ("\n", ""))]
-        return Text.assemble(*parts[:-1], no_wrap=True, overflow="crop")
+        self.area.update(_cropped(shown), refresh=True)
 
 
 def picture(event: Progress, summaries: list[str], width: int, height: int) -> list[Line]:
-    """The lines of the table: at most `height` - 1 of them, at most `width` - MARGIN wide.
+    """Return the lines of the table: at most `height` - 1, each at most `width` - MARGIN characters wide.
 
-    Finished groups stand above the present one, of which there is a line a variant. What has no room is counted.
+    Finished groups come first, then the present group with one line per variant. Lines without room are counted.
     """
     head = _head(event, width)
     room = max(height - 1 - len(head), 0)
@@ -187,7 +181,7 @@ def _head(event: Progress, width: int) -> list[Line]:
 
 
 def _rows(event: Progress, room: int) -> list[Line]:
-    """One line a variant, as many as there is room for: those around the one at work, in the order of their turns."""
+    """Return one line per variant in run order; without room for all, those around the variant that runs."""
     labels = list(event.labels)
     if len(labels) <= room:
         return [_row(event, label, labels) for label in labels]
@@ -211,12 +205,9 @@ def _row(event: Progress, label: str, labels: list[str]) -> Line:
 
 
 def _seen(seen: Glimpse) -> str:
-    from cudalab.base import numbers
-    from cudalab.report import columns
-
     if seen.status != "ok":
         return seen.status
-    ulp = "inf" if seen.max_ulp is None else columns.compact(seen.max_ulp)
+    ulp = numbers.ulp(seen.max_ulp)
     time = f"  first {numbers.significant(1e6 * seen.seconds, 2)} \u00b5s" if seen.seconds else ""
     return f"right, {ulp} ULP".ljust(16 if time else 0) + time
 
@@ -226,7 +217,7 @@ def _timing(event: Progress) -> bool:
 
 
 def summary(event: Progress) -> str:
-    """One line about a finished group: its fastest variant, or how many are right, and what is not."""
+    """Return one line about a finished group: its fastest variant or the number that is right, and what failed."""
     from cudalab.report import columns
 
     rows = event.finished
@@ -237,8 +228,7 @@ def summary(event: Progress) -> str:
     if timed:
         best = min(timed, key=lambda c: c.median(kind) or 0.0)
         ratio = rows.speedup(best, kind)
-        of = rows.reference if rows.of_study else "eager"
-        than = f", {columns.times(ratio.value)} x {of}" if ratio else ""
+        than = f", {numbers.factor(ratio.value)} x {rows.reference_name}" if ratio else ""
         said.insert(0, f"fastest {best.label} {columns.microseconds(best, kind)} \u00b5s{than}")
     else:
         right = sum(c.status == "ok" for c in rows.cases)
@@ -247,7 +237,7 @@ def summary(event: Progress) -> str:
 
 
 def _bad(rows: Results) -> dict[str, list[str]]:
-    """Labels by status, of what is wrong or failed."""
+    """Return the labels of the variants that are wrong or failed, by status."""
     found: dict[str, list[str]] = {}
     for case in rows.cases:
         if case.status in ("WRONG", "error"):
@@ -256,15 +246,5 @@ def _bad(rows: Results) -> dict[str, list[str]]:
 
 
 def remaining(event: Progress) -> str:
-    """The time left in words."""
-    return "? left" if event.left is None else f"{duration(event.left)} left"
-
-
-def duration(seconds: float) -> str:
-    """Under 1 s, 41 s, 2 min, 1 h 20 min."""
-    if seconds < 0.5:
-        return "under 1 s"
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    """Return the time left in words."""
+    return "? left" if event.left is None else f"{numbers.duration(event.left)} left"

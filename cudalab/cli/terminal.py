@@ -1,4 +1,4 @@
-"""What a stream can show: colour, lines that are written over, characters beyond ASCII."""
+"""What a stream can show: colours, lines that are redrawn, characters beyond ASCII."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import TextIO
 
 import click
 
-BLOCKS = "\u2581\u2588"  # characters of a sparkline and of a bar
+BLOCKS = "\u2581\u2588"  # a character of a histogram and one of a bar
 
 
 def colored(stream: TextIO) -> bool:
-    """Whether colours are wanted: on a terminal, but for TERM=dumb and CLICOLOR=0; NO_COLOR and FORCE_COLOR decide.
+    """Tell whether to write colours: on a terminal, unless TERM=dumb or CLICOLOR=0.
 
-    As in https://no-color.org, https://force-color.org and https://bixense.com/clicolors; NO_COLOR is the strongest.
+    NO_COLOR overrides FORCE_COLOR and CLICOLOR_FORCE, which override the rest: https://no-color.org,
+    https://force-color.org, https://bixense.com/clicolors.
     """
     if os.environ.get("NO_COLOR"):
         return False
     if any(os.environ.get(name, "0") not in ("", "0", "false") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
         return True
-    return _obeys(stream) and os.environ.get("CLICOLOR") != "0"
+    return _has_control_codes(stream) and os.environ.get("CLICOLOR") != "0"
 
 
 def live(stream: TextIO) -> bool:
-    """Whether lines can be written over and somebody sees it: a terminal that is not a CI job's log."""
-    return _obeys(stream) and os.environ.get("CI", "false").lower() in ("", "0", "false")
+    """Tell whether to redraw lines: on a terminal that is not the log of a CI job."""
+    return _has_control_codes(stream) and os.environ.get("CI", "false").lower() in ("", "0", "false")
 
 
 def draws(stream: TextIO) -> bool:
-    """Whether block characters can be shown. TERM=linux is the console of the kernel, whose font lacks most."""
+    """Tell whether the stream shows block characters. The font of the Linux console (TERM=linux) lacks most of them."""
     if stream.isatty() and (os.environ.get("TERM") or "dumb") in ("dumb", "linux"):
         return False
     try:
@@ -42,19 +43,19 @@ def draws(stream: TextIO) -> bool:
 
 
 def width(stream: TextIO) -> int | None:
-    """Columns of a terminal, or those that COLUMNS says; None in a pipe."""
+    """Return the columns of a terminal, or those that COLUMNS sets; None for a pipe."""
     return shutil.get_terminal_size().columns if stream.isatty() or os.environ.get("COLUMNS") else None
 
 
-def said(render: Callable[[int | None, bool], str], err: bool = False) -> None:
-    """Print what is rendered for a width and with colour or without, as standard output, or error, can show it."""
+def write(render: Callable[[int | None, bool], str], err: bool = False) -> None:
+    """Print `render(width, color)` on standard output or standard error, as the stream can show it."""
     stream = sys.stderr if err else sys.stdout
     color = colored(stream)
     click.echo(encodable(render(width(stream), color), stream), err=err, color=color)
 
 
 def encodable(text: str, stream: TextIO) -> str:
-    """`text` with a u for micro where the stream's encoding has no such sign, and escapes for what else it lacks."""
+    """Replace what the stream's encoding lacks: the micro sign by u, other characters by escapes."""
     encoding = stream.encoding or "ascii"
     try:
         text.encode(encoding)
@@ -63,6 +64,5 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def _obeys(stream: TextIO) -> bool:
-    """A terminal that obeys control characters."""
+def _has_control_codes(stream: TextIO) -> bool:
     return stream.isatty() and (os.environ.get("TERM") or "dumb") != "dumb"

@@ -1,25 +1,22 @@
-"""The CPU: NumPy memory between guard bands, timed by the wall clock."""
+"""The CPU: NumPy memory between guard bands."""
 
 from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from cudalab.device import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, by_name, interop
-from cudalab.device.operands import Bound, Operands
+from cudalab.device.arrays import as_plain
+from cudalab.device.guard import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, offsets_by_name
+from cudalab.device.operands import Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
-from cudalab.timing.clock import Clock
 
-ALIGN = 256  # bytes, as CUDA's allocator gives
-SAMPLES = 5  # a round
-SPAN = 100e-6  # seconds a sample lasts at least, so that reading the clock does not count
+ALIGN = 256  # bytes, the alignment of CUDA's allocator
 
 
 class Guarded:
@@ -39,6 +36,7 @@ class Guarded:
         self.whole[:GUARD] = self.whole[-GUARD:] = self._guard
 
     def overrun(self) -> str | None:
+        """Where its ends were written, or None."""
         for where, band in (("before", self.whole[:GUARD]), ("after", self.whole[-GUARD:])):
             if touched := int((band != self._guard).sum()):
                 return f"{touched} bytes {where}"
@@ -55,7 +53,7 @@ class Cpu:
 
     def place(self, kernel: Kernel, dtype: DType, arrays: Arrays, offsets: Sequence[int] = ()) -> Operands:
         shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
-        off = by_name(kernel, offsets)
+        off = offsets_by_name(kernel, offsets)
         self._guarded = {k: Guarded(a.shape, a.dtype, off[k]) for k, a in arrays.items()}
         for name, array in arrays.items():
             self._guarded[name].array[...] = array
@@ -66,15 +64,15 @@ class Cpu:
         return Operands({k: self._guarded[k].array for k in arrays}, result.array)
 
     def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
-        plain = interop.as_plain(array)
+        plain = as_plain(array)
         assert isinstance(plain, np.ndarray)
         plain.reshape(-1).view(np.uint8)[:] = byte
 
     def fetch(self, array: Any) -> np.ndarray:
-        return np.array(interop.as_plain(array))
+        return np.array(as_plain(array))
 
     def fingerprint(self, array: Any) -> int:
-        plain = interop.as_plain(array)
+        plain = as_plain(array)
         assert isinstance(plain, np.ndarray)
         return int.from_bytes(hashlib.blake2b(_bytes(plain).data, digest_size=8).digest())
 
@@ -94,34 +92,8 @@ class Cpu:
         for name, array in arrays.items():
             self._guarded[name].array[...] = array
 
-    def warm_up(self, bound: Bound) -> float:
-        start = perf_counter()
-        bound.run()
-        first = perf_counter() - start
-        for _ in range(2):
-            bound.run()
-        return first
-
-    def clocks(self, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
-        """Wall time; a short call is repeated until a sample lasts SPAN."""
-        repeat = min(1000, int(SPAN / _fastest(bound)) + 1)
-
-        def wall() -> list[float]:
-            samples = []
-            for _ in range(SAMPLES):
-                start = perf_counter()
-                for _ in range(repeat):
-                    bound.run()
-                samples.append((perf_counter() - start) / repeat)
-            return samples
-
-        return {"wall": Clock(wall, bound)} if "launch" in modes else {}
-
     def copy(self, nbytes: int) -> None:
         return None
-
-    def calibrate(self, modes: Collection[str]) -> dict[str, list[float]]:
-        return {}
 
     def condition(self) -> dict[str, float | str]:
         return {}
@@ -137,16 +109,6 @@ class Cpu:
 
     def close(self) -> None:
         self.release()
-
-
-def _fastest(bound: Bound) -> float:
-    """Seconds of the fastest of a few runs: the first finds nothing in the caches, and is many times slower."""
-    found: list[float] = []
-    while len(found) < 5 and sum(found) < 100 * SPAN:
-        start = perf_counter()
-        bound.run()
-        found.append(max(perf_counter() - start, 1e-9))
-    return min(found)
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:

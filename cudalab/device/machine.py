@@ -1,11 +1,11 @@
-"""What a number depends on besides the code: machine, driver and library versions."""
+"""The machine, driver and library versions of a run, for its results file."""
 
 from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from cudalab.device import Device
+from cudalab.device.protocol import Device
 from cudalab.results.record import Machine
 
 PACKAGES = {

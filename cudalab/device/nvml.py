@@ -1,12 +1,13 @@
-"""What a GPU's clocks, power and temperature are now, through NVML where its Python bindings are."""
+"""A GPU's clocks, power and temperature, read through NVML (the package nvidia-ml-py)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Condition = dict[str, float | str]
+NOT_INSTALLED = "nvidia-ml-py is not installed: clocks, power and throttling are not read; pip install nvidia-ml-py"
 
-# NVML's bits of reasons for a clock below the highest one; being idle is none that matters here.
+# NVML's bits for why a clock is below its maximum. The bit for an idle GPU is left out.
 REASONS = {
     0x0000000000000002: "applications clocks setting",
     0x0000000000000004: "power cap",
@@ -19,20 +20,32 @@ REASONS = {
 }
 
 
+def missing() -> str | None:
+    """Why NVML cannot be asked, and what to type; None if it can."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except ImportError:
+        return NOT_INSTALLED
+    except Exception as error:  # NVML's own errors: no permission, no library
+        return f"NVML does not answer: {error}"
+    return None
+
+
 class Nvml:
     """Readings of one GPU, found by its PCI bus id; `missing` says why there are none."""
 
     def __init__(self, pci_bus_id: str) -> None:
-        self.missing = ""
-        try:
-            import pynvml
+        self.missing = missing() or ""
+        if self.missing:
+            return
+        import pynvml
 
-            pynvml.nvmlInit()
-            self._nvml: Any = pynvml
+        self._nvml: Any = pynvml
+        try:
             self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
-        except ImportError:
-            self.missing = "NVML's bindings are not installed; pip install nvidia-ml-py"
-        except Exception as error:  # NVML's own errors: no permission, no such device, no library
+        except Exception as error:  # NVML's own errors: no permission, no such device
             self.missing = f"NVML does not answer: {error}"
 
     def condition(self) -> Condition:
@@ -51,7 +64,7 @@ class Nvml:
         }
 
     def power_now(self) -> float | None:
-        """Watts at this moment; None where the driver tells only the mean of the last second, which is `power_w`."""
+        """Watts at this moment; None where the driver has only the mean of the last second, which is `power_w`."""
         try:
             field = self._nvml.nvmlDeviceGetFieldValues(self._handle, [self._nvml.NVML_FI_DEV_POWER_INSTANT])[0]
         except Exception:  # NVML's own, or bindings that do not know the field

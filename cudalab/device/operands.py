@@ -18,7 +18,7 @@ class Operands:
     output: Any
     stream: Any = None  # the PyCUDA stream that all GPU work goes to
     device: int = 0  # the GPU's number
-    seed: int = 0  # of the run, for whatever a backend shuffles
+    seed: int = 0  # the run's seed, for a backend that shuffles
 
     def named(self, kernel: Kernel) -> dict[str, Any]:
         return {**self.inputs, kernel.output: self.output}
@@ -28,13 +28,14 @@ class Operands:
 class Bound:
     """A variant made ready on its operands: compiled, loaded, allocated."""
 
-    run: Callable[[], object]  # enqueue the work once: the one thing that is timed
-    output: Callable[[], Any]  # the array, of whatever library, that holds the last run's result
-    # Entered around the runs that are captured into a CUDA Graph: gives the graph memory of its own.
+    run: Callable[[], object]  # enqueues the work once; only this is timed
+    output: Callable[[], Any]  # the array that holds the last run's result, of any library
+    # Entered around the runs that a CUDA Graph captures: gives the graph memory of its own.
     pool: Callable[[], AbstractContextManager[object]] = nullcontext
-    again: Callable[[Operands], Bound] | None = None  # the same, compiled once, on other operands of that shape
-    also: Mapping[str, Bound] = field(default_factory=dict)  # other ways to run it, all of which must be right as well
-    # Makes ready what a user calls: it allocates a result, enqueues the work and returns the result. None: nobody does.
+    again: Callable[[Operands], Bound] | None = None  # binds the compiled code to other operands of the same shape
+    also: Mapping[str, Bound] = field(default_factory=dict)  # other ways to run it, which must be right as well
+    # Prepares the call that a user makes: it allocates a result, enqueues the work, returns the result. None: no such
+    # call.
     api: Callable[[], Callable[[], Any]] | None = None
 
 
@@ -43,8 +44,7 @@ def writing(
     operands: Operands,
     api: Callable[[Operands], Callable[[], Any]] | None = None,
 ) -> Bound:
-    """A Bound of a variant that writes to `operands.output`: `prepare(operands)` gives what runs it, `api` what a user
-    calls."""
+    """A variant that writes to `operands.output`: `prepare(operands)` gives its `run`, `api(operands)` a user call."""
 
     def ready(on: Operands) -> Bound:
         return Bound(prepare(on), lambda: on.output, again=ready, api=(lambda: api(on)) if api else None)
@@ -58,7 +58,7 @@ def returning(
     operands: Operands,
     pool: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Bound:
-    """A Bound whose result is what `function(*arguments(operands))` returns, as array libraries have it."""
+    """A variant whose result is what `function(*arguments(operands))` returns, as functions of array libraries do."""
 
     def ready(on: Operands) -> Bound:
         args, result = arguments(on), [None]

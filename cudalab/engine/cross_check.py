@@ -1,15 +1,13 @@
-"""A second opinion: the same launches, timed by NVBench instead of the lab's own clocks.
+"""The cross-check: NVBench times the same launches as the lab's own clocks.
 
-NVBench runs once in a process, so it gets one of its own. There the variants are bound as in a run, from the same spec
-and seed, and NVBench is told to time the lab's PyCUDA stream. Its options are its defaults. Its cold time flushes L2
-by writing as many bytes as L2 has, and so leaves dirty lines there; the lab's writes and reads twice as many.
+NVBench can run once in a process, so it runs in a child. The child binds the variants as in a run, from the same spec
+and seed, and NVBench times the lab's PyCUDA stream. NVBench's options are its defaults. For a cold time NVBench flushes
+L2 by writing as many bytes as L2 has, which leaves dirty lines there; the lab writes and reads twice as many.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -18,17 +16,22 @@ from typing import Any
 
 import msgspec
 
-from cudalab.base import child
+from cudalab import timing
+from cudalab.base.child import Child, Ended, Parent, last
 from cudalab.base.errors import LaunchError, Unavailable, unknown
-from cudalab.device import Device, cuda, interop
-from cudalab.device.gpu import NOT_HELD, Gpu
+from cudalab.device import cuda
+from cudalab.device.arrays import ForeignStream
+from cudalab.device.gpu import Gpu
+from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, Operands
+from cudalab.device.protocol import Device
 from cudalab.engine import plan
 from cudalab.engine.plan import Group
 from cudalab.results.record import COPY, Case
 from cudalab.spec import find, tuned
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Kernel, Shape
+from cudalab.timing.gpu import NOT_HELD
 
 NAMES = ("nvbench",)
 INSTALL = "pip install -e '.[nvbench]' in the checkout"
@@ -36,7 +39,6 @@ COLD, BATCH, WALL = "nvbench cold", "nvbench batch", "nvbench wall"  # median, m
 TAGS = {COLD: "nv/cold/time/gpu/median", BATCH: "nv/batch/time/gpu/mean"}
 TIMEOUT = 15.0  # seconds of one measurement, NVBench's own default
 START = 300.0  # seconds that importing, compiling and placing may take
-DONE = "walls.json"  # written last
 
 
 class Request(msgspec.Struct):
@@ -50,6 +52,7 @@ class Request(msgspec.Struct):
     seed: int
     device: int
     timeout: float
+    output: str = ""  # the file that NVBench writes
 
 
 def missing() -> str | None:
@@ -65,36 +68,35 @@ def nvbench(
     kernel: Kernel, size: str, shape: Shape, dtype: DType, labels: Collection[str], seed: int, device_index: int,
     timeout: float = TIMEOUT,
 ) -> dict[str, dict[str, float]]:  # fmt: skip
-    """Seconds by label: "nvbench cold" (median), "nvbench batch" (mean) and "nvbench wall", what taking both took.
+    """Seconds by label: "nvbench cold" (median), "nvbench batch" (mean) and "nvbench wall" (for both measurements).
 
-    A label is that of a case: `backend`, `backend:variant`, or "copy". One that NVBench could not time is left out.
+    A label is that of a case: `backend`, `backend:variant`, or "copy". A label without a time is left out.
     Raises Unavailable without NVBench, LaunchError if its process failed.
     """
     if reason := missing():
         raise Unavailable(reason)
-    request = Request(kernel.file, size, shape, dtype.name, list(labels), seed, device_index, timeout)
+    limit = START + len(labels) * (2 * timeout + 10)
     with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
-        Path(folder, "request.json").write_bytes(msgspec.json.encode(request))
-        _run(folder, START + len(request.labels) * (2 * timeout + 10))
-        walls = msgspec.json.decode(Path(folder, DONE).read_bytes(), type=dict[str, float])
-        found = parsed(Path(folder, "nvbench.json").read_bytes())
-    return {label: {**found[label], WALL: walls[label]} for label in request.labels if label in found}
-
-
-def _run(folder: str, limit: float) -> None:
-    command = child.command("cudalab.engine.cross_check.main", folder)
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        raise LaunchError(f"NVBench had not finished after {limit:g} s") from None
-    if not Path(folder, DONE).exists():  # if it is there, what failed was only the clean-up
-        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        last = lines[-1] if lines else "it said nothing"
-        raise LaunchError(f"NVBench ended with exit code {done.returncode}: {last}")
+        file = Path(folder, "nvbench.json")
+        request = Request(
+            kernel.file, size, shape, dtype.name, list(labels), seed, device_index, timeout, str(file)
+        )  # fmt: skip
+        with Child[dict[str, float]]("cudalab.engine.cross_check.main", answers=dict[str, float]) as process:
+            process.send(request)
+            try:
+                walls = process.receive(limit)
+            except Ended as ended:
+                if ended.hung:
+                    raise LaunchError(f"NVBench had not finished after {limit:g} s") from None
+                said = last(ended.said) or last(process.printed) or "it said nothing"
+                raise LaunchError(f"NVBench {ended.how}: {said}") from None
+            process.end()  # a failure of the clean-up costs nothing
+        found = parsed(file.read_bytes())
+    return {label: {**found[label], WALL: walls[label]} for label in labels if label in found}
 
 
 def parsed(text: bytes) -> dict[str, dict[str, float]]:
-    """The times in a file that NVBench wrote, by the benchmark's name; without benchmarks that lack a cold time."""
+    """The times in NVBench's file by the benchmark's name; benchmarks without a cold time are left out."""
     found = {}
     for benchmark in msgspec.json.decode(text)["benchmarks"]:
         for state in benchmark["states"]:
@@ -118,9 +120,9 @@ def chosen(name: str) -> None:
 
 
 def add(cases: Collection[Case], group: Group, seed: int, device: str) -> None:
-    """Fill in `cross` of each of a group's cases that has times; what could not be timed gets a note.
+    """Fill in `cross` of each case that has times; a case that NVBench could not time gets a note.
 
-    `device` is what the run was asked for: cuda:N, or another word for the first GPU.
+    `device` is the run's option: cuda:N, or another word for the first GPU.
     """
     rows = [case for case in cases if case.times]
     if not rows:
@@ -138,49 +140,48 @@ def add(cases: Collection[Case], group: Group, seed: int, device: str) -> None:
             case.notes.append("no cross-check: NVBench gave no time")
 
 
-# ---- in the process of its own -----------------------------------------------------------------------------------
+# ---- in the child ------------------------------------------------------------------------------------------------
 
 
-def main(folder: str) -> None:
-    """Time what `folder`/request.json asks for; leaves nvbench.json and walls.json there."""
-    request = msgspec.json.decode(Path(folder, "request.json").read_bytes(), type=Request)
-    device = cuda.open_gpu(request.device, cuda.missing())
+def main(parent: Parent) -> None:
+    """Time what the request asks for; NVBench writes its file, and the answer is the seconds that each label took."""
+    request = next(parent.orders(Request))
+    device = open_gpu(request.device, cuda.missing())
     try:
         group = Group(find.kernel(request.kernel), request.size, request.shape, dtype(request.dtype))
         operands = device.place(group.kernel, group.dtype, group.arrays(request.seed))
         bounds = {label: bound(device, group, operands, label) for label in request.labels}
-        walls = timed(device, bounds, request, os.path.join(folder, "nvbench.json"))
-        Path(folder, DONE).write_bytes(msgspec.json.encode(walls))
+        parent.answer(timed(device, bounds, request, request.output))
     finally:
         device.close()
 
 
 def bound(device: Gpu, group: Group, operands: Operands, label: str) -> Bound:
-    """A variant by its label, ready and warm."""
+    """The variant with this label, ready and warm."""
     if label == COPY:
         found = device.copy(sum(a.nbytes for a in (*operands.inputs.values(), operands.output)))
         assert found is not None
     else:
         (variant,) = (v for v in plan.Selection().variants(group, device.kind) if v.label == label)
-        kernel, _ = tuned.for_variant(group.kernel, variant, group.dtype, device)
+        kernel, _ = tuned.for_variant(group.kernel, variant.name, variant.parameters, group.dtype, cuda.card_of(device))
         found = variant.backend.bind(kernel, variant.name, group.dtype, operands)
-    device.warm_up(found)
+    timing.warm_up(device, found)
     return found
 
 
 def waits_inside(device: Device, work: Bound) -> bool:
-    """Whether the lab found that this work waits for the GPU, so that its queue cannot be held."""
+    """Whether this work waits for the GPU, so that its queue cannot be held."""
     notes: list[str] = []
-    device.clocks(work, ("launch",), notes)
+    timing.clocks(device, work, ("launch",), notes)
     return NOT_HELD in notes
 
 
 def timed(device: Gpu, bounds: Mapping[str, Bound], request: Request, path: str) -> dict[str, float]:
-    """Let NVBench time each on the lab's stream and write what it found to `path`; returns the seconds of each."""
+    """Let NVBench time each work on the lab's stream and write `path`; returns the seconds that each took."""
     from cuda import bench
 
     walls: dict[str, float] = {}
-    stream = interop.ForeignStream(device.stream.handle)
+    stream = ForeignStream(device.stream.handle)
 
     def benchmark(label: str, work: Bound) -> Callable[[Any], None]:
         waits = waits_inside(device, work)
@@ -188,9 +189,7 @@ def timed(device: Gpu, bounds: Mapping[str, Bound], request: Request, path: str)
         def measure(state: Any) -> None:
             state.set_stream(stream)
             start = perf_counter()
-            state.exec(
-                lambda launch: work.run(), sync=waits
-            )  # True: the stream is not blocked, or all would stand still
+            state.exec(lambda launch: work.run(), sync=waits)  # True: NVBench does not block the stream
             walls[label] = perf_counter() - start
 
         return measure

@@ -1,24 +1,21 @@
-"""What the parent of a run and its worker process say to each other: JSON objects, one a line.
+"""What the parent of a run and its worker process send each other: JSON objects, one a line.
 
-The parent sends `Setup` once, then `Work` or `StudyWork` for one group at a time, or `Search`. The worker answers
-`Ready`, then `Finished` for each of these and `Searched` for each `Search`; or `Failed`, or `Lost` before it ends
-itself. Where it is at the moment it writes as a `Step` on the *board*: a piece of memory that both processes see. So
-the label of what crashed or hangs is always known, and nobody is woken up between two samples to be told.
+The parent sends `Setup` once, then one `Task` at a time. The worker answers `Ready`, then `Done` for each task; or
+`Failed`; or `Lost`, after which it exits. A task names the function that does it, so the worker knows no tool.
+
+The worker writes its present `Step` to the *board*, a piece of memory that both processes map. So the parent knows
+which variant was at work when the worker crashed or hung, and the worker never waits for the parent between samples.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
-from cudalab.engine.plan import Form, Group
-from cudalab.results.record import Case, Machine
-from cudalab.spec import find
-from cudalab.spec.dtype import dtype
-from cudalab.study import found
-from cudalab.study.found import Workload
+from cudalab.results.record import Machine
 
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
@@ -60,80 +57,25 @@ class Setup(msgspec.Struct, tag=True):
         self.budget = min(self.budget, 1e12)  # JSON has no infinity
 
 
-class Work(msgspec.Struct, tag=True):
-    """One group. `omit`: labels of variants to leave out; `timed` False: check only."""
+class Task(msgspec.Struct, tag=True):
+    """One thing for the worker to do: call `handler`, "module:function", with its `Job` and the payload.
 
-    kernel: str  # path of the spec
-    size: str
-    shape: tuple[int, ...]
-    dtype: str
-    values: str
-    awkward: bool
-    offsets: tuple[int, ...]
-    alias: str = ""
-    forms: tuple[Form, ...] = ()
-    omit: tuple[str, ...] = ()
-    timed: bool = True
+    The handler decodes the payload, and returns what msgspec can encode. `files` are the files that the task reads, by
+    their names in `Setup.sources`: the worker refuses a task whose files have changed since the run began.
+    """
+
+    handler: str
+    payload: msgspec.Raw
+    files: dict[str, str]
 
     @classmethod
-    def on(cls, group: Group, omit: tuple[str, ...], timed: bool) -> Work:
-        return cls(
-            group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
-            group.name, group.forms, omit, timed,
-        )  # fmt: skip
-
-    def group(self) -> Group:
-        return Group(
-            find.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
-            self.offsets, self.alias, self.forms,
-        )  # fmt: skip
-
-
-class StudyWork(msgspec.Struct, tag=True):
-    """One workload of a study; the rest as in `Work`."""
-
-    study: str
-    size: str
-    settings: dict[str, bool | int | float | str]
-    omit: tuple[str, ...] = ()
-    timed: bool = True
-
-    @classmethod
-    def on(cls, workload: Workload, omit: tuple[str, ...], timed: bool) -> StudyWork:
-        return cls(workload.path or workload.name, workload.size, dict(workload.settings), omit, timed)
-
-    def group(self) -> Workload:
-        study = found.study(self.study)
-        return Workload(study, self.size, self.settings, self.study if self.study != study.name else "")
-
-
-def work_on(group: Group | Workload, omit: tuple[str, ...], timed: bool) -> Work | StudyWork:
-    """The order to do `group`."""
-    return StudyWork.on(group, omit, timed) if isinstance(group, Workload) else Work.on(group, omit, timed)
-
-
-class Search(msgspec.Struct, tag=True):
-    """Let Kernel Tuner time configurations of an entry on the arrays of `work`."""
-
-    work: Work
-    entry: str
-    strategy: str
-    most: int  # configurations to try; 0: as many as the strategy does
-    seed: int
-    among: tuple[str, ...]  # labels of the configurations that it may try
-    checked: bool = False  # they are known to be right
-
-
-class Tried(msgspec.Struct):
-    """What a search found about one configuration: a median, or why there is none."""
-
-    parameters: dict[str, int]
-    seconds: float = 0.0
-    reason: str = ""
+    def of(cls, handler: str, payload: msgspec.Struct, files: Mapping[str, Path]) -> Task:
+        data = msgspec.Raw(msgspec.json.encode(payload))
+        return cls(handler, data, {name: str(path) for name, path in files.items()})
 
 
 class Ready(msgspec.Struct, tag=True):
-    """The device is open. `wall`: seconds by phase since the last message, here and in `Finished`."""
+    """The device is open. `wall`: seconds by phase since the last message, here and in `Done`."""
 
     machine: Machine
     no_gpu: str
@@ -141,40 +83,29 @@ class Ready(msgspec.Struct, tag=True):
     wall: dict[str, float]
 
 
-class Finished(msgspec.Struct, tag=True):
-    """The rows of a group."""
+class Done(msgspec.Struct, tag=True):
+    """What the handler of a task returned."""
 
-    cases: list[Case]
-    wall: dict[str, float]
-
-
-class Searched(msgspec.Struct, tag=True):
-    """What a search tried, in the order of its turns."""
-
-    tried: list[Tried]
+    result: msgspec.Raw
     wall: dict[str, float]
 
 
 class Failed(msgspec.Struct, tag=True):
-    """The worker lives, but cannot do what was asked. `kind` names a class of `cudalab.base.errors`."""
+    """The task was not done; the worker lives. `kind` names a class of `cudalab.base.errors`."""
 
     kind: str
     message: str
 
 
 class Lost(msgspec.Struct, tag=True):
-    """A CUDA error after which nothing works any more in this process; the worker ends."""
+    """A CUDA error after which every call in this process fails; the worker exits."""
 
     step: Step
     reason: str
 
 
-Order = Setup | Work | StudyWork | Search
-Report = Ready | Finished | Searched | Failed | Lost
-
-
-def line(message: Order | Report) -> bytes:
-    return msgspec.json.encode(message) + b"\n"
+Order = Setup | Task
+Report = Ready | Done | Failed | Lost
 
 
 def write_board(board: int, beat: int, step: Step) -> None:

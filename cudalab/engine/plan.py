@@ -1,4 +1,4 @@
-"""From words to work: which kernels, sizes, dtypes and variants a run is to measure."""
+"""The plan of a run: which kernels, sizes, dtypes and variants the words of its options mean."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, split
-from cudalab.checks import hard_inputs as values
+from cudalab.checks import hard_inputs
+from cudalab.engine.messages import Task
 from cudalab.spec import find, sizes
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
@@ -31,11 +34,11 @@ class Group:
     size: str
     shape: Shape
     dtype: DType
-    values: str = ""  # which of cudalab.checks.hard_inputs the inputs are; "": what the spec makes
-    awkward: bool = False  # of interest to variants that compute their own indices
-    offsets: tuple[int, ...] = ()  # bytes by which each input, then the output, misses the usual alignment
+    values: str = ""  # which of cudalab.checks.hard_inputs the inputs are; "": those that the spec makes
+    awkward: bool = False  # only for variants that compute their own indices
+    offsets: tuple[int, ...] = ()  # bytes from the usual alignment to the start of each input, then of the output
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
-    forms: tuple[Form, ...] = ()  # variants by launch parameters, in the place of the kernel's usual ones
+    forms: tuple[Form, ...] = ()  # entries with launch parameters that replace the kernel's usual variants
 
     @property
     def name(self) -> str:
@@ -47,52 +50,85 @@ class Group:
         return {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
 
     def variants(self) -> Iterator[Variant]:
-        """Every variant of it, on whatever device, in the order of the backends."""
+        """Every variant on every device, in the order of the backends."""
         for name, backend in backends.by_name().items():
             if backend.own_indexing or not self.awkward:
                 yield from _made(name, backend, self)
 
     @property
     def file(self) -> str:
-        """Of the spec."""
+        """Path of the spec."""
         return self.kernel.file
 
     @property
     def parts(self) -> int:
-        """Into how many pieces the inputs are cut, since all of them would not fit into memory."""
-        return values.parts(self.dtype) if self.values == values.EVERY else 1
+        """Number of parts that the inputs come in: all values of 32 bits do not fit into memory at once."""
+        return hard_inputs.parts(self.dtype) if self.values == hard_inputs.EVERY else 1
 
     def arrays(self, seed: int, part: int = 0) -> Arrays:
         """The inputs, by name; the same for the same seed."""
         names = self.kernel.input_names
-        if self.values == values.EVERY:
-            return {names[0]: values.every(self.dtype, part).reshape(self._cut(self.parts))}
-        if self.values == values.SAMPLE:
-            return {names[0]: values.sample(self.dtype, math.prod(self.shape), seed).reshape(self.shape)}
-        if self.values == values.PAIRS:
-            found = (values.pairs(self.dtype, i, seed) for i in range(len(names)))
+        if self.values == hard_inputs.EVERY:
+            return {names[0]: hard_inputs.every(self.dtype, part).reshape(self._cut(self.parts))}
+        if self.values == hard_inputs.SAMPLE:
+            return {names[0]: hard_inputs.sample(self.dtype, math.prod(self.shape), seed).reshape(self.shape)}
+        if self.values == hard_inputs.PAIRS:
+            found = (hard_inputs.pairs(self.dtype, i, seed) for i in range(len(names)))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
-        if self.values == values.EACH:
+        if self.values == hard_inputs.EACH:
             n = math.prod(self.shape) // len(names)
-            found = (values.each(self.dtype, n, len(names), i, seed) for i in range(len(names)))
+            found = (hard_inputs.each(self.dtype, n, len(names), i, seed) for i in range(len(names)))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
         return self.kernel.make(self.shape, self.dtype, seed)
 
     def _cut(self, parts: int) -> Shape:
         return (*self.shape[:-1], self.shape[-1] // parts)
 
+    def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
+        """As `Rows.task`."""
+        return Task.of("cudalab.engine.worker:cases", Work.on(self, omit, timed), self.files)
+
     def __str__(self) -> str:
         return f"{self.name} {self.size} {self.dtype.name}"
 
 
+class Work(msgspec.Struct):
+    """A group as JSON, for another process. `omit`: labels of variants to leave out; `timed` False: check only."""
+
+    kernel: str  # path of the spec
+    size: str
+    shape: tuple[int, ...]
+    dtype: str
+    values: str
+    awkward: bool
+    offsets: tuple[int, ...]
+    alias: str = ""
+    forms: tuple[Form, ...] = ()
+    omit: tuple[str, ...] = ()
+    timed: bool = True
+
+    @classmethod
+    def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
+        return cls(
+            group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
+            group.name, group.forms, omit, timed,
+        )  # fmt: skip
+
+    def group(self) -> Group:
+        return Group(
+            find.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
+            self.offsets, self.alias, self.forms,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Variant:
-    """What one backend makes of a kernel."""
+    """One form of a kernel under one backend: a row of the results."""
 
     backend_name: str
     backend: Backend
-    name: str  # an entry's, where the backend has several
-    parameters: Mapping[str, int] | None = None  # None: as they have been tuned here, or the default
+    name: str  # of the entry, where the backend has several
+    parameters: Mapping[str, int] | None = None  # None: those tuned for this GPU, or the default
 
     why = ""  # as of `Way`
 
@@ -107,7 +143,7 @@ class Variant:
 
 
 class Way(Protocol):
-    """What a selection chooses among: a variant of a kernel, or of a study."""
+    """What a selection chooses from: variants of a kernel or of a study."""
 
     @property
     def label(self) -> str: ...
@@ -118,14 +154,14 @@ class Way(Protocol):
 
     @property
     def why(self) -> str:
-        """What keeps it from running elsewhere, where there is more to say than that."""
+        """Why it does not run on other devices, if there is more to say than their names."""
 
 
 W_co = TypeVar("W_co", bound=Way, covariant=True)
 
 
 class Rows(Protocol[W_co]):
-    """Cases that are measured together: a `Group` of a kernel's, or a study's workload."""
+    """Cases that are measured together: a `Group` of a kernel, or a workload of a study."""
 
     @property
     def name(self) -> str: ...
@@ -149,6 +185,9 @@ class Rows(Protocol[W_co]):
     def files(self) -> dict[str, Path]: ...
 
     def variants(self) -> Iterable[W_co]: ...
+
+    def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
+        """What makes a worker return the cases. `omit`: labels of variants to leave out; not `timed`: check only."""
 
 
 @dataclass(frozen=True)
@@ -192,9 +231,9 @@ def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
 
 
 def named(names: Collection[str]) -> dict[str, Kernel]:
-    """The kernels that are asked for, each once, by the name they have in the results; none: all of the lab's.
+    """The kernels of these names or paths, each once, by their names in the results; no names: all of the lab's.
 
-    Two files of one name, such as two versions in two folders, have their folder's name too.
+    Where two files have the same name, such as two versions in two folders, the folder's name is added.
     """
     chosen = {k.file: k for k in ([find.kernel(n) for n in names] or find.kernels().values())}
     stems = [k.name for k in chosen.values()]
@@ -206,7 +245,7 @@ def named(names: Collection[str]) -> dict[str, Kernel]:
 
 
 def groups(names: Collection[str], size_text: str, dtype_text: str) -> list[Group]:
-    """Every (kernel, size, dtype) that is asked for, kernel by kernel.
+    """One group for every kernel, size and dtype, kernel by kernel.
 
     `dtype_text` is a comma-separated list, "all", or empty for each kernel's first. Raises for a size or dtype that
     the kernels do not have.
@@ -221,13 +260,13 @@ def groups(names: Collection[str], size_text: str, dtype_text: str) -> list[Grou
 
 
 def checks(
-    names: Collection[str], dtype_text: str, exhaustive: bool = False, sample: int = values.SAMPLE_SIZE
+    names: Collection[str], dtype_text: str, exhaustive: bool = False, sample: int = hard_inputs.SAMPLE_SIZE
 ) -> list[Group]:
-    """What a check without sizes looks at: hard values, the first size, awkward shapes, arrays off their alignment.
+    """The groups of a check without sizes: hard values, the first size, awkward shapes, arrays off their alignment.
 
-    Of functions of one array every value is tried, which for 32 bits is a matter of minutes on a GPU and only done
-    if `exhaustive`; else a `sample` of so many. Of functions of two arrays special values are combined, and each of the
-    arrays has such values where the other has normal ones. At awkward shapes pointwise kernels also run in place.
+    A function of one array gets every value of 16 bits; of 32 bits `sample` values, or every value if `exhaustive`,
+    which takes minutes on a GPU. A function of two arrays gets pairs of special values, and special values in each
+    array beside normal values in the other. At awkward shapes pointwise kernels also run in place.
     """
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text):
@@ -250,23 +289,23 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
 
     bits = 8 * kind.itemsize
     if len(kernel.input_names) == 2:
-        label, n = ("all values", 1 << bits) if bits == 16 else ("every exponent", min(sample, values.EACH_SIZE))
-        pairs = group("special pairs", values.pairs_size(kind), values.PAIRS)
-        return [pairs, group(f"{label} of each", 2 * n, values.EACH)]
+        label, n = ("all values", 1 << bits) if bits == 16 else ("every exponent", min(sample, hard_inputs.EACH_SIZE))
+        pairs = group("special pairs", hard_inputs.pairs_size(kind), hard_inputs.PAIRS)
+        return [pairs, group(f"{label} of each", 2 * n, hard_inputs.EACH)]
     if len(kernel.input_names) > 2:
         return []
     if bits == 16 or (exhaustive and bits == 32):
-        return [group("all values", 1 << bits, values.EVERY)]
-    return [group("every exponent", sample, values.SAMPLE)]
+        return [group("all values", 1 << bits, hard_inputs.EVERY)]
+    return [group("every exponent", sample, hard_inputs.SAMPLE)]
 
 
-OFFSETS = (1, 2, 4, 8)  # bytes: as slices and packed records have them, below the 16 of the widest access
+OFFSETS = (1, 2, 4, 8)  # bytes: those of slices and packed records, below the 16 of the widest access
 
 
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
-    """Awkward shapes, arrays off their alignment: a large one, quickly done, with all arrays and each of them alone.
+    """Groups with arrays off their alignment: all arrays, and each array alone, at the largest of the small shapes.
 
-    And the smallest, which may end before the first aligned address.
+    Also all arrays at the smallest shape, which may end before the first aligned address.
     """
     shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
     if not shapes:
@@ -285,7 +324,7 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
 
 
 def _with_dtypes(names: Collection[str], text: str) -> Iterator[tuple[str, Kernel, list[DType]]]:
-    """Name, kernel and the dtypes of it that are asked for; kernels that have none of them are left out."""
+    """Name, kernel and its chosen dtypes, of each kernel that has any of them."""
     kernels = named(names)
     wanted = dict.fromkeys(dtype(n).name for n in _named("dtypes", text)) if text != "all" else {}
     some = False
@@ -312,13 +351,13 @@ def chosen_modes(text: str) -> tuple[str, ...]:
 
 
 def modes_for(kind: str) -> tuple[str, ...]:
-    """The modes of timing that give times of a kind; "": of the main one."""
+    """The modes that measure a kind of time; "": the main kind."""
     more = {"graph": "graph", "graph_cold": "graph", "api": "api"}.get(kind)
     return ("launch", more) if more else ("launch",)
 
 
 def _named(option: str, text: str) -> tuple[str, ...]:
-    """The words of an option; raises InputError if there is text and no word, such as a lone comma."""
+    """The words of an option. Raises InputError if the text has no word, such as a lone comma."""
     words = split(text)
     if text and not words:
         raise InputError(f"{option} is {text!r}, which names nothing; leave it out, or see `cudalab list`")

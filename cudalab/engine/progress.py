@@ -1,10 +1,10 @@
-"""How far a run is: what `bench` and `check` tell whoever asks by `progress=`, and how long the rest will take.
+"""How far a run is: what `bench` and `check` give to the function `progress`, and how long the rest will take.
 
     cudalab.bench("gelu", progress=print)
 
 The function is called with a `Progress` about five times a second, in the process that called `bench`, and once more
-after each group. It should return soon: nothing else is done meanwhile, except by the worker, which is never waited
-for and never woken. What it raises ends the run.
+after each group. It should return soon: the parent does nothing else meanwhile, while the worker goes on. What it
+raises ends the run.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 FINISHED = "finished"
 
-# A guess at how the work of a group grows: seconds for each variant, and for each element of a variant. Only the
-# proportions matter; how fast this machine is, the groups that are finished tell.
+# Estimated work of a group: seconds for each variant, and for each element of a variant. Only the proportions matter:
+# the finished groups give the speed of this machine.
 EACH, ELEMENT = 0.05, 4e-8
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is at the moment. As a text: one line that says it."""
+    """Where a run is at the moment; as text, one line."""
 
     step: Step  # what is done, in which group, for which variant
     done: int = 0  # groups that are finished, with those of a file that is resumed
@@ -49,7 +49,7 @@ Report = Callable[[Progress], object]
 
 
 def ignore(event: Progress) -> None:
-    """For runs that nobody watches."""
+    """The progress function that does nothing."""
 
 
 def guess(group: Rows[Way], variants: int, budget: float) -> float:
@@ -59,12 +59,12 @@ def guess(group: Rows[Way], variants: int, budget: float) -> float:
 
 
 class Pace:
-    """The time that is left, from the groups that this call has finished."""
+    """Estimates the time that is left from the groups that this call has finished."""
 
     def __init__(self, guesses: list[float], clock: Callable[[], float] = monotonic) -> None:
-        """`guesses`: seconds that each group might take, in their order."""
+        """`guesses`: estimated seconds of each group, in their order."""
         self._guesses, self._clock = guesses, clock
-        self._begun = self._began = clock()  # the first group, the present one
+        self._begun = self._began = clock()  # when the first group began, and the present one
         self._done = 0
 
     def next(self) -> None:
@@ -73,7 +73,7 @@ class Pace:
         self._began = self._clock()
 
     def left(self) -> float | None:
-        """Seconds, if the groups that are left are as much slower than guessed as those before; None before any."""
+        """Seconds: the guesses of the groups that are left, scaled by the finished ones; None before the first."""
         guessed = sum(self._guesses[: self._done])
         if not guessed:
             return None

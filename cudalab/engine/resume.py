@@ -1,4 +1,4 @@
-"""Go on with a run that was interrupted: only with the same question, the same sources and the same machine."""
+"""Continue an interrupted run: only with the same options, the same sources and on the same machine."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ from cudalab.base.errors import InputError, short
 from cudalab.engine.plan import Rows, Way
 from cudalab.results import record
 from cudalab.results.comparable import machines
+from cudalab.results.file import load
 from cudalab.results.record import Machine, Results
 
 R = TypeVar("R", bound=Rows[Way])
 
-FREE = ("device", "timeout")  # options that may differ: the machine is compared, and patience changes no result
+FREE = ("device", "timeout")  # options that may differ: the machine itself is compared, a timeout changes no result
 
 
 def adopted(
-    path: str, kernels: tuple[str, ...], options: Mapping[str, Any], given: Collection[str], study: str = ""
+    path: str, kernels: tuple[str, ...], options: Mapping[str, Any], given: Collection[str], command: str = "bench"
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(kernels, options) for going on with the run in `path`: what is not `given` is as it was there.
+    """Kernels and options to continue the run in `path` with: those that are not `given` come from the file.
 
-    `study`: the name of the one that is to go on, if it is one.
+    `command` is the one that continues: "bench", "check" or "study NAME".
     """
-    stored = record.load(path).options
-    wrote, here = _command(stored), _command({**options, "study": study} if study else options)
-    if wrote != here:
-        raise InputError(f"cannot resume {path} with `cudalab {here}`: it is of `cudalab {wrote}`")
+    run = load(path)
+    stored = run.options
+    wrote = (
+        f"study {stored.get('study')}" if run.kind == "study" else "crossover" if "crossover" in stored else run.kind
+    )
+    if wrote != command:
+        raise InputError(f"cannot resume {path} with `cudalab {command}`: it is of `cudalab {wrote}`")
     kept = {name: stored[name] for name in options if name in stored and name not in given}
     wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
     names = stored.get("kernels", [])
@@ -38,13 +42,6 @@ def adopted(
     return kernels or tuple(names), {**options, **kept}
 
 
-def _command(options: Mapping[str, Any]) -> str:
-    """The command that has such options."""
-    if "study" in options:
-        return f"study {options['study']}"
-    return "crossover" if "crossover" in options else "bench" if "budget" in options else "check"
-
-
 def _alike(value: Any, default: Any) -> bool:
     """Whether a value from a file can stand where the command line has `default`."""
     if isinstance(default, bool) or isinstance(value, bool):
@@ -53,8 +50,8 @@ def _alike(value: Any, default: Any) -> bool:
 
 
 def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Mapping[str, str]) -> Results:
-    """The run in `path`. Raises InputError that names the first option or file that is not what it was then."""
-    run = record.load(path)
+    """The run in `path`. Raises InputError that names the first option or source file that has changed since."""
+    run = load(path)
     for name in sorted((options.keys() | run.options.keys()) - set(FREE)):
         was, now = run.options.get(name), options.get(name)
         if was != now:
@@ -66,7 +63,7 @@ def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Map
 
 
 def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> None:
-    """Raise InputError if numbers from here may not stand beside those in `path`."""
+    """Raise InputError if this machine's numbers are not comparable with those in `path`."""
     if (then.device, then.name) != (now.device, now.name):
         raise InputError(f"cannot resume {path}: it was begun on {then.name} ({then.device}), this is {now.name}")
     for found in machines(then, now, record.KINDS):
@@ -77,7 +74,7 @@ def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> N
 
 
 def left(run: Results, groups: Collection[R]) -> list[R]:
-    """The groups that `run` has no rows of."""
+    """The groups of which `run` has no rows."""
     done = run.groups()
     return [g for g in groups if (g.name, g.size, g.dtype.name) not in done]
 

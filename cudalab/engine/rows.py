@@ -1,4 +1,4 @@
-"""Rows of a run's table: empty ones, those of what could not be run, and what they say of an error."""
+"""Rows of a run: an empty one, a skipped or failed one, and the text of an error in a row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cudalab.results.record import Case
 
 
 class Defined(Protocol):
-    """What is defined in a file of Python: a kernel by its spec, a study."""
+    """A kernel or study, or a group of one: `file` is the Python file that defines it."""
 
     @property
     def file(self) -> str: ...
@@ -41,7 +41,7 @@ def failed(group: Rows[Way], label: str, reason: str) -> Case:
 
 
 def said(error: Exception, kernel: Defined) -> str:
-    """An error as a row shows it: our own as they are, others with their type and the line of the spec, if any."""
+    """The text of an error in a row. An error that is not the lab's has its type, and its line in the spec if any."""
     if isinstance(error, CudalabError):
         return encodable(str(error))
     name = type(error).__name__

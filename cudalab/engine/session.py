@@ -1,55 +1,81 @@
-"""A run, as the parent sees it: plan, have a worker do one group after the other, keep what is finished.
+"""One session: a worker process with a device, and the run that it fills. Everything that measures goes through here.
 
-No library that can crash is loaded here; see `cudalab.engine.supervisor` for what happens if the worker dies, and
-`cudalab.engine.job` for what it does.
+    with Session("check", options, setup, selection) as session:
+        rows = session.cases(group)
+
+`bench` and `check` give it the groups of kernels, a study its workloads; the tools give it groups one at a time. No
+library that can crash is loaded in this process: see `cudalab.engine.supervisor` for what happens if the worker dies,
+and `cudalab.engine.job` for what the worker does.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from time import perf_counter
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from cudalab.base import cache, globs
 from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
-from cudalab.engine import cross_check as crosscheck
+from cudalab.engine import cross_check as nvbench
 from cudalab.engine import plan, resume
-from cudalab.engine.messages import Ready, Setup, Step
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.messages import Ready, Setup, Step, Task
+from cudalab.engine.plan import Group, Rows, Selection, Way
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.engine.rows import skipped
-from cudalab.engine.supervisor import TIMEOUT, Supervisor
+from cudalab.engine.supervisor import TIMEOUT, Death, Supervisor
 from cudalab.results import record
+from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import cuda_source
-from cudalab.study.found import Workload
 from cudalab.timing import rounds
-from cudalab.tools import sanitize
 
 BUDGET = 1.0  # seconds of sampling for each variant
 File = str | os.PathLike[str]
-Work = Group | Workload
+Words = str | Sequence[str]
+Names = str | os.PathLike[str]
+Told = Callable[[Machine], object]
+T = TypeVar("T")
 
 
 class Stopped(KeyboardInterrupt):
     """Ctrl-C; the message says how many groups were finished."""
 
 
+@dataclass(frozen=True)
+class Look:
+    """A second look at the rows of each group of kernels, before they are kept. `phase` is what the progress shows."""
+
+    phase: str
+    add: Callable[[list[Case], Group], object]
+
+
+class Sanitizer(Protocol):
+    """Watches launches of a group, and makes the row of what it finds WRONG."""
+
+    def add(self, cases: list[Case], group: Group) -> None: ...
+
+
+# (kind of device: "cpu" or "cuda", device as it was asked for, seed, seconds of silence for a launch)
+Sanitizers = Callable[[str, str, int, float], AbstractContextManager[Sanitizer]]
+Looks = Callable[[Ready], AbstractContextManager[Look]]
+
+
 def bench(
-    *names: str,
-    sizes: str = "small,large",
-    dtypes: str = "",
-    only: str = "",
-    skip: str = "",
-    modes: str = "launch,graph",
-    device: str = "auto",
+    *names: Names,
+    sizes: Words = "small,large",
+    dtypes: Words = "",
+    only: Words = "",
+    skip: Words = "",
+    modes: Words = "launch,graph",
+    device: str | int = "auto",
     seed: int = 0,
     budget: float = BUDGET,
     order: str = "shuffled",
@@ -59,7 +85,7 @@ def bench(
     progress: Report = ignore,
     output: File = "",
     resume: File = "",
-    ready: Callable[[Machine], object] = lambda machine: None,
+    ready: Told = lambda machine: None,
 ) -> Results:
     """Check and time kernels on every backend that runs here.
 
@@ -67,40 +93,51 @@ def bench(
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
     globs on `backend` or `backend:variant`; `modes` of launch, graph and api; `device` is auto, cpu, cuda or cuda:N;
     `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked;
-    `fresh_caches` lets every library compile anew; `cross_check` "nvbench" has NVBench time the same launches too.
+    `fresh_caches` makes every library compile anew; `cross_check` "nvbench" has NVBench time the same launches too.
 
     A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`
     is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
-    all of it is written back to it (or to `output`). `progress` is told how far the run is, see
-    `cudalab.engine.progress`; `ready` is told on what it runs before anything is measured, and what it
-    raises ends the run.
+    the whole run is written back to it (or to `output`). `progress` is told how far the run is, see
+    `cudalab.engine.progress`; `ready` is told the machine before anything is measured, and what it raises ends the run.
     Raises CudalabError for bad input, before measuring.
     """
-    names, options = _asked(locals())
-    only, skip, modes, device = (options[k] for k in ("only", "skip", "modes", "device"))
-    chosen, groups = Selection.parse(only, skip), plan.groups(names, options["sizes"], options["dtypes"])
-    wanted = plan.chosen_modes(modes)
-    chosen.check(groups)
+    options = as_text({
+        "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
+        "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order, "fresh_caches": fresh_caches,
+        "cross_check": cross_check, "timeout": timeout,
+    })  # fmt: skip
+    selection = Selection.parse(options["only"], options["skip"])
+    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
+    wanted = plan.chosen_modes(options["modes"])
+    selection.check(groups)
     need_seconds("budget", budget)
     if order not in rounds.ORDERS:
         raise unknown("order", order, rounds.ORDERS)
     if cross_check:
-        crosscheck.chosen(cross_check)
-    setup = Setup(device, only, skip, wanted, seed, budget, order, sources(groups))
+        nvbench.chosen(cross_check)
+    setup = setup_of(options, wanted, groups)
+
+    @contextmanager
+    def cross_checked(here: Ready) -> Iterator[Look]:
+        if here.machine.device != "cuda":
+            raise Unavailable(f"a cross-check needs a GPU, and {here.no_gpu}")
+        yield Look("timing with NVBench", lambda cases, group: nvbench.add(cases, group, seed, setup.device))
+
+    session = Session("bench", options, setup, selection, timeout, progress, output or resume)
     with cache.fresh() if fresh_caches else nullcontext():
-        return run(options, setup, chosen, lambda _: groups, timeout, progress, output or resume, resume, ready)
+        return session.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
 
 
 def check(
-    *names: str,
-    sizes: str = "",
-    dtypes: str = "all",
-    only: str = "",
-    skip: str = "",
-    device: str = "auto",
+    *names: Names,
+    sizes: Words = "",
+    dtypes: Words = "all",
+    only: Words = "",
+    skip: Words = "",
+    device: str | int = "auto",
     seed: int = 0,
     exhaustive: bool = False,
-    sanitize: bool = False,
+    sanitizer: Sanitizers | None = None,
     timeout: float = TIMEOUT,
     progress: Report = ignore,
     output: File = "",
@@ -110,53 +147,34 @@ def check(
 
     Of functions of one array in 16 bits every value is tried, in float32 a sample of 2**24 that misses no exponent, or
     with `exhaustive` all 2**32. Awkward shapes and alignments are for the variants that compute their own indices.
-    With `sizes`, those alone are checked. With `sanitize` every entry is also launched under the sanitizers of
-    `cudalab.tools.sanitize`. The other arguments are those of `bench`; the cases of the results have a parity
-    and no times.
+    With `sizes`, those alone are checked. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches each entry
+    too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
-    names, options = _asked(locals())
-    only, skip, device, sizes, dtypes = (options[k] for k in ("only", "skip", "device", "sizes", "dtypes"))
-    chosen = Selection.parse(only, skip)
-    if sizes and exhaustive:
+    options = as_text({
+        "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
+        "device": device, "seed": seed, "exhaustive": exhaustive, "sanitize": sanitizer is not None, "timeout": timeout,
+    })  # fmt: skip
+    selection = Selection.parse(options["only"], options["skip"])
+    if options["sizes"] and exhaustive:
         raise InputError("exhaustive is about values; leave out the sizes")
-    groups = plan.groups(names, sizes, dtypes) if sizes else plan.checks(names, dtypes, exhaustive)
-    chosen.check(groups)
-    setup = Setup(device, only, skip, (), seed, BUDGET, "shuffled", sources(groups))
-    return run(options, setup, chosen, lambda _: groups, timeout, progress, output or resume, resume)
+    if options["sizes"]:
+        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
+    else:
+        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive)
+    selection.check(groups)
+    setup = setup_of(options, (), groups)
 
+    @contextmanager
+    def sanitized(here: Ready) -> Iterator[Look]:
+        assert sanitizer
+        with sanitizer(here.machine.device, setup.device, seed, timeout) as watching:
+            yield Look("under the sanitizers", watching.add)
 
-def run(
-    options: dict[str, Any],
-    setup: Setup,
-    selection: Selection,
-    planned: Callable[[str], Sequence[Work]],
-    timeout: float,
-    progress: Report,
-    output: File,
-    resumed: File,
-    ready: Callable[[Machine], object] = lambda machine: None,
-) -> Results:
-    """Do what is `planned` for the kind of device that there is, one piece after the other; the rest as of `bench`.
-
-    `planned` is asked with "" before that is known.
-    """
-    need_seconds("timeout", timeout, ", or inf")
-    begun = resume.begun(resumed, options, setup.sources) if resumed else None
-    if begun and not resume.left(begun, planned(begun.machine.device)):
-        begun.complete = True
-        keep(begun, output)
-        return begun
-    return _Run(options, setup, selection, planned, timeout, progress, output, resumed, ready).results(begun)
+    session = Session("check", options, setup, selection, timeout, progress, output or resume)
+    return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)
 
 
 LISTS = ("sizes", "dtypes", "only", "skip", "modes")
-
-
-def _asked(arguments: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Kernels and options as text, whether they came as text or as Python's lists and numbers."""
-    options = {k: v for k, v in arguments.items() if k not in ("names", "progress", "output", "resume", "ready")}
-    names = tuple(os.fspath(name) for name in arguments["names"])
-    return names, {"kernels": list(names), **as_text(options)}
 
 
 def as_text(options: dict[str, Any]) -> dict[str, Any]:
@@ -169,138 +187,207 @@ def as_text(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def sources(groups: list[Group]) -> dict[str, str]:
-    return {name: cuda_source.digest(path) for group in groups for name, path in group.files.items()}
-
-
-def new_results(options: dict[str, Any], setup: Setup, ready: Ready) -> Results:
-    """A run without cases yet."""
-    return Results(
-        format=record.FORMAT,
-        version=record.VERSION,
-        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        options=options,
-        machine=ready.machine,
-        no_gpu=ready.no_gpu,
-        sources=setup.sources,
-        calibration=ready.calibration,
-    )
-
-
-def keep(run: Results, output: File) -> None:
-    """Write what a run has so far, if it is to be kept. A run that is not complete will be written again."""
-    if not output or not run.cases:
-        return
-    try:
-        run.save(output)
-    except OSError as error:
-        if run.complete:
-            warnings.warn(f"cannot write {output}: {error.strerror}", stacklevel=2)
+def setup_of(options: dict[str, Any], modes: tuple[str, ...], groups: Sequence[Rows[Way]]) -> Setup:
+    """What a worker needs of a run's options."""
+    budget, order = options.get("budget", BUDGET), options.get("order", "shuffled")
+    sources = {name: cuda_source.digest(path) for group in groups for name, path in group.files.items()}
+    return Setup(options["device"], options["only"], options["skip"], modes, options["seed"], budget, order, sources)
 
 
 @dataclass
-class _Run:
-    """One call of `run`."""
+class Session:
+    """A worker process and the run that it fills. A context manager: at its end no worker is left.
 
+    `kind` of the run is bench, check or study; `output` is the file that it is written to after each group; a worker
+    that gives no sign of life for `timeout` seconds is stopped; `progress` is told how far the run is.
+    """
+
+    kind: str
     options: dict[str, Any]
     setup: Setup
     selection: Selection
-    planned: Callable[[str], Sequence[Work]]
-    timeout: float
-    progress: Report
-    output: File
-    resumed: File
-    ready: Callable[[Machine], object]
-    groups: Sequence[Work] = ()
-    workers: Supervisor | None = None
-    pace: Pace | None = None
-    labels: Sequence[str] = ()  # of the variants of the group that is at work
-    done: int = 0  # groups
-    start: float = 0.0
+    timeout: float = TIMEOUT
+    progress: Report = ignore
+    output: File = ""
+    expected: int = 0  # groups, or other steps of a tool; for the progress
+    done: int = field(default=0, init=False)  # of those
+    step: Step = field(default=Step("", "start"), init=False)  # the last that was told
+    results: Results = field(init=False)  # the run so far
+    _workers: Supervisor | None = field(default=None, init=False)
+    _pace: Pace | None = field(default=None, init=False)
+    _labels: tuple[str, ...] = field(default=(), init=False)  # of the variants of the group at work
+    _start: float = field(default=0.0, init=False)
+    _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
 
-    def results(self, begun: Results | None) -> Results:
-        self.setup.calibrate = not begun  # one calibration a file
-        self.start = perf_counter()
-        self.groups = self.planned("")  # as far as that is known without the device: told while it is opened
-        with Supervisor(self.setup, self.selection, self.timeout, self._at) as workers:
-            self.workers = workers
-            self.ready(workers.ready.machine)
-            self.groups = self.planned(workers.ready.machine.device)
-            if self.setup.modes and "launch" not in self.setup.modes and workers.ready.machine.device == "cpu":
-                needs = f"--modes {','.join(self.setup.modes)} needs a GPU, and {workers.ready.no_gpu}"
-                raise Unavailable(f"{needs}; on the CPU --modes launch takes the wall time of a call")
-            if begun:
-                resume.same_machine(self.resumed, begun.machine, workers.ready.machine)
-            if not any(workers.labels(group) for group in self.groups):
-                elsewhere = {case.reason for group in self.groups for case in self._elsewhere(group, workers.ready)}
-                raise Unavailable(f"nothing that was chosen can run here: {'; '.join(elsewhere)}")
-            if self.options.get("cross_check") and workers.ready.machine.device != "cuda":
-                raise Unavailable(f"a cross-check needs a GPU, and {workers.ready.no_gpu}")
-            with self._sanitizer(workers.ready) as sanitizer:
-                run = begun or new_results(self.options, self.setup, workers.ready)
-                left = resume.left(begun, self.groups) if begun else self.groups
-                self._fill(run, left, workers, sanitizer)
-        return run
+    def __enter__(self) -> Session:
+        """Start the worker. Raises what opening the device raised there."""
+        self._start = perf_counter()
+        self._workers = Supervisor(self.setup, self.selection, self.timeout, self.tell).__enter__()
+        self.results = self.new_results()
+        return self
 
-    def _sanitizer(self, ready: Ready) -> AbstractContextManager[sanitize.Sanitizer | None]:
-        if not self.options.get("sanitize"):
-            return nullcontext()
-        return sanitize.Sanitizer(ready.machine.device, self.setup.device, self.setup.seed, self.timeout)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.workers.__exit__(kind, error, trace)
 
-    def _at(self, step: Step, finished: Results | None = None) -> None:
-        """Tell how far the run is."""
-        self.progress(Progress(
-            step, self.done, len(self.groups), perf_counter() - self.start, self.pace.left() if self.pace else None,
-            tuple(self.labels), self.workers.glimpses() if self.workers else {}, finished,
-        ))  # fmt: skip
+    @property
+    def workers(self) -> Supervisor:
+        assert self._workers, "the session is not open"
+        return self._workers
 
-    def _cross_check(self, group: Work, cases: list[Case]) -> None:
-        if self.options.get("cross_check"):
-            assert isinstance(group, Group)
-            self._at(Step(str(group), "timing with NVBench"))
-            crosscheck.add(cases, group, self.setup.seed, self.setup.device)
+    @property
+    def ready(self) -> Ready:
+        """The device that was opened."""
+        return self.workers.ready
 
-    def _elsewhere(self, group: Work, ready: Ready) -> list[Case]:
+    # ---- one group at a time -------------------------------------------------------------------------------------
+
+    def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
+        """Rows of every selected variant of a group that can run here. Not `timed`: they are only checked."""
+        self._labels = tuple(self.workers.labels(group))
+        return self.workers.cases(group, timed)
+
+    def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
+        """What a handler of the tool's own returned, of type `kind`, or how the worker died; see `Supervisor.ask`."""
+        self._labels = ()
+        return self.workers.ask(task, step, kind)
+
+    def finished(self, group: Rows[Way], cases: list[Case] | None = None) -> None:
+        """Tell that a group is done, with its rows where they are rows of the run."""
+        self.done += 1
+        if self._pace:
+            self._pace.next()
+        rows = None if cases is None else msgspec.structs.replace(self.results, cases=cases)
+        self.tell(Step(str(group), FINISHED), rows)
+
+    def add(self, group: Rows[Way], look: Look | None = None, complete: bool = False) -> list[Case]:
+        """Do a group: add its rows to the results, write the file, tell it. `complete`: it is the last one."""
+        cases = self.cases(group)
+        if look:
+            assert isinstance(group, Group), "a second look is for kernels"
+            self.tell(Step(str(group), look.phase))
+            look.add(cases, group)
+        run, spent = self.results, {**self.workers.wall, "total": perf_counter() - self._start}
+        run.cases += [*cases, *self.elsewhere(group)]
+        run.complete = complete
+        run.wall = {name: self._before.get(name, 0.0) + spent.get(name, 0.0) for name in self._before | spent}
+        self.keep()
+        self.finished(group, cases)
+        return cases
+
+    def elsewhere(self, group: Rows[Way]) -> list[Case]:
         """Rows of the chosen variants that are for another kind of device."""
-        here = ready.machine.device
-        reason = f"needs a GPU, and {ready.no_gpu}" if here == "cpu" else "is for the CPU; see it with --device cpu"
+        here = self.ready.machine.device
+        reason = (
+            f"needs a GPU, and {self.ready.no_gpu}" if here == "cpu" else "is for the CPU; see it with --device cpu"
+        )
         others = [v for v in self.selection.variants(group) if here not in v.devices]
         return [skipped(group, v.label, v.why or reason) for v in others]
 
-    def _fill(
-        self, run: Results, left: Sequence[Work], workers: Supervisor, sanitizer: sanitize.Sanitizer | None
-    ) -> None:
-        """Add the rows of the groups that are left, and write the file after each."""
-        before = dict(run.wall)
-        run.complete = False
-        budget = self.setup.budget if run.timed else 0.0
-        self.pace = Pace([guess(group, len(workers.labels(group)), budget) for group in left])
+    def tell(self, step: Step, finished: Results | None = None) -> None:
+        """Tell how far the session is."""
+        self.step = step
+        self.progress(Progress(
+            step=step,
+            done=min(self.done, self.expected),
+            groups=self.expected,
+            elapsed=perf_counter() - self._start,
+            left=self._pace.left() if self._pace else None,
+            labels=self._labels,
+            glimpses=self._workers.glimpses() if self._workers else {},
+            finished=finished,
+        ))  # fmt: skip
+
+    # ---- results -------------------------------------------------------------------------------------------------
+
+    def new_results(self, options: dict[str, Any] | None = None) -> Results:
+        """A run without cases; `options` in the place of the session's own."""
+        return Results(
+            format=record.FORMAT,
+            version=record.VERSION,
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            options=self.options if options is None else options,
+            machine=self.ready.machine,
+            no_gpu=self.ready.no_gpu,
+            sources=self.setup.sources,
+            calibration=self.ready.calibration,
+            kind=self.kind,
+        )
+
+    def keep(self) -> None:
+        """Write the results so far to the file, if there is one. Only the failure to write a complete run is told."""
+        if not self.output or not self.results.cases:
+            return
         try:
-            self.done = len(self.groups) - len(left)
+            save(self.results, self.output)
+        except OSError as error:
+            if self.results.complete:
+                warnings.warn(f"cannot write {self.output}: {error.strerror}", stacklevel=2)
+
+    # ---- a whole run ---------------------------------------------------------------------------------------------
+
+    def measure(
+        self,
+        planned: Callable[[str], Sequence[Rows[Way]]],
+        resumed: File = "",
+        ready: Told = lambda machine: None,
+        look: Looks | None = None,
+    ) -> Results:
+        """Do all groups that are `planned` for the kind of device that there is; the rest as of `bench`.
+
+        `planned` is called with "" before the device is known, for the progress alone.
+        """
+        need_seconds("timeout", self.timeout, ", or inf")
+        begun = resume.begun(resumed, self.options, self.setup.sources) if resumed else None
+        if begun and not resume.left(begun, planned(begun.machine.device)):
+            self.results = begun
+            begun.complete = True
+            self.keep()
+            return begun
+        self.setup.calibrate = not begun  # one calibration a file
+        self.expected = len(planned(""))
+        return self._measured(planned, begun, resumed, ready, look)
+
+    def _measured(
+        self, planned: Callable[[str], Sequence[Rows[Way]]], begun: Results | None, resumed: File, ready: Told,
+        look: Looks | None,
+    ) -> Results:  # fmt: skip
+        """Open the device, and refuse what cannot be measured on it before anything is."""
+        with self:
+            machine, no_gpu = self.ready.machine, self.ready.no_gpu
+            ready(machine)
+            groups = planned(machine.device)
+            self.expected = len(groups)
+            if self.setup.modes and "launch" not in self.setup.modes and machine.device == "cpu":
+                needs = f"--modes {','.join(self.setup.modes)} needs a GPU, and {no_gpu}"
+                raise Unavailable(f"{needs}; on the CPU --modes launch takes the wall time of a call")
+            if begun:
+                resume.same_machine(resumed, begun.machine, machine)
+                self.results = begun
+            if not any(self.workers.labels(group) for group in groups):
+                reasons = {case.reason for group in groups for case in self.elsewhere(group)}
+                raise Unavailable(f"nothing that was chosen can run here: {'; '.join(reasons)}")
+            with look(self.ready) if look else nullcontext() as second:
+                self._fill(groups, second)
+        return self.results
+
+    def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
+        """Do the groups of which the results have no rows."""
+        run = self.results
+        left = resume.left(run, groups)
+        self._before = dict(run.wall)
+        run.complete = False
+        budget = self.setup.budget if self.setup.modes else 0.0
+        self._pace = Pace([guess(group, len(self.workers.labels(group)), budget) for group in left])
+        self.done = len(groups) - len(left)
+        try:
             for group in left:
-                self.labels = workers.labels(group)
-                cases = workers.cases(group)
-                self._cross_check(group, cases)
-                if sanitizer:
-                    assert isinstance(group, Group)
-                    self._at(Step(str(group), "under the sanitizers"))
-                    sanitizer.add(cases, group)
-                run.cases += [*cases, *self._elsewhere(group, workers.ready)]
-                run.complete = group is left[-1]
-                spent = {**workers.wall, "total": perf_counter() - self.start}
-                run.wall = {name: before.get(name, 0.0) + spent.get(name, 0.0) for name in before | spent}
-                keep(run, self.output)
-                self._finished(group, msgspec.structs.replace(run, cases=cases))
+                self.add(group, look, complete=group is left[-1])
         except KeyboardInterrupt:
-            keep(run, self.output)  # it may have come in the middle of that
-            done = len(self.groups) - len(resume.left(run, self.groups))
-            raise Stopped(f"stopped after {done} of {len(self.groups)} groups") from None
+            self.keep()  # it may have come in the middle of that
+            done = len(groups) - len(resume.left(run, groups))
+            raise Stopped(f"stopped after {done} of {len(groups)} groups") from None
         except Unavailable as error:
             kept = f"; {self.output} has what was finished, go on with --resume" if self.output and run.cases else ""
             raise Unavailable(f"{error}{kept}") from None
-
-    def _finished(self, group: Work, rows: Results) -> None:
-        assert self.pace is not None
-        self.done += 1
-        self.pace.next()
-        self._at(Step(str(group), FINISHED), finished=rows)

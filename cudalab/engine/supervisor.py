@@ -1,15 +1,15 @@
-"""A worker at a time, and what is done when one dies: the variant at fault loses its row, the run goes on.
+"""Runs groups in one worker process at a time. Where a worker dies, the variant at fault loses its row.
 
 The rule for one group of cases:
 
 1. A death at a variant is that variant's: it gets a row that says what happened, and the group is run again without
    it. (All of it: times are comparable only if they were taken in the same rounds of the same process.)
 2. A second *crash* in one group makes the first verdict doubtful: a variant that overwrites the process's memory may
-   let others die. Every variant is then checked alone, in a process of its own, and those that survive are run
-   together. If even that dies, they keep the verdicts that they got alone, and have no times.
+   make others crash. Every variant is then checked alone, in a process of its own, and those that survive are run
+   together. If that dies too, they keep the verdicts that they got alone, and have no times.
 3. A death before any variant's turn is tried again once, unless it was a hang. Then the whole group has error rows.
 
-So a group of V variants starts a worker at most 2 V + 4 times: no run lasts for ever.
+So a group of V variants starts a worker at most 2 V + 4 times, and every run ends.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from time import perf_counter, sleep
 from types import TracebackType
+from typing import TypeVar
 
 import msgspec
 
 from cudalab.base import errors
 from cudalab.base.errors import Unavailable
-from cudalab.engine import messages
 from cudalab.engine.job import RELEASE
-from cudalab.engine.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
+from cudalab.engine.plan import Rows, Selection, Way
 from cudalab.engine.process import Ended, Process
 from cudalab.engine.rows import failed
 from cudalab.results.record import COPY, Case
-from cudalab.study.found import Workload
 
 TIMEOUT = 120.0  # seconds: longer than any compiler takes for one kernel
 OPENING = 120.0  # seconds that opening the device may take, if `timeout` is shorter
@@ -38,12 +37,15 @@ TRIES = 3  # to start a worker in another's place: a GPU may need a moment after
 DOUBT = 2  # crashes in one group
 
 LOST = "no process can use the GPU after this"
-HANGS = 2  # of a variant, of which the first may be due to the size
+HANGS = 2  # of one variant before it is skipped: the first may be due to the size
 NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
 
 
+T = TypeVar("T")
+
+
 class Death(msgspec.Struct, frozen=True):
-    """Why a group was not finished: the variant that was at work ("": none), and the text for its row."""
+    """Why a group was not finished: the variant that was at work ("": none), and the reason for its row."""
 
     label: str
     reason: str
@@ -59,7 +61,7 @@ class Supervisor:
         self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
         self._process: Process | None = None
-        self._hung: dict[tuple[str, str, str], list[str]] = {}  # where it did, by file, dtype and label of a variant
+        self._hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
 
     def __enter__(self) -> Supervisor:
         """Start the first worker. Raises what opening the device raised there."""
@@ -70,7 +72,7 @@ class Supervisor:
         if self._process:
             self._process.kill() if kind else self._process.end()
 
-    def labels(self, group: Group | Workload) -> list[str]:
+    def labels(self, group: Rows[Way]) -> list[str]:
         """Of the selected variants, in the order of the rows."""
         return [v.label for v in self.selection.variants(group, self.ready.machine.device)]
 
@@ -78,8 +80,8 @@ class Supervisor:
         """What is known so far of the variants of the group that is at work."""
         return self._process.glimpses() if self._process else {}
 
-    def cases(self, group: Group | Workload, timed: bool = True) -> list[Case]:
-        """Rows of one group, of every selected variant, whatever happens. Not `timed`: they are only checked."""
+    def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
+        """Rows of every selected variant of a group, whatever crashes. Not `timed`: they are only checked."""
         struck = self._known_to_hang(group)
         again = True
         while True:
@@ -97,8 +99,8 @@ class Supervisor:
             else:
                 return self._merged(group, [], dict.fromkeys(self.labels(group), end))
 
-    def _known_to_hang(self, group: Group | Workload) -> dict[str, Death]:
-        """What has not ended at HANGS groups before is not waited for again."""
+    def _known_to_hang(self, group: Rows[Way]) -> dict[str, Death]:
+        """Variants that hung in HANGS groups before: they are skipped."""
         found = {}
         for label in (*self.labels(group), COPY):
             places = self._hung.get((group.file, group.dtype.name, label), [])
@@ -106,20 +108,21 @@ class Supervisor:
                 found[label] = Death(label, f"not tried: it did not end at {' and at '.join(places)}")
         return found
 
-    def _noted(self, group: Group | Workload, death: Death) -> Death:
+    def _noted(self, group: Rows[Way], death: Death) -> Death:
         if death.hung:
             self._hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
         return death
 
-    def search(self, order: messages.Search) -> list[messages.Tried] | Death:
-        """What a search by Kernel Tuner found, or at which configuration its process came to an end."""
-        report = self._asked(order, Step(str(order.work.group()), "start"))
-        if isinstance(report, Failed):
-            raise getattr(errors, report.kind, errors.CudalabError)(report.message)
-        assert isinstance(report, (messages.Searched, Death))
-        return report.tried if isinstance(report, messages.Searched) else report
+    def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
+        """What the handler of a task returned, of type `kind`; or how the worker died. Until it says more, it is at
+        `step`. Raises the CudalabError that the handler raised.
+        """
+        answer = self._asked(task, step, kind)
+        if isinstance(answer, Failed):
+            raise getattr(errors, answer.kind, errors.CudalabError)(answer.message)
+        return answer
 
-    def _apart(self, group: Group | Workload, struck: dict[str, Death], timed: bool) -> list[Case]:
+    def _apart(self, group: Rows[Way], struck: dict[str, Death], timed: bool) -> list[Case]:
         """Check every variant in a process of its own, except those that surely are at fault; time the survivors."""
         guilty = {label: death for label, death in struck.items() if not death.crashed}
         alone: list[Case] = []
@@ -138,8 +141,8 @@ class Supervisor:
                 case.notes.append(NOT_TIMED)
         return self._merged(group, together, guilty)
 
-    def _merged(self, group: Group | Workload, cases: list[Case], deaths: dict[str, Death]) -> list[Case]:
-        """All rows in their order. What the dead would have read and written is what the others did."""
+    def _merged(self, group: Rows[Way], cases: list[Case], deaths: dict[str, Death]) -> list[Case]:
+        """All rows in their order. A dead variant gets the byte count of the others."""
         rows = {case.label: case for case in cases}
         nbytes = max((case.nbytes for case in cases), default=0)
         for label, death in deaths.items():
@@ -148,30 +151,34 @@ class Supervisor:
         order = [*self.labels(group), COPY]
         return [rows[label] for label in order if label in rows]
 
-    def _attempt(self, group: Group | Workload, omit: Collection[str], timed: bool = True) -> list[Case] | Death:
+    def _attempt(self, group: Rows[Way], omit: Collection[str], timed: bool = True) -> list[Case] | Death:
         """Let a worker do the group without the variants in `omit`."""
-        report = self._asked(messages.work_on(group, tuple(omit), timed), Step(str(group), "start"))
-        if isinstance(report, Failed):
-            return [failed(group, label, report.message) for label in self.labels(group) if label not in omit]
-        assert isinstance(report, (Finished, Death))
-        return report.cases if isinstance(report, Finished) else report
+        answer = self._asked(group.task(tuple(omit), timed), Step(str(group), "start"), list[Case])
+        if isinstance(answer, Failed):
+            return [failed(group, label, answer.message) for label in self.labels(group) if label not in omit]
+        return answer
 
-    def _asked(self, order: messages.Order, step: Step) -> Report | Death:
-        """Let a worker follow an order. Its end is the death of the variant that was at work."""
+    def _asked(self, task: Task, step: Step, kind: type[T]) -> T | Failed | Death:
+        """Let a worker do a task. If the worker dies, that is the death of the variant that was at work."""
         process = self._process or self._restart()
-        process.send(order, step)
+        process.send(task, step)
         try:
             report = process.receive(self.timeout, self.progress)
         except Ended as ended:
             self._process = None
             return self._death(ended)
-        if isinstance(report, (Finished, messages.Searched)):
-            self._add(report.wall)
         if isinstance(report, Lost):
             self._kill()
             reason = f"{report.reason} ({report.step.phase}); {LOST}: a new one went on"
             return Death(report.step.label, reason)
-        return report
+        if isinstance(report, Failed):
+            return report
+        assert isinstance(report, Done)
+        self._add(report.wall)
+        try:
+            return msgspec.json.decode(report.result, type=kind)
+        except msgspec.DecodeError as error:
+            return Failed("CudalabError", f"the worker's answer cannot be read: {error}")
 
     def _death(self, ended: Ended) -> Death:
         step = ended.step
@@ -184,7 +191,7 @@ class Supervisor:
         return Death(step.label, reason, not ended.hung, ended.hung, step.phase == RELEASE)
 
     def _restart(self) -> Process:
-        """Another worker in the place of one that has died."""
+        """Start a worker that replaces one that has died."""
         self.setup.calibrate = False
         for attempt in range(TRIES):
             sleep(attempt)

@@ -1,4 +1,4 @@
-"""The child of a run: owns the device, does one group after the other, and may die of any of them.
+"""The worker process of a run: it owns the device and does one task after the other. Any task may crash it.
 
 `cudalab.engine.process` starts it; it reads and writes what `cudalab.engine.messages` defines. Standard output and
 standard error are free for whatever a kernel or a library prints.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import importlib
 import os
 import signal
 import sys
@@ -20,57 +21,53 @@ from typing import NoReturn
 
 import msgspec
 
+from cudalab import timing
+from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
-from cudalab.device import machine, open_device
+from cudalab.device import machine
+from cudalab.device.open import open_device
+from cudalab.engine import group as groups
 from cudalab.engine import messages
 from cudalab.engine.job import ContextLost, Job
-from cudalab.engine.messages import Failed, Finished, Glimpse, Lost, Ready, Report, Setup, Step, StudyWork, Work
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
+from cudalab.engine.plan import Selection, Work
+from cudalab.results.record import Case
 from cudalab.spec import cuda_source
-from cudalab.study.found import Workload
 
-OOM_SCORE = "500"  # of 1000: if memory runs out, this process is to die and not the one that has the results
+OOM_SCORE = "500"  # of 1000: if memory runs out, the system ends this process and not the one that has the results
 
 
-def main(*given: str) -> None:
-    commands, reports, board = map(int, given)
-    for fd in (commands, reports, board):
-        os.set_inheritable(fd, False)  # a compiler that outlives this process must not hold its pipes open
+def main(parent: Parent, shared: str) -> None:
+    board = int(shared)
+    os.set_inheritable(board, False)
     _set_apart()
-    with open(commands, "rb") as orders, open(reports, "wb") as answers:
-
-        def answer(report: Report) -> None:
-            answers.write(messages.line(report))
-            answers.flush()
-
-        setup = msgspec.json.decode(orders.readline(), type=Setup)
-        beats = count(1)
-        worker = _Worker(
-            setup,
-            lambda step: messages.write_board(board, next(beats), step),
-            lambda found: messages.write_glimpses(board, found),
-        )
-        try:
-            answer(_guarded(worker.open))
-            for text in orders:
-                order = msgspec.json.decode(text, type=Work | StudyWork | messages.Search)
-                answer(_guarded(lambda: worker.do(order)))  # noqa: B023 (called at once)
-        except ContextLost as lost:
-            answer(Lost(lost.step, lost.reason))
-            _leave()
-        worker.close()
+    setup = next(parent.orders(Setup))
+    beats = count(1)
+    worker = _Worker(
+        setup,
+        lambda step: messages.write_board(board, next(beats), step),
+        lambda found: messages.write_glimpses(board, found),
+    )
+    try:
+        parent.answer(_guarded(worker.open))
+        for task in parent.orders(Task):
+            parent.answer(_guarded(lambda: worker.do(task)))  # noqa: B023 (called at once)
+    except ContextLost as lost:
+        parent.answer(Lost(lost.step, lost.reason))
+        _leave()
+    worker.close()
 
 
 def _set_apart() -> None:
-    """Leave Ctrl-C to the parent, and die before it does where memory runs out."""
+    """Leave Ctrl-C to the parent; let the system end this process first if memory runs out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
 
 def _leave() -> NoReturn:
-    """End without clean-up, which libraries cannot do after the context is lost: PyCUDA aborts."""
+    """Exit without clean-up: PyCUDA aborts if it frees anything after its context is lost."""
     sys.stdout.flush()
     sys.stderr.flush()
     ctypes.CDLL(None).fflush(None)  # what kernels have printed
@@ -88,7 +85,7 @@ def _guarded(work: Callable[[], Report]) -> Report:
 
 
 class _Worker:
-    """The device and the job that all groups are part of."""
+    """The device, and the job that all tasks are part of."""
 
     def __init__(
         self, setup: Setup, progress: Callable[[Step], None], glimpse: Callable[[Mapping[str, Glimpse]], None]
@@ -107,26 +104,17 @@ class _Worker:
         )  # fmt: skip
         self.progress(Step("worker", "calibrating"))
         with self.job.phase("calibration"):
-            calibration = device.calibrate(setup.modes) if setup.modes and setup.calibrate else {}
+            calibration = timing.calibrate(device, setup.modes) if setup.modes and setup.calibrate else {}
         return Ready(machine.describe(device), note, calibration, self._wall())
 
-    def do(self, order: Work | StudyWork | messages.Search) -> Finished | messages.Searched:
+    def do(self, task: Task) -> Done:
         assert self.job is not None
-        work = order.work if isinstance(order, messages.Search) else order
-        group = work.group()
-        self._unchanged(group)
-        job = self.job if work.timed else dataclasses.replace(self.job, modes=())  # `wall` is shared
-        if isinstance(order, messages.Search):
-            from cudalab.tools.tune.kernel_tuner import search  # which needs a GPU
-
-            assert isinstance(group, Group)
-
-            return messages.Searched(search(order, group, job), self._wall())
-        if isinstance(group, Workload):
-            from cudalab.study import engine
-
-            return Finished(engine.cases(job, group, work.omit), self._wall())
-        return Finished(job.cases(group, work.omit), self._wall())
+        for name, path in task.files.items():
+            if cuda_source.digest(Path(path)) != self.setup.sources[name]:
+                raise InputError(f"{path} has changed since this run began")
+        module, _, function = task.handler.partition(":")
+        found = getattr(importlib.import_module(module), function)(self.job, task.payload)
+        return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall())
 
     def close(self) -> None:
         if self.job is not None:
@@ -138,8 +126,9 @@ class _Worker:
         self.job.wall.clear()
         return taken
 
-    def _unchanged(self, group: Group | Workload) -> None:
-        """Raise InputError if the kernel's or the study's files are not those that the run began with."""
-        for name, path in group.files.items():
-            if cuda_source.digest(path) != self.setup.sources[name]:
-                raise InputError(f"{path} has changed since this run began")
+
+def cases(job: Job, payload: msgspec.Raw) -> list[Case]:
+    """The handler of a `Group`: the rows of its selected variants."""
+    work = msgspec.json.decode(payload, type=Work)
+    job = job if work.timed else dataclasses.replace(job, modes=())  # `wall` is shared
+    return groups.cases(job, work.group(), work.omit)

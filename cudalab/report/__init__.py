@@ -1,4 +1,4 @@
-"""Results as text. `columns` says what is shown; one file per format says how."""
+"""Results as text, Markdown, HTML and plots. `columns` decides what is shown; one module per format prints it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cudalab.results.record import Results
 def render(
     results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = ""
 ) -> str:
-    """The whole of `results` as table, markdown, csv or json.
+    """All of `results` as table, markdown, csv or json.
 
-    `width` (columns), `color`, `costs` (what each variant costs once) and `plots` ("blocks" or "ascii": bars and
-    distributions drawn with such characters) are for the table alone.
+    `width` (columns), `color`, `costs` (add what each variant costs once) and `plots` ("blocks" or "ascii": draw bars
+    and histograms with these characters) only apply to the table.
     """
     from cudalab.report import flat, markdown, study_text, table
 

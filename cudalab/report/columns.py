@@ -1,23 +1,23 @@
-"""What a table of results shows, whatever the format: its groups, columns, cells and the lines below."""
+"""What tables of results show, in every format: groups, columns, cells, and the lines below the tables."""
 
 from __future__ import annotations
 
 import re
-from math import ceil, floor, log10
+from math import ceil
 
-from cudalab.base import stats
-from cudalab.base.numbers import significant, three
+from cudalab.base import numbers, stats
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
 GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
-WIDE = 110  # columns from which a table has room for intervals and verdicts
+WIDE = 110  # characters; a table this wide has room for intervals and verdicts
 NOT_MEASURED = "-"
+BASELINES = ("torch_eager", "torch_native", "numpy")
 
-FLOOR = 10  # a time below so many floors is mostly floor
-CEILING = 1.01  # a bandwidth so far above the copy's does not come from memory alone
-NOISY = 0.1  # width of a median's interval from which the row says so
-# Marks on a cold time, and what they say below the table.
+FLOOR = 10  # a time below this many empty event pairs is mostly launch and timer
+CEILING = 1.01  # a bandwidth this many times the copy's does not come from memory alone
+NOISY = 0.1  # relative width of a median's interval above which the row is marked
+# Marks on a time, and their explanation below the table.
 MARKS = {
     "~": f"below {FLOOR} x the time of an empty event pair: much of it is launch and timer, not the kernel",
     "^": "faster than a copy of as many bytes: more read than written, or part of it in cache",
@@ -28,7 +28,7 @@ MARKS = {
 
 
 def heading(run: Results) -> str:
-    """The first line: on what the numbers were taken, or why there is no GPU."""
+    """The first line: the machine that measured the numbers, or why there is no GPU."""
     if run.machine.device == "cpu":
         how = "times are wall clock" if run.timed else "nothing is timed"
         return f"No GPU: {run.no_gpu}. On the CPU ({run.machine.name}): {how}"
@@ -38,7 +38,7 @@ def heading(run: Results) -> str:
 
 
 def missing(run: Results) -> str:
-    """What a reader of an interrupted run must know, or nothing."""
+    """A warning for an interrupted run, else an empty text."""
     return "" if run.complete else "INTERRUPTED: some of what was asked for is missing; go on with --resume FILE"
 
 
@@ -47,7 +47,7 @@ def title(cases: list[Case]) -> str:
     case = cases[0]
     shape = " x ".join(map(str, case.shape))
     size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
-    text = f"{case.kernel}  {size}({shape})  {case.dtype}  {amount(case.nbytes)}B moved"
+    text = f"{case.kernel}  {size}({shape})  {case.dtype}  {numbers.amount(case.nbytes)}B moved"
     state = next((c.condition for c in cases if c.condition), {})
     sm, memory, power = (state.get(k) for k in ("sm_hz", "memory_hz", "power_w"))
     if isinstance(sm, float) and isinstance(memory, float) and isinstance(power, float):
@@ -62,7 +62,7 @@ def kinds(run: Results) -> tuple[str, ...]:
 
 
 def table(run: Results, cases: list[Case], wide: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Headers and rows of one group; a wide one has the cold graph, the speed-up's interval and its verdict."""
+    """Headers and rows of one group; `wide` adds the cold graph, the speed-up's interval and its verdict."""
     shown = [k for k in kinds(run) if wide or k != "graph_cold"]
     gpu = run.machine.device == "cuda"
     headers = ["variant", "max ULP", *(f"{k.replace('_', ' ')} \u00b5s" for k in shown)]
@@ -77,26 +77,26 @@ def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: b
     ours, best = case.median(kind), copy.median(kind) if copy else None
     share = f"{100 * best / ours:.0f}" if ours and best else NOT_MEASURED
     rate, ratio = case.bandwidth(kind), run.speedup(case, kind)
-    interval = [f"{times(ratio.low)} to {times(ratio.high)}", ratio.verdict()] if ratio else [NOT_MEASURED] * 2
+    interval = [numbers.interval(ratio.low, ratio.high), ratio.verdict()] if ratio else [NOT_MEASURED] * 2
     return [
         name(case),
         verdict(case),
         *(microseconds(case, k) + (marks(run, case, cases) if k == kind else "") for k in shown),
-        *(significant(1e6 * case.cross[k], 4) if case.cross.get(k) else NOT_MEASURED for k in others(cases)),
-        three(rate / 1e9) if rate else NOT_MEASURED,
+        *(numbers.significant(1e6 * case.cross[k], 4) if case.cross.get(k) else NOT_MEASURED for k in others(cases)),
+        numbers.three(rate / 1e9) if rate else NOT_MEASURED,
         *([share] if gpu else []),
-        times(ratio.value) if ratio else NOT_MEASURED,
+        numbers.factor(ratio.value) if ratio else NOT_MEASURED,
         *(interval if wide else []),
     ]
 
 
 def name(case: Case) -> str:
-    """Of a row."""
+    """The name of a case's row."""
     return "copy (ceiling)" if case.status == record.CEILING else case.label
 
 
 def others(cases: list[Case]) -> list[str]:
-    """What other tools measured of this group, if any was asked; see cudalab.engine.cross_check."""
+    """The times that other tools measured for this group, by name; see cudalab.engine.cross_check."""
     return list(dict.fromkeys(name for case in cases for name in case.cross if not name.endswith("wall")))
 
 
@@ -105,7 +105,7 @@ def ceiling(cases: list[Case]) -> Case | None:
 
 
 def marks(run: Results, case: Case, cases: list[Case]) -> str:
-    """The MARKS that the main time of a case bears."""
+    """The MARKS on the main time of a case."""
     kind, copy = run.main_kind, ceiling(cases)
     time = case.median(kind)
     if not time:
@@ -134,11 +134,11 @@ def costs(cases: list[Case]) -> list[list[str]]:
 
 
 def _milliseconds(case: Case, cost: str) -> str:
-    return three(1e3 * case.costs[cost]) if cost in case.costs else NOT_MEASURED
+    return numbers.three(1e3 * case.costs[cost]) if cost in case.costs else NOT_MEASURED
 
 
 def _break_even(case: Case) -> str:
-    """Calls after which capturing has paid: a call takes the longer of its host and its GPU time."""
+    """Calls after which graph capture has paid off: a call takes the longer of its host and its GPU time."""
     call, hot, graph = (case.median(k) for k in ("call", "hot", "graph"))
     if not (call and hot and graph and "graph build" in case.costs):
         return NOT_MEASURED
@@ -147,53 +147,24 @@ def _break_even(case: Case) -> str:
 
 
 def verdict(case: Case) -> str:
-    """Largest error in ULP of a right answer, or the word for what happened instead."""
+    """The largest error in ULP of a right answer, else the status."""
     if case.status not in (record.OK, record.CEILING):
         return case.status
     if case.parity is None:
         return NOT_MEASURED
-    return "inf" if case.parity.max_ulp is None else compact(case.parity.max_ulp)
+    return numbers.ulp(case.parity.max_ulp)
 
 
 def microseconds(case: Case, kind: str) -> str:
-    """A median in microseconds with as many digits as its 95 % interval supports, at most four."""
+    """A median in microseconds, rounded by `numbers.supported`."""
     rounds = case.times.get(kind)
     if not rounds:
         return NOT_MEASURED
-    return supported(stats.median(rounds) * 1e6, stats.relative_width(rounds))
-
-
-def supported(value: float, width: float) -> str:
-    """`value` with as many digits as an interval of this width, relative to it, supports: two to four.
-
-    So many that rounding moves it by no more than half of the interval, out of which it would fall otherwise.
-    """
-    if value == 0 or width <= 0:
-        return significant(value, 4)
-    return significant(value, min(4, max(2, 1 + floor(log10(abs(value))) - floor(log10(abs(value) * min(width, 1))))))
-
-
-def times(ratio: float) -> str:
-    """A speed-up: two decimals, one from 10 on, and two digits below a tenth."""
-    if 0 < ratio < 0.0995:
-        return significant(ratio, 2)
-    return f"{ratio:.{2 if ratio < 9.995 else 1}f}"
-
-
-def compact(value: float) -> str:
-    """A short number: 0.5, 13, 12000, 1.6e+07."""
-    return f"{value:.2g}" if value < 10 or value >= 1e5 else f"{value:.0f}"
-
-
-def amount(value: float) -> str:
-    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= scale:
-            return f"{three(value / scale)} {unit}"
-    return f"{value:.0f} "
+    return numbers.supported(stats.median(rounds) * 1e6, stats.relative_width(rounds))
 
 
 def rows(cases: list[Case]) -> list[Case]:
-    """The cases that a table shows: timed ones fastest first, the ceiling at the end, no skipped ones."""
+    """The cases of a table: timed ones, fastest first, then the ceiling, then the others; no skipped ones."""
 
     def order(case: Case) -> tuple[int, float]:
         time = next((time for kind in ("cold", "wall", "graph", "api") if (time := case.median(kind))), None)
@@ -204,14 +175,25 @@ def rows(cases: list[Case]) -> list[Case]:
 
 
 def ordered(run: Results, cases: list[Case]) -> list[Case]:
-    """`rows`; of a study in its own order, which goes from what is usual to what is new."""
+    """`rows`; a study's in its own order, from the usual way to the new one."""
     return [c for c in cases if c.status != record.SKIPPED] if run.of_study else rows(cases)
 
 
-def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
-    """(status, labels, text) of what the rows cannot hold: reasons of wrong and failed ones, and notes.
+def unit(run: Results, cases: list[Case], kind: str) -> tuple[str, float]:
+    """The unit of a group's times and its seconds: microseconds; of a study the one that suits its shortest time."""
+    shortest = min((s for c in cases if (s := c.median(kind))), default=1.0)
+    return numbers.time_unit(shortest if run.of_study else 0.0)
 
-    `placed`: the labels are preceded by kernel, dtype and size, where the rows are of several.
+
+def references(run: Results) -> tuple[str, ...]:
+    """Backends or labels that speed-ups may refer to: the first of them that was timed is taken."""
+    return (run.reference,) if run.of_study else BASELINES
+
+
+def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
+    """(status, labels, text) for the lines below a table: reasons of wrong and failed rows, and notes.
+
+    `placed`: put kernel, dtype and size before the labels, for tables of several groups.
     """
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
@@ -232,7 +214,7 @@ def _place(cases: list[Case]) -> str:
 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
-    """(labels, reason) of the variants that could not run here; those never seen in a row of the tables."""
+    """(names, reason) of what could not run here: backends, of a study variants."""
     found: dict[str, dict[str, None]] = {}
     for case in run.cases:
         if case.status == record.SKIPPED:
@@ -241,7 +223,7 @@ def skipped(run: Results) -> list[tuple[str, str]]:
 
 
 def footer(run: Results) -> list[str]:
-    """How to read the columns, and what an empty measurement gave."""
+    """How to read the columns, and the times of empty measurements."""
     lines = ["max ULP: largest error against float64, in units in the last place of the dtype."]
     if run.machine.device == "cpu":
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
@@ -264,7 +246,7 @@ CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", "rounded", 
 
 
 def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
-    """Of a run that only checked: cells in the order of CHECK_HEADERS and the cases they sum up, by variant."""
+    """For a run that only checked: for each variant, cells in the order of CHECK_HEADERS and the cases behind them."""
     found: dict[tuple[str, str, str], list[Case]] = {}
     for case in run.cases:
         if case.status != record.SKIPPED:
@@ -273,18 +255,17 @@ def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
 
 
 def _sum_up(cases: list[Case]) -> list[str]:
-    parities = [c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]  # not of an overrun
+    parities = [c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]
     bad = next((c.status for c in cases if c.status != record.OK), "right")
     if not parities:
         return [bad, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, str(len(cases))]
     n = sum(p.n for p in parities)
     rounded = sum(p.rounded * p.n for p in parities) / n if n else 1.0
-    ulps = [p.max_ulp for p in parities]
-    largest = "inf" if None in ulps else compact(max(u for u in ulps if u is not None))
+    largest = numbers.ulp(max(p.largest for p in parities))
     return [bad, largest, f"{100 * rounded:.4g} %", f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
 
 
-NOTABLE = 4  # ULP; a smaller error is what a few roundings make
+NOTABLE = 4  # ULP; a few roundings make a smaller error
 WORST = re.compile(r"\[.*\] (?P<values>got .*, want .*) for (?P<inputs>.*)", re.DOTALL)  # of check.parity
 
 
@@ -304,7 +285,7 @@ def largest_errors(run: Results) -> list[tuple[str, str]]:
 
 
 def _element(case: Case) -> str:
-    """The input, and what came of it; where the inputs are not told, the size and the place."""
+    """The input, got and wanted; the size and the index where the inputs are not recorded."""
     assert case.parity is not None
     known = WORST.fullmatch(case.parity.worst)
     if known is None:
@@ -313,12 +294,12 @@ def _element(case: Case) -> str:
 
 
 def _float32s(inputs: str) -> str:
-    """Numbers with the nine digits that tell every float32 apart."""
+    """Numbers rounded to nine digits, enough to distinguish all float32 values."""
     return re.sub(r"-?\d+\.\d{8,}(e[-+]\d+)?", lambda number: f"{float(number[0]):.9g}", inputs)
 
 
 def _in_short(labels: list[str], every: list[str]) -> str:
-    """`labels`; a backend alone stands for all of its variants, "all" for all of `every`."""
+    """`labels` in short: a backend's name for all of its variants, "all" for all of `every`."""
     if len(labels) == len(every) > 1:
         return "all"
 

@@ -6,9 +6,9 @@ import io
 import json
 from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cudalab.base import stats
+from cudalab.base import numbers, stats
 from cudalab.base.errors import unknown
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
 from cudalab.base.text import visible
@@ -16,9 +16,6 @@ from cudalab.report import columns
 from cudalab.results import record
 from cudalab.results.compare import MOVED, VERDICTS, Comparison, Pair
 from cudalab.results.record import Case
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = ("table", "markdown", "json")
 HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "threshold", "verdict"]
@@ -44,7 +41,7 @@ def render(found: Comparison, names: tuple[str, str], format: str, width: int | 
 
 
 def sentence(found: Comparison) -> str:
-    """The whole in one sentence."""
+    """The comparison in one sentence."""
     if found.refusal:
         return found.refusal[0].upper() + found.refusal[1:]
     wrong = sum(len({(c.group, c.label) for c in cases}) for cases in found.wrong.values())
@@ -64,15 +61,15 @@ def sentence(found: Comparison) -> str:
 
 
 def differing(found: Comparison) -> list[str]:
-    """What is not the same in both runs, a line each: first what forbids a comparison."""
+    """One line for each difference between the runs, those that forbid a comparison first."""
     return [*map(str, found.differences), *found.remarks]
 
 
 def notes(found: Comparison) -> list[tuple[str, str, str]]:
-    """(what, which cases, why) of everything that no row of a table shows."""
+    """(what, which cases, why) for everything that is not in a row of the tables."""
     drift: dict[str, list[str]] = {}
     for pair in found.drift:
-        drift.setdefault(_times(pair.ratio.value), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
+        drift.setdefault(numbers.close_factor(pair.ratio.value), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
     why = "is the speed-up of the copy, which no change of a kernel explains"
     moved = [("the machine moved", _several(where), f"{value} {why}") for value, where in drift.items()]
     wrong = [("wrong", _about(cases), text) for text, cases in found.wrong.items()]
@@ -80,16 +77,16 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
 
 
 def errors_in_ulp(found: Comparison) -> list[list[str]]:
-    """Rows, in the order of ULP_HEADERS, of the variants whose largest error is not what it was."""
+    """Rows, in the order of ULP_HEADERS, for the variants whose largest error changed."""
     worst: dict[tuple[str, str, str], list[float]] = {}
     for pair in found.checked:
         row = worst.setdefault((pair[0].kernel, pair[0].dtype, pair[0].label), [0.0, 0.0])
         row[:] = (max(so_far, c.parity.largest if c.parity else 0.0) for so_far, c in zip(row, pair, strict=True))
-    return [[*key, *map(_ulp, row)] for key, row in worst.items() if _ulp(row[0]) != _ulp(row[1])]
+    return [[*key, *map(numbers.ulp, row)] for key, row in worst.items() if numbers.ulp(row[0]) != numbers.ulp(row[1])]
 
 
 def groups(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    """Pairs by title: of one kernel, size, dtype and kind of time. The slowest comes first, the copy last."""
+    """Pairs by title: kernel, size, dtype and kind of time. The slowest comes first, the copy last."""
     found: dict[tuple[tuple[str, str, str], str], list[Pair]] = {}
     for pair in pairs:
         found.setdefault((pair.old.group, pair.kind), []).append(pair)
@@ -106,23 +103,15 @@ def _title(pair: Pair) -> str:
 def cells(pair: Pair) -> list[str]:
     """One row, in the order of HEADERS."""
     r = pair.ratio
-    interval = f"{_times(r.low)} to {_times(r.high)}" if r.high < inf else columns.NOT_MEASURED
+    interval = numbers.interval(r.low, r.high, numbers.close_factor) if r.high < inf else columns.NOT_MEASURED
+    threshold = f"{numbers.compact(100 * pair.effect)} %"
     name = "copy (control)" if pair.control else pair.old.label
     times = (columns.microseconds(case, pair.kind) for case in (pair.old, pair.new))
-    return [name, *times, _times(r.value), interval, f"{columns.compact(100 * pair.effect)} %", pair.verdict]
-
-
-def _times(ratio: float) -> str:
-    """A ratio near 1 with the digits that two runs can differ in."""
-    return f"{ratio:.3f}" if ratio < 9.9995 else columns.times(ratio)
-
-
-def _ulp(value: float) -> str:
-    return columns.compact(value) if value < inf else "inf"
+    return [name, *times, numbers.close_factor(r.value), interval, threshold, pair.verdict]
 
 
 def _about(cases: list[Case]) -> str:
-    """Which cases: the labels, then where."""
+    """Labels of the cases, then their groups."""
     labels = dict.fromkeys("copy" if c.status == record.CEILING else c.label for c in cases)
     return f"{', '.join(labels)} ({_several(list(dict.fromkeys(' '.join(c.group) for c in cases)))})"
 
@@ -178,7 +167,7 @@ def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:
 
 
 def _rows(pairs: list[Pair]) -> list[str]:
-    """One table of pairs of several groups, those that changed most first."""
+    """One table of pairs from several groups, the slowest first."""
     body = [
         [f"{' '.join(p.old.group)}, {p.kind.replace('_', ' ')}", *cells(p)]
         for p in sorted(pairs, key=lambda p: (p.control, p.ratio.value))
@@ -192,7 +181,7 @@ def _lines(headers: list[str], body: list[list[str]], left: int) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """Text from a file as one line of Markdown that is no markup."""
+    """Text from a file as one line of Markdown, with markup escaped."""
     plain = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
     return "".join(f"\\{c}" if c in "`*_[]" else c for c in plain)
 

@@ -1,9 +1,10 @@
-"""What a search for a crossover found, as a sentence and as a table."""
+"""The result of `cudalab crossover`: a table of sizes and a sentence."""
 
 from __future__ import annotations
 
 import io
 
+from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.table import screen
 from cudalab.results.record import Case
@@ -13,7 +14,7 @@ UNSURE = "neither surely"
 
 
 def render(found: Crossover, width: int | None = None, color: bool = False) -> str:
-    """The table of all sizes that were tried, and the answer below it."""
+    """The table of all sizes that were measured, and the answer below it."""
     from cudalab.report.table import columns_of, plain
 
     out = io.StringIO()
@@ -32,7 +33,7 @@ def render(found: Crossover, width: int | None = None, color: bool = False) -> s
 
 
 def sentences(found: Crossover) -> list[str]:
-    """The answer, and what a reader must know beside it."""
+    """The answer, and further changes if there are any."""
     if found.wrong:
         case = found.wrong[0]
         return [f"stopped at {case.size}: {case.label} is {_word(case)}: {case.reason}"]
@@ -40,7 +41,7 @@ def sentences(found: Crossover) -> list[str]:
         return [_no_change(found)]
     (low, high), *others = found.changes
     said = f"{found.ahead(low)} is faster up to {low.size}, {found.ahead(high)} from {high.size} on ({_what(found)})"
-    if unsure := [p.size for p in found.probes if not found.ahead(p)]:  # beyond as well, where the machine is noisy
+    if unsure := [p.size for p in found.probes if not found.ahead(p)]:
         said += f"; neither surely at {_list(unsure)}"
     more = [f"and again: {found.ahead(a)} up to {a.size}, {found.ahead(b)} from {b.size} on" for a, b in others]
     return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --sizes`"] if more else [])]
@@ -51,7 +52,7 @@ def headers(found: Crossover) -> list[str]:
 
 
 def rows(found: Crossover) -> list[list[str]]:
-    """One row a size; speed-up is of the second variant over the first."""
+    """One row per size; the speed-up is that of the second variant over the first."""
     cases = {(case.size, case.label): case for case in found.run.cases}
     return [_row(found, probe, cases) for probe in found.probes]
 
@@ -59,14 +60,14 @@ def rows(found: Crossover) -> list[list[str]]:
 def _row(found: Crossover, probe: Probe, cases: dict[tuple[str, str], Case]) -> list[str]:
     times = (columns.microseconds(cases[probe.size, label], found.kind) for label in (found.first, found.second))
     r = probe.ratio
-    interval = f"{columns.times(r.low)} to {columns.times(r.high)}"
-    return [probe.size, *times, columns.times(r.value), interval, found.ahead(probe) or UNSURE]
+    interval = numbers.interval(r.low, r.high)
+    return [probe.size, *times, numbers.factor(r.value), interval, found.ahead(probe) or UNSURE]
 
 
 def _no_change(found: Crossover) -> str:
     low, high = found.probes[0], found.probes[-1]
     if found.ahead(low) and found.ahead(low) == found.ahead(high):
-        by = " and ".join(f"{columns.times(_factor(p))}x at {p.size}" for p in (low, high))
+        by = " and ".join(f"{numbers.factor(_factor(p))}x at {p.size}" for p in (low, high))
         return f"{found.ahead(low)} is faster at both ends, by {by} ({_what(found)})"
     return f"no crossover: {_end(found, low)}, {_end(found, high)} ({_what(found)})"
 
@@ -75,12 +76,12 @@ def _end(found: Crossover, probe: Probe) -> str:
     ahead = found.ahead(probe)
     r = probe.ratio
     if not ahead:
-        return f"at {probe.size} neither is surely faster ({columns.times(r.low)} to {columns.times(r.high)}x)"
-    return f"at {probe.size} {ahead} is, by {columns.times(_factor(probe))}x"
+        return f"at {probe.size} neither is surely faster ({numbers.interval(r.low, r.high)}x)"
+    return f"at {probe.size} {ahead} is, by {numbers.factor(_factor(probe))}x"
 
 
 def _factor(probe: Probe) -> float:
-    """By which the faster one is faster."""
+    """How many times as fast the faster variant is."""
     return max(probe.ratio.value, 1 / probe.ratio.value)
 
 

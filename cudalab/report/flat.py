@@ -1,4 +1,4 @@
-"""Formats for programs: CSV with one line a case (medians), JSON with every sample."""
+"""Formats for programs: CSV with one line per case (medians), JSON with every sample."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import csv
 import io
 
 from cudalab.base.text import visible
+from cudalab.results import flat, json_file
 from cudalab.results.record import Results
 
 
 def as_csv(results: Results) -> str:
-    """Medians in seconds and bytes a second, one line a case, the header always there."""
+    """Medians in seconds and bytes per second, one line per case, always with a header."""
     out = io.StringIO()
-    rows = results.to_dicts()
+    rows = flat.medians(results)
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["kernel"], lineterminator="\n")
     writer.writeheader()
     for row in rows:
@@ -22,4 +23,4 @@ def as_csv(results: Results) -> str:
 
 def as_json(results: Results) -> str:
     """The same text that `-o` writes."""
-    return results.to_json().decode()
+    return json_file.encoded(results).decode()

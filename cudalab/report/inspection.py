@@ -13,7 +13,6 @@ from rich.text import Text
 
 from cudalab.base import numbers
 from cudalab.base.text import visible
-from cudalab.report import columns
 from cudalab.report.columns import NOT_MEASURED
 from cudalab.report.table import plain, screen
 from cudalab.tools.inspect import Inspected
@@ -86,7 +85,7 @@ def _launch(group: list[Inspected]) -> list[Row]:
     found = [
         row("threads a block", lambda one: one.traced.threads),
         row("blocks", lambda one: one.traced.blocks),
-        row("elements a thread", lambda one: columns.compact(one.elements)),
+        row("elements a thread", lambda one: numbers.compact(one.elements)),
         row("registers", lambda one: str(one.resources.registers)),
         row("spill stores, B", lambda one: one.resources.spill_stores),
         row("spill loads, B", lambda one: one.resources.spill_loads),
@@ -125,7 +124,7 @@ def _times(group: list[Inspected]) -> list[Row]:
     ]
     if any(one.measured for one in group):
         found.append(("measured, cold", [_time(one.measured) for one in group]))
-        ratios = [columns.times(one.ratio) if one.ratio else NOT_MEASURED for one in group]
+        ratios = [numbers.factor(one.ratio) if one.ratio else NOT_MEASURED for one in group]
         found.append(("measured / predicted", ratios))
     return found
 

@@ -1,4 +1,4 @@
-"""The same tables in Markdown, for a README or a pull request."""
+"""The tables of `table.py` in Markdown, for a README or a pull request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def group(run: Results, cases: list[Case]) -> list[str]:
 
 
 def tabled(names: list[str], body: list[list[str]]) -> list[str]:
-    """A table whose first column is of names, the others of numbers."""
+    """A table whose first column holds names and the others numbers."""
     return [_row(names), _row(["---", *["--:"] * (len(names) - 1)]), *map(_row, body)]
 
 
@@ -44,5 +44,5 @@ def _row(cells: list[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """A remark's text, without its breaks."""
+    """A remark's text without line breaks."""
     return " ".join(text.split())

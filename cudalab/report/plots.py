@@ -1,8 +1,8 @@
-"""Bars and distributions in characters: what a group's table says, to be seen at a glance.
+"""Bars and histograms in characters, below the table of a group.
 
-A bar is as long as a variant is fast. Beside it stand the samples of its main time as a histogram, as far as they lie
-from that variant's own median: one scale for the whole group, so that what is noisy looks noisy, and fine enough
-everywhere for two groups of samples to show as two.
+The length of a bar is proportional to the variant's speed. Beside it is a histogram of the samples of its main time,
+relative to the variant's own median. All histograms of a group have one scale, so that noise can be compared; the scale
+is fine enough to show two groups of samples as two.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cudalab.base import stats
+from cudalab.base import numbers, stats
 from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.results.record import Case, Results
 
-LABEL, BAR, VALUE = 24, 40, 5  # columns at most, of which the middle one gives way first
-SHORTEST = 6  # bar; below that the histogram is left out
-BINS = 25  # odd: the median is in the middle one
-REACHES = (0.005, 0.01, 0.02, 0.05, 0.1)  # half of the scale, as a share of the median
-WIDER = (0.2, 0.5)  # where no samples fall into two groups, which these might hide
-WITHIN = 0.95  # of a group's samples, that the scale must hold; what lies beyond stands in the outermost bins
-# stats.bimodal asks for a gap of 2 % of the median: 2.5 bins of the last of REACHES, so that one at least is empty.
+LABEL, BAR, VALUE = 24, 40, 5  # largest widths in characters; the bar is shortened first
+SHORTEST = 6  # bar; if there is less room, the histogram is left out
+BINS = 25  # odd, so that the median is in the middle one
+REACHES = (0.005, 0.01, 0.02, 0.05, 0.1)  # half widths of the scale, as shares of the median
+WIDER = (0.2, 0.5)  # only if no samples are bimodal: so wide a scale might hide two groups
+WITHIN = 0.95  # share of a group's samples that the scale must hold; the outermost bins count those beyond
+# stats.bimodal needs a gap of 2 % of the median: 2.5 bins of the last of REACHES, so at least one bin is empty.
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Ink:
     """The characters to draw with."""
 
     full: str
-    parts: str  # of a bar's last character, the emptiest first
-    levels: str  # of a histogram's bin, the lowest that is not empty first
+    parts: str  # the last character of a bar, emptiest first
+    levels: str  # a bin of a histogram, lowest first
 
 
 BLOCKS = Ink("\u2588", "\u258f\u258e\u258d\u258c\u258b\u258a\u2589", "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588")
@@ -39,7 +39,7 @@ ASCII = Ink("#", "", ".:-=+*#@")
 
 
 def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> list[str]:
-    """Of one group: a heading, then a line for each timed row in the order of the table. Empty if nothing was timed."""
+    """For one group: a heading, then a line for each timed row, in the table's order; empty if nothing was timed."""
     kind = run.main_kind
     timed = [c for c in columns.ordered(run, cases) if c.times.get(kind)]
     if not timed:
@@ -54,32 +54,32 @@ def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> lis
     found = [_heading(what, kind, reach, label + 1 + bar + 1 + VALUE, both)]
     for case, speed in zip(timed, speeds, strict=True):
         drawn = bars(speed / max(speeds), bar, ink)
-        line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {columns.times(speed):>{VALUE}}"
+        line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {numbers.factor(speed):>{VALUE}}"
         found.append(f"{line}  |{histogram(deviations(case, kind), reach, ink)}|" if both else line)
     return found
 
 
 def legend(run: Results) -> str:
-    """What the drawings show."""
+    """The line that explains the histograms."""
     kind = run.main_kind.replace("_", " ")
     return f"|...|: samples of the {kind} time around each row's own median; the ends hold what lies beyond."
 
 
 def bars(share: float, width: int, ink: Ink = BLOCKS) -> str:
-    """A bar of `share` of `width` characters, to the eighth of one where the ink has that."""
+    """A bar of `share` of `width` characters, in steps of an eighth if the ink has `parts`."""
     steps = len(ink.parts) + 1
     whole, part = divmod(round(share * width * steps), steps)
     return ink.full * whole + (ink.parts[part - 1] if part else "")
 
 
 def deviations(case: Case, kind: str) -> np.ndarray:
-    """How far each sample lies from the median of all, as a share of it."""
+    """The deviation of each sample from the median, as a share of the median."""
     samples = stats.flat(case.times[kind])
     return samples / np.median(samples) - 1
 
 
 def histogram(values: np.ndarray, reach: float, ink: Ink = BLOCKS) -> str:
-    """BINS characters from -`reach` to `reach`; the fullest bin is the highest, an empty one a blank."""
+    """BINS characters from -`reach` to `reach`; the fullest bin has the highest character, an empty one a blank."""
     edges = np.linspace(-reach, reach, BINS + 1)
     counts, _ = np.histogram(np.clip(values, -reach, reach), edges)
     top = len(ink.levels)
@@ -88,16 +88,16 @@ def histogram(values: np.ndarray, reach: float, ink: Ink = BLOCKS) -> str:
 
 
 def _speeds(run: Results, timed: list[Case], kind: str) -> tuple[str, list[float]]:
-    """Speed-ups over eager or a study's baseline; where there is none, speeds relative to the fastest."""
+    """A heading and speed-ups over eager or a study's baseline; without those, speeds relative to the fastest."""
     ratios = [run.speedup(case, kind) for case in timed]
     if all(ratios):
-        return f"x {run.reference if run.of_study else 'eager'}", [ratio.value for ratio in ratios if ratio]
+        return f"x {run.reference_name}", [ratio.value for ratio in ratios if ratio]
     medians = [stats.median(case.times[kind]) for case in timed]
     return "speed, fastest = 1", [min(medians) / m for m in medians]
 
 
 def _reach(timed: list[Case], kind: str) -> float:
-    """Half of the group's scale: the smallest that holds most samples, or the largest."""
+    """Half the width of the group's scale: the smallest of REACHES that holds WITHIN of the samples, or the largest."""
     reaches = REACHES if any(stats.bimodal(case.times[kind]) for case in timed) else REACHES + WIDER
     away = np.quantile(np.abs(np.concatenate([deviations(case, kind) for case in timed])), WITHIN)
     return next((reach for reach in reaches if away <= reach), reaches[-1])

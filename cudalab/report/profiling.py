@@ -1,4 +1,4 @@
-"""What `cudalab profile` found, as text: counts of each variant, the longest kernels, and ncu's counters."""
+"""The result of `cudalab profile` as text: counts of each variant, the longest kernels, and ncu's counters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cudalab.report.table import columns_of, fitted, plain, remark, screen
 from cudalab.tools.profile import found, ncu
 from cudalab.tools.profile.found import Counters, Profile, Row, brief
 
-COUNTED = (  # what ncu measured: the column, the metric, and its unit
+COUNTED = (  # ncu's metrics: column, metric, unit
     ("\u00b5s", ncu.DURATION, 1e3),  # ncu's base unit is the ns
     ("read MB", ncu.READ, 1e6),
     ("written MB", ncu.WRITTEN, 1e6),
@@ -66,7 +66,7 @@ def counts(row: Row, gpu: bool) -> list[str]:
 
 
 def longest(row: Row) -> str:
-    """The kernels or operators of a call that take the longest, with their microseconds."""
+    """The longest kernels or operators of a call, with their microseconds."""
     times = ((one, f" ({one.count:.3g})" if one.count != 1 else "") for one in row.longest)
     return "; ".join(f"{numbers.three(1e6 * one.seconds)} \u00b5s {brief(one.name)}{often}" for one, often in times)
 

@@ -1,4 +1,4 @@
-"""What is shown of a study's run, whatever the format: its columns and cells, and the lines above and below."""
+"""What tables of a study show, in every format: columns, cells, and the lines above and below them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.study import Published, Study, found, says
 
-UNITS = (("s", 1.0), ("ms", 1e-3), ("\u00b5s", 1e-6))
 SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
-SUFFIXES = {  # of quantities, with the units that they are shown in
-    "_bytes": SIZES, "_s": UNITS, "_hz": (("MHz", 1e6),), "_w": (("W", 1.0),), "_c": (("\u00b0C", 1.0),),
+SUFFIXES = {  # endings of quantities' names, and the units that they are printed in
+    "_bytes": SIZES, "_s": numbers.TIME_UNITS, "_hz": (("MHz", 1e6),), "_w": (("W", 1.0),), "_c": (("\u00b0C", 1.0),),
 }  # fmt: skip
 BLANK = columns.NOT_MEASURED
 ITEMS = "items"  # the quantity that is shown as a throughput
-NAMED = {  # quantities that the engine counts itself, and what they are
+NAMED = {  # quantities that the engine counts, and their explanation
     "peak_bytes": "the most that torch had allocated at once during a run, above what it had before it.",
 }
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of one workload's table. `joined`: it stays beside the one before."""
+    """A column of one workload's table. `joined`: it is never separated from the column before it."""
 
     name: str
     cells: list[str]
@@ -34,7 +33,7 @@ class Column:
 
 
 def heading(run: Results) -> str:
-    """The first line: which study, what it asks, and the settings that were changed."""
+    """The first line: the study, its question, and the settings that were changed."""
     study, settings = found.of(run), run.options.get("settings")
     changed = {k: v for k, v in settings.items() if v != study.settings.get(k)} if isinstance(settings, dict) else {}
     given = ", ".join(f"{k} {plain(v)}" for k, v in changed.items())
@@ -42,20 +41,20 @@ def heading(run: Results) -> str:
 
 
 def title(run: Results, cases: list[Case]) -> str:
-    """The line above one workload's table: its size and what that means."""
+    """The line above one workload's table: the size and its parameters."""
     size = cases[0].size
     given = found.of(run).sizes.get(size) or {"shape": cases[0].shape}
     return f"{size}: {in_words(given)}".removesuffix(": ")
 
 
 def in_words(parameters: object) -> str:
-    """Parameters of a size."""
+    """The parameters of a size as text."""
     held = parameters.items() if hasattr(parameters, "items") else ()
     return ", ".join(f"{name.replace('_', ' ')} {plain(value)}" for name, value in held if value != ())
 
 
 def plain(value: object) -> str:
-    """A parameter's value."""
+    """A parameter's value as text."""
     return "x".join(map(plain, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
@@ -65,12 +64,12 @@ def shown(cases: list[Case]) -> list[Case]:
 
 
 def table(run: Results, cases: list[Case]) -> list[Column]:
-    """Of one workload: variants, times, ratios with their intervals, what was counted, what an article published."""
+    """The columns of one workload: variants, times, ratios, quantities, published numbers."""
     study, main, rows = found.of(run), run.main_kind, shown(cases)
     kinds = [k for k in dict.fromkeys((main, *study.kinds, *(k for c in rows for k in c.times))) if _any(rows, k)]
     drawn = [Column("variant", [case.label for case in rows])]
     for kind in kinds:
-        unit = unit_of(rows, kind)
+        unit = columns.unit(run, rows, kind)
         drawn.append(Column(f"{kind.replace('_', ' ')} {unit[0]}", [_time(run, case, kind, unit[1]) for case in rows]))
     if not kinds:
         drawn.append(Column("time", [_failed(case) for case in rows]))
@@ -88,8 +87,11 @@ def _ratios(run: Results, study: Study, rows: list[Case]) -> list[Column]:
         return []
     others = [None if c.label == study.baseline else r for c, r in zip(rows, ratios, strict=True)]
     return [
-        Column(f"x {study.baseline}", [times(r.value) if r else BLANK for r in ratios]),
-        Column("95 % interval", [f"{times(r.low)} to {times(r.high)}" if r else BLANK for r in others]),
+        Column(f"x {study.baseline}", [numbers.wide_factor(r.value) if r else BLANK for r in ratios]),
+        Column(
+            "95 % interval",
+            [numbers.interval(r.low, r.high, numbers.wide_factor) if r else BLANK for r in others],
+        ),
         Column("verdict", [r.verdict() if r else BLANK for r in others], joined=True),
     ]
 
@@ -99,23 +101,12 @@ def _failed(case: Case) -> str:
 
 
 def _time(run: Results, case: Case, kind: str, unit: float) -> str:
-    """A median in the unit, with as many digits as its 95 % interval supports, at most four, and a mark if rough."""
+    """A median in the unit, rounded by `numbers.supported`, with the marks of the main time."""
     rounds = case.times.get(kind)
     if not rounds:
         return _failed(case)
-    text = columns.supported(stats.median(rounds) / unit, stats.relative_width(rounds))
+    text = numbers.supported(stats.median(rounds) / unit, stats.relative_width(rounds))
     return text + (columns.marks(run, case, []) if kind == run.main_kind else "")
-
-
-def unit_of(rows: list[Case], kind: str) -> tuple[str, float]:
-    """The unit, and its seconds, in which the smallest of some times is at least 1, or microseconds."""
-    least = min((s for c in rows if (s := c.median(kind))), default=1.0)
-    return next((unit for unit in UNITS if least >= unit[1]), UNITS[-1])
-
-
-def times(ratio: float) -> str:
-    """A ratio as the tables of kernels have it, and a small one with two digits."""
-    return columns.times(ratio) if ratio >= 0.1 else numbers.significant(ratio, 2) if ratio >= 1e-3 else f"{ratio:.1e}"
 
 
 def _any(cases: list[Case], kind: str) -> bool:
@@ -123,7 +114,7 @@ def _any(cases: list[Case], kind: str) -> bool:
 
 
 def _quantity(run: Results, rows: list[Case], name: str) -> Column:
-    """What was counted under a name; items become a throughput."""
+    """The column of a quantity; items become a throughput."""
     if name != ITEMS:
         values = [case.quantities.get(name) for case in rows]
         title, scale = quantity_name(name, values)
@@ -138,7 +129,7 @@ def _rate(run: Results, case: Case) -> float | None:
 
 
 def quantity_name(name: str, values: Sequence[float | None] = ()) -> tuple[str, float]:
-    """A quantity's name as the head of a column, with the unit that suits its largest value, and that unit's scale."""
+    """A column's head, the quantity's name and the unit that suits its largest value, and that unit's scale."""
     for suffix, units in SUFFIXES.items():
         if name.endswith(suffix) and not name.endswith("_per_s"):
             largest = max((abs(v) for v in values if v), default=0.0)
@@ -148,7 +139,7 @@ def quantity_name(name: str, values: Sequence[float | None] = ()) -> tuple[str, 
 
 
 def in_name(name: str) -> str:
-    """A quantity's name without its unit, if that can be another."""
+    """A quantity's name without its unit."""
     if name.endswith("_per_s"):
         return f"{name.removesuffix('_per_s').replace('_', ' ')}/s"
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
@@ -156,13 +147,10 @@ def in_name(name: str) -> str:
 
 
 def quantity(value: float | None, scale: float = 1.0) -> str:
-    """A quantity in a unit."""
+    """A quantity in a unit of `scale`, as text."""
     if value is None:
         return BLANK
-    value /= scale
-    if abs(value) >= 1e15:
-        return f"{value:.3g}"
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else numbers.three(value)
+    return numbers.count(value / scale)
 
 
 def printed(study: Study, rows: list[Case]) -> list[Published]:
@@ -173,15 +161,16 @@ def printed(study: Study, rows: list[Case]) -> list[Published]:
 def _published(article: Published, name: str, study: Study, rows: list[Case], main: str) -> list[Column]:
     theirs = [article.seconds.get((case.size, case.label)) for case in rows]
     base = article.seconds.get((rows[0].size, study.baseline))
-    unit = next(u for u in UNITS if min(s for s in theirs if s) >= u[1] or u is UNITS[-1])
+    ratios = [numbers.wide_factor(base / s) if s else BLANK for s in theirs] if base else []
+    unit = numbers.time_unit(min(s for s in theirs if s))
     return [
-        Column(f"{name} {unit[0]}", [numbers.significant(s / unit[1], 3) if s else BLANK for s in theirs]),
-        *([Column(f"{name} x", [times(base / s) if s else BLANK for s in theirs], joined=True)] if base else []),
+        Column(f"{name} {unit[0]}", [numbers.three(s / unit[1]) if s else BLANK for s in theirs]),
+        *([Column(f"{name} x", ratios, joined=True)] if ratios else []),
     ]
 
 
 def costs(cases: list[Case]) -> list[Column]:
-    """What each variant costs once: making it ready, and its first run, which may compile."""
+    """What each variant costs once: preparation, and the first run, which may compile."""
     rows = [case for case in shown(cases) if case.costs]
     kinds = [name for name in ("bind", "first run") if any(name in case.costs for case in rows)]
     found_ = [
@@ -192,7 +181,7 @@ def costs(cases: list[Case]) -> list[Column]:
 
 
 def footer(run: Results) -> list[str]:
-    """What the columns are, and what the published numbers were taken on."""
+    """What the columns mean, and where the published numbers were measured."""
     study, kind = found.of(run), run.main_kind
     lines = ["wall: time of a run, of many back to back until the last is done."] if _any(run.cases, "wall") else []
     if kind:
@@ -209,7 +198,7 @@ def footer(run: Results) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The lines of a text, those that end in the middle of a sentence joined with the next."""
+    """The lines of a text; a line that ends within a sentence is joined with the next."""
     found_: list[str] = []
     for line in filter(None, map(str.strip, text.split("\n"))):
         if found_ and not found_[-1].endswith((".", ":", "!", "?")):
@@ -220,11 +209,11 @@ def sentences(text: str) -> list[str]:
 
 
 def finding(run: Results) -> str:
-    """The run in one line, or nothing where nothing was timed. An error in making it does not cost the tables."""
+    """The study's finding in one line; empty if nothing was timed. An exception in it becomes text."""
     if not any(case.times for case in run.cases):
         return ""
     try:
         said = found.of(run).finding(run)
-    except (Exception, SystemExit) as error:  # a user's study, or a run that lacks what the finding is about
+    except (Exception, SystemExit) as error:  # a user's code may raise anything, also where the run lacks a case
         return f"none could be made of this run: {named(error)}"
     return " ".join(said.split()) if isinstance(said, str) else f"none could be made of this run: it is {short(said)}"

@@ -1,4 +1,4 @@
-"""A study's run on a terminal and in Markdown, and the list of all studies."""
+"""The run of a study for a terminal and in Markdown, and the list of all studies."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cudalab.report.study import Column
 from cudalab.results.record import Results
 from cudalab.study import Study, found
 
-NARROW = 9  # a head of so many characters is not worth two lines
+NARROW = 9  # characters; a shorter head stays on one line
 
 
 def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
-    """The whole run for a terminal, at most `width` columns wide; `costs` and `plots` as of `table.render`."""
+    """The run for a terminal, at most `width` columns wide; `costs` and `plots` as in `table.render`."""
     out = io.StringIO()
     console = table.screen(out, width, color)
     console.print(table.plain(study.heading(run), "bold"))
@@ -54,7 +54,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
 
 
 def parts(drawn: list[Column], width: int) -> list[list[Column]]:
-    """The columns as tables that fit, one below the other, each with the names of the variants."""
+    """The columns split into tables that fit `width`; each begins with the variants' names."""
     if not drawn:
         return []
     first, *others = drawn
@@ -82,7 +82,7 @@ def _width(column: Column) -> int:
 
 
 def _head(column: Column) -> str:
-    """The name, in as many lines as make it about as wide as what stands below."""
+    """The name, wrapped to about the width of the cells below it."""
     name = visible(column.name)
     if name.startswith(("x ", "95 ")):
         return name
@@ -100,7 +100,7 @@ def _drawn(part: list[Column], statuses: list[str]) -> Table:
 
 
 def markdown(run: Results) -> str:
-    """The same in Markdown."""
+    """The run in Markdown."""
     lines = [f"**{study.heading(run)}**", "", columns.heading(run)]
     lines += [columns.missing(run)] if columns.missing(run) else []
     for cases in run.groups().values():
@@ -116,7 +116,7 @@ def markdown(run: Results) -> str:
 
 
 def listed(width: int | None, color: bool) -> str:
-    """All studies, a row each: what each asks and at which sizes."""
+    """All studies, one row each: the question and the sizes."""
     out = io.StringIO()
     console = table.screen(out, width, color)
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
@@ -131,7 +131,7 @@ def listed(width: int | None, color: bool) -> str:
 
 
 def described(one: Study, width: int | None, color: bool) -> str:
-    """One study: what it asks, its sizes, settings and variants, and whose numbers it has beside its own."""
+    """One study: the question, sizes, settings, variants, and the articles whose numbers it compares with."""
     out = io.StringIO()
     console = table.screen(out, width, color)
     console.print(table.plain(f"{one.name}: {one.summary}", "bold"))
@@ -154,7 +154,7 @@ def _fact(console: Console, head: str, rows: list[tuple[str, str]]) -> None:
 
 
 def _facts(one: Study) -> dict[str, list[tuple[str, str]]]:
-    """Heads, and names with what is said of them."""
+    """Headings, and under each (name, explanation) pairs."""
     usual = {size: [d for d, names in one.defaults.items() if size in names] for size in one.sizes}
     on = {"cuda": "a GPU", "cpu": "a CPU"}
     places = {size: f" (usual on {' and '.join(on[d] for d in found_)})" if found_ else ""

@@ -1,4 +1,4 @@
-"""The table for a terminal: one per group, readable at 80 columns, plain where colours are not wanted."""
+"""Tables for a terminal: one per group, readable at 80 columns, with or without colour."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from cudalab.results import record
 from cudalab.results.record import Results
 
 INKS = {"blocks": plots_.BLOCKS, "ascii": plots_.ASCII}
-PIPED_WIDTH = 140  # where there is no terminal to ask
+PIPED_WIDTH = 140  # columns, if the output is not a terminal
 STYLES = {record.WRONG: "bold red", record.ERROR: "red", record.CEILING: "dim", "note": "yellow"}
 
 
 def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
-    """All of `run`, at most `width` columns wide; with `costs`, also what each variant costs once.
+    """All of `run`, at most `width` columns wide; `costs` adds what each variant costs once.
 
-    `plots`: with which characters to draw bars and distributions, one of INKS; "": none.
+    `plots`: the characters that bars and histograms are drawn with, one of INKS; "": no plots.
     """
     if plots and plots not in INKS:
         raise unknown("kind of plots", plots, INKS)
@@ -47,7 +47,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
 
 
 def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
-    """Where Rich prints, as wide as the terminal, plain if no colours are wanted."""
+    """A Rich console that prints to `out`, in plain text unless `color`."""
     return Console(
         file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
         color_system="standard" if color else None, legacy_windows=False,
@@ -99,7 +99,7 @@ def columns_of(names: list[str], left: int) -> Table:
 
 
 def fitted(table: Table, width: int, names: Sequence[int] = (0,)) -> Table:
-    """The same table, in which columns of names are cut where there is no room, one after the other: never a number."""
+    """The table with its columns of names cut, one after the other, until it fits `width`. Numbers are never cut."""
     widths = [max(len(line) for cell in (c.header, *c.cells) for line in str(cell).split("\n")) for c in table.columns]
     excess = sum(widths) + len(widths) - 1 - width
     for i in names if excess > 0 else ():
@@ -109,11 +109,11 @@ def fitted(table: Table, width: int, names: Sequence[int] = (0,)) -> Table:
 
 
 def remark(status: str, labels: str, text: str) -> Padding:
-    said = visible(text, keep="\n")  # a compiler's lines
+    said = visible(text, keep="\n")  # a compiler's message has several lines
     line = Text.assemble((status, STYLES.get(status, "dim")), f" {visible(labels)}: {said}")
     return Padding(line, (0, 0, 0, 2))
 
 
 def plain(text: str, style: str = "", keep: str = "") -> Text:
-    """One line shown as it is: Rich would read [red] as a style, and a terminal obeys escape sequences."""
+    """Text without markup: Rich would take [red] for a style, and a terminal would obey escape sequences."""
     return Text(visible(text, keep), style=style)

@@ -1,4 +1,4 @@
-"""What `cudalab tune` found, as tables and sentences."""
+"""The result of `cudalab tune`: tables and sentences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cudalab.spec.kernel import assigned, labelled
 from cudalab.tools.tune.tune import Planned
 from cudalab.tools.tune.verdict import Finalist, Tuning
 
-MOST = 5  # excluded configurations that are named
+MOST = 5  # excluded configurations that are listed
 DEFAULT = "default"
 
 
 def render(found: Sequence[Tuning], width: int | None = None, color: bool = False) -> str:
-    """For each dtype the finalists with their times, what was excluded, and what was kept."""
+    """For each dtype: the finalists with their times, the excluded configurations, and the choice."""
     from cudalab.report.table import columns_of, fitted, plain
 
     out = io.StringIO()
@@ -50,7 +50,7 @@ def headers(tuning: Tuning) -> list[str]:
 
 
 def row(tuning: Tuning, finalist: Finalist) -> list[str]:
-    """Of one finalist: Kernel Tuner's time, ours at each size, and over all sizes the verdict against the default."""
+    """Cells of a finalist: Kernel Tuner's time, ours at each size, the verdict over all sizes against the default."""
     default = finalist is tuning.finalists[0]
     by_tuner = next((t.seconds for t in tuning.ranking if t.parameters == finalist.parameters), math.nan)
     first = [assigned(finalist.parameters), "" if math.isnan(by_tuner) else numbers.significant(1e6 * by_tuner, 3)]
@@ -58,16 +58,16 @@ def row(tuning: Tuning, finalist: Finalist) -> list[str]:
         return [*first, *("" for _ in finalist.cases), "", "", finalist.wrong.partition(" ")[0]]
     times = [columns.microseconds(case, tuning.kind) for case in finalist.cases]
     if default:
-        return [*first, *times, _times(1.0), "", DEFAULT]
+        return [*first, *times, numbers.close_factor(1.0), "", DEFAULT]
     r = finalist.total
-    return [*first, *times, _times(r.value), f"{_times(r.low)} to {_times(r.high)}",
+    return [*first, *times, numbers.close_factor(r.value), numbers.interval(r.low, r.high, numbers.close_factor),
             finalist.verdict]  # fmt: skip
 
 
 def excluded(tuning: Tuning) -> Iterator[str]:
-    """What was not timed by the lab because it is wrong, or does not run."""
+    """The configurations that were not timed because they are wrong or do not run."""
     for tried in tuning.excluded[:MOST]:
-        first, *more = tried.reason.partition("; [")[0].splitlines()  # of wrong elements one, of a compiler a line
+        first, *more = tried.reason.partition("; [")[0].splitlines()  # one wrong element, or one line of a compiler
         yield f"{assigned(tried.parameters)}: {' '.join([first, *more[:1]])}"
     if len(tuning.excluded) > MOST:
         yield f"and {len(tuning.excluded) - MOST} more are wrong or do not run"
@@ -78,22 +78,17 @@ def sentence(tuning: Tuning) -> str:
     where = f"{tuning.kept} has it, for GPUs of compute capability {_architecture(tuning)}"
     if winner is tuning.finalists[0]:
         return f"nothing is surely faster than the default ({assigned(winner.parameters)}), which stays; {where}"
-    value, low, high = map(_times, (winner.total.value, winner.total.low, winner.total.high))
+    value, low, high = map(numbers.close_factor, (winner.total.value, winner.total.low, winner.total.high))
     return f"{assigned(winner.parameters)} is {value} times as fast as the default ({low} to {high}); {where}"
 
 
 def described(work: Planned) -> Iterator[str]:
-    """What a search would try."""
+    """The configurations that a search would try."""
     sizes = ", ".join(dict.fromkeys(group.size for group in work.groups))
     configurations = work.kernel.configurations()
     yield f"{work.kernel.name}: {len(configurations)} configurations, at {sizes}, in {', '.join(work.dtypes)}"
     for i, parameters in enumerate(configurations):
         yield f"    {labelled(work.entry, parameters)}{'' if i else f' ({DEFAULT})'}"
-
-
-def _times(ratio: float) -> str:
-    """To three digits behind the point: what launch parameters gain is often in the second."""
-    return f"{ratio:.3f}"
 
 
 def _architecture(tuning: Tuning) -> str:

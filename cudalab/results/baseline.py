@@ -1,4 +1,4 @@
-"""A new run that is to be compared with an old one: it measures what that has, if nothing else is asked for."""
+"""`--baseline FILE`: a new run measures what the old run in FILE measured, unless options say otherwise."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from cudalab.base.errors import InputError, short
 from cudalab.results.comparable import Difference, NotComparable
 from cudalab.results.record import Results
 
-ADOPTED = ("sizes", "dtypes", "only", "skip", "modes", "seed", "order")  # by a new run from its baseline
+ADOPTED = (
+    "sizes",
+    "dtypes",
+    "only",
+    "skip",
+    "modes",
+    "seed",
+    "order",
+)  # options taken from the baseline
 
 
 def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str, Any],
             given: Collection[str]) -> tuple[tuple[str, ...], dict[str, Any]]:  # fmt: skip
-    """(kernels, options) for measuring what the run `old`, of `path`, has: what is not `given` is as it was there.
+    """(kernels, options) to measure what the run `old` in `path` has: options that are not `given` are those of `old`.
 
-    Raises InputError for a run that timed nothing or whose options cannot be used, NotComparable for an option that
-    is given and forbids a comparison.
+    Raises InputError for a run that timed nothing or whose options cannot be used.
     """
     if old.of_study:
         raise InputError(f"{path} is a study's run; run the study again with -o new.json, then: cudalab compare")
@@ -34,7 +41,7 @@ def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str
 
 
 def refuse(found: Iterable[Difference], path: str) -> None:
-    """Raise NotComparable, which names them, if there are differences between a run and the one in `path`."""
+    """Raise NotComparable if there are differences from the run in `path`; the message lists them."""
     lines = [f"    {difference}" for difference in found]
     if lines:
         advice = "measure and compare anyway with --force"

@@ -1,4 +1,4 @@
-"""Whether the numbers of two runs may stand side by side, and what differs between them."""
+"""Whether the times of two runs may be compared, and what differs between the runs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from cudalab.results import record
 from cudalab.results.record import Machine, Results
 from cudalab.spec.kernel import assigned
 
-GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # of all other times the host makes a part
-HOST = ("system", "cpu")  # of a machine's details, what those times alone depend on
+GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # all other times depend on the host too
+HOST = ("system", "cpu")  # details of a machine that only matter for times that depend on the host
 ASKED = ("seed", "order", "settings")  # options that change what is measured or how
 CLOCKS = {"sm_hz": "SM clock", "memory_hz": "memory clock"}
-CLOCK_CHANGE = 0.03  # a clock so far from the other run's is another machine; steps of boost clocks are below 1 %
+CLOCK_CHANGE = 0.03  # clocks further apart than this forbid a comparison; steps of boost clocks are below 1 %
 UNKNOWN = "not known"
 
 
 class NotComparable(InputError):
-    """Numbers that may not stand side by side."""
+    """The times of two runs may not be compared."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not the same in both runs."""
+    """One property that is not the same in both runs."""
 
     what: str
     old: str
@@ -41,20 +41,20 @@ def of_host(kind: str) -> bool:
 
 
 def differences(old: Results, new: Results, kinds: Collection[str]) -> list[Difference]:
-    """What forbids to compare times of these kinds: machine, driver, versions, options, clocks."""
-    return [*machines(old.machine, new.machine, kinds), *options(old, new.options), *_clocks(old, new)]
+    """What forbids a comparison of times of these kinds: machine, driver, versions, options, clocks."""
+    return [*machines(old.machine, new.machine, kinds), *options(old, new.options, new.timed), *_clocks(old, new)]
 
 
-def options(old: Results, new: Mapping[str, Any]) -> list[Difference]:
-    """The options of a new run that forbid a comparison; those of a run that only checked are fewer."""
-    names = [name for name in ASKED if (name in old.options and name in new) or (old.timed and "modes" in new)]
+def options(old: Results, new: Mapping[str, Any], timed: bool = True) -> list[Difference]:
+    """The options of a new run that forbid a comparison: more of them if both runs are `timed`."""
+    names = [name for name in ASKED if (name in old.options and name in new) or (old.timed and timed)]
     was, now = ({f"--{name}": asked.get(name, UNKNOWN) for name in names} for asked in (old.options, new))
     return _fields(was, now)
 
 
 def machines(old: Machine, new: Machine, kinds: Collection[str]) -> list[Difference]:
-    """What forbids to compare numbers from these two machines; known before anything is measured."""
-    if old.device != new.device:  # then nothing else is alike
+    """What forbids a comparison of times from these two machines; known before anything is measured."""
+    if old.device != new.device:  # everything else differs too
         return [Difference("device", f"{old.device} ({old.name})", f"{new.device} ({new.name})")]
     found = _fields({"name": old.name, **_essential(old, kinds)}, {"name": new.name, **_essential(new, kinds)})
     found += _fields(old.versions, new.versions, "not installed")
@@ -66,7 +66,7 @@ def machines(old: Machine, new: Machine, kinds: Collection[str]) -> list[Differe
 
 
 def remarks(old: Results, new: Results, kinds: Collection[str]) -> list[str]:
-    """What differs and need not forbid a comparison: sources, the host where only the GPU is timed, a missing end."""
+    """Differences that do not forbid a comparison: sources, the host of GPU times, parameters, interruptions."""
     found = []
     changed = sorted(f for f in old.sources.keys() & new.sources.keys() if old.sources[f] != new.sources[f])
     if changed:
@@ -81,7 +81,7 @@ def remarks(old: Results, new: Results, kinds: Collection[str]) -> list[str]:
 
 
 def _parameters(old: Results, new: Results) -> Iterator[Difference]:
-    """Of the entries that both runs measured: launch parameters that are not the same."""
+    """Launch parameters that differ, for the entries that both runs measured."""
     was, now = ({(c.kernel, c.dtype, c.label): c.parameters for c in run.cases if c.parameters} for run in (old, new))
     for key in sorted(was.keys() & now.keys()):
         if was[key] != now[key]:
@@ -101,7 +101,7 @@ def _fields(old: dict[str, Any], new: dict[str, Any], absent: str = UNKNOWN) -> 
 
 
 def _clocks(old: Results, new: Results) -> Iterator[Difference]:
-    """Of the groups that both runs timed: clocks too far apart, and what slowed the GPU down in one alone."""
+    """For groups that both runs timed: clocks too far apart, and GPUs that were slowed down in one run only."""
     found: dict[Difference, list[str]] = {}
     was, now = _conditions(old), _conditions(new)
     for group in was.keys() & now.keys():
@@ -129,7 +129,7 @@ def _alike(was: object, now: object) -> bool:
 
 
 def _conditions(run: Results) -> dict[str, dict[str, Any]]:
-    """By group of which a copy was timed; what NVML did not tell is not there."""
+    """Clocks, power and throttling for each group with a timed copy; without what NVML did not report."""
     copies = (case for case in run.cases if case.status == record.CEILING and case.times)
     return {f"{c.kernel} {c.size} {c.dtype}": dict(c.condition) for c in copies}
 

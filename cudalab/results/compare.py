@@ -1,6 +1,6 @@
-"""Two runs side by side: what became faster or slower, by more than two runs of the same code differ by.
+"""Compares two runs: what became faster or slower by more than two runs of unchanged code differ.
 
-How a verdict is made, and from which data its thresholds come, is in docs/compare.md.
+docs/compare.md says how a verdict is made, and from which data the thresholds come.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cudalab.results import comparable, record
 from cudalab.results.comparable import Difference
 from cudalab.results.record import KINDS, Case, Results
 
-MOVED = "MOVED"  # the verdict on a copy that became faster or slower: the machine's doing
+MOVED = "MOVED"  # the verdict on a copy that became faster or slower: the machine changed, not a kernel
 VERDICTS = (SLOWER, UNCLEAR, SAME, FASTER)
 ALL = "all"
 
@@ -27,10 +27,10 @@ NOTHING_SLOWER, REGRESSION, WRONG_ANSWER, NOT_COMPARABLE = 0, 1, 3, 4  # exit co
 
 @dataclass(frozen=True)
 class Between:
-    """By how much unchanged code differs from one run to the next: the larger of a share and a part of a floor.
+    """How much times of unchanged code differ between runs: the larger of a share and STEP times a floor.
 
-    Times of a few microseconds come in steps whose place changes from process to process; these are so long as a
-    part of what an empty measurement takes. `floor` is its name in `Results.calibration`.
+    Times of a few microseconds come in steps, and the steps move from process to process. A step is about as long as a
+    part of an empty measurement; `floor` is the name of that measurement in `Results.calibration`.
     """
 
     share: float
@@ -40,15 +40,15 @@ class Between:
 STEP = 1 / 3  # of the floor
 BETWEEN = {
     "cold": Between(0.04, "empty event pair"),
-    "hot": Between(0.04, "empty graph node"),  # what one run in a batch costs at least
+    "hot": Between(0.04, "empty graph node"),  # the least that one run in a batch costs
     "graph": Between(0.04, "empty graph node"),
     "graph_cold": Between(0.04, "empty graph node"),
-    "call": Between(1.0),  # host time: from one machine of a kind to the next it was seen to differ by 1.75
+    "call": Between(1.0),  # host time: a factor of 1.75 was seen between two machines of one kind
     "api": Between(1.0),
-    "wall": Between(1.0),  # so a shared CPU; the fastest samples must differ as much, see `_otherwise`
+    "wall": Between(1.0),  # on a shared CPU; the fastest samples must differ as much, see `_otherwise`
 }
 
-LEAST_ROUNDS = 5  # fewer say nothing about how they scatter: a file of medians alone has one
+LEAST_ROUNDS = 5  # fewer do not show how rounds scatter; a file of medians has one
 
 Key = tuple[str, str, tuple[int, ...], str, str]
 
@@ -61,28 +61,28 @@ class Pair:
     new: Case
     kind: str
     ratio: Ratio
-    effect: float  # differences count from here on: 0.04 is a factor of 1.04 either way
+    effect: float  # smaller differences do not count: 0.04 is a factor of 1.04 either way
     verdict: str
 
     @property
     def control(self) -> bool:
-        """Whether this is a copy, which no change of a kernel can make slower."""
+        """Whether this is a copy, which no change to a kernel can make slower."""
         return self.old.status == record.CEILING
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What became of the cases of an old run in a new one."""
+    """How the cases of an old run compare with those of a new one."""
 
     kinds: tuple[str, ...]
     min_effect: float
     differences: list[Difference]  # what forbids a comparison
     forced: bool
-    remarks: list[str]  # what differs and need not
+    remarks: list[str]  # differences that do not forbid it
     pairs: list[Pair] = field(default_factory=list)
     checked: list[tuple[Case, Case]] = field(default_factory=list)  # cases that both runs compared with float64
     left_out: dict[str, list[Case]] = field(default_factory=dict)  # cases by why they are not compared
-    wrong: dict[str, list[Case]] = field(default_factory=dict)  # cases by what is wrong
+    wrong: dict[str, list[Case]] = field(default_factory=dict)  # cases by what is wrong with them
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,10 +97,10 @@ class Comparison:
 
     @property
     def refusal(self) -> str:
-        """Why nothing can be said, or nothing."""
+        """Why the runs cannot be compared, or an empty text."""
         if self.differences and not self.forced:
             return "not comparable: the runs differ in what times depend on"
-        judged = any(not pair.control for pair in self.pairs)  # a copy alone says nothing about a kernel
+        judged = any(not pair.control for pair in self.pairs)  # a copy says nothing about a kernel
         if not (judged or self.wrong or (self.checked and not self.kinds)):
             return f"not comparable: no case was {'timed' if self.kinds else 'checked'} in both"
         return ""
@@ -142,19 +142,19 @@ def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN
 
 
 def _between(kind: str) -> Between:
-    """Of a kind that a study has a clock of its own for: as of any time of the host."""
+    """The entry of BETWEEN; a study's own kind of time is treated as host time."""
     return BETWEEN.get(kind, Between(1.0))
 
 
 def effect(kind: str, seconds: float, runs: Iterable[Results], min_effect: float) -> float:
-    """The difference from which on two runs can tell times of about `seconds` apart, and from which it matters."""
+    """The smallest difference that two runs can resolve at times of about `seconds`; at least `min_effect`."""
     between = _between(kind)
     floors = [stats.median([run.calibration[between.floor]]) for run in runs if between.floor in run.calibration]
     return max(min_effect, between.share, STEP * max(floors, default=0.0) / seconds)
 
 
 def share(text: str, what: str) -> float:
-    """2% or 0.02 as a number. Raises InputError if it is none, negative, or not below 1."""
+    """2% or 0.02 as a number. Raises InputError if it is not a number, negative, or not below 1."""
     number, percent, rest = text.strip().partition("%")
     try:
         value = float(number) / (100 if percent else 1)
@@ -166,7 +166,7 @@ def share(text: str, what: str) -> float:
 
 
 def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: tuple[Results, Results]) -> Results:
-    """`run` with the cases that are asked for; copies stay."""
+    """`run` with the cases that were asked for, and all copies."""
     every = [case for r in both for case in r.cases]
     for name in kernels:
         if name not in (known := dict.fromkeys(case.kernel for case in every)):
@@ -229,10 +229,10 @@ def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Result
 def _otherwise(
     was: Case, now: Case, kind: str, ratio: Ratio, copies: dict[tuple[str, str, str], Ratio]
 ) -> Iterator[Ratio]:
-    """Other views of a pair, in which a claim must hold too, or it may be the machine's doing.
+    """Other ratios of a pair that must have the same verdict; otherwise the machine may have caused the difference.
 
-    Where the copy moved: relative to it. Of times that the host makes: those of the fastest samples, since
-    whatever else runs there only adds to a time.
+    Where the copy moved: the ratio relative to the copy's. For times that depend on the host: the ratio of the fastest
+    samples, since other processes only add to a time.
     """
     control = copies.get(was.group)
     if control and control.verdict(MIN_EFFECT) != SAME:
@@ -248,7 +248,7 @@ def _ratio(was: Rounds, now: Rounds) -> Ratio:
 
 
 def _leave_out(found: Comparison, before: dict[Key, Case], after: dict[Key, Case]) -> None:
-    """Say of each case that was measured in one run alone why it is not compared."""
+    """Record why each case that only one run measured is not compared."""
     for name, here, there in (("old", before, after), ("new", after, before)):
         other = "new" if name == "old" else "old"
         for key, case in here.items():

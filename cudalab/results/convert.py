@@ -1,4 +1,4 @@
-"""What `cudalab convert` does to files: nothing that cannot be made again is replaced."""
+"""What `cudalab convert` does: it replaces only files that can be made again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from pathlib import Path
 import msgspec
 
 from cudalab.base.errors import InputError
-from cudalab.base.files import place, write
+from cudalab.base.files import place
 from cudalab.results import formats, salvage
-from cudalab.results.record import load
-
-__all__ = ["converted", "free", "write"]
+from cudalab.results.file import load
+from cudalab.results.json_file import MARK, UNREADABLE
 
 
 def converted(source: str, format: str, cut_off: bool = False) -> bytes:
-    """The run in the file `source` as the bytes of another file; `cut_off`: what is whole in it."""
+    """The run in the file `source` as bytes in `format`; with `cut_off` a damaged file gives its whole cases."""
     try:
         run = load(source)
     except InputError:
@@ -26,9 +25,10 @@ def converted(source: str, format: str, cut_off: bool = False) -> bytes:
 
 
 def free(target: str, format: str) -> Path:
-    """Where `target` is to be written. Raises InputError if it cannot, or holds what would be lost.
+    """The path to write `target` at. Raises InputError if it cannot be written, or holds data that would be lost.
 
-    A run may replace a run, and an export an export; an export or a CSV does not replace a run that has more.
+    A run may replace a run, and an export an export. An export does not replace a run, nor a CSV a file that holds
+    more than a CSV.
     """
     path = place(target)
     if not path.exists() or not path.stat().st_size:
@@ -36,7 +36,7 @@ def free(target: str, format: str) -> Path:
     data = path.read_bytes()
     if format in formats.EXPORTS:
         if not _by_us(data):
-            raise InputError(f"will not replace {path}, which is no earlier export of cudalab; give another name")
+            raise InputError(f"will not replace {path}, which is not an earlier export of cudalab; give another name")
         return path
     try:
         load(path)
@@ -50,6 +50,6 @@ def free(target: str, format: str) -> Path:
 def _by_us(data: bytes) -> bool:
     try:
         head = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
-    return isinstance(head, dict) and formats.MARK in head and head.get("format") is None
+    return isinstance(head, dict) and MARK in head and head.get("format") is None

@@ -1,4 +1,4 @@
-"""CSV that can be read back: one line a case, medians for people and a column of JSON for each thing that has parts."""
+"""CSV that can be read back: one line per case; lists and objects are columns of JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from cudalab.base.errors import InputError
-from cudalab.results import flat, versions
-from cudalab.results.record import Results, as_json
+from cudalab.results import flat, json_file
+from cudalab.results.json_file import as_json
+from cudalab.results.record import Results
 
 WIDEST = 1 << 30  # characters of a cell; Python's own limit is 131,072
 
@@ -22,7 +23,7 @@ def encoded(run: Results) -> bytes:
     writer = csv.DictWriter(out, list(rows[0]) if rows else flat.COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows({column: _cell(value) for column, value in row.items()} for row in rows)
-    return out.getvalue().encode("utf-8", "backslashreplace")  # halves of characters
+    return out.getvalue().encode("utf-8", "backslashreplace")  # lone surrogates
 
 
 def _cell(value: Any) -> Any:
@@ -45,7 +46,7 @@ def decoded(data: bytes, path: str) -> Results:
 def _row(cells: dict[str, str], number: int, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if None in cells or None in cells.values():
-        raise InputError(f"{path} is not valid: line {number} has not as many columns as the first")
+        raise InputError(f"{path} is not valid: line {number} has another number of columns than the first")
     for column in flat.COLUMNS:
         if column not in cells:
             continue
@@ -55,8 +56,8 @@ def _row(cells: dict[str, str], number: int, path: str) -> dict[str, Any]:
 
 
 def parsed(text: str, where: str) -> Any:
-    """What a cell of JSON holds; an empty one, nothing. Raises InputError that says where it stands."""
+    """The value of a cell of JSON, None for an empty one. Raises InputError that names the place `where`."""
     try:
         return msgspec.json.decode(text) if text else None
-    except versions.UNREADABLE as error:
+    except json_file.UNREADABLE as error:
         raise InputError(f"{where}: not JSON: {error}") from None

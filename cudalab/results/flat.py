@@ -1,7 +1,7 @@
-"""A run as flat records, one a case: for tables of other programs.
+"""A run as flat records, one per case: for tables of other programs.
 
-`medians` is what is looked at. `records` adds all that makes it a run again, in columns that hold lists and dicts;
-`run_of` takes it from those columns alone, so what it finds in the others, and in added ones, does not matter.
+`medians` is for people. `records` adds columns of lists and dicts that hold the rest of the run; `run_of` rebuilds the
+run from those columns alone and ignores the others.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from typing import Any
 import msgspec
 
 from cudalab.base.errors import InputError
-from cudalab.results import versions
+from cudalab.results import json_file
 from cudalab.results.record import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
 
-TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu")
+TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu", "kind")
 OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
 OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "versions", "options", "sources")
-LATER = ("parameters", "quantities")  # of a case, in versions after the first: a table may lack them
+LATER = ("parameters", "quantities")  # fields of a case that older tables lack
+LATER_OF_RUN = ("kind",)
 NEEDED = (*IDENTITY, "shape", *OF_RUN, *OF_CASE)
-COLUMNS = (*NEEDED, *LATER)
+COLUMNS = (*NEEDED, *LATER, *LATER_OF_RUN)
 
 
 def medians(run: Results) -> list[dict[str, Any]]:
-    """One dict a case: medians in seconds, bytes a second, how many times faster than eager PyTorch.
+    """One dict per case: medians in seconds, bytes per second, the speed-up over eager PyTorch.
 
-    Of a study how many times faster than its baseline, and what it counted, by name.
+    In a study the speed-up is over its baseline, and what it counted is added by name.
     """
     kind = run.main_kind
     kinds = dict.fromkeys((*KINDS, *(kind for case in run.cases for kind in case.times)))
@@ -46,7 +47,7 @@ def _medians(run: Results, case: Case, main: str, kinds: Sequence[str]) -> dict[
         "rel_l2": case.parity.rel_l2 if case.parity else None,
         "nbytes": case.nbytes,
         **{kind: case.median(kind) for kind in kinds if kind not in COLUMNS},
-        "bytes_per_second": None if run.of_study else case.bandwidth(main),
+        "bytes_per_second": case.bandwidth(main),
         **_speedup(run, case, main),
     }
 
@@ -60,10 +61,11 @@ def _speedup(run: Results, case: Case, kind: str) -> dict[str, Any]:
 
 
 def records(run: Results) -> list[dict[str, Any]]:
-    """`medians`, and with it all of a run but `calibration` and `wall`."""
-    tree = msgspec.json.decode(run.to_json())
+    """`medians`, and with them all of a run but `calibration` and `wall`."""
+    tree = msgspec.json.decode(json_file.encoded(run))
     machine = tree["machine"]
-    shared = {**{name: tree.get(name, machine.get(name)) for name in OF_RUN}, "machine": machine["name"]}
+    of_run = {name: tree.get(name, machine.get(name)) for name in (*OF_RUN, *LATER_OF_RUN)}
+    shared = {**of_run, "machine": machine["name"]}
     return [
         {**flat, **shared, **{name: case[name] for name in (*OF_CASE, *LATER)}}
         for flat, case in zip(medians(run), tree["cases"], strict=True)
@@ -71,15 +73,16 @@ def records(run: Results) -> list[dict[str, Any]]:
 
 
 def run_of(rows: Sequence[Mapping[str, Any]], name: str) -> Results:
-    """The run that `records` was made of, or the part of it that the rows are of. Raises InputError."""
+    """The run that `records` was made from, with the cases of these rows. Raises InputError."""
     if not rows:
-        raise InputError(f"{name} has no rows, so there is no run in it")
+        raise InputError(f"{name} has no rows, so it holds no run")
     if lacking := [column for column in NEEDED if column not in rows[0]]:
         raise InputError(
-            f"{name} cannot be read back: it has no column {lacking[0]}; what can has every sample, "
-            "from cudalab convert results.json results.csv or to_frame(samples=True)"
+            f"{name} cannot be read back: it has no column {lacking[0]}; write one with every sample: "
+            "cudalab convert results.json results.csv, or to_frame(samples=True)"
         )
     shared = {column: rows[0][column] for column in OF_RUN}
+    shared |= {column: rows[0][column] for column in LATER_OF_RUN if rows[0].get(column)}
     for row in rows:
         if other := next((column for column in OF_RUN if row[column] != shared[column]), ""):
             raise InputError(f"{name} mixes runs: they differ in {other}; keep the rows of one")
@@ -91,7 +94,7 @@ def run_of(rows: Sequence[Mapping[str, Any]], name: str) -> Results:
         for row in rows
     ]  # fmt: skip
     tree = {"format": FORMAT, "version": VERSION, **shared, "machine": machine, "cases": cases}
-    return versions.run_of(tree, name)
+    return json_file.run_of(tree, name)
 
 
 def _shape(text: str, name: str) -> list[int]:

@@ -1,7 +1,7 @@
-"""A run in other forms: how a file's form is found, what reads it and what writes it. One file a form.
+"""The formats of results files by name: which one a file has, and which module reads and writes it.
 
-`json` and `jsonl` hold the whole run, `csv` all but what docs/results-file.md names; the others are for other tools'
-viewers, and are not read back.
+`json` and `jsonl` hold the whole run, `csv` all but the fields that docs/results-file.md names. The others are written
+for other tools and are not read back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.text import visible
 
-if TYPE_CHECKING:  # `cudalab --help` knows the formats without them
+if TYPE_CHECKING:  # `cudalab --help` lists the formats without importing msgspec
     from cudalab.results.record import Results
 
 WHOLE = ("json", "jsonl")
@@ -22,15 +22,14 @@ READ = (*WHOLE, "csv")
 EXPORTS = ("pytest-benchmark", "nvbench")
 FORMATS = (*READ, *EXPORTS)
 SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
-MARK = "cudalab"  # key of an export that says who wrote it, so that it can be told from what the other tool wrote
 
 
 def encoded(run: Results, format: str) -> bytes:
-    """The bytes of a file that holds `run`. Raises NotFound for a format that is not known."""
-    from cudalab.results import csv_file, json_lines, nvbench_file, pytest_benchmark_file
+    """The bytes of a file that holds `run`. Raises NotFound for an unknown format."""
+    from cudalab.results import csv_file, json_file, json_lines, nvbench_file, pytest_benchmark_file
 
     writers: dict[str, Callable[[Results], bytes]] = {
-        "json": lambda run: run.to_json(),
+        "json": json_file.encoded,
         "jsonl": json_lines.encoded,
         "csv": csv_file.encoded,
         "pytest-benchmark": pytest_benchmark_file.encoded,
@@ -43,14 +42,14 @@ def encoded(run: Results, format: str) -> bytes:
 
 def decoded(data: bytes, path: str) -> Results:
     """The run in the bytes of the file at `path`. Raises InputError that names the file and says what is wrong."""
-    from cudalab.results import csv_file, json_lines, versions
+    from cudalab.results import csv_file, json_file, json_lines
 
-    readers = {"json": versions.decoded, "jsonl": json_lines.decoded, "csv": csv_file.decoded}
+    readers = {"json": json_file.decoded, "jsonl": json_lines.decoded, "csv": csv_file.decoded}
     return readers[found_in(data, path)](data, path)
 
 
 def found_in(data: bytes, path: str) -> str:
-    """Which of READ these bytes are; the file's name decides only where they do not."""
+    """Which of READ the bytes are in; the file's name decides where the bytes do not."""
     named = SUFFIXES.get(PurePath(path).suffix.lower(), "json")
     first, _, rest = data.partition(b"\n")
     if data.lstrip()[:1] == b"{":
@@ -59,7 +58,7 @@ def found_in(data: bytes, path: str) -> str:
 
 
 def _is_head(line: bytes) -> bool:
-    """Whether it is a whole object, as the first line of JSON Lines is, without a list of cases, as JSON's is not."""
+    """Whether the line is the first of a JSON Lines file: a whole object that holds no list of cases."""
     import msgspec
 
     try:
@@ -70,7 +69,7 @@ def _is_head(line: bytes) -> bool:
 
 
 def whole_format(path: str | os.PathLike[str]) -> str:
-    """In which form a run is saved at `path`: JSON unless its name says JSON Lines. Raises InputError for a CSV."""
+    """The format to save a run in at `path`: JSON Lines if its name says so, else JSON. Raises InputError for a CSV."""
     format = SUFFIXES.get(PurePath(path).suffix.lower(), "json")
     if format not in WHOLE:
         name = PurePath(path).with_suffix(".json")
@@ -79,7 +78,7 @@ def whole_format(path: str | os.PathLike[str]) -> str:
 
 
 def format_for(path: str, to: str | None = None) -> str:
-    """The format that is asked for by name, or else by the name's suffix; raises InputError where neither says."""
+    """The format `to`, or the one of the suffix of `path`. Raises InputError if neither names one."""
     format = to or SUFFIXES.get(PurePath(path).suffix.lower(), "")
     if not format:
         raise InputError(f"the name {visible(path)} does not say which format; add --to {'|'.join(FORMATS)}")

@@ -8,7 +8,8 @@ import msgspec
 
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.results import csv_file, flat
-from cudalab.results.record import Results, as_json
+from cudalab.results.json_file import as_json
+from cudalab.results.record import Results
 
 if TYPE_CHECKING:
     import pandas
@@ -17,7 +18,10 @@ NAME = "the frame"
 
 
 def to_frame(run: Results, samples: bool) -> pandas.DataFrame:
-    """One line a case: medians and where they were taken, or with `samples` all of `flat.records`."""
+    """One line per case: `flat.medians`, date and machine; with `samples` all of `flat.records`.
+
+    Raises Unavailable where pandas is not installed.
+    """
     try:
         import pandas
     except ImportError:
@@ -29,18 +33,23 @@ def to_frame(run: Results, samples: bool) -> pandas.DataFrame:
 
 
 def from_frame(frame: pandas.DataFrame) -> Results:
-    """The run of such a frame with samples; cells that came through a CSV may be text."""
+    """The run in a frame that `to_frame` made with `samples`, or that pandas read from a CSV of `cudalab convert`.
+
+    Rows may be missing or in another order; columns may have been added. Raises InputError if a column is missing or
+    a cell cannot be read.
+    """
     columns = [column for column in flat.COLUMNS if column in frame.columns]
     rows = [{column: _cell(column, value) for column, value in row.items()} for row in
             frame[columns].to_dict("records")]  # fmt: skip
     try:
-        return flat.run_of(msgspec.json.decode(as_json(rows)), NAME)  # which turns NaN and what is NumPy's into JSON's
+        plain_rows = msgspec.json.decode(as_json(rows))  # NaN becomes None, and NumPy's numbers Python's
     except TypeError as error:
-        raise InputError(f"{NAME} holds what no results file can: {error}") from None
+        raise InputError(f"{NAME} holds a value that JSON has no form for: {error}") from None
+    return flat.run_of(plain_rows, NAME)
 
 
 def _cell(column: str, value: Any) -> Any:
-    """A cell as it was: pandas writes numbers for text that looks like one, and NaN for text that is empty."""
+    """The cell's value before pandas changed it: text like "7" became a number, empty text NaN."""
     if hasattr(value, "item"):
         value = value.item()
     missing = value is None or value != value

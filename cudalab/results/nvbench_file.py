@@ -1,9 +1,8 @@
 """Export as NVBench's JSON (its file version 1.0.0), for nvbench-compare and its other scripts.
 
-A kernel is a benchmark, a case a state, and Variant, Size, DType and Elements are its axes. `cold` is what NVBench
-calls cold and `hot` what it calls batch; `wall` goes where it has the host's time. It has no tags for the other
-kinds: they are `cudalab/graph` and so on, which its summary shows. NVBench keeps samples in files of their own, which
-are not written.
+A kernel becomes a benchmark, a case a state, and Variant, Size, DType and Elements become axes. `cold` is NVBench's
+cold time, `hot` its batch time, `wall` its CPU time. NVBench has no tags for the other kinds: they get tags such as
+`cudalab/graph`, which its summary shows. NVBench stores samples in separate files, which are not written.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import stats
-from cudalab.results.formats import MARK
-from cudalab.results.record import ERROR, SKIPPED, WRONG, Case, Results, as_json
+from cudalab.results.json_file import MARK, as_json
+from cudalab.results.record import ERROR, SKIPPED, WRONG, Case, Results
 
 FILE_VERSION = (1, 0, 0)
 SHOWN: dict[str, str] = {}
 HIDDEN = {"hide": "Hidden by default."}
 
-# Where NVBench has the times of a kind, and what its columns are called.
+# NVBench's tag and column name for each kind of time.
 PLACES = {"cold": ("nv/cold/time/gpu", "GPU Time"), "wall": ("nv/cold/time/cpu", "CPU Time")}
 OWN = {"graph": "Graph", "graph_cold": "Graph, cold", "call": "Call", "api": "Call, with its result's allocation"}
 
-# What the lab knows of a GPU, by the names that NVBench has for it.
+# NVBench's names for properties of a GPU, and ours.
 DEVICE = {
     "number_of_sms": "multiprocessors",
     "l2_cache_size": "l2_bytes",
@@ -118,7 +117,7 @@ def _summaries(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def _times(tag: str, name: str, samples: np.ndarray) -> Iterator[dict[str, Any]]:
-    """Mean and noise, which NVBench shows, and what its comparison by quartiles reads."""
+    """Mean and noise, which NVBench shows, and the quartiles that its comparison reads."""
     mean, deviation = float(samples.mean()), float(samples.std(ddof=1)) if len(samples) > 1 else 0.0
     q1, median, q3 = (float(q) for q in np.percentile(samples, [25, 50, 75]))
     yield _summary(f"{tag}/mean", name, mean, "duration")
@@ -135,5 +134,5 @@ def _summary(tag: str, name: str, value: float, hint: str, hide: dict[str, str] 
 
 
 def _value(value: float | str) -> dict[str, str]:
-    """A value as NVBench writes it: numbers as text, which says the same whatever reads it."""
+    """A value as NVBench writes it: a type, and the number as text."""
     return {"type": {str: "string", int: "int64"}.get(type(value), "float64"), "value": str(value)}

@@ -1,7 +1,7 @@
-"""Export as pytest-benchmark's JSON (its versions 4 and 5), for `pytest-benchmark compare` and what else reads it.
+"""Export as pytest-benchmark's JSON (its versions 4 and 5), for `pytest-benchmark compare` and other readers.
 
-Each kind of time of each case is a benchmark; what may be compared, the variants of one kernel, size, dtype and
-kind, is a group. `fullname` is the same in every run: `pytest-benchmark compare --group-by=fullname old.json new.json`.
+Each kind of time of each case is a benchmark. The variants of one kernel, size, dtype and kind form a group. `fullname`
+is the same in every run: `pytest-benchmark compare --group-by=fullname old.json new.json`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import stats
-from cudalab.results.formats import MARK
-from cudalab.results.record import Case, Results, as_json
+from cudalab.results.json_file import MARK, as_json
+from cudalab.results.record import Case, Results
 
-READER = "5.0.0"  # the version of pytest-benchmark that the file claims to be by
+READER = "5.0.0"  # the version of pytest-benchmark that the file names as its writer
 
 
 def encoded(run: Results) -> bytes:
@@ -62,9 +62,9 @@ def _benchmark(case: Case, kind: str) -> dict[str, Any]:
 
 
 def statistics(samples: np.ndarray) -> dict[str, Any]:
-    """What pytest-benchmark computes of its samples (its stats.py), in seconds, with the samples as `data`.
+    """The statistics that pytest-benchmark computes (its stats.py), in seconds, with the samples as `data`.
 
-    The quartiles are those of its method: of an even number the medians of the halves, of an odd one weighted means.
+    Its quartiles are the medians of the halves for an even number of samples, and weighted means for an odd one.
     """
     data, n = np.sort(samples), len(samples)
     mean, deviation = float(data.mean()), float(data.std(ddof=1)) if n > 1 else 0.0

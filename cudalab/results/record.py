@@ -1,44 +1,36 @@
-"""What a run leaves behind: typed records with every raw sample; statistics are derived when asked for.
+"""The records of a run: every raw sample is kept, statistics are computed when they are asked for.
 
-Times are seconds, sizes bytes. The file is JSON (docs/results-file.md describes it, made from the records here);
-`Results.save` writes it in one step, `load` refuses what it cannot read and says why. Other forms of it are in
-`cudalab.results.formats`.
+Times are seconds, sizes bytes. Each field is described here and nowhere else: validation, the JSON Schema and
+docs/results-file.md are made from these records (`cudalab.results.schema`). `cudalab.results.file` loads and saves
+them.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from math import inf
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from cudalab.base import files, stats
-from cudalab.base.errors import InputError, why
-from cudalab.base.text import encodable, visible
-
-if TYPE_CHECKING:
-    import pandas
+from cudalab.base import stats
 
 FORMAT = "cudalab-results"
-VERSION = 4  # of what is written; older ones are read, see `cudalab.results.versions`
+VERSION = 5  # of the files that are written; `cudalab.results.json_file` also reads the older ones
 
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
-# A case's status:
+# The status of a case:
 OK: Final = "ok"  # right, and timed if its device and backend can be
-WRONG: Final = "WRONG"  # differs from the reference, or wrote where it may not: no time
+WRONG: Final = "WRONG"  # differs from the reference, or wrote out of bounds: no time
 ERROR: Final = "error"  # did not compile, or failed while it ran
 SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
 CEILING: Final = "ceiling"  # not a variant: a copy of the case's bytes
 
-COPY = "copy"  # the backend of a ceiling
+COPY = "copy"  # the backend of a ceiling row
 
 
-# Bounds far beyond what can be measured, so that nothing derived from what was read overflows.
+# Bounds far beyond what can be measured, so that no statistic of a file's numbers overflows.
 Seconds = Annotated[float, msgspec.Meta(ge=1e-15, le=1e12)]
 Quantity = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
 Integer = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
@@ -51,7 +43,7 @@ Status = Literal["ok", "WRONG", "error", "skipped", "ceiling"]
 
 
 def _says(description: str) -> msgspec.Meta:
-    """What a field holds: for docs/results-file.md and the JSON Schema, which are made from here."""
+    """The description of a field in docs/results-file.md and the JSON Schema."""
     return msgspec.Meta(description=description)
 
 
@@ -92,7 +84,7 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def largest(self) -> float:
-        """`max_ulp`, infinite where no number came."""
+        """`max_ulp`, infinite where NaN or infinity was wrong."""
         return inf if self.max_ulp is None else self.max_ulp
 
 
@@ -155,17 +147,17 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """Cases with the same group worked on the same arrays and were timed in the same rounds."""
+        """Cases of one group worked on the same arrays and were timed in the same rounds."""
         return self.kernel, self.size, self.dtype
 
     def median(self, kind: str) -> float | None:
-        """Median seconds of one kind of time, or None."""
+        """Median seconds of a kind of time, or None."""
         return stats.median(self.times[kind]) if self.times.get(kind) else None
 
     def bandwidth(self, kind: str) -> float | None:
-        """Bytes a second; None of an api time, which is the host's alone."""
+        """Bytes per second; None for an api time, which is the host's alone, and where no bytes are counted."""
         time = self.median(kind) if kind != "api" else None
-        return self.nbytes / time if time else None
+        return self.nbytes / time if time and self.nbytes else None
 
 
 class Machine(msgspec.Struct, forbid_unknown_fields=True):
@@ -199,27 +191,22 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     cases: Annotated[list[Case], _says("one a variant, kernel, size and dtype, in the order of the run")] = []
     wall: Annotated[dict[str, Quantity], _says("seconds of the whole run, `total` and by phase")] = {}
     complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
+    kind: Annotated[str, _says("of the run: `bench`, `check` or `study`")] = ""
 
-    def __str__(self) -> str:
-        """The tables that `cudalab show` prints."""
-        from cudalab import report
-
-        return report.render(self, "table")
-
-    @property
-    def rows(self) -> list[Case]:
-        return self.cases
+    def __post_init__(self) -> None:
+        if not self.kind:  # an older file
+            self.kind = "study" if "study" in self.options else "bench" if "modes" in self.options else "check"
 
     @property
     def broken(self) -> list[Case]:
-        """Rows with a wrong answer, or with none; a copy that could not be made is no answer."""
-        found = (case for case in self.cases if case.status in (WRONG, ERROR))
-        return [case for case in found if self.of_study or case.backend != COPY]
+        """Rows with a wrong answer or an error. A copy that failed is not one; a study may call a variant `copy`."""
+        bad = (case for case in self.cases if case.status in (WRONG, ERROR))
+        return [case for case in bad if self.of_study or case.backend != COPY]
 
     @property
     def timed(self) -> bool:
         """False for a run that only checked."""
-        return "modes" in self.options
+        return self.kind != "check"
 
     def groups(self) -> dict[tuple[str, str, str], list[Case]]:
         """Cases by (kernel, size, dtype), in the order of the run."""
@@ -231,114 +218,41 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def of_study(self) -> bool:
         """Whether this is a run of `cudalab study`."""
-        return "study" in self.options
+        return self.kind == "study"
 
     @property
     def reference(self) -> str:
-        """What speed-ups refer to if nothing else is asked for: a backend, of a study the label of its baseline."""
+        """What speed-ups refer to if nothing else is asked for: a backend, or the label of a study's baseline."""
         return str(self.options.get("baseline", "")) if self.of_study else "torch_eager"
 
+    @property
+    def reference_name(self) -> str:
+        """`reference` as the tables call it."""
+        return self.reference if self.of_study else "eager"
+
     def baseline(self, case: Case, backend: str = "") -> Case | None:
-        """The case of the same group that speed-ups refer to: of `backend`, which may be a label, or `reference`."""
+        """The case of the same group that speed-ups refer to: that of `backend` (or of this label), or `reference`."""
         wanted = backend or self.reference
         return next((c for c in self.cases if c.group == case.group and wanted in (c.backend, c.label)), None)
 
     def speedup(self, case: Case, kind: str, backend: str = "") -> stats.Ratio | None:
-        """How many times faster than the baseline `case` is, paired by rounds; None without both times."""
+        """How many times faster than the baseline `case` is, paired by rounds; None if either has no such time."""
         base = self.baseline(case, backend)
         if base is None or not base.times.get(kind) or not case.times.get(kind):
             return None
         return self.ratio(base, case, kind)
 
     def ratio(self, base: Case, case: Case, kind: str) -> stats.Ratio:
-        """How many times faster `case` is than `base`, both of one group and with times of this kind."""
-        paired = self.options.get("order") != "blocked"  # else round i of one was not taken beside round i of another
+        """How many times faster `case` is than `base`; both are of one group and have times of this kind."""
+        paired = (
+            self.options.get("order") != "blocked"
+        )  # blocked: round i of one was not measured beside round i of the other
         return stats.speedup(base.times[kind], case.times[kind], paired=paired)
-
-    def to_json(self) -> bytes:
-        """The whole run with every sample, a case a line."""
-        stored = msgspec.structs.replace(self, options=endless(self.options, inf, "inf"))
-        return as_json(stored).replace(b'{"kernel":', b'\n{"kernel":')
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file whole or not at all: JSON Lines where its name ends in .jsonl, else JSON.
-
-        Raises InputError for a name that ends in .csv: a CSV does not hold the whole run.
-        """
-        from cudalab.results import formats
-
-        files.write(path, formats.encoded(self, formats.whole_format(path)))
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One flat dict a case: medians in seconds, bytes a second, no raw samples."""
-        from cudalab.results import flat
-
-        return flat.medians(self)
-
-    def to_frame(self, samples: bool = False) -> pandas.DataFrame:
-        """One line a case, as a pandas DataFrame: `to_dicts`, where it ran, and with `samples` all that CSV has.
-
-        Raises Unavailable where pandas is not installed.
-        """
-        from cudalab.results import frame
-
-        return frame.to_frame(self, samples)
-
-    @classmethod
-    def from_frame(cls, frame: pandas.DataFrame) -> Results:
-        """The run of a frame that `to_frame(samples=True)` gave, or that pandas read from a CSV of `cudalab convert`.
-
-        Rows may be missing or in another order; columns may have been added. Raises InputError where it cannot be.
-        """
-        from cudalab.results import frame as frames
-
-        return frames.from_frame(frame)
 
     @property
     def main_kind(self) -> str:
-        """The kind of time that speed-ups, and bandwidth if there can be one, are taken from."""
+        """The kind of time that speed-ups and bandwidth are computed from."""
         present = dict.fromkeys(kind for case in self.cases for kind in case.times)
-        if self.of_study:  # whose variants may have clocks, and kinds, of their own
+        if self.of_study:  # its variants may have clocks, and so kinds of time, of their own
             return next((k for k in (*str(self.options.get("kinds", "")).split(","), *present) if k in present), "")
         return next((k for k in ("cold", "wall", *KINDS) if k in present), "")
-
-
-def as_json(tree: Any) -> bytes:
-    """Records, dicts and lists as JSON; halves of characters, which no file can hold, become escapes."""
-    try:
-        return msgspec.json.encode(tree)
-    except UnicodeEncodeError:  # in a reason, as a library gave it: no ground to lose the run
-        return msgspec.json.encode(encodable(msgspec.to_builtins(tree)))
-
-
-def load(path: str | os.PathLike[str]) -> Results:
-    """Read a results file: JSON, JSON Lines or CSV, of this version or an older one.
-
-    Raises InputError that names the file and says what is wrong with it.
-    """
-    from cudalab.results import formats
-
-    try:
-        data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None
-    return formats.decoded(data, os.fspath(path))
-
-
-def endless(options: Mapping[str, Any], was: object, becomes: object) -> dict[str, Any]:
-    """`options` with an infinite timeout or budget as a text, or back: JSON has no infinity."""
-    patient = ("timeout", "budget")
-    return {name: becomes if name in patient and value == was else value for name, value in options.items()}
-
-
-def writable(path: str | os.PathLike[str]) -> None:
-    """Raise InputError now if `save(path)` would fail later, or would replace a file that is not a run's."""
-    from cudalab.results import formats
-
-    target = files.place(path)
-    formats.whole_format(path)
-    if target.exists() and target.stat().st_size:
-        try:
-            load(target)
-        except InputError as error:
-            raise InputError(f"will not replace {target}, which is not a run's: {error}") from None

@@ -1,8 +1,8 @@
-"""The JSON Schema of a results file, and from it the tables of fields in docs/results-file.md.
+"""The JSON Schema of a results file, and the tables of fields in docs/results-file.md that are made from it.
 
     python -m cudalab.results.schema docs/results-file.md
 
-writes the tables between `<!-- fields -->` and `<!-- /fields -->`; a test says when they are stale.
+writes the tables between `<!-- fields -->` and `<!-- /fields -->`; a test fails when they are out of date.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _table(name: str, record: dict[str, Any]) -> Iterator[str]:
 
 
 def _holds(schema: dict[str, Any]) -> str:
-    """A type in words."""
+    """The type in words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -78,7 +78,7 @@ def _plural(words: str) -> str:
 
 
 def filled(text: str) -> str:
-    """`text` with the tables in their place."""
+    """`text` with the tables between BEGIN and END replaced."""
     return re.sub(f"(?<={BEGIN}\n).*?(?={END})", lambda _: tables() + "\n", text, flags=re.DOTALL)
 
 

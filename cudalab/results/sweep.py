@@ -1,6 +1,6 @@
-"""What a sweep of sizes shows: where one variant overtakes another, and where launch cost ends and bandwidth begins.
+"""Evaluates a sweep of sizes: where one variant overtakes another, and where bandwidth dominates the launch cost.
 
-Pure functions of a run; nothing is measured here. Sizes are counted in elements of the first input, times are seconds.
+Nothing is measured here. Sizes are counted in elements of the first input, times are seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sweep = dict[int, dict[str, Case]]  # elements -> label -> case
 class Crossing:
     """Between `below` and `above` elements `faster` overtakes `slower`.
 
-    At `below` `slower` is surely ahead, at `above` `faster` is; what was measured in between is not sure.
+    `slower` is surely ahead at `below`, `faster` at `above`; sizes in between have no sure verdict.
     """
 
     kernel: str
@@ -46,15 +46,15 @@ class Knee:
     dtype: str
     label: str
     kind: str
-    overhead: float  # seconds that any size costs
-    rate: float  # bytes a second that no size exceeds
+    overhead: float  # seconds at any size
+    rate: float  # bytes per second, the limit at large sizes
     half: float  # bytes at which half of the rate is reached: overhead * rate
 
 
 def crossings(run: Results, kind: str = "") -> list[Crossing]:
     """Pairs of variants that change places along the sweep. `kind` of time; "": the run's main one.
 
-    Only a sure verdict counts (`stats.Ratio.verdict`). A pair that changes places several times is there as often.
+    Only FASTER and SLOWER count (`stats.Ratio.verdict`). A pair appears once for each time it changes places.
     """
     kind = kind or run.main_kind
     found = []
@@ -71,8 +71,8 @@ def crossings(run: Results, kind: str = "") -> list[Crossing]:
 def half_performance(run: Results, kind: str = "") -> list[Knee]:
     """The fit for each variant that was timed at three sizes or more. `kind` of time; "": the run's main one.
 
-    Least squares of the relative error, with neither number negative: every size counts alike, from microseconds to
-    milliseconds. A variant whose time does not grow with its bytes has no rate, and is left out.
+    Least squares of the relative error with both numbers at least 0, so that every size has the same weight. A variant
+    whose time does not grow with its bytes has no rate and is left out.
     """
     kind = kind or run.main_kind
     found = []
@@ -86,7 +86,7 @@ def half_performance(run: Results, kind: str = "") -> list[Knee]:
 
 
 def _sweeps(run: Results, kind: str) -> dict[tuple[str, str], Sweep]:
-    """What was timed, by kernel and dtype; sizes in ascending order. Of two shapes of as many elements the first."""
+    """Timed cases by kernel and dtype, sizes in ascending order. Of two shapes with equally many elements the first."""
     found: dict[tuple[str, str], Sweep] = {}
     for case in sorted((c for c in run.cases if c.times.get(kind)), key=lambda c: prod(c.shape)):
         cases = found.setdefault((case.kernel, case.dtype), {}).setdefault(prod(case.shape), {})
@@ -96,7 +96,7 @@ def _sweeps(run: Results, kind: str) -> dict[tuple[str, str], Sweep]:
 
 
 def _labels(sweep: Sweep) -> list[str]:
-    """Of the variants; a copy is none."""
+    """Labels of the variants; a copy is not one."""
     timed = (c for cases in sweep.values() for c in cases.values() if c.status != record.CEILING)
     return list(dict.fromkeys(case.label for case in timed))
 
@@ -106,21 +106,21 @@ def _both(sweep: Sweep, one: str, other: str) -> Iterator[tuple[int, dict[str, C
 
 
 def _ahead(run: Results, cases: dict[str, Case], one: str, other: str, kind: str) -> str:
-    """Label of the one that is surely faster, or nothing."""
+    """The label of the variant that is surely faster, or an empty text."""
     a, b = cases[one], cases[other]
     rough = stats.median(a.times[kind]) / stats.median(b.times[kind])
     if 1 / (1 + MIN_EFFECT / 2) < rough < 1 + MIN_EFFECT / 2:
-        return ""  # too close for a sure verdict: spares the bootstrap
+        return ""  # too close for a sure verdict: skip the bootstrap
     return {FASTER: other, SLOWER: one}.get(run.ratio(a, b, kind).verdict(), "")
 
 
 def _fit(points: list[tuple[int, float]]) -> tuple[float, float] | None:
-    """(overhead, rate) of times in seconds by bytes."""
+    """(overhead, rate) fitted to points of (bytes, seconds), or None."""
     if len({nbytes for nbytes, _ in points}) < LEAST_SIZES:
         return None
     from scipy.optimize import nnls
 
     nbytes, seconds = np.array(points, np.float64).T
-    scale = float(seconds.min()), float(nbytes.max() / seconds.max())  # so that both unknowns are about 1
+    scale = float(seconds.min()), float(nbytes.max() / seconds.max())  # scales both unknowns to about 1
     (overhead, inverse), _ = nnls(np.stack([scale[0] / seconds, nbytes / scale[1] / seconds], 1), np.ones(len(points)))
     return (float(overhead * scale[0]), float(scale[1] / inverse)) if inverse else None

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from cudalab.base.errors import SpecError, unknown
 
-# Comments, strings and characters. What is not closed goes on to the end: a search for the end that fails is done once.
+# Comments, strings and characters. One that is not closed extends to the end, so that a failing search is done once.
 _UNREAD = re.compile(
     r"//(?:[^\n\\]|\\.)*"
     r"|/\*.*?(?:\*/|\Z)"
@@ -23,11 +24,11 @@ _UNREAD = re.compile(
 _ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
 _ENTRY = re.compile(r"\b__global__\b(?:(?!\b__global__\b)[\w\s])*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
 
-_LOCAL = re.compile(r'#[ \t]*include[ \t]*"([^"\n]+)"')  # in a comment too, which does no harm
+_LOCAL = re.compile(r'#[ \t]*include[ \t]*"([^"\n]+)"')  # also in a comment, which is harmless
 
 
 def blank_comments(text: str) -> str:
-    """The same text with every comment and string (not "C") made of spaces: places and lines stay as they were."""
+    """`text` with spaces for every comment and string (but not "C"), so that offsets and lines stay the same."""
     return _blank(_UNREAD, text)
 
 
@@ -68,7 +69,7 @@ class Parameter:
 
     @property
     def constant(self) -> bool:
-        """A pointer through which nothing can be written."""
+        """Whether it is a pointer to const."""
         return self.pointer and bool(re.search(r"\bconst\b", self._element))
 
     @property
@@ -86,7 +87,7 @@ class Parameter:
 def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
     """The declared parameters of a `__global__` function, in order. Raises NotFound if there is no such function."""
     bare = blank_comments(text)
-    places = {m[1]: m.end() for m in reversed(list(_entry_matches(bare)))}  # of several the first
+    places = {m[1]: m.end() for m in reversed(list(_entry_matches(bare)))}  # the first of equal names
     if entry not in places:
         raise unknown("__global__ function", entry, entries_of(bare))
     start = places[entry]
@@ -103,10 +104,10 @@ def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
 
 
 def with_c_names(text: str, name: str) -> str:
-    """`text` with entries that a driver finds by their plain name, and `name` in the compiler's messages.
+    """`text` with entries that a driver finds by their plain names, and with `name` in the compiler's messages.
 
-    Each entry is declared `extern "C"`, unless it says so itself; helpers keep C++ linkage, so they may be templates
-    or overloaded. Line numbers stay as they were.
+    Each entry is declared `extern "C"`, unless it already is. Helpers keep C++ linkage, so they may be templates or
+    overloaded. Line numbers stay the same.
     """
     bare = blank_comments(text)
     parts, last = [f'#line 1 "{name}"\n'], 0
@@ -118,52 +119,91 @@ def with_c_names(text: str, name: str) -> str:
     return "".join([*parts, text[last:]])
 
 
-def read(path: Path, headers: bool = True) -> str:
-    """The text of a `.cu` as it is now.
+@dataclass(frozen=True)
+class _Kept:
+    """The text of a `.cu`, and the state of every file that it depends on: None for a header that is not there."""
 
-    Where it includes headers by `#include "..."`, a comment at its end holds their digest, so that whatever is cached
-    by the text is made anew when a header changes. Without `headers` it is the text alone, which is quicker.
+    text: str
+    states: dict[Path, tuple[int, ...] | None]
+
+
+_kept: dict[Path, _Kept] = {}
+SETTLED = 2 * 10**9  # ns: a file changed more recently may change again within one tick of its file system's clock
+
+
+def read(path: Path) -> str:
+    """The text of a `.cu` as it is now. It is read again only if the file or a header of it has changed.
+
+    If it includes headers by `#include "..."`, a comment at its end holds their digest, so that whatever is cached by
+    the text is made anew when a header changes.
     """
+    kept = _kept.get(path)
+    if kept and all(_state(file) == state for file, state in kept.states.items()):
+        return kept.text
+    now = time.time_ns()
     try:
+        before = _state(path)
         text = path.read_text(encoding="utf-8")
-        return text + _digest_of_headers(text, path) if headers else text
+        headers = _headers(text, path)
+        states = {path: before, **{header: _state(header) for header in headers}}
+        kept = _Kept(text + _digest_of_headers(headers), states)
     except OSError as error:
         named = error.filename or path  # which may be a header's
         raise SpecError(f"cannot read {named}: {error.strerror}; the .cu stands beside its spec") from None
     except UnicodeDecodeError:
         raise SpecError(f"{path} is not UTF-8 text") from None
+    if all(state is None or now - max(state[:2]) > SETTLED for state in kept.states.values()):
+        _kept[path] = kept
+    return kept.text
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is written or replaced; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, and of what it includes from beside it: says whether a stored result is of it."""
+    """SHA-256 of a file's bytes, and of the headers beside it: tells whether a stored result is of this code."""
     try:
         data = path.read_bytes()
-        return hashlib.sha256(data + _digest_of_headers(data.decode(errors="replace"), path).encode()).hexdigest()
+        headers = _headers(data.decode(errors="replace"), path)
+        return hashlib.sha256(data + _digest_of_headers(headers).encode()).hexdigest()
     except OSError as error:
         raise SpecError(f"cannot read {error.filename or path}: {error.strerror}") from None
 
 
-def _digest_of_headers(text: str, path: Path) -> str:
+def _digest_of_headers(headers: Mapping[Path, bytes | None]) -> str:
     """A comment with the digest of all headers of a `.cu`; "" for none."""
-    found = local_headers(text, path)
+    found = {header: data for header, data in headers.items() if data is not None}
     if not found:
         return ""
     digests = (hashlib.sha256(found[header]).hexdigest() for header in sorted(found))
     return f"\n// with headers {hashlib.sha256(' '.join(digests).encode()).hexdigest()}\n"
 
 
-def local_headers(text: str, path: Path) -> dict[Path, bytes]:
-    """Path and content of every file that a `.cu` includes by `#include "..."`, directly or not, in this order."""
-    found: dict[Path, bytes] = {}
+def _headers(text: str, path: Path) -> dict[Path, bytes | None]:
+    """Every path at which a file that a `.cu` includes by `#include "..."`, directly or not, is looked for, in order.
+
+    With each path comes the file's content, or None if it is not there.
+    """
+    found: dict[Path, bytes | None] = {}
     left = [(path, name) for name in reversed(_LOCAL.findall(text))] if path.suffix == ".cu" else []
     while left:
         by, name = left.pop()
         for place in (by.parent, path.parent):
             header = Path(os.path.normpath(place / name))
-            if header in found:
-                break
-            if header.is_file():
-                found[header] = data = header.read_bytes()
-                left += [(header, more) for more in reversed(_LOCAL.findall(data.decode(errors="replace")))]
+            if header not in found:
+                found[header] = data = header.read_bytes() if header.is_file() else None
+                left += [(header, more) for more in reversed(_LOCAL.findall((data or b"").decode(errors="replace")))]
+            if found[header] is not None:
                 break
     return found
+
+
+def local_headers(text: str, path: Path) -> dict[Path, bytes]:
+    """Path and content of every file that a `.cu` includes by `#include "..."`, directly or not, in this order."""
+    return {header: data for header, data in _headers(text, path).items() if data is not None}

@@ -1,30 +1,37 @@
-"""Find kernels by looking at the files. Nothing registers itself."""
+"""Find kernels by their files. Nothing registers itself."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
 import pkgutil
-import re
 import shlex
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from cudalab.base.errors import CudalabError, SpecError, short, unknown, why
+from cudalab.base.errors import CudalabError, SpecError, named, short, unknown, why
 from cudalab.base.text import visible
 from cudalab.spec import cuda_source
-from cudalab.spec.kernel import Budget, Kernel, Launch
+from cudalab.spec.kernel import Kernel
+
+LAB = "cudalab.kernels"  # the package with the lab's own kernels
 
 
 @cache
 def kernels() -> dict[str, Kernel]:
     """The lab's own kernels, by name."""
-    return {name: _spec_of(module) for name, module in _modules("cudalab.kernels")}
+    package = importlib.import_module(LAB)
+    names = [info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")]
+    return {name: _spec_of(importlib.import_module(f"{LAB}.{name}")) for name in names}
+
+
+def of_lab(kernel: Kernel) -> bool:
+    """Whether a kernel is one of the lab's own."""
+    folders = importlib.import_module(LAB).__path__
+    return Path(kernel.file).resolve().parent in (Path(folder).resolve() for folder in folders)
 
 
 def kernel(name: str) -> Kernel:
@@ -39,19 +46,19 @@ def kernel(name: str) -> Kernel:
 
 
 def is_path(name: str) -> bool:
-    """Whether a name means a file, and not one of the lab's own."""
+    """Whether a name is the path of a file, not the name of one of the lab's kernels."""
     return "/" in name or name.endswith((".py", ".cu")) or name in (".", "..")
 
 
 def _path(name: str) -> Path:
-    """The spec's place. Its name will stand in the results, which are UTF-8."""
+    """The path of a spec. It must be UTF-8, as the results file that will hold it is."""
     try:
         path = Path(name).resolve()
         if not path.is_dir() or path.with_suffix(".py").is_file():
             path = Path(name).with_suffix(".py").resolve()
         str(path).encode()
         path.is_file()  # raises for a name that is too long
-    except (OSError, ValueError, RuntimeError) as error:  # a zero byte, no name, undecodable bytes; a ring of links
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte, no name, undecodable bytes, a loop of links
         message = f"{short(name)} cannot be the path of a spec: {why(error)}; give one such as ./softmax.py"
         raise SpecError(message) from None
     return path
@@ -59,15 +66,18 @@ def _path(name: str) -> Path:
 
 def _load(path: Path) -> Kernel:
     if path.is_dir():
-        raise SpecError(_of_folder(path))
+        specs = sorted(f.with_suffix(".py") for f in path.glob("*.cu") if f.with_suffix(".py").is_file())
+        if not specs:
+            raise SpecError(f"{path} is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py")
+        raise SpecError(f"{path} is a folder; give its specs: {' '.join(shlex.quote(str(s)) for s in specs)}")
     if not path.is_file():
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
     return _spec_of(loaded(path))
 
 
 def loaded(path: Path) -> ModuleType:
-    """The module in a user's file. Raises SpecError for one that cannot be imported."""
-    # A file that has changed since it was loaded is another module: no stale kernel is ever measured.
+    """The module in a user's file. Raises SpecError if it cannot be imported."""
+    # A file that has changed since it was loaded becomes another module, so that no stale kernel is measured.
     module_name = f"cudalab_user_{path.stem}_{cuda_source.digest(path)[:16]}_{abs(hash(path)):x}"
     if module_name not in sys.modules:
         found = importlib.util.spec_from_file_location(module_name, path, loader=_Fresh(module_name, str(path)))
@@ -75,7 +85,7 @@ def loaded(path: Path) -> ModuleType:
         module = sys.modules[module_name] = importlib.util.module_from_spec(found)
         try:
             found.loader.exec_module(module)
-        except BaseException as error:  # SystemExit as well: a file that ends Python is no spec
+        except BaseException as error:  # also SystemExit, from a file that calls exit()
             del sys.modules[module_name]
             if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
                 raise
@@ -83,32 +93,17 @@ def loaded(path: Path) -> ModuleType:
     return sys.modules[module_name]
 
 
-def _of_folder(folder: Path) -> str:
-    """What to type instead of a folder's name."""
-    specs = sorted(f.with_suffix(".py") for f in folder.glob("*.cu") if f.with_suffix(".py").is_file())
-    if not specs:
-        return f"{folder} is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py"
-    return f"{folder} is a folder; give its specs: {' '.join(shlex.quote(str(s)) for s in specs)}"
-
-
 class _Fresh(SourceFileLoader):
-    """Compiles the file as it is now. Python's cache knows it by length and whole seconds, which an edit may keep."""
+    """Compiles the file as it is now. Python's cache compares length and seconds, which an edit may keep."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-RECORDS: dict[str, type] = {"Kernel": Kernel, "Launch": Launch, "Budget": Budget}
-_UNKNOWN = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'")
-
-
 def _said(error: BaseException) -> str:
     try:
-        text = str(error)
-        if (found := _UNKNOWN.match(text)) and found[1] in RECORDS:
-            return str(unknown(f"field of {found[1]}", found[2], inspect.signature(RECORDS[found[1]]).parameters))
-        return visible(f"{type(error).__name__}: {text}".rstrip(": "), keep="\n")
-    except Exception:  # an exception of the spec's own, whose text cannot be made
+        return visible(named(error).rstrip(": "), keep="\n")
+    except Exception:  # from a __str__ of the spec's author
         return type(error).__name__
 
 
@@ -122,9 +117,3 @@ def _spec_of(module: ModuleType) -> Kernel:
         if entry not in present:
             raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")
     return specs[0]
-
-
-def _modules(package: str) -> Iterator[tuple[str, ModuleType]]:
-    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if not info.name.startswith("_"):
-            yield info.name, importlib.import_module(f"{package}.{info.name}")

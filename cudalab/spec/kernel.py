@@ -1,62 +1,53 @@
-"""What a kernel is: one frozen record, filled in by the small `.py` file beside its `.cu`."""
+"""What a kernel is: one frozen record, filled in by the small `.py` file beside its `.cu`.
 
+This is data. What makes it a function on arrays is in `cudalab.call.kernel`.
+"""
+
+# ruff: noqa: RUF009 -- optional() makes a dataclass field
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.base.threads import normal
 from cudalab.spec import cuda_source, launch_check, validate
 from cudalab.spec.dtype import DTYPES, DType
+from cudalab.spec.inputs import Arrays, draw
+from cudalab.spec.launch import (  # some names are for modules that import them from here
+    MAX_GRID_Y,
+    Launch,
+    Shape,
+    blocks,
+    counted,
+    deep_grid,
+)
+from cudalab.spec.validate import about, by_name, function, optional, or_none, strict, tuple_of
 
-if TYPE_CHECKING:
-    from cudalab.call.fast_path import Calls
-
-Shape = tuple[int, ...]
-Arrays = dict[str, np.ndarray]
+__all__ = [
+    "MAX_GRID_Y",
+    "Arrays",
+    "Budget",
+    "Kernel",
+    "Launch",
+    "Shape",
+    "assigned",
+    "blocks",
+    "counted",
+    "deep_grid",
+    "draw",
+    "labelled",
+]
 
 _MACRO = re.compile("[A-Z][A-Z0-9_]*")
-MAX_GRID_Y = 65535  # blocks in y, and in z: CUDA's limit, the same on every architecture
-BEYOND = 2**18  # rows or columns that the last blocks of a deep grid may count beyond a matrix of 2^32
-
-
-def blocks(n: int, per_block: int) -> int:
-    """Blocks of `per_block` threads that cover `n` elements (ceiling division)."""
-    return -(-n // per_block)
-
-
-def deep_grid(across: int, down: int) -> tuple[int, int, int]:
-    """A grid with `across` blocks in x, and `down` blocks in y and z together, since y alone has 65,535 at most.
-
-    The kernel numbers them blockIdx.z * gridDim.y + blockIdx.y. If y alone cannot hold them, the grid has up to
-    gridDim.z - 1 blocks more than `down`, which have nothing to do.
-    """
-    deep = max(blocks(down, MAX_GRID_Y), 1)
-    return across, blocks(down, deep), deep
-
-
-def counted(n: int, kind: type[np.integer], beyond: int = 0) -> np.integer:
-    """`n` as an argument of an integer type, for a kernel that counts up to `beyond` further in it.
-
-    Raises InputError if the type cannot hold that number: NumPy 1 would wrap around silently.
-    """
-    if n + beyond > np.iinfo(kind).max:
-        raise InputError(f"a length of {n:,}: the kernel counts in {kind.__name__}; give the array in parts")
-    return kind(n)
-
-
-def counted_sides(shape: Shape) -> tuple[np.integer, ...]:
-    """The sides of a matrix as `unsigned` arguments, for a kernel on a `deep_grid`, whose last blocks count beyond."""
-    return tuple(counted(n, np.uint32, BEYOND) for n in shape)
+K = TypeVar("K", bound="Kernel")
 
 
 def labelled(entry: str, parameters: Mapping[str, int] | None) -> str:
@@ -64,62 +55,22 @@ def labelled(entry: str, parameters: Mapping[str, int] | None) -> str:
     return f"{entry}[{assigned(parameters)}]" if parameters else entry
 
 
-def _listed(shapes: Mapping[str, Shape]) -> str:
-    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-
-
 def assigned(parameters: Mapping[str, int]) -> str:
     """Launch parameters as text: VEC_THREADS=64 VEC_PACKS=2."""
     return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
-def _compiled_by_torch(arrays: tuple[Any, ...]) -> bool:
-    """Whether torch.compile reads the program, which is to see an operator: no, where this very function runs."""
-    return False
+def _listed(shapes: Mapping[str, Shape]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
 
 
-def _read_by_torch(arrays: tuple[Any, ...]) -> bool:
-    import torch
-
-    return len(arrays) > 0 and isinstance(arrays[0], torch.Tensor)
-
-
-# What torch.compile reads in place of the function, so that a call asks nothing of torch, which may not be imported.
-_compiled_by_torch._torchdynamo_inline = _read_by_torch  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True)
-class Launch:
-    """Geometry and arguments of one launch.
-
-    `args` follow the order of the `__global__` function's parameters: the arrays that the launch function was
-    given stand for their device pointers; every other argument is a NumPy scalar of the parameter's own size,
-    such as `np.int64(n)`. `shared` is dynamic shared memory in bytes.
-    """
-
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    args: tuple[Any, ...]
-    shared: int = 0
-
-    @property
-    def dims(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """(grid, block), each padded to three dimensions."""
-        grid, block = ((*d, 1, 1)[:3] for d in (self.grid, self.block))
-        return grid, block  # type: ignore[return-value]
-
-    @property
-    def empty(self) -> bool:
-        """A grid with no block: there is nothing to launch, and CUDA would refuse it."""
-        return 0 in self.grid
-
-
+@strict
 @dataclass(frozen=True)
 class Budget:
     """How far an output element may be from the float64 reference: |error| <= ulp * ULP(reference) + atol.
 
-    ULP is that of the output dtype. `why` is the reason for the numbers; `atol` needs a good one, since an
-    absolute tolerance is what lets wrong kernels pass.
+    ULP is that of the output dtype. `why` is the reason for the numbers. `atol` needs a good reason, since an absolute
+    tolerance lets wrong kernels pass.
     """
 
     ulp: float
@@ -127,120 +78,161 @@ class Budget:
     why: str = ""
 
 
-def draw(shape: Shape, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Standard normal values in `dtype`; integers of 30 bits, so that a sum of two cannot overflow int32."""
-    if dtype.kind in "iu":
-        high = min(np.iinfo(dtype).max // 2, 2**30)
-        return rng.integers(0 if dtype.kind == "u" else -high, high, shape, dtype, endpoint=True)
-    return normal(shape, dtype, rng)
+# What to give in the place of a value that a field cannot hold.
+_DTYPES = "a tuple of names, such as ('float32',)"
+_SIZES = "names and shapes, such as {'small': (1000,)}"
+_EDGES = "a tuple of shapes, such as ((1,), (31,))"
+_JUDGE = "a NumPy function, whose parameters name the inputs"
+_ENTRIES = "a launch function by __global__ function, such as {'softmax': launch}"
+_TUNABLES = "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"
+_BUDGETS = by_name(validate.budget), "a Budget by dtype, such as {'float32': Budget(4, why='...')}"
+_FORM = validate.function("the inputs")
+_EXPRESSION = or_none(lambda value: isinstance(value, str)), "a C++ or Triton expression as text, or None"
+_GRADIENTS = "[gradient of each input](pytorch.md#a-gradient-for-a-kernel-of-your-own)"
 
 
+@strict
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One operation on the bench. The names of the inputs are the names of `reference`'s parameters.
+    """One operation on the bench: the record that a spec defines.
 
-    Forms that are None are simply not offered to the backend that would use them.
+    The parameters of `reference` name the inputs; other functions of the inputs take them by these names. A form that
+    is None gives no row of the backend that would use it.
     """
 
-    file: str  # __file__ of the spec: gives the name and the .cu beside it
-    summary: str
-    dtypes: tuple[str, ...]  # the first is the default
-    sizes: Mapping[str, Shape]  # what the command line calls small, large, ...
-    edges: tuple[Shape, ...]  # awkward shapes for the checks
-    reference: Callable[..., np.ndarray]  # NumPy, called on float64 inputs (integers as they are)
-    entries: Mapping[str, Callable[..., Launch]]  # __global__ name -> launch(**arrays), from plain to fast
-    called: Callable[..., str] | None = None  # called(**inputs) names the entry that kernel(x) runs; default: the last
-    budgets: Mapping[str, Budget]  # by dtype, for the entries, which compute in one pass
-    peers: Mapping[str, Budget] = field(default_factory=dict)  # for libraries' one-pass forms; default: `budgets`
-    composed: Mapping[str, Budget] = field(default_factory=dict)  # for forms that round at each step; default: `peers`
-    inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = None  # default: `draw` for each
-    agree: Callable[..., bool] | None = None  # of the inputs' shapes, by name: whether they go together in a call
-    output: str = "y"
-    output_shape: Callable[..., Shape] | None = None  # of the inputs' shapes; default: the first input's
-    pointwise: bool = False  # an output element depends on the input elements at its own index alone
-    rank: int | None = None  # dimensions that a size must have; None: any
-    # Launch parameters that `cudalab tune` may choose, by name, the default first: macros of the .cu, and arguments of
-    # the launch functions that name them. `restrictions` is called with all of them by name and says which go together.
-    tunables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    restrictions: Callable[..., bool] | None = None
-
-    # The same operation in other words. Torch forms use tensor methods only, so that TorchScript can read them.
-    torch: Callable[..., Any] | None = None  # what people write: eager, TorchScript and torch.compile share it
-    torch_native: Callable[..., Any] | None = None  # the best idiomatic PyTorch, if that is another call
-    # backward(gradient of the output, *inputs) gives the gradient of the input, or a tuple with that of each (None: it
-    # has none). All are contiguous torch tensors; it is written with other kernels that are called as functions.
-    backward: Callable[..., Any] | None = None
-    cupy: Callable[..., Any] | None = None  # array expression, also for cupy.fuse
-    elementwise: str | None = None  # C++ expression of one output element in the inputs' names
-    triton: str | None = None  # the same for Triton, in `tl`; float16 and bfloat16 arrive as float32
+    file: str = field(metadata=about("`__file__` of the spec: gives the name and the `.cu`"))
+    summary: str = field(metadata=about("one line", validate.text, "a line of text"))
+    dtypes: tuple[str, ...] = field(
+        metadata=about(f"any of {', '.join(DTYPES)}; the first is what `bench` takes", tuple_of(validate.text), _DTYPES)
+    )
+    sizes: Mapping[str, Shape] = field(metadata=about("name to shape", by_name(validate.shape), _SIZES))
+    edges: tuple[Shape, ...] = field(metadata=about("awkward shapes for the check", tuple_of(validate.shape), _EDGES))
+    # Called on float64 copies of floating-point inputs, and on integers as they are.
+    reference: Callable[..., np.ndarray] = field(
+        metadata=about("NumPy function that decides what is right; its parameters name the inputs", callable, _JUDGE)
+    )
+    entries: Mapping[str, Callable[..., Launch]] = field(
+        metadata=about("`__global__` name to launch function, from plain to fast", by_name(callable), _ENTRIES)
+    )
+    called: Callable[..., str] | None = optional(
+        "from the inputs, the entry that a call from Python runs", *function("the inputs that names an entry"),
+        without="the last entry",
+    )  # fmt: skip
+    budgets: Mapping[str, Budget] = field(metadata=about("dtype to `Budget`", *_BUDGETS))
+    peers: Mapping[str, Budget] = optional(
+        "dtype to `Budget`, for libraries' forms in one pass", *_BUDGETS, default=dict, without="`budgets`"
+    )
+    composed: Mapping[str, Budget] = optional(
+        "dtype to `Budget`, for forms that round at each step", *_BUDGETS, default=dict, without="`peers`"
+    )
+    inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = optional(
+        "`(shape, dtype, rng)` to arrays by name", *function("shape, dtype and generator"),
+        without="normal values; integers up to 2^30 or half of the maximum",
+    )  # fmt: skip
+    agree: Callable[..., bool] | None = optional(
+        "from the inputs' shapes, whether they fit together in a call",
+        *function("the inputs' shapes that says whether they go together"),
+        without="only the first input's rank is checked; pointwise: all shapes are equal",
+    )
+    output: str = optional(
+        "the output's name", validate.identifier, "the name of the output, such as 'y'", default="y", without="`y`"
+    )
+    output_shape: Callable[..., Shape] | None = optional(
+        "the output's shape, from the inputs' shapes",
+        *function("the inputs' shapes"),
+        without="that of the first input",
+    )
+    pointwise: bool = optional(
+        "whether an element depends only on its own index", lambda value: isinstance(value, bool), "True or False",
+        default=False, without="no",
+    )  # fmt: skip
+    rank: int | None = optional(
+        "number of dimensions of a size", or_none(lambda value: type(value) is int and value >= 0),
+        "a number of dimensions, or None", without="any",
+    )  # fmt: skip
+    # The first value is the default. Each is a macro of the .cu, and an argument of the launch functions that name it.
+    tunables: Mapping[str, tuple[int, ...]] = optional(
+        "launch parameters and the values to try, see [tuning](tuning.md)", by_name(validate.choices), _TUNABLES,
+        default=dict, without="none",
+    )  # fmt: skip
+    restrictions: Callable[..., bool] | None = optional(
+        "from all tunables by name, whether these values fit together",
+        *function("the tunables that says which go together"), without="all do",
+    )  # fmt: skip
+    # Its arguments are contiguous torch tensors; its result is one gradient, or a tuple with one, or None, per input.
+    backward: Callable[..., Any] | None = optional(
+        f"from the output's gradient and the inputs, the {_GRADIENTS}",
+        *function("the output's gradient and the inputs"), without="no gradient",
+    )  # fmt: skip
+    torch: Callable[..., Any] | None = optional("the formula, in methods of torch tensors", *_FORM)
+    torch_native: Callable[..., Any] | None = optional("the best single call of PyTorch", *_FORM)
+    cupy: Callable[..., Any] | None = optional("an expression of CuPy arrays", *_FORM)
+    elementwise: str | None = optional("one output element in C++, in the inputs' names", *_EXPRESSION)
+    triton: str | None = optional("one output element in Triton's `tl`; 16-bit floats arrive as float32", *_EXPRESSION)
 
     def __post_init__(self) -> None:
-        self._require(not (wrong := validate.wrong(self)), wrong)
-        self._require(bool(self.dtypes), "dtypes is empty; give at least ('float32',)")
+        if mistake := next(self._mistakes(), ""):
+            raise SpecError(f"{self.file}: {mistake}")
+
+    def _mistakes(self) -> Iterator[str]:
+        """What is wrong with the fields. A later check relies on the earlier ones, so only the first mistake counts."""
+        if wrong := validate.first_wrong(self, validate.checks(Kernel)):
+            yield wrong
+        if not self.dtypes:
+            yield "dtypes is empty; give at least ('float32',)"
         for name in self.dtypes:
-            self._require(name in DTYPES, f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
-            self._require(name in self.budgets, f"budgets has no entry for dtype {name!r}")
-        self._require(bool(self.sizes), "sizes is empty; give at least {'small': (1000,)}")
-        self._require(bool(self.entries), "entries is empty; name at least one __global__ function")
-        self._require(bool(self.input_names), "reference takes no arrays; its parameters name the inputs")
-        self._require(self.output not in self.input_names, f"output {self.output!r} is also an input's name")
-        self._check_tunables()
-        self._check_parameters()
-        self._require(self.allows(self.parameters), f"restrictions exclude the default, {self.parameters}")
-        for what, shape in (
-            *((f"size {n!r}", s) for n, s in self.sizes.items()),
-            *(("an edge", s) for s in self.edges),
-        ):
-            fits = self.rank is None or len(shape) == self.rank
-            self._require(fits, f"{what} is {shape}, but rank is {self.rank}")
-
-    def _check_parameters(self) -> None:
-        """The functions that are called with arrays or shapes by name must take those names."""
-        called: list[tuple[str, Callable[..., Any], tuple[str, ...]]] = []
-        for name, launch in self.entries.items():
-            called.append((f"entries[{name!r}]", launch, (*self.input_names, self.output, *self._taken(name))))
-        if self.called:
-            called.append(("called", self.called, self.input_names))
-        if self.restrictions:
-            called.append(("restrictions", self.restrictions, tuple(self.tunables)))
-        if self.agree:
-            called.append(("agree", self.agree, self.input_names))
-        if self.output_shape:
-            called.append(("output_shape", self.output_shape, self.input_names))
-        for what, function, names in called:
-            self._check_signature(what, function, **dict.fromkeys(names))
-        if self.backward:
-            self._check_signature("backward", self.backward, f"the gradient of {self.output}", *self.input_names)
-
-    def _check_signature(self, what: str, function: Callable[..., Any], /, *given: str, **by_name: None) -> None:
-        try:
-            taken = inspect.signature(function)
-        except (TypeError, ValueError):  # a built-in, which has none
-            return
-        try:
-            taken.bind(*given, **by_name)
-        except TypeError:
-            how = f"with {', '.join(given)}, in this order" if given else f"by name with {', '.join(by_name)}"
-            self._require(False, f"{what} takes {taken}, but it is called {how}")
-
-    def _check_tunables(self) -> None:
+            if name not in DTYPES:
+                yield f"unknown dtype {name!r}; known: {', '.join(DTYPES)}"
+            if name not in self.budgets:
+                yield f"budgets has no entry for dtype {name!r}"
+        if not self.sizes:
+            yield "sizes is empty; give at least {'small': (1000,)}"
+        if not self.entries:
+            yield "entries is empty; name at least one __global__ function"
+        if not self.input_names:
+            yield "reference takes no arrays; its parameters name the inputs"
+        if self.output in self.input_names:
+            yield f"output {self.output!r} is also an input's name"
         for name, values in self.tunables.items():
-            capitals = bool(_MACRO.fullmatch(name))
-            self._require(capitals, f"tunables: {name!r} is to be a macro; give capitals, such as BLOCK_THREADS")
-            self._require(name not in (*self.input_names, self.output), f"tunable {name!r} is also an array's name")
-            self._require(len(set(values)) == len(values), f"tunables: {name} has a value twice: {values}")
+            if not _MACRO.fullmatch(name):
+                yield f"tunables: {name!r} is not a macro's name; give capitals, such as BLOCK_THREADS"
+            if name in (*self.input_names, self.output):
+                yield f"tunable {name!r} is also an array's name"
+            if len(set(values)) < len(values):
+                yield f"tunables: {name} has a value twice: {values}"
+        yield from self._signature_mistakes()
+        if not self.allows(self.parameters):
+            yield f"restrictions exclude the default, {self.parameters}"
+        shapes = [
+            *((f"size {name!r}", shape) for name, shape in self.sizes.items()),
+            *(("an edge", s) for s in self.edges),
+        ]
+        for what, shape in shapes:
+            if self.rank is not None and len(shape) != self.rank:
+                yield f"{what} is {shape}, but rank is {self.rank}"
+
+    def _signature_mistakes(self) -> Iterator[str]:
+        """Functions that do not take the arguments with which they are called."""
+        inputs = self.input_names
+        for name, launch in self.entries.items():
+            if wrong := validate.refused(launch, by_name=(*inputs, self.output, *self._taken(name))):
+                yield f"entries[{name!r}] {wrong}"
+        for what, names in (
+            ("called", inputs), ("restrictions", tuple(self.tunables)), ("agree", inputs), ("output_shape", inputs),
+        ):  # fmt: skip
+            form = getattr(self, what)
+            if form and (wrong := validate.refused(form, by_name=names)):
+                yield f"{what} {wrong}"
+        if self.backward and (wrong := validate.refused(self.backward, (f"the gradient of {self.output}", *inputs))):
+            yield f"backward {wrong}"
 
     def _taken(self, entry: str) -> tuple[str, ...]:
         """The tunables that the launch function of an entry has parameters for."""
         try:
             names = inspect.signature(self.entries[entry]).parameters
-        except (TypeError, ValueError):  # a built-in, which has none
+        except (TypeError, ValueError):  # a built-in function without a signature
             return ()
         return tuple(name for name in self.tunables if name in names)
-
-    def _require(self, condition: bool, message: str) -> None:
-        if not condition:
-            raise SpecError(f"{self.file}: {message}")
 
     @property
     def name(self) -> str:
@@ -257,11 +249,11 @@ class Kernel:
 
     @property
     def parameters(self) -> dict[str, int]:
-        """The tunables' values with which this kernel is compiled and launched: of each the first."""
+        """The values with which this kernel is compiled and launched: the first of each tunable."""
         return {name: values[0] for name, values in self.tunables.items()}
 
-    def with_parameters(self, parameters: Mapping[str, int]) -> Kernel:
-        """The same kernel with one value of each tunable: these, and of those that are not named the default.
+    def with_parameters(self: K, parameters: Mapping[str, int]) -> K:
+        """The kernel with one value of each tunable: the given one, or else the default.
 
         Raises SpecError for a tunable or a value that the spec does not declare, and for what its restrictions exclude.
         """
@@ -290,7 +282,7 @@ class Kernel:
         return {"scalar_t": dtype.ctype, **{name: str(value) for name, value in self.parameters.items()}}
 
     def budget(self, dtype: DType, whose: str = "budgets") -> Budget:
-        """The tolerance for `dtype` of "budgets", "peers" or "composed"; of the one before where that has none."""
+        """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies."""
         chosen = self.budgets[dtype.name]
         if whose != "budgets":
             chosen = self.peers.get(dtype.name, chosen)
@@ -303,14 +295,14 @@ class Kernel:
             raise InputError(f"{self.name} takes sizes of {self.rank} dimensions, got {shape}; its own: {sizes}")
 
     def agrees(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether inputs of these shapes go together; where the spec does not say, they do."""
+        """Whether inputs of these shapes fit together: what `agree` says, else True."""
         try:
             return self.agree is None or bool(self.agree(**shapes))
-        except (IndexError, ValueError):  # of fewer dimensions than it looks at
+        except (IndexError, ValueError):  # from shapes with fewer dimensions than it reads
             return False
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
-        """Raise InputError if a call on inputs of these shapes makes no sense: by `agree`, else as for a size."""
+        """Raise InputError if the kernel cannot be called with inputs of these shapes: by `agree`, else by `rank`."""
         if self.agree is None:
             name, shape = next(iter(shapes.items()))
             if self.rank is not None and len(shape) != self.rank:
@@ -323,16 +315,19 @@ class Kernel:
             )
 
     def make(self, shape: Shape, dtype: DType, seed: int = 0) -> Arrays:
-        """Inputs of one case, by name; the same for the same seed."""
+        """Inputs of one case, by name; equal seeds give equal inputs."""
         self.accepts(shape)
         rng = np.random.default_rng(seed)
         if self.inputs is not None:
             given = self.inputs(shape, dtype.numpy, rng)
             names = ", ".join(given) if isinstance(given, dict) else f"of type {type(given).__name__}"
             right = isinstance(given, dict) and set(given) == set(self.input_names)
-            self._require(right, f"inputs gives {names}; give a dict of {', '.join(self.input_names)}")
+            if not right:
+                due = ", ".join(self.input_names)
+                raise SpecError(f"{self.file}: inputs gives {names}; give a dict of {due}")
             shapes = {name: np.shape(given[name]) for name in self.input_names}
-            self._require(self.agrees(shapes), f"inputs gives {_listed(shapes)}, of which agree says no")
+            if not self.agrees(shapes):
+                raise SpecError(f"{self.file}: inputs gives {_listed(shapes)}, which agree refuses")
             return {name: given[name] for name in self.input_names}
         return {name: draw(shape, dtype.numpy, rng) for name in self.input_names}
 
@@ -342,53 +337,31 @@ class Kernel:
             return next(iter(shapes.values()))
         shape = self.output_shape(**shapes)
         whole = isinstance(shape, (tuple, list)) and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
-        self._require(whole, f"output_shape gives {short(shape)}; give a tuple of whole numbers, such as (256,)")
+        if not whole:
+            wanted = "give a tuple of whole numbers, such as (256,)"
+            raise SpecError(f"{self.file}: output_shape gives {short(shape)}; {wanted}")
         return tuple(map(int, shape))
 
     def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
         """How to launch `entry` on these arrays (inputs and output, by name).
 
-        Raises SpecError where arguments and the `.cu`'s parameters do not fit one another: their number, an
-        array for a value, or the output for a `const` pointer, as happens when two are swapped.
+        Raises SpecError if the arguments do not fit the parameters in the `.cu`: their number, an array for a value, or
+        the output for a `const` pointer, as happens when two are swapped.
         """
         launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
         if not isinstance(launch, Launch):
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
-        wrong = launch_check.wrong_geometry(launch)
-        self._require(not wrong, f"{entry}: {wrong}")
-        declared = cuda_source.parameters(cuda_source.read(self.cu, headers=False), entry)
-        self._require(not (wrong := launch_check.wrong(launch, declared, arrays, self.output)), f"{entry}{wrong}")
+        if wrong := launch_check.wrong_geometry(launch):
+            raise SpecError(f"{self.file}: {entry}: {wrong}")
+        declared = cuda_source.parameters(cuda_source.read(self.cu), entry)
+        if wrong := launch_check.wrong(launch, declared, arrays, self.output):
+            raise SpecError(f"{self.file}: {entry}{wrong}")
         return launch
 
     def entry_of_call(self, inputs: Mapping[str, Any]) -> str:
-        """The entry that a call runs on these inputs, by name. Raises SpecError where `called` names none."""
+        """The entry that a call from Python runs on these inputs (by name). SpecError if `called` names no entry."""
         if not self.called:
             return list(self.entries)[-1]
         if (entry := self.called(**inputs)) not in self.entries:
             raise SpecError(f"{self.file}: called: {unknown('entry', str(entry), self.entries)}")
         return entry
-
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """Run the fastest entry, or that which `called` names, on arrays of one library; see `call.dispatch`."""
-        if _compiled_by_torch(arrays):
-            import torch
-
-            result = getattr(torch.ops.cudalab, self._operator())(*arrays)
-            return result if out is None else out.copy_(result)
-        return self._calls[type(arrays[0]) if arrays else type(None)](arrays, out)
-
-    @cached_property
-    def _calls(self) -> Calls:
-        from cudalab.call.fast_path import Calls  # here, so that a spec can be read without any backend
-
-        return Calls(self)
-
-    def _operator(self) -> str:
-        """The name in `torch.ops.cudalab` under which torch.compile sees this kernel."""
-        return self._calls.operator
-
-    # What torch.compiler.assume_constant_result sets: torch.compile calls it, once, and does not look inside.
-    _operator._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
-        return self  # it does not change; a model that is copied may hold it

@@ -1,21 +1,19 @@
-"""Whether what a spec's launch function gives fits CUDA, and the parameters that the `.cu` declares."""
+"""Whether a launch fits CUDA and the parameters that the `.cu` declares."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cudalab.spec.cuda_source import Parameter
 from cudalab.spec.dtype import C_DTYPES, DType, dtype_of
-
-if TYPE_CHECKING:
-    from cudalab.spec.cuda_source import Parameter
-    from cudalab.spec.kernel import Launch
+from cudalab.spec.launch import Launch
 
 
 def wrong_geometry(launch: Launch) -> str:
-    """What is wrong with the grid, the block or the shared memory; nothing if they can be launched."""
+    """What is wrong with the grid, the block or the shared memory; "" if they can be launched."""
     for what, dims in (("grid", launch.grid), ("block", launch.block)):
         if not isinstance(dims, (tuple, list)):
             return f"{what} is {dims!r}; write ({dims!r},)"
@@ -25,10 +23,10 @@ def wrong_geometry(launch: Launch) -> str:
 
 
 def wrong(launch: Launch, declared: Sequence[Parameter], arrays: Mapping[str, Any], output: str) -> str:
-    """What is wrong with the arguments of a launch on `arrays`, as the end of a sentence about the entry; or nothing.
+    """What is wrong with the arguments of a launch on `arrays`, as the end of a sentence about the entry; "" if none.
 
-    Their number, an array for a value, another type, or the output for a `const` pointer, as happens when two are
-    swapped.
+    It may be their number, an array for a value, another type, or the output for a `const` pointer, as happens when two
+    are swapped.
     """
     if len(launch.args) != len(declared):
         return f" takes {len(declared)} arguments, its launch gives {len(launch.args)}"
@@ -73,5 +71,5 @@ def _type_of(value: Any) -> str:
 
 
 def _fits(value: np.generic, declared: DType) -> bool:
-    """Whether a parameter of the `declared` type reads the number that these bytes stand for."""
+    """Whether a parameter of the `declared` type reads the same number from these bytes."""
     return value.dtype.itemsize == declared.itemsize and (value.dtype.kind in "iub") != declared.floating

@@ -14,15 +14,15 @@ import re
 from collections.abc import Mapping
 
 from cudalab.base.errors import InputError, short, unknown
-from cudalab.spec.kernel import Shape
+from cudalab.spec.launch import Shape
 
 MAX_ELEMENTS = 2**40  # no card holds more; a slip such as 2^240 must not reach an allocator
 MAX_SIZES = 256
 MAX_DIMENSIONS = 32  # of an array of NumPy 1
-MAX_LENGTH = 10_000  # characters: the time to take a text apart grows with its square
+MAX_LENGTH = 10_000  # characters: the time to parse a text grows with its square
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
-# Only ASCII digits: \d alone also fits those of every other script.
+# Only ASCII digits: \d alone matches those of every script.
 _NUMBER = re.compile(r"(\d{1,18})([kmg]i?)?", re.IGNORECASE | re.ASCII)
 _POWER = re.compile(r"(\d{1,6})\^(\d{1,3})", re.ASCII)
 _RANGE = re.compile(r"(?:(\d{1,6})\^)?\[(\d{1,18}):(\d{1,18})(?::(\d{1,18}))?\]", re.ASCII)

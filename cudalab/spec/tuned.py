@@ -1,6 +1,6 @@
-"""Launch parameters that `cudalab tune` chose: a file beside the `.cu`, a choice by architecture, entry and dtype.
+"""Launch parameters that `cudalab tune` chose: a file beside the `.cu`, with a choice by architecture, entry and dtype.
 
-A choice is used on the GPUs of its architecture while the code is what it was; else it is ignored, and a note says why.
+A choice is used on GPUs of its architecture as long as the code is unchanged; else it is ignored, and a note says why.
 """
 
 from __future__ import annotations
@@ -10,31 +10,25 @@ import hashlib
 import inspect
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from cudalab.base import files
 from cudalab.base.errors import InputError, SpecError, short, why
-from cudalab.device import cuda
-from cudalab.device.cuda import Card
 from cudalab.spec import cuda_source
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
-
-if TYPE_CHECKING:
-    from cudalab.device import Device
-    from cudalab.engine.plan import Variant
 
 FORMAT, VERSION = "cudalab-tuned", 1
 SUFFIX = ".tuned.json"
 
 
 class Timed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Medians at one size, in seconds: with the spec's default, and with what was chosen."""
+    """Medians at one size, in seconds: with the spec's default, and with the chosen parameters."""
 
     size: str
     shape: tuple[int, ...]
@@ -43,14 +37,14 @@ class Timed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was found best for one entry and dtype on one architecture; where nothing is faster, the default."""
+    """The fastest parameters of one entry and dtype on one architecture: the default if nothing is faster."""
 
     architecture: str  # the compute capability, such as 9.0
     entry: str
     dtype: str
     parameters: dict[str, int]
     sources: dict[str, str]  # SHA-256: of the `.cu`, and of the text of the entry's launch function
-    card: str  # the rest is for people: on what, when and how well it was found
+    card: str  # this and the rest are for people: where, when and how well it was found
     driver: str = ""
     created: str = ""
     versions: dict[str, str] = {}
@@ -77,7 +71,7 @@ def place(kernel: Kernel) -> Path:
 
 
 def load(path: Path) -> Tuned:
-    """Read such a file. Raises InputError that names it and says what is wrong with it."""
+    """Read a file of tuned parameters. Raises InputError that names the file and says what is wrong with it."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Tuned)
     except OSError as error:
@@ -91,7 +85,7 @@ def load(path: Path) -> Tuned:
 
 
 def writable(path: str | os.PathLike[str]) -> Path:
-    """The file's place. Raises InputError now if `save` would fail there later, or replace what is no such file."""
+    """`path`, if `save` can write there. Raises InputError if it cannot, or would replace a file of another kind."""
     try:
         target = files.place(path)
     except InputError as error:
@@ -105,7 +99,7 @@ def writable(path: str | os.PathLike[str]) -> Path:
 
 
 def save(path: Path, choices: Sequence[Choice]) -> None:
-    """Put `choices` into the file; those for other architectures, entries and dtypes stay. Raises OSError."""
+    """Put `choices` into the file. Those for other architectures, entries and dtypes stay. Raises OSError."""
     kept = load(path).choices if path.exists() and path.stat().st_size else ()
     every = {choice.key: choice for choice in (*kept, *choices)}
     tree = Tuned(FORMAT, VERSION, tuple(every[key] for key in sorted(every)))
@@ -113,12 +107,12 @@ def save(path: Path, choices: Sequence[Choice]) -> None:
 
 
 def sources(kernel: Kernel, entry: str) -> dict[str, str]:
-    """Digests of what a choice depends on: the `.cu`, and how the entry is launched."""
+    """Digests of what a choice depends on: the `.cu`, and the launch function of the entry."""
     return {"cu": cuda_source.digest(kernel.cu), "launch": _launch_digest(kernel, entry)}
 
 
 def _launch_digest(kernel: Kernel, entry: str) -> str:
-    """Of the launch function's text and of what it may use, all of the spec but its record; comments do not count."""
+    """Of the launch function and of what it may use: all of the spec but its record. Comments do not count."""
     try:
         nodes = ast.parse(Path(kernel.file).read_bytes()).body
         used = [ast.unparse(node) for node in nodes if not _assigns(node, kernel.name)]
@@ -132,18 +126,22 @@ def _assigns(node: ast.stmt, name: str) -> bool:
     return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
 
 
-def for_variant(kernel: Kernel, variant: Variant, dtype: DType, device: Device) -> tuple[Kernel, list[str]]:
-    """The kernel as a variant is to be compiled and launched on a device, and notes on what was ignored."""
-    if variant.parameters is not None:
-        return kernel.with_parameters(variant.parameters), []
-    index: int | None = getattr(device, "index", None)  # a CPU has none
-    if index is None or variant.name not in kernel.entries:
+def for_variant(
+    kernel: Kernel, entry: str, parameters: Mapping[str, int] | None, dtype: DType, card: Card | None
+) -> tuple[Kernel, list[str]]:
+    """The kernel as a row compiles and launches it on a card (None: on the CPU), and notes on what was ignored.
+
+    `entry` may also be another backend's variant, which has no launch parameters. With `parameters` they are these.
+    """
+    if parameters is not None:
+        return kernel.with_parameters(parameters), []
+    if card is None or entry not in kernel.entries:
         return kernel, []
-    return chosen(kernel, variant.name, dtype, cuda.card(index))
+    return chosen(kernel, entry, dtype, card)
 
 
 def for_call(kernel: Kernel, entry: str, dtype: DType, card: Card) -> Kernel:
-    """The kernel as a call from Python launches it on a card. What is ignored is a warning, said once."""
+    """The kernel as a call from Python launches it on a card. What is ignored becomes a warning, given once."""
     tuned, notes = chosen(kernel, entry, dtype, card)
     for note in notes:
         _warn(note)
@@ -156,7 +154,7 @@ def _warn(note: str) -> None:
 
 
 def chosen(kernel: Kernel, entry: str, dtype: DType, card: Card) -> tuple[Kernel, list[str]]:
-    """The kernel with the parameters that were chosen for a card, or as it is; and notes on what was ignored."""
+    """The kernel with the parameters chosen for a card, or unchanged; and notes on what was ignored."""
     if not kernel.tunables:
         return kernel, []
     path = place(kernel)

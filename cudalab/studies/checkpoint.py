@@ -29,7 +29,7 @@ def model(lab: Lab) -> Any:
 
 
 def samples(lab: Lab, n: int) -> tuple[Any, Any]:
-    """Sequences, and what they should become."""
+    """Sequences and their targets."""
     torch = lab.torch()
     x = torch.randn(n, lab["tokens"], lab["width"], device=lab.where)
     return x, torch.randn_like(x)

@@ -23,7 +23,7 @@ SHORT = 0.1  # seconds: the longest span that the tiny size takes
 
 def after(seconds: float) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        """One product: the same numbers for all variants, and random, since zeros need less power."""
+        """A matrix product of the same random numbers in all variants; zeros would need less power."""
         torch = lab.torch()
         n, dtype = lab["n"], getattr(torch, lab["dtype"])
         a, b = lab.once("factors", lambda: [torch.randn(n, n, device=lab.where).to(dtype) for _ in "ab"])
@@ -40,7 +40,7 @@ def after(seconds: float) -> Callable[[Lab], Work]:
 
 
 def finding(run: Results) -> str:
-    """The longest load against a rest."""
+    """Compare the longest load with a rest."""
     parts = []
     for size in says.sizes(run):
         last = [c for c in run.cases if c.size == size and c.times][-1]

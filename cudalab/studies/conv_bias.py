@@ -27,7 +27,7 @@ def given(lab: Lab) -> tuple[Any, Any, Any]:
 
 
 def without(lab: Lab, biased: Any) -> Any:
-    """The same network, less the biases before its BatchNorms."""
+    """The same network without the biases before its BatchNorms."""
     from cudalab.study import models
 
     plain = models.SmallCNN(width=lab["width"], bias=False).to(lab.where)
@@ -45,7 +45,10 @@ def trained(bias: bool) -> Callable[[Lab], Work]:
 
         def result() -> dict[str, Any]:
             exact = training.in_float64()
-            output, gradients = exact.anew().model(exact.x), exact.gradients()  # in training: with the batch's own mean
+            output, gradients = (
+                exact.anew().model(exact.x),
+                exact.gradients(),
+            )  # in training mode, with the mean of the batch
             return {"output": output, "loss": gradients["loss"]} | {name: gradients[name] for name in shared}
 
         size = sum(p.numel() for p in training.model.parameters())

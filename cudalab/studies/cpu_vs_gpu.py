@@ -20,16 +20,16 @@ PUBLISHED_CPU = 296.9  # seconds
 EXTRAPOLATED = "extrapolated_15360_s"
 PAGEABLE, PINNED = "gpu-with-transfers", "gpu-with-pinned"
 CALLS = ("first_call_s", "second_call_s", "third_call_s")
-LEAST = 1024  # of n: below it a product is mostly other work, of which nothing follows for a larger one
+LEAST = 1024  # of n: smaller products are mostly overhead, so their times cannot be extrapolated
 SAMPLED = 64  # rows and columns of a product that are compared
 FP32 = 1e-5  # sums of 15,360 products in another order differ by a few 1e-7 of the largest sum
-TF32 = 2**-9  # the factors keep 10 bits of fraction, so a product may be off by as much; the sums' largest by less
+TF32 = 2**-9  # TF32 has 10 bits of fraction: the error bound of one product; sums are closer
 NO_GPU = "needs a GPU beside the CPU"
 WITH_CPU = ("reduced", "full-cpu", "tiny")
 
 
 class Matrices(NamedTuple):
-    """Factors, and a place for their product. In host memory twice: as malloc gives it, and pinned."""
+    """Factors and the memory for their product. In host memory there are two: pageable and pinned."""
 
     a: Any
     b: Any
@@ -37,7 +37,7 @@ class Matrices(NamedTuple):
 
 
 def given(lab: Lab) -> Matrices:
-    """Where the study runs: the GPU, or on a CPU the host's memory."""
+    """The arrays where the study runs: on the GPU, or in host memory on a CPU."""
     torch, n = lab.torch(), lab["n"]
 
     def made() -> Matrices:
@@ -59,7 +59,7 @@ def on_host(lab: Lab, pinned: bool = False) -> Matrices:
 
 
 def multiplied(a: Any, b: Any, tf32: bool = False) -> Any:
-    """The product. The precision is the whole process's, so each product sets its own."""
+    """The product. torch has one precision for the whole process, so each product sets it."""
     import torch
 
     before = torch.get_float32_matmul_precision()
@@ -75,14 +75,14 @@ def sampled(product: Any) -> Any:
 
 
 def compared(product: Any) -> Any:
-    """A part, and the sum of each column: all of the largest product would be 2 GB in float64."""
+    """What is compared: a part, and the sum of each column. All of the largest product would be 2 GB in float64."""
     import torch
 
     return sampled(product), product.sum(0, dtype=torch.float64)
 
 
 def off(lab: Lab, product: Any, tolerance: float) -> float:
-    """How far a product is from the same in float64."""
+    """The error of a product against float64."""
 
     def exact() -> Any:
         a, b, _ = given(lab)
@@ -92,7 +92,7 @@ def off(lab: Lab, product: Any, tolerance: float) -> float:
 
 
 def calls(lab: Lab, run: Callable[[], object]) -> dict[str, float]:
-    """Seconds of the first three, each waited for, as in the article."""
+    """Seconds of the first three calls, each followed by a synchronization, as in the article."""
     taken = {}
     for name in CALLS:
         lab.tick(name.removesuffix("_s").replace("_", " "))
@@ -131,7 +131,7 @@ def on_gpu(tf32: bool) -> Callable[[Lab], Callable[[], Any]]:
 
 
 def there_and_back(pinned: bool) -> Callable[[Lab], Callable[[], Any]]:
-    """Both factors to the GPU, the product, and the product to the host."""
+    """Copy both factors to the GPU, multiply, and copy the product to the host."""
 
     def multiply(lab: Lab) -> Callable[[], Any]:
         host = on_host(lab, pinned)
@@ -185,7 +185,7 @@ def moved(lab: Lab, matrices: int) -> dict[str, float]:
 
 
 def finding(run: Results) -> str:
-    """The CPU at the size that it ran at, the GPU at the first of its own: the article's, if that was run."""
+    """Compare the CPU at the size that it ran at with the GPU at its first size: the article's, if it was run."""
     timed = [(size, label) for size in says.sizes(run) for label in ("cpu", "gpu-fp32") if _timed(run, size, label)]
     parts = []
     if at := next((size for size, label in timed if label == "cpu"), ""):

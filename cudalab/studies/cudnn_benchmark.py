@@ -22,15 +22,15 @@ from cudalab.study.training import Training, exactly
 
 
 class Lane:
-    """A thread in which a variant's work is enqueued, backward passes too, with cuDNN's flag as it is to be."""
+    """A thread that enqueues a variant's work, backward passes included, with its own cuDNN flag."""
 
     def __init__(self, lab: Lab, benchmark: bool) -> None:
         self.benchmark = benchmark
-        # The current device and stream are a thread's own. A CPU has no plans, and its profiler sees one thread.
+        # Each thread has its own current device and stream. A CPU has no plans, and its profiler sees one thread.
         self.thread = ThreadPoolExecutor(1, initializer=lab.torch) if lab.cuda else None
 
     def __call__(self, work: Callable[[], Any]) -> Any:
-        """What `work` returns; until it has been enqueued, not until it is done."""
+        """The result of `work`. Waits until the work is enqueued, not until it is done."""
         return self.thread.submit(self._flagged, work).result() if self.thread else self._flagged(work)
 
     def _flagged(self, work: Callable[[], Any]) -> Any:
@@ -38,7 +38,7 @@ class Lane:
 
         before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, self.benchmark
         try:
-            with torch.autograd.set_multithreading_enabled(False):  # else one thread does all backward passes
+            with torch.autograd.set_multithreading_enabled(False):  # else torch's own thread runs the backward passes
                 return work()
         finally:
             torch.backends.cudnn.benchmark = before
@@ -69,7 +69,7 @@ def trained(benchmark: bool) -> Callable[[Lab], Work]:
         first = perf_counter() - start
 
         def losses() -> list[Any]:
-            with exactly(benchmark):  # TF32's ten bits, through fifty layers, would be all that is seen
+            with exactly(benchmark):  # errors of TF32 through fifty layers would hide all others
                 return training.losses()
 
         return Work(
@@ -105,7 +105,7 @@ study = Study(
     why="cuDNN is a GPU's; --sizes tiny shows that both ways give the same losses",
     variants=(Variant("off", trained(False)), Variant("on", trained(True))),
     baseline="off",
-    tolerance=1e-2,  # other algorithms, and steps that make their differences larger
+    tolerance=1e-2,  # other algorithms round otherwise, and training steps amplify the differences
     memory=True,
     rounds=5,
     finding=finding,

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import stats
+from cudalab.call import kernel as kernels
 from cudalab.results.record import Results
-from cudalab.spec import find
 from cudalab.study import Study, Variant, Work, says, truth
 from cudalab.study.lab import Lab
 from cudalab.study.load import Load
 
 SAMPLED = 64  # rows that are compared with float64
 ERRORS = {"float32": 1e-5, "bfloat16": 2**-7}  # of the largest value: sums in another order; a last rounding or two
-MEANT = {"tails": "GELU's tails"}  # of a variant, where its name says too little
+MEANT = {"tails": "GELU's tails"}  # words for a variant whose label says too little
 OPERATIONS = ("matmul", "gelu", "F.gelu", "copy")
 
 
@@ -39,7 +39,7 @@ def ones(torch: Any, shape: tuple[int, ...], where: str) -> Any:
 
 
 def tails(torch: Any, shape: tuple[int, ...], where: str) -> Any:
-    """6 and more on either side, where a GELU is 0 or x: both within each warp."""
+    """Values of 6 and more, and of -6 and less, where GELU is x or 0; both signs within each warp."""
     x = torch.randn(shape, device=where)
     return x + 6 * x.sign()
 
@@ -51,7 +51,7 @@ def subnormals(torch: Any, shape: tuple[int, ...], where: str) -> Any:
 
 def operation(lab: Lab, x: Any, out: Any) -> Callable[[], Any]:
     torch = lab.torch()
-    kernel = find.kernel("gelu")
+    kernel = kernels.by_name("gelu")
     return {
         "matmul": lambda: torch.matmul(x, x, out=out),
         "gelu": lambda: kernel(x, out=out),
@@ -61,7 +61,7 @@ def operation(lab: Lab, x: Any, out: Any) -> Callable[[], Any]:
 
 
 def exact(lab: Lab, x: Any) -> Any:
-    """The operation's first SAMPLED rows in float64, of a product as many columns."""
+    """The first SAMPLED rows of the result in float64, and of a product as many columns."""
     import torch
 
     rows = x[:SAMPLED].cpu().double()
@@ -69,7 +69,7 @@ def exact(lab: Lab, x: Any) -> Any:
         return rows @ x[:, :SAMPLED].cpu().double()
     if lab["operation"] == "copy":
         return rows
-    return torch.from_numpy(np.asarray(find.kernel("gelu").reference(rows.numpy())))
+    return torch.from_numpy(np.asarray(kernels.by_name("gelu").reference(rows.numpy())))
 
 
 def of(values: Callable[[Any, tuple[int, ...], str], Any]) -> Callable[[Lab], Work]:
@@ -94,7 +94,7 @@ def of(values: Callable[[Any, tuple[int, ...], str], Any]) -> Callable[[Lab], Wo
 
 
 def finding(run: Results) -> str:
-    """What is clearly faster or slower than random numbers, by operation."""
+    """The inputs that are clearly faster or slower than random numbers, by operation."""
     clear, same = [], []
     for size in says.sizes(run):
         rest = {c.label: says.speedup(run, c) for c in run.cases if c.size == size and c.label != study.baseline}
@@ -107,7 +107,7 @@ def finding(run: Results) -> str:
 
 
 def sizes() -> dict[str, dict[str, Any]]:
-    """Each operation: as large as a GPU needs, for a CPU, and tiny."""
+    """Sizes of each operation: large enough for a GPU, for a CPU, and tiny."""
     scales = {
         "": ({"shape": (8192, 8192)}, {"shape": (1024 * 3 * 224, 224)}, {"dtype": "bfloat16", "load_s": 0.25}),
         "cpu-": ({"shape": (512, 512)}, {"shape": (8 * 3 * 224, 224)}, {"dtype": "float32", "load_s": 0.1}),

@@ -32,7 +32,7 @@ NO_COPY = "nothing is copied on a CPU"
 
 
 class Images:
-    """Images as a decoder leaves them, uint8, 3 x side x side, each from the coefficients of its blocks."""
+    """Images like a decoder's, uint8, 3 x side x side, each computed from the coefficients of its blocks."""
 
     def __init__(self, count: int, side: int, seed: int) -> None:
         rng, blocks = np.random.default_rng(seed), side // BLOCK
@@ -54,7 +54,7 @@ class Images:
 
 
 def order(lab: Lab) -> list[int]:
-    """Shuffled, and always the same."""
+    """A shuffled order, the same in each epoch."""
     return list(np.random.default_rng(lab.seed).permutation(lab["images"]).tolist())
 
 
@@ -70,7 +70,7 @@ def loader(lab: Lab, workers: int, pinned: bool) -> Any:
 
     images = lab.once("images", lambda: Images(lab["images"], lab["side"], lab.seed))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch.utils.data", __name__])  # imported once, and not by each worker
+    context.set_forkserver_preload(["torch.utils.data", __name__])  # imported once, not by each worker
     known = {"multiprocessing_context": context, "worker_init_fn": partial(attached, os.getpid())}
     apart = {"persistent_workers": True, **known} if workers else {}
     with silent():
@@ -78,20 +78,20 @@ def loader(lab: Lab, workers: int, pinned: bool) -> Any:
 
 
 def attached(pid: int, worker: int) -> None:
-    """In a loader's worker: end with the lab's. The server that forked it waits for its workers, and so ends too."""
+    """Called in a loader's worker: end with the lab's worker. The fork server waits for its workers, so it ends too."""
     end_with(pid)
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Without torch's warning that there are fewer cores than workers: that is studied too."""
+    """Suppress torch's warning that there are fewer cores than workers: the study measures that too."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This DataLoader will create")
         yield
 
 
 def model(torch: Any) -> Any:
-    """A small one: it is the loader that is studied."""
+    """A small network: the study is about the loader."""
     nn = torch.nn
     return nn.Sequential(
         nn.Conv2d(3, 16, 7, stride=4, padding=3), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(),
@@ -106,10 +106,10 @@ def loading(workers: int, pinned: bool = False, non_blocking: bool = False) -> C
         torch = lab.torch()
         net = model(torch).to(lab.where)
         optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-        held, waits = [loader(lab, workers, pinned)], []  # held alone here, so that its workers end when it is let go
+        held, waits = [loader(lab, workers, pinned)], []  # the only reference: its workers end when it goes
 
         def batches() -> Iterator[list[Any]]:
-            """On the device; the time that the host waited for them goes to `waits`."""
+            """The batches, on the device. Appends the time that the host waited for them to `waits`."""
             waited = 0.0
             with silent():
                 source = iter(held[0])
@@ -130,7 +130,7 @@ def loading(workers: int, pinned: bool = False, non_blocking: bool = False) -> C
                 optimizer.step()
 
         def seen() -> Any:
-            """Of each image in its order: the sum (modulo a prime: exact in float32), some pixels, the class."""
+            """For each image in order: its sum (modulo a prime: exact in float32), some pixels, its class."""
             found = [(x.sum((1, 2, 3)) % 65521, x[:, :, ::BLOCK, ::BLOCK], y) for x, y in batches()]
             return [torch.cat(parts) for parts in zip(*found, strict=True)]
 
@@ -173,7 +173,7 @@ study = Study(
         Variant("4-workers+pin+non_blocking", loading(4, True, True), ("cuda",), NO_COPY),
     ),
     baseline="0-workers",
-    tolerance=0.0,  # whole numbers, and the same ones
+    tolerance=0.0,  # whole numbers, which must be equal
     rounds=4,
     finding=finding,
     about="wall: one epoch; waited: what of it the training loop waited for its next batch. Workers live on between "

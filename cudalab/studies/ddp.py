@@ -43,7 +43,7 @@ def transformer(width: int, depth: int) -> Any:
 
 
 def problem(where: str, batch: int, width: int, depth: int, length: int = 0) -> tuple[Any, Any, Any]:
-    """(model, inputs, labels), the same wherever torch has the same seed."""
+    """(model, inputs, labels), the same for the same seed of torch."""
     import torch
 
     model = transformer(width, depth) if length else perceptron(width, depth)
@@ -82,7 +82,7 @@ def passes(lab: Lab, wrapped: Any) -> Work:
 
 
 def part(rank: Rank, parameters: dict[str, Any], **options: Any) -> Any:
-    """A rank's share: every count-th sample."""
+    """A rank's part of the batch: every count-th sample."""
     from cudalab.study.sharded import Shared
 
     model, x, y = problem(rank.where, **parameters)
@@ -93,7 +93,7 @@ def part(rank: Rank, parameters: dict[str, Any], **options: Any) -> Any:
 def distributed(**options: Any) -> Any:
     def make(lab: Lab) -> Work:
         work = ranks.work(lab, part, lab["batch"], parameters=dict(lab.workload.parameters), **options)
-        if options.get("exchange") is False:  # each rank has a model of its own, which is nobody else's
+        if options.get("exchange") is False:  # the models of the ranks drift apart
             work.result = None
             work.notes.append("computes something else: ranks that do not exchange gradients drift apart")
         return work
@@ -102,7 +102,7 @@ def distributed(**options: Any) -> Any:
 
 
 def finding(run: Results) -> str:
-    """By size: what DDP gains, and would without its exchange; and DataParallel where it ran."""
+    """By size: the gain of DDP, with and without its exchange, and of DataParallel if it ran."""
     said = []
     for size in says.sizes(run):
         ddp, free, dp = (says.factor(run, size, label) for label in ("ddp", "ddp+no_exchange", "dp"))

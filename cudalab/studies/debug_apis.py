@@ -53,7 +53,7 @@ def named(lab: Lab) -> AbstractContextManager[Any]:
 
 @contextmanager
 def checked(lab: Lab) -> Iterator[None]:
-    """The loss's gradient compared with differences, at a few samples in float64, before the step."""
+    """Before the step, compare the loss's gradient with finite differences, at a few samples in float64."""
     import torch
 
     draw = torch.Generator(lab.where).manual_seed(lab.seed)

@@ -18,14 +18,14 @@ from cudalab.study.lab import Lab
 from cudalab.study.launches import launches
 from cudalab.study.training import RATE
 
-STEPS = 5  # after which weights are compared
-LARGE_RATE = 1e-2  # for these, so that the steps are seen in the weights
+STEPS = 5  # before the weights are compared
+LARGE_RATE = 1e-2  # for those steps, so that they show in the weights
 EPS = 1e-5
 NO_APEX = "Apex is not installed; it has to be built from source. foreach, fused and native are its successors in torch"
 
 
 def parameters(lab: Lab) -> list[tuple[Any, Any]]:
-    """Those of a ResNet-50, each with a gradient."""
+    """The parameters of a ResNet-50, each with a gradient."""
     torch = lab.torch()
     from cudalab.study import models
 
@@ -63,7 +63,7 @@ def apex_optimizer(lab: Lab, held: list[Any], rate: float) -> Any:
 
 
 def optimized(make_optimizer: Callable[[Lab, list[Any], float], Any]) -> Callable[[Lab], Work]:
-    """A run is a step of the optimizer with the gradients as they are."""
+    """A run is a step of the optimizer with fixed gradients."""
 
     def made(lab: Lab, rate: float) -> tuple[Any, list[Any]]:
         import torch

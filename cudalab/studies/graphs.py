@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cudalab.call import kernel as kernels
 from cudalab.results.record import Results
-from cudalab.spec import find
 from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.lab import NO_KERNEL, Lab
 
@@ -21,7 +21,7 @@ def gelu(x: Any) -> Any:
 
 
 def ours(lab: Lab) -> Callable[[Any], Any]:
-    return find.kernel("gelu")
+    return kernels.by_name("gelu")
 
 
 def scripted(lab: Lab) -> Callable[[Any], Any]:
@@ -54,7 +54,7 @@ def called(form: Callable[[Lab], Callable[[Any], Any]]) -> Callable[[Lab], Work]
 
 
 def replayed(form: Callable[[Lab], Callable[[Any], Any]]) -> Callable[[Lab], Work]:
-    """The same, captured once by torch.cuda.graph; a run replays it."""
+    """The form captured once by torch.cuda.graph. A run replays it."""
 
     def make(lab: Lab) -> Work:
         from cudalab.study.graph import captured

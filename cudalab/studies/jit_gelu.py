@@ -15,13 +15,13 @@ from typing import Any
 from cudalab.backends import torch_compile
 from cudalab.backends.torch_script import PROFILING_RUNS
 from cudalab.base.errors import Unavailable
+from cudalab.call import kernel as kernels
 from cudalab.results.record import Results
-from cudalab.spec import find
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import NO_KERNEL, Lab
 
 Form = Callable[[Any], Any]
-GELU = find.kernel("gelu")
+GELU = kernels.by_name("gelu")
 
 
 def eager(lab: Lab) -> Form:
@@ -30,11 +30,11 @@ def eager(lab: Lab) -> Form:
 
 
 def scripted(lab: Lab) -> Form:
-    """By torch.jit.script, of a new function: TorchScript keeps a graph per function, with the shapes it first saw."""
+    """torch.jit.script of a new function: TorchScript keeps one graph per function, for the first shapes."""
     torch, form = lab.torch(), eager(lab)
     assert isinstance(form, FunctionType)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it goes, and people still ask about it
+        warnings.simplefilter("ignore", DeprecationWarning)  # TorchScript is deprecated, and still asked about
         made: Form = torch.jit.script(FunctionType(form.__code__, form.__globals__, form.__name__))
         for _ in range(PROFILING_RUNS):
             made(given(lab))
@@ -45,7 +45,7 @@ def compiled(lab: Lab) -> Form:
     if reason := torch_compile.missing(lab.device.kind):
         raise Unavailable(reason)
     torch = lab.torch()
-    torch._dynamo.reset()  # else the first size's tuning is used for every later one
+    torch._dynamo.reset()  # else later sizes use the tuning of the first
     made: Form = torch.compile(eager(lab), dynamic=False)
     return made
 
@@ -78,7 +78,7 @@ def called(form: Callable[[Lab], Form]) -> Callable[[Lab], Work]:
 
 
 def counted(lab: Lab, run: Callable[[], object], least: int) -> Mapping[str, float]:
-    """Launches of a run, or on a CPU its operators, and the bytes that these read and write: at least `least`."""
+    """Launches of a run (operators on a CPU), and the bytes that they read and write: at least `least`."""
     from cudalab.study import launches
 
     found = launches.launches(lab, run)
@@ -86,7 +86,9 @@ def counted(lab: Lab, run: Callable[[], object], least: int) -> Mapping[str, flo
     if steps == 1:
         return found | {"moved_bytes": least}
     several = launches.traffic(run)
-    return found | ({"moved_bytes": several.nbytes} if several.operators == steps else {})  # else fused in part
+    return found | (
+        {"moved_bytes": several.nbytes} if several.operators == steps else {}
+    )  # otherwise some operators were fused
 
 
 def finding(run: Results) -> str:

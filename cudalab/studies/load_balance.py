@@ -20,13 +20,13 @@ from cudalab.study.lab import Lab
 from cudalab.study.rank import Rank
 
 VOCABULARY = 256
-SPREAD = 1.0  # of the logarithm of the lengths: a long tail, as texts have
+SPREAD = 1.0  # standard deviation of the logarithm of the lengths: a long tail, like texts
 LONGEST = 8  # in multiples of the mean
 RANKS = 2
 
 
 def drawn(seed: int, batches: int, sequences: int, mean: int, even: bool = False) -> list[list[int]]:
-    """The lengths of each batch's sequences; `even`: as many tokens in as many sequences of one length, or nearly."""
+    """The lengths of each batch's sequences. `even`: as many tokens in sequences of (nearly) equal length."""
     rng = np.random.default_rng(seed)
     raw = rng.lognormal(np.log(mean) - SPREAD**2 / 2, SPREAD, (batches, sequences))
     uneven = np.clip(np.rint(raw), 1, LONGEST * mean).astype(int)
@@ -36,12 +36,12 @@ def drawn(seed: int, batches: int, sequences: int, mean: int, even: bool = False
 
 
 def by_count(lengths: Sequence[int], count: int) -> list[list[int]]:
-    """Of each rank, the numbers of its sequences: every count-th, as DistributedSampler deals them."""
+    """The sequences of each rank, by index: every count-th, like DistributedSampler."""
     return [list(range(number, len(lengths), count)) for number in range(count)]
 
 
 def by_tokens(lengths: Sequence[int], count: int) -> list[list[int]]:
-    """The longest first, each to the rank that has the fewest tokens."""
+    """Assign the longest sequence first, each to the rank with the fewest tokens."""
     shares: list[list[int]] = [[] for _ in range(count)]
     tokens = [0] * count
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
@@ -55,7 +55,7 @@ WAYS = {"by_count": by_count, "by_tokens": by_tokens}
 
 
 def encoder(width: int, depth: int) -> Any:
-    """A transformer encoder of sequences in a row: one matrix product for all, attention within each; no padding."""
+    """A transformer encoder of concatenated sequences: one matrix product for all, attention in each, no padding."""
     import torch
     from torch import nn
 
@@ -73,7 +73,7 @@ def encoder(width: int, depth: int) -> Any:
             return x + self.mlp(self.between(x))
 
         def attended(self, rows: Any) -> Any:
-            """Of one sequence, (length, 3 * width) to (length, width)."""
+            """Attention in one sequence, from (length, 3 * width) to (length, width)."""
             q, k, v = rows.view(1, len(rows), 3, self.heads, -1).permute(2, 0, 3, 1, 4)
             return nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(len(rows), -1)
 
@@ -93,7 +93,7 @@ def encoder(width: int, depth: int) -> Any:
 
 
 def loss(model: Any, batch: tuple[Any, Any, list[int], float]) -> Any:
-    """The sum over this rank's tokens in the place of their mean: ranks with fewer tokens count for less."""
+    """The sum over this rank's tokens, not their mean: so each token has the same weight."""
     from torch.nn.functional import cross_entropy
 
     tokens, labels, lengths, share = batch
@@ -112,7 +112,7 @@ def part(rank: Rank, way: str, lengths: list[list[int]], width: int, depth: int)
         tokens, labels = torch.randint(VOCABULARY, (2, sum(each)))
         mine = WAYS[way](each, rank.count)[rank.number]
         own = [(tokens.split(each)[i], labels.split(each)[i]) for i in mine]
-        # DDP takes the mean over the ranks of what each has: times their number it is the sum.
+        # DDP takes the mean over the ranks; times their number it is the sum.
         share = rank.count / sum(each)
         x, y = (torch.cat(list(rows)).to(rank.where) for rows in zip(*own, strict=True))
         batches.append((x, y, [each[i] for i in mine], share))
@@ -135,12 +135,12 @@ def shared(way: str, even: bool = False) -> Any:
 
 
 def _busiest(lengths: Sequence[int], way: str) -> int:
-    """Tokens of the rank that has most of a batch."""
+    """Tokens of the rank with the most tokens in a batch."""
     return max(sum(lengths[i] for i in mine) for mine in WAYS[way](lengths, RANKS))
 
 
 def finding(run: Results) -> str:
-    """Of the largest size: what sharing out by tokens gains, and the wait that it takes away."""
+    """At the largest size: the gain of assigning by tokens, and the wait that it removes."""
     size = says.sizes(run)[-1]
     said = f"DDP with sequences shared out by tokens is {says.factor(run, size, 'by_tokens')} as fast as by count"
     waits = []

@@ -20,10 +20,10 @@ from cudalab.tools.profile import events
 
 PARTS = {"inference": "the forward pass takes", "backward": "the backward pass", "step": "the optimizer"}  # by label
 LABELS = tuple(PARTS)
-RATE = 1e-3  # so small that the same batch may be learnt for ever
+RATE = 1e-3  # small enough for any number of steps on one batch
 CURVE = 5  # steps whose losses are compared
 TOP = 10  # kernels or operators that are named
-Around = Callable[[str], AbstractContextManager[Any]]  # what is entered for the part of a step that has this name
+Around = Callable[[str], AbstractContextManager[Any]]  # by the name of a part of a step: what is entered for it
 
 
 def unlabelled(name: str) -> AbstractContextManager[Any]:
@@ -77,12 +77,12 @@ def unwatched(around: Around) -> Callable[[Lab], Work]:
 
 
 def watched(**options: bool) -> Callable[[Lab], Work]:
-    """The labelled loop under torch.profiler, with its options; `wall` is of the steps that it records."""
+    """The labelled loop under torch.profiler, with its options. `wall` covers the recorded steps."""
 
     def make(lab: Lab) -> Work:
         training, notes = Training(lab, labelled), list[str]()
         if lab["trace"]:
-            events.free(lab["trace"])  # a place that cannot be written to is known now
+            events.free(lab["trace"])  # raises now if it cannot be written
 
         def wall() -> list[float]:
             with profiler(lab, options):
@@ -110,7 +110,7 @@ def profiler(lab: Lab, options: Mapping[str, bool]) -> AbstractContextManager[An
 
 
 def seen(lab: Lab, step: Callable[[], object], notes: list[str]) -> dict[str, float]:
-    """What the profiler counts in a step; the longest kernels or operators go to `notes`, the trace to its file."""
+    """Counts of a step by the profiler. The longest kernels or operators go to `notes`, the trace to its file."""
     from cudalab.study.launches import recorded
     from cudalab.tools.profile.found import brief
 

@@ -15,12 +15,13 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from cudalab import timing
 from cudalab.device.operands import Bound
 from cudalab.results.record import Results
 from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.lab import Lab
 
-Reading = Callable[[], float]  # the seconds of a step, asked for when all is done
+Reading = Callable[[], float]  # the seconds of a step, read after all work is done
 Step = Callable[[], Reading]  # do a step, timed
 SAYS, WALL = "says", "wall"
 NO_QUEUE = "a CPU has done the work when the call returns: there is nothing to wait for"
@@ -39,7 +40,7 @@ def naive(lab: Lab, run: Callable[[], object]) -> Step:
 
 
 def synchronized(lab: Lab, run: Callable[[], object]) -> Step:
-    """The same, but wait for the GPU before each reading of the clock."""
+    """The clock around the call, with a wait for the GPU before each reading."""
 
     def step() -> Reading:
         lab.synchronize()
@@ -53,7 +54,7 @@ def synchronized(lab: Lab, run: Callable[[], object]) -> Step:
 
 
 def by_events(lab: Lab, run: Callable[[], object]) -> Step:
-    """Two events in the queue, whose times the GPU takes as it passes them; they are read when all is done."""
+    """Two events around the call in the queue. The GPU records their times, which are read after all work is done."""
     event = lab.torch().cuda.Event
 
     def step() -> Reading:
@@ -67,7 +68,7 @@ def by_events(lab: Lab, run: Callable[[], object]) -> Step:
 
 
 def claim(lab: Lab, step: Step) -> Callable[[], list[float]]:
-    """A clock of what a way to time claims, of a step that finds an empty queue."""
+    """A clock of the time that `step` reports when the queue is empty before it."""
 
     def sample() -> list[float]:
         lab.synchronize()
@@ -79,7 +80,7 @@ def claim(lab: Lab, step: Step) -> Callable[[], list[float]]:
 
 
 def loop(lab: Lab, step: Step, steps: int) -> Callable[[], list[float]]:
-    """A clock of what a step takes where `steps` of them are timed one after the other."""
+    """A clock of the wall time per step while `steps` of them are timed one after the other."""
 
     def sample() -> list[float]:
         lab.synchronize()
@@ -95,7 +96,7 @@ def loop(lab: Lab, step: Step, steps: int) -> Callable[[], list[float]]:
 
 
 def network(lab: Lab, where: str) -> tuple[Callable[[], None], Callable[[], Any]]:
-    """(run, result) of a forward pass on a device; on each the same weights and images."""
+    """(run, result) of a forward pass on a device, with the same weights and images on each."""
     torch = lab.torch()
     from cudalab.study import models
 
@@ -118,12 +119,12 @@ def network(lab: Lab, where: str) -> tuple[Callable[[], None], Callable[[], Any]
 
 
 def by_engine(lab: Lab) -> Work:
-    """The lab's own: on a GPU a batch between events while the queue is held, on a CPU the wall clock."""
+    """The lab's clock: a batch between events in a held queue on a GPU, the wall clock on a CPU."""
     run, result = network(lab, lab.where)
     for _ in range(2):
-        run()  # what is loaded at first may wait for the GPU, and a queue that is held cannot
+        run()  # loading may wait for the GPU, which must not happen while the queue is held
     notes: list[str] = []
-    clocks = lab.device.clocks(Bound(run, lambda: None), ("launch",), notes)
+    clocks = timing.clocks(lab.device, Bound(run, lambda: None), ("launch",), notes)
     clock = clocks["hot" if lab.cuda else "wall"]
     return Work(run, result, {SAYS: clock.sample, WALL: lab.wall(run, lab["steps"])}, notes=notes)
 
@@ -165,7 +166,7 @@ study = Study(
     defaults={"cuda": ("batch128", "batch1"), "cpu": ("cpu",)},
     variants=(
         Variant("engine", by_engine),
-        # Another device, and convolutions in TF32 on this one: fifty layers of them
+        # Another device, and fifty layers of convolutions in TF32 on the GPU
         Variant("cpu", on_cpu, ("cuda",), "all of this run is on a CPU", tolerance=2e-2),
         Variant("naive", timed(naive)),
         Variant("synchronize", timed(synchronized), ("cuda",), NO_QUEUE),

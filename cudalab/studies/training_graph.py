@@ -25,7 +25,7 @@ CURVE = 20  # steps whose losses are compared
 
 
 class Training:
-    """A network, its optimizer, and a step in one of four ways: `step(x, y)` gives the loss, which it may reuse."""
+    """A network, its optimizer, one of four steps. `step(x, y)` returns the loss, whose memory it may reuse."""
 
     def __init__(self, lab: Lab, way: Callable[[Training, Lab], Callable[[Any, Any], Any]], dropout: bool) -> None:
         torch = lab.torch()
@@ -38,10 +38,10 @@ class Training:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE)
         self.criterion = nn.MSELoss()
         self.step = way(self, lab)
-        self.model.load_state_dict(start)  # in place; warming up and capturing have trained it
+        self.model.load_state_dict(start)  # in place: warm-up and capture have trained the model
 
     def update(self, x: Any, y: Any) -> Any:
-        """One step, as it is written."""
+        """One step, called eagerly."""
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.criterion(self.model(x), y)
         loss.backward()
@@ -79,7 +79,7 @@ def callables(training: Training, lab: Lab) -> Callable[[Any, Any], Any]:
 def _at_fixed_addresses(
     training: Training, lab: Lab, made: Callable[[Callable[[], Any]], Callable[[], Any]]
 ) -> Callable[[Any, Any], Any]:
-    """A step that copies its input and target to where `made(update)` expects them."""
+    """A step that copies its input and target to the fixed arrays that `made(update)` reads."""
     x, y = (tensor.clone() for tensor in data(lab)[0])
     update = made(lambda: training.update(x, y))
 
@@ -104,7 +104,7 @@ def data(lab: Lab) -> list[tuple[Any, Any]]:
 
 
 def trained(way: Callable[[Training, Lab], Callable[[Any, Any], Any]]) -> Callable[[Lab], Work]:
-    """Timed with dropout. Compared without: the random numbers of a graph are others than those of calls."""
+    """Timed with dropout, compared without it: a graph draws other random numbers than calls."""
 
     def make(lab: Lab) -> Work:
         from cudalab.study.launches import launches

@@ -1,35 +1,35 @@
-"""A study's workload, inside the worker: prepare every variant, compare its result, then time all in rounds."""
+"""A study's workload in the worker: one round in which each variant is compared with the baseline."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
-from cudalab.base.errors import CudalabError, InputError, Unavailable, unknown
+from cudalab import timing
+from cudalab.base.errors import CudalabError, InputError, unknown
 from cudalab.checks.parity import compare, joined
 from cudalab.device.operands import Bound
-from cudalab.engine.job import RELEASE, Job
-from cudalab.engine.messages import Glimpse, Step
-from cudalab.engine.rows import row, said
+from cudalab.engine.job import Job
+from cudalab.engine.round import Round
+from cudalab.engine.rows import said
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Budget
 from cudalab.study import Variant, Work, fields, memory
-from cudalab.study.found import Workload
+from cudalab.study.found import StudyWork, Workload
 from cudalab.study.lab import Lab
-from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
 
 T = TypeVar("T")
 WALL = "wall"
-RUNS = 2  # before the check: the first compiles and loads, the second is as all later ones
+RUNS = 2  # before the check: the first compiles and loads, the second is like all later ones
 
 
 def cases(job: Job, workload: Workload, omit: Collection[str] = ()) -> list[Case]:
@@ -38,70 +38,40 @@ def cases(job: Job, workload: Workload, omit: Collection[str] = ()) -> list[Case
     Raises ContextLost where the device is no longer usable.
     """
     chosen = [v for v in job.selection.variants(workload, job.device.kind) if v.label not in omit]
-    round = _Round(job, workload)
+    round = _StudyRound(job, workload)
     try:
         return round.rows(chosen)
     finally:
         round.close()
-        del round  # and with it what variants share: torch cannot free it once the device is closed
-        if job.device.alive():
-            job.at(Step(str(workload), RELEASE))
-            job.device.release()
-            gc.collect()
+        del round  # and what variants share: torch cannot free it once the device is closed
+        job.release(workload)
 
 
-class _Round:
-    """One workload at work."""
+def ordered(job: Job, payload: msgspec.Raw) -> list[Case]:
+    """The handler of a `Workload` in the engine's worker."""
+    work = msgspec.json.decode(payload, type=StudyWork)
+    return cases(job if work.timed else replace(job, modes=()), work.workload(), work.omit)
+
+
+class _StudyRound(Round[Variant, Work]):
+    """The round of one workload."""
+
+    checking = "prepare and check"
 
     def __init__(self, job: Job, workload: Workload) -> None:
-        self.job, self.workload, self.study = job, workload, workload.study
+        super().__init__(job, workload)
+        self.study, self.least_rounds = workload.study, workload.study.rounds
         self.label = ""  # of the variant at work
-        self.lab = Lab(job.device, workload, job.seed, self._at)
-        self.cases: dict[str, Case] = {}
-        self.works: dict[str, Work] = {}  # what is right, and worth a time
-        self.glimpses: dict[str, Glimpse] = {}
+        self.lab = Lab(job.device, workload, job.seed, lambda phase: self.at(phase, self.label))
         self.wanted: list[np.ndarray] | None = None  # the baseline's result
 
-    def rows(self, variants: list[Variant]) -> list[Case]:
-        with self.job.phase("prepare and check"):
-            for variant in variants:
-                self.label = variant.label
-                case = self.cases[variant.label] = row(self.workload, variant.label)
-                self._guarded(case, lambda: self._prepare(variant, case))  # noqa: B023 (called at once)
-                self.glimpses[variant.label] = Glimpse(case.status, case.parity.max_ulp if case.parity else 0.0)
-                self.job.glimpse(self.glimpses)
-        if self.job.modes:
-            with self.job.phase("timing"):
-                self._time()
-        return list(self.cases.values())
-
-    def close(self) -> None:
-        for label in list(self.works):
-            self._drop(label)
-        self._closed(self.lab.at_end.close, *self.cases)
-        vars(self).clear()  # the lab and this refer to one another
-
-    def _at(self, phase: str) -> None:
-        self.job.at(Step(str(self.workload), phase, self.label))
-
-    def _guarded(self, case: Case, what: Callable[[], object]) -> None:
-        """An error costs this row and no other, unless it took the device with it."""
-        try:
-            _kept(what)
-        except Unavailable as error:
-            case.status, case.reason = record.SKIPPED, str(error)
-        except Exception as error:  # any library's
-            self.job.survived(self.study, error)
-            case.status, case.reason, case.times = record.ERROR, said(error, self.study), {}
-        self.job.survived(self.study)
-
-    def _prepare(self, variant: Variant, case: Case) -> None:
-        """Make it ready, run it, compare what it computed, ask what else it counts."""
-        self._at("prepare")
+    def prepare(self, variant: Variant, case: Case) -> None:
+        """Make a variant ready, run it, compare what it computed, ask what else it counts."""
+        self.label = label = variant.label
+        self.at("prepare", label)
         start = perf_counter()
-        work = fields.ready(variant.make(self.lab))
+        work = self.works[label] = fields.ready(variant.make(self.lab))
         case.costs["bind"] = perf_counter() - start
-        self.works[variant.label] = work
         try:
             self._first_runs(work, case)
             if work.result is not None:
@@ -109,21 +79,13 @@ class _Round:
             if case.status == record.OK:
                 self._count(work, case)
         except BaseException:
-            self._drop(variant.label)
+            self._drop(label)
             raise
         if case.status != record.OK:
-            self._drop(variant.label)
-
-    def _count(self, work: Work, case: Case) -> None:
-        if self.study.memory:
-            self._at("memory of a run")
-            case.quantities |= memory.peak(self.lab, work.run)
-        self._at("counting")
-        case.quantities |= fields.quantities(work.quantities())
-        case.notes += work.notes
+            self._drop(label)
 
     def _first_runs(self, work: Work, case: Case) -> None:
-        self._at("first run")
+        self.at("first run", self.label)
         start = perf_counter()
         work.run()
         self.lab.synchronize()
@@ -131,17 +93,6 @@ class _Round:
         for _ in range(RUNS - 1):
             work.run()
         self.lab.synchronize()
-
-    def _drop(self, label: str) -> None:
-        self._closed(self.works.pop(label).close, label)
-
-    def _closed(self, close: Callable[[], object], *labels: str) -> None:
-        """Give back what variants held. Where that fails their rows say so: what was measured is no worse for it."""
-        try:
-            _kept(close)
-        except Exception as error:  # any library's, of a device that is lost too
-            for label in labels:
-                self.cases[label].notes.append(f"failed while it was closed: {said(error, self.study)}")
 
     def _compare(self, result: Any, case: Case, tolerance: float) -> None:
         got = arrays(result)
@@ -154,36 +105,24 @@ class _Round:
         if not case.parity.ok:
             case.status, case.reason = record.WRONG, case.parity.message
 
-    def _time(self) -> None:
-        clocks = {}
-        for label, work in list(self.works.items()):
-            self.label = label
-            self._guarded(self.cases[label], lambda: clocks.update({label: self._clocks(label, work)}))  # noqa: B023
-        taken = measure.take(clocks, self.job.seed, self.job.budget, self.job.order, self.study.rounds)
-        for label, found in taken.items():
-            case = self.cases[label]
-            if found.error:
-                case.status, case.reason = record.ERROR, found.error
-                continue
-            case.times = {kind: rounds for kind, rounds in found.rounds.items() if rounds}
-            self._guarded(case, lambda: self._count_afterwards(label, case))  # noqa: B023 (called at once)
-            case.costs["timing"] = found.seconds
-            if items := self.works[label].items:
-                case.quantities["items"] = float(items)
+    def _count(self, work: Work, case: Case) -> None:
+        if self.study.memory:
+            self.at("memory of a run", self.label)
+            case.quantities |= memory.peak(self.lab, work.run)
+        self.at("counting", self.label)
+        case.quantities |= fields.quantities(work.quantities())
+        case.notes += work.notes
 
-    def _count_afterwards(self, label: str, case: Case) -> None:
-        case.quantities |= fields.quantities(self.works[label].afterwards())
-        case.notes += [note for note in self.works[label].notes if note not in case.notes]  # made while it was timed
-
-    def _clocks(self, label: str, work: Work) -> dict[str, Clock]:
-        self._at("prepare to time")
-        case, bound = self.cases[label], Bound(work.run, lambda: None)
+    def clocks(self, label: str, case: Case) -> Mapping[str, Clock]:
+        """The work's own clocks, or those that the study's `kinds` name."""
+        self.label, work = label, self.works[label]
+        bound = Bound(work.run, lambda: None)
         if work.clocks is not None:
             found = {kind: Clock(sample, bound) for kind, sample in work.clocks.items()}
         else:
             found = {WALL: Clock(self.lab.wall(work.run), bound)} if WALL in self.study.kinds else {}
             if more := [kind for kind in self.study.kinds if kind != WALL and self.lab.cuda]:
-                offered = self.job.device.clocks(bound, ("launch",), case.notes)
+                offered = timing.clocks(self.job.device, bound, ("launch",), case.notes)
                 for kind in more:
                     if kind not in offered:
                         raise unknown("kind of time", kind, (WALL, *offered))
@@ -191,13 +130,40 @@ class _Round:
         if not found:
             wanted = ", ".join(self.study.kinds)
             case.notes.append(f"not timed, {wanted}: on a CPU there is {WALL}, and what a Work's clocks give")
-        return {
-            kind: self.job.watched(
-                replace(clock, sample=partial(_sampled, kind, clock.sample)),
-                Step(str(self.workload), f"timing, {kind}", label), self.study, self.glimpses,
-            )
-            for kind, clock in found.items()
-        }  # fmt: skip
+        return {kind: replace(clock, sample=partial(_sampled, kind, clock.sample)) for kind, clock in found.items()}
+
+    def timed(self, label: str, case: Case) -> None:
+        """Ask what the timed runs have counted."""
+        work = self.works[label]
+
+        def count() -> None:
+            case.quantities |= fields.quantities(work.afterwards())
+            case.notes += [note for note in work.notes if note not in case.notes]  # made while it was timed
+
+        self.guarded(case, count)
+        if work.items:
+            case.quantities["items"] = float(work.items)
+
+    def guarded(self, case: Case, what: Callable[[], object]) -> None:
+        super().guarded(case, lambda: _kept(what))
+
+    def _drop(self, label: str) -> None:
+        self._closed(self.works.pop(label).close, label)
+
+    def close(self) -> None:
+        """Close every work, then what they share."""
+        for label in list(self.works):
+            self._drop(label)
+        self._closed(self.lab.at_end.close, *self.cases)
+        vars(self).clear()  # the lab and the round refer to each other
+
+    def _closed(self, close: Callable[[], object], *labels: str) -> None:
+        """Call `close`. If it fails, the rows of `labels` get a note: what was measured is still right."""
+        try:
+            _kept(close)
+        except Exception as error:  # any library's, of a device that is lost too
+            for label in labels:
+                self.cases[label].notes.append(f"failed while it was closed: {said(error, self.study)}")
 
 
 def _sampled(kind: str, sample: Callable[[], object]) -> list[float]:
@@ -205,7 +171,7 @@ def _sampled(kind: str, sample: Callable[[], object]) -> list[float]:
 
 
 def _kept(call: Callable[[], T]) -> T:
-    """What it returns. What would end the worker costs a row and no more."""
+    """The result of `call`. SystemExit and KeyboardInterrupt become an error of one row: the worker goes on."""
     try:
         return call()
     except (SystemExit, KeyboardInterrupt) as error:
@@ -229,11 +195,11 @@ def arrays(result: Any) -> list[np.ndarray]:
 
 
 def agreement(got: list[np.ndarray], want: list[np.ndarray], tolerance: float) -> Parity:
-    """How results compare: each array's largest difference against its largest value. In ULP of float32.
+    """Compare the arrays of a result with the baseline's: each difference against the array's largest value.
 
-    Whole numbers have to be the same, and a baseline without a finite number agrees with nothing.
+    The error is in ULP of float32. Whole numbers have to be equal. A baseline without a finite number agrees with
+    nothing.
     """
-
     if len(got) != len(want):
         return Parity(ok=False, message=f"its result has {len(got)} arrays, the baseline's {len(want)}")
     parts = []

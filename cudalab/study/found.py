@@ -1,4 +1,7 @@
-"""Studies by name: the files of `cudalab.studies`, and what a run of one is to do."""
+"""Finding studies by name or path, and planning a run: workloads and settings.
+
+The lab's studies are the modules of the package that PACKAGE names.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cudalab import studies as package
+import msgspec
+
 from cudalab.base.errors import InputError, SpecError, short, unknown, why
 from cudalab.base.globs import split
+from cudalab.engine.messages import Task
 from cudalab.spec import find
 from cudalab.spec.dtype import DType, dtype
 from cudalab.study import Setting, Study, Variant, fields
@@ -21,20 +26,22 @@ if TYPE_CHECKING:
     from cudalab.results.record import Results
 
 
-MOST = 2**53  # what a setting lies below: whole numbers that JSON's readers tell apart, and no infinity or NaN
-_users: dict[str, Study] = {}  # those of files, by the path as it was given
+PACKAGE = "cudalab.studies"  # by name: its modules import this package
+MOST = 2**53  # above every setting: JSON readers tell smaller whole numbers apart, and it excludes infinity and NaN
+_users: dict[str, Study] = {}  # studies of users' files, by the path as it was given
 
 
 @cache
 def studies() -> dict[str, Study]:
-    """Every study of the lab, by its name: that of its file, with dashes."""
-    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
-    found = (importlib.import_module(f"{package.__name__}.{name}").study for name in names)
+    """Every study of the lab. Its name is its file's, with dashes for underscores."""
+    folder = importlib.import_module(PACKAGE).__path__
+    names = sorted(m.name for m in pkgutil.iter_modules(folder) if not m.name.startswith("_"))
+    found = (importlib.import_module(f"{PACKAGE}.{name}").study for name in names)
     return {study.name: study for study in found}
 
 
 def study(name: str) -> Study:
-    """The study of this name, or in the file of this path. Raises NotFound with the closest one, or SpecError."""
+    """The study of this name, or in the file at this path. Raises NotFound with the closest name, or SpecError."""
     if find.is_path(name):
         _users[name] = _in_file(name)
         return _users[name]
@@ -61,9 +68,9 @@ def _in_file(name: str) -> Study:
 
 
 def of(run: Results) -> Study:
-    """The study that a run is of. Of one that is not known here, as much as the run tells.
+    """The study of a run. If it is unknown here, a stand-in with what the run tells.
 
-    A results file is never a reason to run a file that it names.
+    A file that a results file names is never run.
     """
     name = str(run.options["study"])
     return _users.get(name) or studies().get(name) or _told(run, name)
@@ -80,13 +87,13 @@ def _told(run: Results, name: str) -> Study:
 
 @dataclass(frozen=True)
 class Workload:
-    """Variants of a study that share a size and their rounds: what a `plan.Group` is to kernels."""
+    """Variants of a study that share a size and their rounds, as a `plan.Group` of a kernel."""
 
     study: Study
     size: str
     settings: Mapping[str, Setting] = field(default_factory=dict)  # all of the study's
 
-    path: str = ""  # of a study that is not the lab's own
+    path: str = ""  # of the file of a user's study
 
     parts = 1  # as a plan.Group has
 
@@ -104,7 +111,7 @@ class Workload:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Of the size, and the settings that it does not name."""
+        """The parameters of the size, and the settings that the size does not override."""
         return {**self.settings, **self.study.sizes[self.size]}
 
     @property
@@ -116,20 +123,39 @@ class Workload:
         return dtype(str(self.parameters.get("dtype", "float32")))
 
     def variants(self) -> list[Variant]:
-        """Of this size, the baseline first: the others are compared with it."""
+        """The variants of this size, the baseline first: the others are compared with it."""
         here = [v for v in self.study.variants if not v.sizes or self.size in v.sizes]
         return sorted(here, key=lambda v: v.label != self.study.baseline)
+
+    def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
+        """As `cudalab.engine.plan.Rows.task`."""
+        order = StudyWork(self.path or self.name, self.size, dict(self.settings), omit, timed)
+        return Task.of("cudalab.study.engine:ordered", order, self.files)
 
     def __str__(self) -> str:
         return f"{self.name} {self.size}"
 
 
+class StudyWork(msgspec.Struct):
+    """A workload as JSON, for the worker. `omit`: labels of variants to leave out; `timed` False: check only."""
+
+    study: str  # its name, or the path of its file
+    size: str
+    settings: dict[str, Setting]
+    omit: tuple[str, ...] = ()
+    timed: bool = True
+
+    def workload(self) -> Workload:
+        found = study(self.study)
+        return Workload(found, self.size, self.settings, self.study if self.study != found.name else "")
+
+
 def workloads(
     study: Study, size_text: str, settings: Mapping[str, Setting], device: str, path: str = ""
 ) -> list[Workload]:
-    """What is to be measured on a kind of device; raises InputError for sizes that the study does not have.
+    """The workloads of a run on a kind of device. Raises InputError or NotFound for sizes that the study does not have.
 
-    `size_text`: a comma-separated list, "all", or empty for what the study takes on that device.
+    `size_text`: a comma-separated list, "all", or empty for the study's defaults on that device.
     """
     if not size_text and device not in study.defaults:
         here, there = ("GPU", "--device cpu") if device == "cuda" else ("CPU", "a GPU")
@@ -145,7 +171,7 @@ def workloads(
 
 
 def chosen(study: Study, given: Mapping[str, str]) -> dict[str, Setting]:
-    """All settings of a study, those in `given` as text changed. Raises NotFound or InputError."""
+    """All settings of a study, with the values in `given` (texts) read. Raises NotFound or InputError."""
     found = dict(study.settings)
     for key, text in given.items():
         if key not in found:

@@ -1,4 +1,4 @@
-"""Work captured by torch.cuda.graph, as an article's reader would do it."""
+"""Capture of work by torch.cuda.graph, as torch's documentation describes it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from cudalab.study.lab import Lab
 
-WARM_UPS = 3  # on a side stream, as torch's documentation of CUDA Graphs has it
+WARM_UPS = 3  # on a side stream, as torch's documentation asks for
 
 
 def captured(lab: Lab, function: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-    """(replay, result): `result` is what every replay writes anew."""
+    """(replay, result). Every replay overwrites `result`."""
     torch = lab.torch()
     here, side = torch.cuda.current_stream(), torch.cuda.Stream()
     side.wait_stream(here)

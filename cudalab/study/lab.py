@@ -1,4 +1,4 @@
-"""What a study's variants find where they run: the device, their parameters, torch, and ways to measure."""
+"""What a study's variants get: the device, their parameters, torch, and clocks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import Unavailable, unknown
-from cudalab.device import Device, interop
+from cudalab.device.arrays import torch_missing
+from cudalab.device.protocol import Device
 from cudalab.study.found import Workload
 
-SPAN = 20e-3  # seconds that a sample of wall time lasts at least: reading the clock and the last wait do not count
+SPAN = 20e-3  # least seconds of a sample of wall time, so that the clock and the last wait do not count
 MOST = 10_000  # runs in a sample
-QUIET = {"KINETO_LOG_LEVEL": "6", "TORCH_CPP_LOG_LEVEL": "ERROR"}  # torch.profiler tells of itself on stderr otherwise
+QUIET = {"KINETO_LOG_LEVEL": "6", "TORCH_CPP_LOG_LEVEL": "ERROR"}  # keeps torch.profiler off stderr
 
 NO_KERNEL = "tensors on a CPU go to PyTorch's own form, not to the lab's kernel"  # a reason to leave a variant out
 
 
 @dataclass
 class Lab:
-    """The place of one workload: `lab["batch"]` is a parameter of its size, or a setting."""
+    """The surroundings of one workload. `lab["batch"]` is a parameter of its size, or a setting."""
 
     device: Device
     workload: Workload
     seed: int
-    tick: Callable[[str], None]  # says what is done now: a sign of life, for work that takes long before its first run
+    tick: Callable[[str], None]  # tells what is done now: a sign of life in long preparations
     at_end: ExitStack = field(default_factory=ExitStack)  # closes what several variants share
     _shared: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -53,10 +54,10 @@ class Lab:
         return getattr(self.device, "stream", None)
 
     def torch(self) -> Any:
-        """The module, seeded, working on the lab's stream. Raises Unavailable where it is not installed."""
+        """The torch module, seeded and on the lab's stream. Raises Unavailable if it is not installed."""
         for name, level in QUIET.items():
             os.environ.setdefault(name, level)
-        if reason := interop.torch_missing(self.device.kind):
+        if reason := torch_missing(self.device.kind):
             raise Unavailable(reason)
         import torch
 
@@ -72,20 +73,20 @@ class Lab:
         return f"cuda:{self.device.index}" if self.cuda else "cpu"  # type: ignore[attr-defined]
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` gives, made for the first variant that asks and shared by the others: inputs, mostly."""
+        """The result of `make`, called once per `key` and shared by all variants: for inputs, mostly."""
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
 
     def synchronize(self) -> None:
-        """Wait until all that was enqueued is done, on whatever stream."""
+        """Wait for all enqueued work, on every stream."""
         if self.cuda:
             import pycuda.driver as driver
 
             driver.Context.synchronize()
 
     def wall(self, run: Callable[[], object], runs: int = 0) -> Callable[[], list[float]]:
-        """A clock: seconds a run takes, of `runs` back to back until the last is done (0: as many as last SPAN)."""
+        """A clock: seconds per run of `runs` runs back to back, until the last is done (0: as many as last SPAN)."""
         n = runs or several(lambda n: n * self.wall(run, n)()[0])
 
         def sample() -> list[float]:
@@ -100,7 +101,7 @@ class Lab:
 
 
 def several(seconds: Callable[[int], float]) -> int:
-    """How many runs last SPAN, from a few that are: `seconds(n)` does n of them and says what they took."""
+    """How many runs last SPAN. `seconds(n)` times n runs."""
     n, taken = 1, seconds(1)
     while n * taken < SPAN / 4 and n < MOST:
         n *= 4

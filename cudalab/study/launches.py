@@ -1,4 +1,4 @@
-"""How many kernels, launches and operators a piece of a study's work needs, counted by torch.profiler."""
+"""Kernels, launches and operators of a run, counted by torch.profiler."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cudalab.tools.profile import events
 
 
 def recorded(lab: Lab, run: Callable[[], object], runs: int = 1) -> events.Recording:
-    """What torch.profiler sees of so many runs."""
+    """The recording of `runs` runs by torch.profiler."""
     lab.torch()
     return events.record(run, lab.synchronize, lab.cuda, runs)
 
 
 def launches(lab: Lab, run: Callable[[], object], runs: int = 1) -> dict[str, float]:
-    """Of one run: on a GPU `kernels`, `launches` and `gpu_busy_s`; on a CPU `operators`, for there are no launches."""
+    """Counts of one run: `kernels`, `launches` and `gpu_busy_s` on a GPU, `operators` on a CPU."""
     counts = recorded(lab, run, runs).counts()
     return {name: value for name, value in counts.items() if lab.cuda == (name != "operators")}
 
@@ -31,7 +31,7 @@ class Traffic:
 
 
 def traffic(run: Callable[[], object]) -> Traffic:
-    """What a run's operators read and write. Code that torch.compile made is not seen: its expression is."""
+    """What a run's operators read and write. For compiled functions this is the traffic of the original operators."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 

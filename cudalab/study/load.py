@@ -1,4 +1,4 @@
-"""A device that is kept busy: its clock and power answer to the load, and times to its clock."""
+"""Times of a device under load: its clock and power depend on the load, and its times on the clock."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 from cudalab.device.nvml import Nvml
 from cudalab.study.lab import Lab
 
-CHUNK = 2e-3  # seconds of work between two looks at the time, and in a sample
-AHEAD = 2  # chunks that are enqueued before the oldest is waited for: a GPU never waits for the host
-SAMPLES = 4  # of a burst, taken after the load
+CHUNK = 2e-3  # seconds of work in a sample, and between two readings of the time
+AHEAD = 2  # chunks that are enqueued before the host waits for the oldest: the GPU never waits for the host
+SAMPLES = 4  # taken right after the load
 MOST = 1000  # runs in a chunk
 READ = ("sm_hz", "power_w", "temperature_c")
 
 
 class Load:
-    """One piece of work, run over and over; times are those of runs right after a known span of it."""
+    """Work that is repeated. Its samples are taken right after a known span of load."""
 
     def __init__(self, lab: Lab, run: Callable[[], object]) -> None:
         self.lab, self.run = lab, run
@@ -31,9 +31,9 @@ class Load:
         self._nvml = _nvml(lab) if lab.cuda else None
 
     def sample(self, seconds: float, rest: float = 0.0) -> list[float]:
-        """Seconds a run, SAMPLES times, after `rest` seconds of nothing and `seconds` of load, without a gap between.
+        """Seconds per run, SAMPLES times, after `rest` idle seconds and `seconds` of load, without a gap between.
 
-        The load is up to AHEAD + 1 chunks longer on a GPU. Its own times are those between events; on a CPU the wall's.
+        On a GPU the load is up to AHEAD + 1 chunks longer. Times are between events on a GPU, wall times on a CPU.
         """
         if not self._runs:
             self._runs = self._chunk_size()
@@ -43,7 +43,7 @@ class Load:
         return self._by_events() if self.lab.cuda else [self._by_wall() for _ in range(SAMPLES)]
 
     def condition(self) -> dict[str, float]:
-        """sm_hz, power_w and temperature_c while samples were taken, each the median; {} where NVML tells nothing."""
+        """Medians of sm_hz, power_w and temperature_c while samples were taken; {} where NVML has none."""
         return {name: median(values) for name, values in self._seen.items() if values}
 
     def _chunk_size(self) -> int:
@@ -55,7 +55,7 @@ class Load:
             self.run()
 
     def _keep(self, seconds: float) -> None:
-        """Run for so long. On a GPU the last chunks are still at work when this returns."""
+        """Run for `seconds`. On a GPU the last chunks still run when this returns."""
         end = perf_counter() + seconds
         under_way: deque[Any] = deque()
         while perf_counter() < end:
@@ -73,13 +73,13 @@ class Load:
         return mark
 
     def _by_events(self) -> list[float]:
-        self._chunk()  # not timed: the GPU is at it while the host enqueues the rest
+        self._chunk()  # not timed: it keeps the GPU busy while the host enqueues the rest
         marks = [self._mark()]
         for _ in range(SAMPLES):
             self._chunk()
             marks.append(self._mark())
         for _ in range(SAMPLES):
-            self._chunk()  # not timed: what is read now is read of a GPU at work
+            self._chunk()  # not timed: it keeps the GPU busy while NVML is read
         self._read()
         self.lab.synchronize()
         return [1e-3 * start.time_till(stop) / self._runs for start, stop in pairwise(marks)]
@@ -94,7 +94,7 @@ class Load:
             return
         try:
             found = self._nvml.condition()
-        except Exception:  # NVML's own: not every card tells all, and the times do not need it
+        except Exception:  # of NVML: not every card has all values, and the times do not need them
             self._nvml = None
             return
         if now := self._nvml.power_now():

@@ -1,4 +1,4 @@
-"""How much memory a piece of torch's work needs at its peak."""
+"""The peak memory of work in torch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SECOND = "cudalab: the second run"
 
 
 def peak(lab: Lab, run: Callable[[], object]) -> dict[str, float]:
-    """`peak_bytes`: the most that torch had allocated at once during one run, above what it had before it.
+    """`peak_bytes`: the most that torch had allocated during one run, less what it had allocated before.
 
-    On a GPU by torch's allocator, on a CPU from torch.profiler's record of every allocation. What the variant holds
-    between its runs, such as weights, is not in it: it was there before. {} where torch is not used.
+    So what a variant holds between runs, such as weights, is not counted. Measured by torch's allocator on a GPU, and
+    from torch.profiler's record of allocations on a CPU. {} if torch is not used.
     """
     if "torch" not in sys.modules:
         return {}
@@ -26,7 +26,7 @@ def peak(lab: Lab, run: Callable[[], object]) -> dict[str, float]:
 
 
 def above(lab: Lab, run: Callable[[], object]) -> int:
-    """Bytes of the peak of one run of torch's above what it had before it."""
+    """Bytes that torch allocates at the peak of one run, above what it had before."""
     lab.synchronize()
     return max(_on_gpu(run, lab) if lab.cuda else _on_cpu(run), 0)
 
@@ -42,7 +42,7 @@ def _on_gpu(run: Callable[[], object], lab: Lab) -> int:
 
 
 def _on_cpu(run: Callable[[], object]) -> int:
-    """Of a second run: what is given back counts only if the profiler has seen where it came from."""
+    """Measure a second run: the profiler counts a release only if it saw the allocation."""
     from torch.profiler import record_function
 
     with events.raw(cuda=False, profile_memory=True) as seen:

@@ -1,4 +1,4 @@
-"""Networks that studies run. Import it inside a function, after `lab.torch()` has said that there is a torch."""
+"""Networks that studies run. Import this module in a function, after `lab.torch()`: it needs torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from cudalab.device import interop
+from cudalab.device.arrays import installed
 
 STAGES = ((3, 1), (4, 2), (6, 2), (3, 2))  # of ResNet-50: blocks, and the stride of the first
 WIDTH = 64  # channels of its first stage
@@ -14,11 +14,11 @@ EXPANSION = 4  # a bottleneck's output channels, in multiples of its own width
 
 
 def resnet50(classes: int = 1000, width: int = WIDTH) -> Any:
-    """ResNet-50 for images of 3 channels, weights random: torchvision's where it is installed, else our own.
+    """ResNet-50 with random weights: torchvision's if it is installed, else ours.
 
-    `width`: channels of the first stage; of another than ResNet-50's it is our own, such as a narrow one for a test.
+    `width`: channels of the first stage. With another width than ResNet-50's it is always ours.
     """
-    if width == WIDTH and interop.installed("torchvision"):
+    if width == WIDTH and installed("torchvision"):
         from torchvision.models import resnet50 as theirs
 
         return theirs(weights=None, num_classes=classes)

@@ -1,30 +1,94 @@
-"""One of the processes that torchrun starts for a study: it does what the lab's worker orders, until that hangs up.
+"""One of the processes that share the work of a study. `cudalab.study.ranks` starts it and gives it orders.
 
-`cudalab.study.ranks` is the other end. Orders are tuples whose first word is the method of `Rank` that does it.
+It is killed when the work is done: others may have ended, and a collective with them would never return.
 """
 
 from __future__ import annotations
 
-import os
-import queue
-import shutil
 import sys
-import threading
 import traceback
 from datetime import timedelta
-from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
-from cudalab.base.errors import named
+import msgspec
+import numpy as np
+
+from cudalab.base.child import Parent
+from cudalab.base.errors import InputError, named
 from cudalab.spec import find
 
 STUCK = timedelta(seconds=60)  # in a collective: longer than the slowest step, shorter than the supervisor's patience
 
 
+class Begin(msgspec.Struct, tag=True):
+    """Join the others at the store on this port. `devices`: the GPU of each rank, or none on a CPU."""
+
+    devices: list[int]
+    seed: int
+    port: int
+
+
+class Make(msgspec.Struct, tag=True):
+    """Call a function of a file with the rank and the parameters, which makes a part."""
+
+    file: str
+    function: str
+    parameters: dict[str, Any]
+
+
+class Runs(msgspec.Struct, tag=True):
+    """Do n runs of a part, back to back, at the same time as the other ranks."""
+
+    part: int
+    n: int
+
+
+class Ask(msgspec.Struct, tag=True):
+    """Call a part's method that returns numbers, arrays and tensors by name."""
+
+    part: int
+    name: str
+
+
+Order = Begin | Make | Runs | Ask
+
+
+class Array(msgspec.Struct):
+    """An array or a number, whose bits arrive as they are: JSON has no NaN."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+    @classmethod
+    def of(cls, value: Any) -> Array:
+        if hasattr(value, "detach"):
+            value = value.detach().cpu()
+            value = (value.double() if value.is_floating_point() else value).numpy()
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"a rank's part returned {type(value).__name__}; return numbers, arrays and tensors")
+        return cls(array.dtype.str, array.shape, array.tobytes())
+
+    def value(self) -> Any:
+        """A number for an array without dimensions."""
+        array = np.frombuffer(self.data, self.dtype).reshape(self.shape)
+        return array if array.ndim else array.item()
+
+
+class Answer(msgspec.Struct):
+    """That an order is done, or why it failed; of Make the part's number, of Runs seconds, of Ask what was found."""
+
+    error: str = ""
+    part: int = 0
+    seconds: float = 0.0
+    found: dict[str, Array] = {}
+
+
 class Part(Protocol):
-    """What a study's function makes of a rank: this rank's part of the work. Other methods are for `ask`."""
+    """What a study's function makes of a rank: this rank's part of the work. Other methods are for `Ask`."""
 
     def run(self) -> object:
         """Do one run, which may only be enqueued."""
@@ -38,40 +102,45 @@ class Rank:
         self.where, self.seed = "cpu", 0
         self._parts: list[Part] = []
 
-    def begin(self, devices: list[int], seed: int) -> None:
-        """Join the others. `devices`: the GPU of each, or none on a CPU."""
+    def do(self, order: Order) -> Answer:
+        if isinstance(order, Begin):
+            self._begin(order)
+            return Answer()
+        if isinstance(order, Make):
+            if "torch" in sys.modules:
+                sys.modules["torch"].manual_seed(self.seed)
+            make = getattr(find.loaded(Path(order.file)), order.function)
+            self._parts.append(make(self, **order.parameters))
+            return Answer(part=len(self._parts) - 1)
+        part = self._parts[order.part]
+        if isinstance(order, Runs):
+            return Answer(seconds=self._runs(part, order.n))
+        return Answer(found={name: Array.of(value) for name, value in getattr(part, order.name)().items()})
+
+    def _begin(self, order: Begin) -> None:
         import torch
         import torch.distributed as dist
 
-        self.seed = seed
-        if not devices:
-            dist.init_process_group("gloo", timeout=STUCK)
-            return
-        own = torch.device("cuda", devices[self.number])
-        self.where = str(own)
-        torch.cuda.set_device(own)
-        dist.init_process_group("nccl", timeout=STUCK, device_id=own)
+        self.seed = order.seed
+        backend, own = "gloo", None
+        if order.devices:
+            backend, own = "nccl", torch.device("cuda", order.devices[self.number])
+            self.where = str(own)
+            torch.cuda.set_device(own)
+        store = dist.TCPStore("127.0.0.1", order.port, self.count, is_master=False)
+        dist.init_process_group(
+            backend, store=store, rank=self.number, world_size=self.count, timeout=STUCK, device_id=own
+        )
 
-    def make(self, file: str, function: str, parameters: dict[str, Any]) -> int:
-        """Call a function of a file with this rank and the parameters; the number of the part that it made."""
-        if "torch" in sys.modules:
-            sys.modules["torch"].manual_seed(self.seed)
-        self._parts.append(getattr(find.loaded(Path(file)), function)(self, **parameters))
-        return len(self._parts) - 1
-
-    def runs(self, part: int, n: int) -> float:
-        """Seconds from when all ranks begin with n runs, back to back, to when all have done them."""
-        run = self._parts[part].run
+    def _runs(self, part: Part, n: int) -> float:
+        """Seconds from when all ranks begin with n runs to when all have done them."""
+        run = part.run
         self.together()
         start = perf_counter()
         for _ in range(n):
             run()
         self.together()
         return perf_counter() - start
-
-    def ask(self, part: int, name: str) -> Any:
-        """What the method of that name says."""
-        return getattr(self._parts[part], name)()
 
     def synchronize(self) -> None:
         """Wait for what this rank has enqueued."""
@@ -86,40 +155,12 @@ class Rank:
         dist.barrier()
 
 
-def main() -> None:
-    address = sys.argv[1]
-    number, count = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE"))
-    try:
-        line = Client(address, "AF_UNIX")
-    except OSError:  # the worker ended meanwhile
-        _leave(address)
-    line.send((number, os.getpid()))
-    orders: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(line, orders, address), daemon=True).start()
-    rank = Rank(number, count)
-    while True:
-        order, *arguments = orders.get()
+def main(parent: Parent, number: str, count: str) -> None:
+    rank = Rank(int(number), int(count))
+    parent.answer(Answer())  # it has started
+    for order in parent.orders(Order):
         try:
-            line.send((True, getattr(rank, order)(*arguments)))
+            parent.answer(rank.do(order))
         except Exception as error:  # any library's
             traceback.print_exc()
-            line.send((False, named(error)))
-
-
-def _listen(line: Connection, orders: queue.SimpleQueue[tuple[Any, ...]], address: str) -> None:
-    """Take orders while the main thread works, so that the worker's end is noticed even inside a collective."""
-    while True:
-        try:
-            orders.put(line.recv())
-        except (EOFError, OSError):
-            _leave(address)
-
-
-def _leave(address: str) -> NoReturn:
-    """End at once: others may be gone, and a collective with them would never end."""
-    shutil.rmtree(Path(address).parent, ignore_errors=True)  # a worker that was killed cannot do it
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+            parent.answer(Answer(error=named(error)))

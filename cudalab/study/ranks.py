@@ -1,36 +1,29 @@
-"""Work that several processes share, a device each: torchrun starts them, the lab's worker orders, times and ends them.
+"""Work that several processes share, a device each: the lab's worker starts them, gives them orders and times them.
 
 The processes stay alive for a whole workload and do one variant's runs at a time, so that the engine's rounds can take
-turns. They talk over a socket in a folder of their own, and end when the worker does, however it ends: see
-`cudalab.study.rank`, which is what they run.
+turns. They end when the worker ends. `cudalab.study.rank` is what they run.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from cudalab.base import threads as parallel
+from cudalab.base.child import OUT, SLICE, Child, Ended, last, wait
 from cudalab.base.errors import CudalabError, Unavailable
+from cudalab.base.threads import cores
 from cudalab.study import Work
 from cudalab.study.lab import Lab, several
+from cudalab.study.rank import Answer, Ask, Begin, Make, Order, Runs
 
 STARTING = 120.0  # seconds until all have loaded torch and found each other
 ANSWER = 60.0  # seconds for one order
-SLICE = 0.2  # seconds between two signs of life
-GRACE = 5.0  # seconds for torchrun to see that its processes have ended
 SAME = 1e-6  # ranks that exchange their gradients have the same, but for the order of a sum
 LINES = 3  # of a process's last words
 
@@ -42,9 +35,10 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}  # all are on one machine, whose name ma
 def work(lab: Lab, function: Callable[..., Any], items: float = 0.0, **parameters: Any) -> Work:
     """What ranks do together, as a variant's Work. `function(rank, **parameters)` makes the part of each.
 
-    It is called in each process, from its own file, and gives a `rank.Part` that has `result` (what ranks agree on:
-    the first's is compared) and `counted` (quantities: those named rank_... are kept for every rank, of others the
-    first's) as well. Raises Unavailable where there are not enough GPUs.
+    It is called in each process, from its own file, with parameters that JSON can hold. It returns a `rank.Part` that
+    has two more methods: `result` (arrays by name that all ranks agree on; the first rank's are compared) and `counted`
+    (quantities; those named rank_... are kept for every rank, of the others the first rank's). Raises Unavailable where
+    there are not enough GPUs.
     """
     parts = together(lab).make(function, parameters)
     return Work(
@@ -57,7 +51,7 @@ def work(lab: Lab, function: Callable[..., Any], items: float = 0.0, **parameter
 
 
 def clock(parts: Parts) -> Callable[[], list[float]]:
-    """Samples of the wall time of a run, of so many back to back as `Lab.wall` takes."""
+    """Samples of a run's wall time, each over as many runs back to back as `Lab.wall` takes."""
     runs = 0
 
     def sample() -> list[float]:
@@ -69,7 +63,7 @@ def clock(parts: Parts) -> Callable[[], list[float]]:
 
 
 def agreed(results: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The result of all ranks. Raises CudalabError if they are not of one mind."""
+    """The result of all ranks. Raises CudalabError if they differ."""
     first = results[0]
     for number, other in enumerate(results[1:], 1):
         for name, value in first.items():
@@ -115,21 +109,10 @@ def gpus(lab: Lab, count: int = 2) -> list[int]:
     return [own, *(i for i in range(here) if i != own)][:count]
 
 
-def torchrun(count: int, folder: Path, address: str) -> list[str]:
-    """The command that starts them, each with its standard error in a file below the folder."""
-    return [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1",
-        "--nproc-per-node", str(count), "--log-dir", str(folder), "--redirects", "2",
-        "-m", "cudalab.study.rank", address,
-    ]  # fmt: skip
-
-
 def environment(count: int) -> dict[str, str]:
-    """Of the processes; what the user has set stays."""
-    cores = parallel.cores()
-    threads = {"OMP_NUM_THREADS": str(max(1, cores // count))}
-    path = os.pathsep.join(dict.fromkeys(os.path.abspath(place) for place in sys.path))
-    return {**QUIET, **LOOPBACK, **threads, **os.environ, "PYTHONPATH": path}
+    """The environment of the processes; what the user has set stays."""
+    threads = {"OMP_NUM_THREADS": str(max(1, cores() // count))}
+    return {**QUIET, **LOOPBACK, **threads, **os.environ}
 
 
 @dataclass(frozen=True)
@@ -142,20 +125,21 @@ class Parts:
 
     def runs(self, n: int) -> float:
         """Seconds that n runs take, back to back."""
-        return float(self._order("runs", n)[0])
+        return self._order(Runs(self.number, n))[0].seconds
 
-    def ask(self, name: str) -> list[Any]:
-        """What a method of each rank's part says."""
-        return self._order("ask", name)
+    def ask(self, name: str) -> list[dict[str, Any]]:
+        """What a method of each rank's part returns."""
+        answers = self._order(Ask(self.number, name))
+        return [{key: array.value() for key, array in answer.found.items()} for answer in answers]
 
-    def _order(self, order: str, argument: Any) -> list[Any]:
+    def _order(self, order: Order) -> list[Answer]:
         if self.generation != self.ranks.generation:
             raise CudalabError(f"the processes that it ran in are gone: {self.ranks.reason}")
-        return self.ranks.order((order, self.number, argument))
+        return self.ranks.order(order)
 
 
 class Ranks:
-    """Processes that torchrun has started, or will for the first order. `end` must be called."""
+    """Processes that are started for the first order. `end` must be called."""
 
     def __init__(
         self, count: int, devices: Sequence[int] = (), seed: int = 0, tick: Callable[[str], None] = lambda phase: None
@@ -163,146 +147,91 @@ class Ranks:
         self.count, self.devices, self.seed, self.tick = count, list(devices), seed, tick
         self.generation = 0  # of processes: others are started after a failure
         self.reason = ""  # why the last were ended
-        self.pids: list[int] = []
         self.answer = ANSWER
-        self._lines: list[Connection] = []
-        self._agent: subprocess.Popen[bytes] | None = None
-        self._folder: TemporaryDirectory[str] | None = None
+        self._children: list[Child[Answer]] = []
+        self._store: Any = None  # where they find each other
+
+    @property
+    def pids(self) -> list[int]:
+        return [child.pid for child in self._children]
 
     def make(self, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Parts:
-        """Let every rank call the function; starts them if they are not there."""
-        if self._agent is None:
+        """Let every rank call the function; starts them if they are not there. `parameters` are what JSON can hold."""
+        if not self._children:
             self.start()
             self._begin()
         place = str(Path(function.__code__.co_filename).resolve())
-        order = ("make", place, function.__name__, dict(parameters))
-        numbers = self.order(order, STARTING, "making the ranks' parts")
-        return Parts(self, numbers[0], self.generation)
+        order = Make(place, function.__name__, dict(parameters))
+        return Parts(self, self.order(order, STARTING, "making the ranks' parts")[0].part, self.generation)
 
     def start(self) -> None:
-        """Start the processes, which do not load torch yet."""
-        self._folder = TemporaryDirectory(prefix="cudalab-ranks-", ignore_cleanup_errors=True)
-        folder = Path(self._folder.name)
-        address = str(folder / "socket")
-        with socket.socket(socket.AF_UNIX) as server, open(folder / "agent.log", "wb") as log:
-            server.bind(address)
-            server.listen(self.count)
-            # The folder it starts in is the first that Python looks for modules in: not the user's, where there may
-            # well be a copy.py.
-            self._agent = subprocess.Popen(
-                torchrun(self.count, folder, address),
-                cwd=folder, env=environment(self.count), stdin=subprocess.DEVNULL, stderr=log,
+        """Start the processes, which do not load torch yet, and wait until they take orders."""
+        for number in range(self.count):
+            own = {"RANK": str(number), "LOCAL_RANK": str(number), "WORLD_SIZE": str(self.count)}
+            self._children.append(
+                Child(
+                    "cudalab.study.rank.main", str(number), str(self.count), answers=Answer,
+                    env={**environment(self.count), **own}, echo=(OUT,),
+                )
             )  # fmt: skip
-            try:
-                self._accept(server)
-            except BaseException:
-                self.end()
-                raise
-
-    def _accept(self, server: socket.socket) -> None:
-        lines: dict[int, tuple[Connection, int]] = {}
-        deadline = monotonic() + STARTING
-        while len(lines) < self.count:
-            self.tick(f"starting {self.count} processes")
-            if wait([server], SLICE):
-                line = Connection(server.accept()[0].detach())
-                number, pid = line.recv()
-                lines[number] = (line, pid)
-            elif self._agent is not None and self._agent.poll() is not None:
-                raise CudalabError(f"torchrun ended while it started {self.count} processes{self._words()}")
-            elif monotonic() > deadline:
-                raise CudalabError(f"{self.count} processes had not started within {STARTING:g} s{self._words()}")
-        self._lines = [lines[number][0] for number in range(self.count)]
-        self.pids = [lines[number][1] for number in range(self.count)]
+        self.order(None, STARTING, f"starting {self.count} processes")
 
     def _begin(self) -> None:
-        self.order(("begin", self.devices, self.seed), STARTING, "the processes find each other")
+        from torch.distributed import TCPStore
 
-    def order(self, order: tuple[Any, ...], limit: float = 0.0, phase: str = "") -> list[Any]:
-        """What each rank answers. With a `phase`, signs of life are given while it lasts.
+        self._store = TCPStore("127.0.0.1", 0, self.count, is_master=True, wait_for_workers=False)
+        self.order(Begin(self.devices, self.seed, self._store.port), STARTING, "the processes find each other")
 
-        Raises CudalabError, and ends all, if one fails, ends, or says nothing for so many seconds (0: `answer`): the
-        others may be waiting for it inside a collective.
+    def order(self, order: Order | None, limit: float = 0.0, phase: str = "") -> list[Answer]:
+        """What each rank answers; None: to being started. With a `phase`, signs of life are given while it lasts.
+
+        Raises CudalabError, and ends all, if one fails, ends, or does not answer within `limit` seconds (0: `answer`):
+        the others may be waiting for it inside a collective.
         """
-        limit = limit or self.answer
         try:
-            for line in self._lines:
-                line.send(order)
-            return self._answers(order[0], monotonic() + limit, limit, phase)
+            for child in self._children if order else ():
+                child.send(order)
+            return self._answers(type(order).__name__.lower() if order else "start", limit or self.answer, phase)
         except BaseException as error:
             self.reason = str(error) or type(error).__name__
             self.end()
             raise
 
-    def _answers(self, order: str, deadline: float, limit: float, phase: str) -> list[Any]:
-        answers: dict[int, Any] = {}
-        while len(answers) < self.count:
+    def _answers(self, order: str, limit: float, phase: str) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        deadline = monotonic() + limit
+        while silent := [number for number in range(self.count) if number not in answers]:
             if phase:
                 self.tick(phase)
-            silent = [line for i, line in enumerate(self._lines) if i not in answers]
-            for line in wait(silent, SLICE if phase else limit):
-                assert isinstance(line, Connection)
-                number = self._lines.index(line)
-                answers[number] = self._answer(number)
-            if len(answers) < self.count and monotonic() > deadline:
-                missing = ", ".join(str(i) for i in range(self.count) if i not in answers)
-                raise CudalabError(f"rank {missing} did not answer within {limit:g} s ({order})")
+            if (left := deadline - monotonic()) < 0:
+                raise CudalabError(f"rank {', '.join(map(str, silent))} did not answer within {limit:g} s ({order})")
+            wait([self._children[number] for number in silent], min(left, SLICE) if phase else left)
+            for number in silent:
+                for answer in self._poll(number):
+                    if answer.error:
+                        self._find_ended([other for other in range(self.count) if other != number])
+                        raise CudalabError(f"rank {number}: {answer.error}")
+                    answers[number] = answer
         return [answers[number] for number in range(self.count)]
 
-    def _answer(self, number: int) -> Any:
+    def _poll(self, number: int, seconds: float = 0.0) -> list[Answer]:
+        """A rank's answer, if there is one. Raises CudalabError with its last words if it has ended."""
         try:
-            well, said = self._lines[number].recv()
-        except (EOFError, OSError):
-            raise CudalabError(f"rank {number} ended{self._words(number)}") from None
-        if not well:
-            self._gone(number)
-            raise CudalabError(f"rank {number}: {said}")
-        return said
+            return self._children[number].poll(seconds)
+        except Ended as ended:
+            words = last(ended.said, LINES)
+            raise CudalabError(f"rank {number} " + (f"ended: {words}" if words else ended.how)) from None
 
-    def _gone(self, failed: int) -> None:
-        """Raise the error of a rank that has ended, where another failed because of that."""
-        for line in wait([line for i, line in enumerate(self._lines) if i != failed], 1.0):
-            assert isinstance(line, Connection)
-            try:
-                line.recv()
-            except (EOFError, OSError):
-                number = self._lines.index(line)
-                raise CudalabError(f"rank {number} ended{self._words(number)}") from None
-
-    def _words(self, number: int | None = None) -> str:
-        """The last lines of a rank's standard error; if it has said nothing, what torchrun has to say about it."""
-        assert self._folder is not None and self._agent is not None
-        folder = Path(self._folder.name)
-        own = folder.glob("*/*/*/stderr.log" if number is None else f"*/*/{number}/stderr.log")
-        if said := [line for file in sorted(own) for line in _last(file)]:
-            return ": " + " | ".join(said[-LINES:])
-        try:
-            self._agent.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            return ""
-        log = (folder / "agent.log").read_text(errors="replace")
-        if code := re.search(r"exitcode\s*:\s*(-?\d+)", log):
-            return f" with exit code {code[1]}"
-        return ": " + " | ".join(_last(folder / "agent.log"))
+    def _find_ended(self, others: list[int]) -> None:
+        """Raise the error of a rank that has ended within a second: it is why another one failed."""
+        deadline = monotonic() + 1.0
+        while others and monotonic() < deadline:
+            others = [number for number in others if not self._poll(number, SLICE)]
 
     def end(self) -> None:
-        """Hang up, so that they end, and wait for that. May be called twice."""
-        for line in self._lines:
-            line.close()
-        self._lines, self.pids = [], []
-        if self._agent is not None:
-            try:
-                self._agent.wait(GRACE)
-            except subprocess.TimeoutExpired:
-                self._agent.kill()
-                self._agent.wait()
-            self._agent = None
+        """Kill the processes. May be called twice."""
+        if self._children:
+            for child in self._children:
+                child.kill()
+            self._children, self._store = [], None
             self.generation += 1
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
-
-
-def _last(file: Path) -> list[str]:
-    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
-    return [line.strip() for line in lines if line.strip()][-LINES:]

@@ -1,9 +1,9 @@
-"""A study, as the parent sees it: the run of `cudalab bench`, with a study's workloads in the place of kernels."""
+"""`cudalab study` in the parent process: a session of the engine with a study's workloads in the place of kernels."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,21 +11,18 @@ from typing import Any
 from cudalab.base.errors import InputError, need_seconds, unknown
 from cudalab.base.globs import fits, split
 from cudalab.engine import session
-from cudalab.engine.messages import Setup
 from cudalab.engine.plan import Selection
 from cudalab.engine.progress import Report, ignore
-from cudalab.engine.session import BUDGET, File
+from cudalab.engine.session import BUDGET, File, Session, Told, Words
 from cudalab.engine.supervisor import TIMEOUT
-from cudalab.results.record import Machine, Results
-from cudalab.spec import cuda_source, find
+from cudalab.results.record import Results
+from cudalab.spec import find
 from cudalab.study import found
-
-Words = str | Sequence[str]
 
 
 def named(name: str) -> Callable[..., Results]:
-    """`study` of one name, as a command that has no other argument."""
-    found.study(name)  # a name that is wrong is said before anything else
+    """`study` of one name, as a command without arguments. Raises NotFound for a wrong name."""
+    found.study(name)
     return partial(study, name)
 
 
@@ -43,7 +40,7 @@ def study(
     progress: Report = ignore,
     output: File = "",
     resume: File = "",
-    ready: Callable[[Machine], object] = lambda machine: None,
+    ready: Told = lambda machine: None,
 ) -> Results:
     """Run a study, by its name or by the path of its file: compare what its variants compute, then time them.
 
@@ -70,11 +67,11 @@ def study(
         _check(selection, workloads)
         return workloads
 
-    # What is wrong on any device is said before a worker starts.
+    # Raise what is wrong on any device before a worker starts.
     _check(selection, found.workloads(chosen, options["sizes"] or "all", options["settings"], "cpu"))
-    sources = {file: cuda_source.digest(place) for file, place in found.Workload(chosen, "").files.items()}
-    setup = Setup(options["device"], options["only"], options["skip"], ("launch",), seed, budget, "shuffled", sources)
-    return session.run(options, setup, selection, planned, timeout, progress, output or resume, resume, ready)
+    setup = session.setup_of(options, ("launch",), [found.Workload(chosen, "")])
+    run = Session("study", options, setup, selection, timeout, progress, output or resume)
+    return run.measure(planned, resume, ready)
 
 
 def _check(selection: Selection, workloads: list[found.Workload]) -> None:

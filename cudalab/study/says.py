@@ -1,12 +1,12 @@
-"""Numbers of a study's run as words: for its finding, and for the tables."""
+"""Numbers of a study's run as text, for its finding and for tables. "?" stands for what was not measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cudalab.base import stats
-from cudalab.base.numbers import significant, three
+from cudalab.base import numbers, stats
+from cudalab.base.numbers import three
 from cudalab.results.record import Case, Results
 from cudalab.study import found
 
@@ -17,38 +17,34 @@ def case(run: Results, size: str, label: str) -> Case | None:
 
 
 def main_kind(run: Results) -> str:
-    """The kind of time that ratios are about: the first of the study's that the run has."""
+    """The kind of time of the ratios: the first of the study's kinds that the run has."""
     return run.main_kind
 
 
 def speedup(run: Results, one: Case, kind: str = "") -> stats.Ratio | None:
-    """How many times faster than the study's baseline, of the same workload; None without both times."""
+    """The ratio to the study's baseline in the same workload; None if one of the times is missing."""
     study = found.of(run)
     return run.speedup(one, kind or main_kind(run), study.baseline)
 
 
 def factor(run: Results, size: str, label: str, kind: str = "") -> str:
-    """`speedup` as a text such as "1.82 times"; "?" where it was not measured."""
+    """`speedup` as text, such as "1.82 times"."""
     one = case(run, size, label)
     return in_words(speedup(run, one, kind) if one else None)
 
 
 def in_words(ratio: stats.Ratio | None) -> str:
-    """Such as "1.82 times", of one that is rough "4.7 times (0.44 to 66)"; "?" where there is none."""
+    """A ratio as text: "1.82 times", or with its interval if that is wide: "4.7 times (0.44 to 66)"."""
     if ratio is None:
         return "?"
     if ratio.vague:
-        value, low, high = (_digits(of, 2) for of in (ratio.value, ratio.low, ratio.high))
+        value, low, high = (numbers.factor_in_words(of, 2) for of in (ratio.value, ratio.low, ratio.high))
         return f"{value} times ({low} to {high})"
-    return f"{_digits(ratio.value, 3)} times"
-
-
-def _digits(value: float, digits: int) -> str:
-    return significant(float(f"{value:.{digits}g}"), digits)  # 0.9996 is 1.00, and no digit more
+    return f"{numbers.factor_in_words(ratio.value, 3)} times"
 
 
 def listed(ways: Mapping[str, str], than: str = "as fast") -> str:
-    """Factors, such as "1.82 times", by how they come about: "1.82 times as fast with 2 workers, 3.10 times with 4"."""
+    """Factors by their conditions as one text: "1.82 times as fast with 2 workers, 3.10 times with 4"."""
     return ", ".join(f"{factor} {'' if i else f'{than} '}{way}" for i, (way, factor) in enumerate(ways.items()))
 
 
@@ -58,12 +54,12 @@ def gains(run: Results, label: str, kind: str = "") -> str:
 
 
 def at_sizes(run: Results, say: Callable[[str], str]) -> str:
-    """What `say` tells of each size that was timed, with the size's name: "1.82 times at small; ..."."""
+    """`say(size)` for each size that was timed, with its name: "1.82 times at small; ..."."""
     return "; ".join(f"{say(size)} at {size}" for size in sizes(run))
 
 
 def parameter(run: Results, size: str, name: str) -> Any:
-    """What `lab[name]` was: of the size, or a setting; None if there is no such."""
+    """The value of `lab[name]` in the run: a parameter of the size, or a setting; None if there is none."""
     settings = run.options.get("settings")
     return {**(settings if isinstance(settings, dict) else {}), **found.of(run).sizes.get(size, {})}.get(name)
 
@@ -75,24 +71,24 @@ def ran(run: Results, size: str, label: str) -> bool:
 
 
 def sizes(run: Results) -> list[str]:
-    """Those of the run in which something was timed, in its order."""
+    """The sizes of the run in which something was timed, in its order."""
     return list(dict.fromkeys(c.size for c in run.cases if c.times))
 
 
 def counted(run: Results, size: str, label: str, name: str) -> float | None:
-    """A quantity of a row, if it is there."""
+    """A quantity of a row, or None."""
     one = case(run, size, label)
     return one.quantities.get(name) if one else None
 
 
 def share(run: Results, size: str, label: str, name: str) -> str:
-    """A quantity as a share of the baseline's, such as "41 %"; "?" where one of them is not there."""
+    """A quantity as a share of the baseline's, such as "41 %"."""
     got, base = (counted(run, size, of, name) for of in (label, found.of(run).baseline))
     return "?" if got is None or not base else f"{three(100 * got / base)} %"
 
 
 def rate(run: Results, size: str, label: str) -> str:
-    """Items a second, such as "1,230"; "?" where they were not measured."""
+    """Items per second, such as "1,230"."""
     one, kind = case(run, size, label), main_kind(run)
     seconds = one.median(kind) if one else None
     items = counted(run, size, label, "items")
@@ -100,7 +96,7 @@ def rate(run: Results, size: str, label: str) -> str:
 
 
 def ratio(run: Results, size: str, label: str, to: str, kind: str = "") -> str:
-    """How many times as fast a variant is as another of its workload, as a text; "?" without both times."""
+    """How many times as fast a variant is as `to`, another one of its workload, as text."""
     one, base, kind = case(run, size, label), case(run, size, to), kind or main_kind(run)
     if not one or not base or not one.times.get(kind) or not base.times.get(kind):
         return "?"
@@ -108,10 +104,9 @@ def ratio(run: Results, size: str, label: str, to: str, kind: str = "") -> str:
 
 
 def took(run: Results, size: str, label: str, kind: str = "") -> str:
-    """A variant's median time with its unit, such as "1.36 s"; "?" where it was not measured."""
+    """A variant's median time with its unit, such as "1.36 s"."""
     one = case(run, size, label)
     seconds = one.median(kind or main_kind(run)) if one else None
     if not seconds:
         return "?"
-    unit, scale = next((u for u in (("s", 1.0), ("ms", 1e-3)) if seconds >= u[1]), ("\u00b5s", 1e-6))
-    return f"{three(seconds / scale)} {unit}"
+    return numbers.time(seconds)

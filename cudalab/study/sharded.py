@@ -1,4 +1,4 @@
-"""Training whose batches are shared out among ranks by DistributedDataParallel, and the same on one device."""
+"""Training with batches split among ranks by DistributedDataParallel, and the same training on one device."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from cudalab.study.rank import Rank
 
-RATE = 1e-2  # such that the losses of the first steps differ visibly, and thousands of steps diverge nowhere
+RATE = 1e-2  # large enough that the first losses differ, small enough that thousands of steps converge
 PASSES = 3  # whose losses are compared
 SOME = 100  # gradients of each parameter that are compared
-WAITS = 5  # passes in which the wait is measured
+WAITS = 5  # passes in which the ranks' waiting is measured
 
 
 class Passes:
-    """A model that is trained on the same batches over and over: a run is a pass, a step a batch.
+    """A model that is trained on the same batches. A run is a pass over them, a step is one batch.
 
     `loss(model, batch)` is a scalar whose mean over the ranks is that of the whole batch.
     """
@@ -34,7 +34,7 @@ class Passes:
             self.step(batch)
 
     def step(self, batch: Any) -> Any:
-        """The loss before it."""
+        """Do one step. Returns the loss before it."""
         self.optimizer.zero_grad()
         loss = self.loss(self.model, batch)
         loss.backward()
@@ -42,7 +42,7 @@ class Passes:
         return loss.detach()
 
     def result(self) -> dict[str, Any]:
-        """From the first weights on: the losses of some passes, the last gradients, and a checksum of the weights."""
+        """Restart from the first weights: losses of PASSES passes, the last gradients, a checksum of the weights."""
         import torch
 
         with torch.no_grad():
@@ -56,7 +56,7 @@ class Passes:
         }  # fmt: skip
 
     def mean(self, losses: Any) -> Any:
-        """Over all ranks."""
+        """The mean over all ranks."""
         return losses
 
     def counted(self) -> dict[str, float]:
@@ -64,7 +64,7 @@ class Passes:
 
 
 class Shared(Passes):
-    """A rank's part of it. `exchange` False: every rank trains a model of its own, for what that costs."""
+    """A rank's part of the training. `exchange` False: ranks do not exchange gradients, which shows what that costs."""
 
     def __init__(
         self, rank: Rank, model: Any, loss: Callable[[Any, Any], Any], batches: Sequence[Any], exchange: bool = True,
@@ -92,21 +92,21 @@ class Shared(Passes):
         return total / self.rank.count
 
     def counted(self) -> dict[str, float]:
-        """With what a step gives to all-reduce, in how many buckets, and the share of a step that a rank waits."""
+        """Also the bytes that a step all-reduces, their buckets, and the share of a step that a rank waits."""
         if not self.exchange:
             return super().counted() | {"allreduce_bytes": 0.0, "buckets": 0.0}
         return super().counted() | self._exchanged() | {"rank_wait_share": self._waits()}
 
     def _exchanged(self) -> dict[str, float]:
-        """As DDP logs it: after the first step it has new buckets, in the order in which gradients come."""
+        """From DDP's log. DDP rebuilds its buckets after the first step, in the order of the gradients."""
         log = self.model._get_ddp_logging_data()
         buckets = (log.get("rebuilt_bucket_sizes") or log["bucket_sizes"]).split(", ")
         return {"allreduce_bytes": float(sum(map(int, buckets))), "buckets": float(len(buckets))}
 
     def _waits(self) -> float:
-        """The share of a step, until all gradients are there, that this rank waits for the slowest.
+        """The share of a step, up to the last gradient, that this rank waits for the slowest one.
 
-        Of steps of their own, which end in a barrier in the place of the all-reduce and change no weights.
+        Measured in separate steps that end in a barrier instead of the all-reduce, and change no weights.
         """
         busy = waiting = 0.0
         self.exchange = False

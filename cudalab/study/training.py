@@ -1,4 +1,4 @@
-"""Training as studies measure it: a step that can be repeated for ever, what it computes, how large a batch fits."""
+"""Training as studies measure it: a step that can be repeated, what it computes, and the largest batch that fits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cudalab.results.record import Results
 from cudalab.study import memory, says
 from cudalab.study.lab import Lab
 
-RATE = 1e-4  # so small that a batch may be learnt ten thousand times over
-STEPS = 3  # whose losses say whether two ways to train are one
+RATE = 1e-4  # small enough for ten thousand steps on one batch
+STEPS = 3  # whose losses or weights are compared
 GIB = 2**30
-MOST = 2**20  # samples in a batch that is still looked for
+MOST = 2**20  # samples of the largest batch that is tried
 
 
 def sgd(parameters: Iterable[Any]) -> Any:
@@ -34,7 +34,7 @@ def cross_entropy(output: Any, target: Any) -> Any:
 
 
 def exactly(benchmark: bool = False) -> AbstractContextManager[Any]:
-    """cuDNN without TF32, whose ten bits would hide a difference, and adding up in the same order each time."""
+    """cuDNN without TF32, whose 10-bit mantissa would hide differences, and with deterministic sums."""
     import torch
 
     flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
@@ -49,10 +49,10 @@ def plainly(model: Any, x: Any) -> Any:
 
 @dataclass
 class Training:
-    """A model that is trained on one batch, over and over.
+    """A model that is trained on one batch.
 
-    `given` stays as it is: a copy of it is trained, so that variants that are given the same model start alike.
-    `autocast` is a torch dtype for mixed precision, with a GradScaler for float16. `around` is entered in each step.
+    A copy of `given` is trained, so variants with the same `given` start with the same weights. `autocast` is a torch
+    dtype for mixed precision, with a GradScaler for float16. `around` is entered in each step.
     """
 
     given: Any  # nn.Module
@@ -77,7 +77,7 @@ class Training:
         self.scaler = torch.amp.GradScaler(self.x.device.type) if half else None
 
     def step(self) -> Any:
-        """One step of training; the loss before it, as a tensor, so that nothing waits for it."""
+        """Do one step. Returns the loss before it as a tensor, so that nothing waits for the device."""
         with self.around():
             self.optimizer.zero_grad(set_to_none=self.set_to_none)
             loss = self._loss()
@@ -99,34 +99,34 @@ class Training:
             return self.loss(self.forward(self.model, self.x), self.y)
 
     def anew(self) -> Training:
-        """The same, from the start."""
+        """A new training of `given`, with the same options."""
         return replace(self)
 
     def losses(self, steps: int = STEPS) -> list[Any]:
-        """Of the first steps from the start."""
+        """The losses of the first steps of a new training."""
         other = self.anew()
         return [other.step() for _ in range(steps)]
 
     def gradients(self) -> dict[str, Any]:
-        """Of the first step from the start, by the parameters' names, with its `loss`; see `exactly`."""
+        """The `loss` of the first step of a new training, and its gradients by parameter; computed `exactly`."""
         other = self.anew()
         with exactly():
             loss = other.step()
         return {"loss": loss} | {name: p.grad for name, p in other.model.named_parameters()}
 
     def in_float64(self) -> Training:
-        """The same, from the start, in float64: what of a difference is left there is not of rounding."""
+        """A new training in float64. Differences here are not rounding."""
         return replace(self, given=copy.deepcopy(self.given).double(), x=self.x.double())
 
     def weights(self, steps: int = STEPS) -> dict[str, Any]:
-        """After the first steps from the start, by name."""
+        """The weights after the first steps of a new training, by name."""
         other = self.anew()
         for _ in range(steps):
             other.step()
         return dict(other.model.named_parameters())
 
     def held(self) -> int:
-        """Bytes of what stays from step to step: weights, gradients, buffers, the optimizer's state and the batch."""
+        """Bytes held between steps: weights, gradients, buffers, the optimizer's state and the batch."""
         states = (value for state in self.optimizer.state.values() for value in state.values())
         gradients = (p.grad for p in self.model.parameters())
         tensors = [*self.model.parameters(), *self.model.buffers(), *gradients, *states, self.x, self.y]
@@ -134,15 +134,15 @@ class Training:
 
 
 def largest_batch(lab: Lab, training: Training, batch: Callable[[int], tuple[Any, Any]], gib: float) -> int:
-    """How many samples `training` gets through in one step within `gib` GiB of memory; 0 if not one.
+    """The largest batch for which a step of `training` needs at most `gib` GiB; 0 if one sample needs more.
 
     `batch(n)` gives n samples and their targets. Memory is what torch allocates: weights, gradients, the optimizer's
-    state, the batch, and the step's peak above these. What its allocator keeps in reserve, the context and the
-    libraries come on top.
+    state, the batch, and the step's peak above these. The allocator's reserve, the context and libraries are not
+    counted.
     """
     trial = training.anew()
     trial.x, trial.y = batch(1)
-    trial.step()  # gradients and the optimizer's state are there from now on
+    trial.step()  # allocates gradients and the optimizer's state
 
     def needed(samples: int) -> float:
         lab.tick(f"trying a batch of {samples}")
@@ -153,15 +153,15 @@ def largest_batch(lab: Lab, training: Training, batch: Callable[[int], tuple[Any
 
 
 def within(run: Results, size: str) -> str:
-    """The memory that a study looked for the largest batch in, for its finding: "4 GiB"."""
+    """The memory limit of a study's largest batch, as text for its finding: "4 GiB"."""
     return f"{says.parameter(run, size, 'memory_gib') or says.parameter(run, size, 'gib'):g} GiB"
 
 
 def most(needed: Callable[[int], float], budget: float, start: int) -> int:
-    """The largest number that needs no more than the budget, up to MOST; 0 if 1 needs more.
+    """The largest number up to MOST that needs at most `budget`; 0 if 1 needs more. `needed` must not decrease.
 
-    Looked for from where a straight line through the needs of `start` and twice as many says, in strides that double
-    until it is between two numbers, then by bisection: right wherever more needs more.
+    A straight line through the needs of `start` and `2 * start` gives a first guess. From there the stride doubles
+    until the number is bracketed; then bisection.
     """
     known: dict[int, float] = {}
 
@@ -188,15 +188,15 @@ def most(needed: Callable[[int], float], budget: float, start: int) -> int:
 
 
 def _survived(lab: Lab, needed: Callable[[], float]) -> float:
-    """`needed()`, which is without end where the device's memory is not enough."""
+    """`needed()`, or infinity if the device's memory does not suffice."""
     import torch
 
     try:
         return needed()
     except torch.OutOfMemoryError:
-        pass  # only now its traceback, which holds the tensors, goes
+        pass  # leaving the handler frees the traceback, which holds the tensors
     except RuntimeError as error:
-        if "allocate memory" not in str(error):  # of a CPU's allocator, which has no class of its own
+        if "allocate memory" not in str(error):  # how torch's CPU allocator fails
             raise
     gc.collect()
     if lab.cuda:

@@ -1,4 +1,4 @@
-"""How far a result is from the same computed in float64, for variants that have no other to be equal to."""
+"""The error of a result against float64, for variants whose results differ from each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cudalab.base.errors import CudalabError
 def error(got: Any, want: Any) -> float:
     """The largest difference of a tensor from `want` (float64), as a share of the largest value of `want`.
 
-    Less than the smallest normal number of got's dtype is no difference: libraries may take such for zero.
+    Differences below the smallest normal number of got's dtype count as 0: libraries may flush such numbers to zero.
     """
     import torch
 
@@ -22,7 +22,7 @@ def error(got: Any, want: Any) -> float:
 
 
 def judged(error: float, tolerance: float) -> float:
-    """The error, if it is within the tolerance; raises CudalabError for a larger one, or none that is a number."""
+    """The error, if it is within the tolerance. Raises CudalabError if it is larger, or NaN."""
     if not error <= tolerance:
         raise CudalabError(f"off from float64 by {error:.3g} of the largest value; {tolerance:.3g} are allowed")
     return error

@@ -1,1 +1,41 @@
-"""Times: CUDA events, graphs, the wall clock, and the rounds in which samples are taken."""
+"""Times: `clocks` and `calibrate` measure what runs on a device; `rounds` takes the samples.
+
+`gpu.py` measures by events on the device's stream (`events.py`) and by graphs (`graph.py`), `cpu.py` by the wall clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from cudalab.device.operands import Bound
+from cudalab.device.protocol import Device
+from cudalab.timing.clock import Clock
+
+
+def warm_up(device: Device, bound: Bound) -> float:
+    """Run until lazy loading and compilation are over; returns the seconds of the first run."""
+    return float(_of(device).warm_up(device, bound))
+
+
+def clocks(device: Device, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
+    """The clocks of these modes, by what they measure; appends to `notes` what a reader of the times must know."""
+    found: dict[str, Clock] = _of(device).clocks(device, bound, modes, notes)
+    return found
+
+
+def calibrate(device: Device, modes: Collection[str]) -> dict[str, list[float]]:
+    """Seconds that the clocks themselves cost, by name: what they measure around an empty piece of work."""
+    found: dict[str, list[float]] = _of(device).calibrate(device, modes)
+    return found
+
+
+def _of(device: Device) -> Any:
+    """The module that measures on this kind of device."""
+    if device.kind == "cuda":
+        from cudalab.timing import gpu
+
+        return gpu
+    from cudalab.timing import cpu
+
+    return cpu

@@ -12,7 +12,7 @@ from cudalab.device.operands import Bound
 class Clock:
     """A way to time one variant. `work` is what it times, so that the result can be verified afterwards."""
 
-    sample: Callable[[], list[float]]  # a few samples: seconds for one run of the variant, each
+    sample: Callable[[], list[float]]  # takes a few samples, each the seconds of one run
     work: Bound
-    build_seconds: float = 0.0  # what it took to make: a graph's capture and instantiation
+    build_seconds: float = 0.0  # the cost of making the clock: a graph's capture and instantiation
     width: float = 0.01  # the median is known when its 95 % interval is at most this wide, relative to it

@@ -1,12 +1,11 @@
-"""Times by CUDA events on one stream, of work that the stream does without waiting for the host.
+"""Times by CUDA events on one stream.
 
-What is timed is defined in bench/METHOD.md. The queue is held by a spinning kernel until the work and both events
-are in it, so no launch gap is counted; a variant that waits for the GPU inside cannot be held, and is marked.
+A spinning kernel holds the queue until the work and both events are in it, so no launch gap is counted. Work that waits
+for the GPU inside cannot be held. bench/METHOD.md defines what is timed.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable
 from time import perf_counter
@@ -14,59 +13,58 @@ from typing import Any
 
 import numpy as np
 
+from cudalab.device import driver
+from cudalab.device.gpu import Gpu
 from cudalab.spec.kernel import blocks
 
 COLD = 8  # samples a round
 HOT_SPAN = 200e-6  # seconds that a batch lasts at least
-HOT_LEAST, HOT_MOST = 4, 64  # runs in a batch: with a few launches each, below the driver's queue of about 1,000
-CALL_SPAN = 2e-3  # seconds of GPU work that a sample of host calls may leave behind
-CALLS_LEAST, CALLS_MOST = 8, 50  # host calls a sample, below that queue as well
-HOLD_SECONDS = 0.2  # a held queue lets go after this
-ROUND_SPAN = 20e-3  # seconds that one kind of samples may take in a round: of slow work there are fewer, but one
+HOT_LEAST, HOT_MOST = 4, 64  # runs in a batch: with a few launches each they fit the driver's queue of about 1,000
+CALL_SPAN = 2e-3  # seconds of GPU work that a sample of host calls may enqueue
+CALLS_LEAST, CALLS_MOST = 8, 50  # host calls a sample; they fit that queue too
+HOLD_SECONDS = 0.2  # the kernel that holds the queue ends after this
+ROUND_SPAN = 20e-3  # seconds that one kind of samples may take in a round; slow work gets fewer, at least one
 
 Run = Callable[[], object]
 
 
 def affordable(most: int, once: float) -> int:
-    """How many runs of `once` seconds a round takes, where `most` would be taken of fast work."""
+    """How many runs of `once` seconds a round takes: `most`, or as many as fit ROUND_SPAN."""
     return int(np.clip(ROUND_SPAN / once, 1, most))
 
 
 class Timer:
-    """Takes samples on one stream of one device.
+    """Takes samples on a device's stream.
 
-    `blocking` says whether the queue is held at all: not where CUDALAB_BLOCKING=0, and not under a profiler that
-    runs one kernel at a time, since the kernel that holds would never see its release.
+    `blocking` says whether the queue is held at all. It is not where CUDALAB_BLOCKING=0, nor under a profiler that runs
+    one kernel at a time: the kernel that holds would never see its release.
     """
 
-    def __init__(self, lab: Any, stream: Any, device: Any) -> None:
-        import pycuda.driver as driver
-
-        self._driver, self.stream = driver, stream
-        attribute, known = device.get_attribute, driver.device_attribute
-        self._flags = driver.pagelocked_zeros(2, np.int32, mem_flags=driver.host_alloc_flags.DEVICEMAP)
+    def __init__(self, device: Gpu) -> None:
+        self._driver, self.stream = driver.pycuda(), device.stream
+        self._flags = self._driver.pagelocked_zeros(2, np.int32, mem_flags=self._driver.host_alloc_flags.DEVICEMAP)
         base = int(self._flags.base.get_device_pointer())
         self._released, self._count, self._ticket = base, base + 4, 0
-        self._cycles = int(HOLD_SECONDS * 1000 * attribute(known.CLOCK_RATE))  # the attribute is in kHz
-        self._hold = lab.get_function("hold").prepare("PiqP")
-        self._empty = lab.get_function("empty").prepare("")
-        self._sweep = lab.get_function("sweep").prepare("PqP")
-        self._scratch_bytes = max(2 * attribute(known.L2_CACHE_SIZE), 1 << 22) // 16 * 16
-        self._scratch = driver.mem_alloc(self._scratch_bytes)
-        self._sweep_blocks = 8 * attribute(known.MULTIPROCESSOR_COUNT)
-        self._reset_persisting = ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache
+        self._cycles = int(HOLD_SECONDS * 1000 * device.attribute("CLOCK_RATE"))  # the attribute is in kHz
+        self._hold = device.lab.get_function("hold").prepare("PiqP")
+        self._empty = device.lab.get_function("empty").prepare("")
+        self._sweep = device.lab.get_function("sweep").prepare("PqP")
+        self._scratch_bytes = max(2 * device.attribute("L2_CACHE_SIZE"), 1 << 22) // 16 * 16
+        self._scratch = self._driver.mem_alloc(self._scratch_bytes)
+        self._sweep_blocks = 8 * device.attribute("MULTIPROCESSOR_COUNT")
+        self._reset_persisting = driver.libcuda().cuCtxResetPersistingL2Cache
         self._events: list[tuple[Any, Any]] = []
         self.blocking = os.environ.get("CUDALAB_BLOCKING") != "0" and self.can_hold(self.empty)
 
     def can_hold(self, run: Run) -> bool:
-        """False if the hold expired: the work inside waited for the stream that waits for it."""
+        """False if the hold expired: the work waits for the stream, which waits for the work."""
         expired = self.expired
         self._sample(run, 1, True)
         return self.expired == expired
 
     @property
     def expired(self) -> int:
-        """How many holds have let go by themselves."""
+        """How many holds have expired."""
         return int(self._flags[1])
 
     def once(self, run: Run, held: bool) -> float:
@@ -81,11 +79,11 @@ class Timer:
         return runs
 
     def cold(self, run: Run, n: int, held: bool) -> list[float]:
-        """Seconds of n single runs, nothing of which is in L2 when they begin."""
+        """Seconds of n single runs, each of which begins with none of its data in L2."""
         return self._sample(run, n, held, flush=True)
 
     def hot(self, run: Run, runs: int, held: bool) -> list[float]:
-        """Seconds a run, of so many back to back between two events."""
+        """Seconds a run, of `runs` back to back between two events."""
 
         def work() -> None:
             for _ in range(runs):
@@ -94,7 +92,7 @@ class Timer:
         return [t / runs for t in self._sample(work, 1, held)]
 
     def replay(self, replay: Run, runs: int, flush: bool) -> list[float]:
-        """Seconds a run, of a graph that holds so many."""
+        """Seconds a run, of a graph that holds `runs`."""
         return [t / runs for t in self._sample(replay, 1, self.blocking, flush)]
 
     def calls(self, once: float) -> int:
@@ -102,7 +100,7 @@ class Timer:
         return int(np.clip(np.ceil(CALL_SPAN / once), affordable(CALLS_LEAST, once), CALLS_MOST))
 
     def host(self, run: Run, calls: int) -> list[float]:
-        """Seconds that the host spends on a call, of so many that nothing waits for."""
+        """Seconds that the host spends on a call, of `calls` that do not wait for the GPU."""
         self.stream.synchronize()
         start = perf_counter()
         for _ in range(calls):
@@ -116,7 +114,7 @@ class Timer:
         self._empty.prepared_async_call((1, 1), (1, 1, 1), self.stream)
 
     def floors(self) -> dict[str, list[float]]:
-        """What is measured around nothing and around an empty kernel."""
+        """Samples of nothing and of an empty kernel, by name."""
         found = {}
         for name, work in (("empty event pair", lambda: None), ("empty kernel", self.empty)):
             self._sample(work, 20, self.blocking)
@@ -132,9 +130,9 @@ class Timer:
                 if flush:
                     self._flush()
                 self._between(start, stop, run, held)
-                self.stream.synchronize()  # what is queued while it runs costs it up to half a microsecond
+                self.stream.synchronize()  # enqueueing the next one meanwhile would cost this one up to 0.5 us
         finally:
-            self._flags[0] = self._ticket  # whatever happened, nothing stays held
+            self._flags[0] = self._ticket  # release the queue, also after an error
         return [start.time_till(stop) * 1e-3 for start, stop in self._events[:n]]
 
     def _between(self, start: Any, stop: Any, run: Run, held: bool) -> None:
@@ -150,7 +148,7 @@ class Timer:
 
     def _flush(self) -> None:
         """Fill L2 with lines of the scratch buffer, and leave them clean: write 2 x L2, then read it."""
-        self._reset_persisting()  # what a kernel has asked L2 to keep may outlive a flush, by some 5 MB on an H200
+        self._reset_persisting()  # lines that a kernel asked L2 to keep would outlive the flush: about 5 MB on an H200
         self._driver.memset_d32_async(int(self._scratch), 0, self._scratch_bytes // 4, self.stream)
         self._sweep.prepared_async_call(
             (self._sweep_blocks, 1), (512, 1, 1), self.stream,

@@ -1,4 +1,4 @@
-"""CUDA Graphs of any variant's runs: captured on the lab's own stream, through the driver."""
+"""CUDA Graphs of a variant's runs, captured on the lab's own stream."""
 
 from __future__ import annotations
 
@@ -7,47 +7,39 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from cudalab.base.errors import LaunchError, Unavailable
+from cudalab.base.errors import LaunchError
+from cudalab.device import driver
 from cudalab.device.operands import Bound
 
-WARM_UPS = 2  # passes in the graph's own memory pool: nothing may be allocated from the driver in a capture
+WARM_UPS = 2  # passes in the graph's memory pool, since a capture must not allocate from the driver
 
 
 class Graph:
-    """One run of each of `bounds`, in order, captured once and ready to be replayed.
+    """One run of each of `bounds`, in order, captured once and ready to be replayed: `replay()` enqueues it whole.
 
-    All bounds are of one variant, on the same or on different operands. Raises Unavailable where the driver's
-    Python bindings are missing, LaunchError where the variant cannot be captured or where fewer kernels than runs
-    were: work that went to another stream, or happened once.
+    All bounds are of one variant, on the same or on different operands. Raises LaunchError where the variant cannot be
+    captured, or where the graph has fewer kernels than runs or an uneven number: work went to another stream, or was
+    enqueued only once.
     """
 
     def __init__(self, bounds: Sequence[Bound], stream: Any) -> None:
-        try:
-            from cuda.bindings import driver
-        except ImportError:
-            raise Unavailable("capturing needs cuda-bindings; pip install cuda-bindings") from None
-        self._driver, self._stream = driver, driver.CUstream(stream.handle)
-        self._results: dict[int, Any] = {}  # of each bound its last result: no bound reuses another's memory
+        self._results: dict[int, Any] = {}  # the last result of each bound, kept so that no bound reuses its memory
+        self._executable = 0
         self._handle = self._capture(bounds, stream)
         try:
-            self.runs, self.kernels = len(bounds), self._count_kernels()
+            self.runs, self.kernels = len(bounds), driver.kernels_in(self._handle)
             if self.kernels < self.runs or self.kernels % self.runs:
                 raise LaunchError(f"{self.runs} runs were captured as {self.kernels} kernels; is it on another stream?")
             start = perf_counter()
-            self._replayable = self._ask(driver.cuGraphInstantiate(self._handle, 0))
+            self._executable = driver.instantiate(self._handle)
             self.build_seconds += perf_counter() - start
         except BaseException:
             self.close()
             raise
+        self.replay = driver.replayer(self._executable, stream.handle)
         self.works = [Bound(self.replay, lambda r=r: r) for r in self._results.values()]  # type: ignore[misc]
 
-    def replay(self) -> None:
-        """Enqueue the whole graph."""
-        self._ask(self._driver.cuGraphLaunch(self._replayable, self._stream))
-
-    def _capture(self, bounds: Sequence[Bound], stream: Any) -> Any:
-        driver = self._driver
-        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    def _capture(self, bounds: Sequence[Bound], stream: Any) -> int:
         with bounds[0].pool():
             for _ in range(WARM_UPS):
                 self._run(bounds)
@@ -55,42 +47,30 @@ class Graph:
             gc.collect()
             gc.disable()  # a collection could free device memory, which ends a capture
             failed: Exception | None = None
-            start = perf_counter()  # warm-ups and the collection are the lab's caution, no cost of the graph
+            start = perf_counter()  # a graph's cost is without the warm-ups and the collection
             try:
-                self._ask(driver.cuStreamBeginCapture(self._stream, mode))
+                driver.begin_capture(stream.handle)
                 try:
                     self._run(bounds)
                 except Exception as error:
                     failed = error
-                answer = driver.cuStreamEndCapture(self._stream)
+                graph = driver.end_capture(stream.handle)
                 self.build_seconds = perf_counter() - start
+            except LaunchError:
+                if failed is None:
+                    raise
             finally:
                 gc.enable()
         if failed is not None:
             raise LaunchError(f"cannot be captured: {type(failed).__name__}: {failed}") from failed
-        return self._ask(answer)
+        return graph
 
     def _run(self, bounds: Sequence[Bound]) -> None:
         for bound in bounds:
             bound.run()
             self._results[id(bound)] = bound.output()
 
-    def _count_kernels(self) -> int:
-        driver = self._driver
-        count = self._ask(driver.cuGraphGetNodes(self._handle, 0))[1]
-        nodes = self._ask(driver.cuGraphGetNodes(self._handle, count))[0] if count else []
-        types = [self._ask(driver.cuGraphNodeGetType(node)) for node in nodes]
-        return types.count(driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL)
-
-    def _ask(self, answer: Any) -> Any:
-        """The value of a driver call, or LaunchError with the driver's name for what failed."""
-        code, *values = answer
-        if code != self._driver.CUresult.CUDA_SUCCESS:
-            raise LaunchError(f"the driver said {code.name}")
-        return values[0] if len(values) == 1 else values
-
     def close(self) -> None:
-        if replayable := getattr(self, "_replayable", None):
-            self._driver.cuGraphExecDestroy(replayable)
-        self._driver.cuGraphDestroy(self._handle)
+        driver.destroy_graph(self._handle, self._executable)
+        self._handle = self._executable = 0
         self._results.clear()

@@ -1,4 +1,4 @@
-"""Take samples in rounds: in each round every variant has its turn, in a new order."""
+"""Samples in rounds: in each round every variant takes its turn, in a new order."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from cudalab.timing.clock import Clock
 ORDERS = ("shuffled", "blocked")
 LEAST_ROUNDS = 10
 MOST_ROUNDS = 200
-DIGITS = 11  # of seconds that are kept: the finest timer here ticks a thousand times as slowly
+DIGITS = 11  # decimal places of a second that are kept: 10 ps, a thousandth of the finest timer's tick
 
 Clocks = Mapping[str, Mapping[str, Clock]]  # by variant, then by what is measured
 
 
 @dataclass
 class Taken:
-    """What one variant's clocks have given: rounds of samples by what was measured, or why it stopped."""
+    """One variant's samples: rounds of them by what was measured, or why it stopped."""
 
     rounds: dict[str, list[list[float]]] = field(default_factory=dict)
     error: str = ""
-    seconds: float = 0.0  # that taking them took, with what surrounds them
-    widths: dict[str, float] = field(default_factory=dict)  # of the medians' intervals, at which each is known
+    seconds: float = 0.0  # spent on sampling, overhead included
+    widths: dict[str, float] = field(default_factory=dict)  # a median is known when its interval is at most so wide
 
     def settled(self, kind: str) -> bool:
-        """Nothing is gained by more rounds: the median is known well enough, or the variant has failed."""
+        """Whether more rounds add nothing: the median is known to its width, or the variant has failed."""
         return bool(self.error) or stats.spread(self.rounds[kind]) <= self.widths[kind]
 
 
@@ -39,11 +39,11 @@ def take(
 ) -> dict[str, Taken]:
     """Sample every clock of every variant until its median is known to its width, or the budget is spent.
 
-    A kind of time is taken in each round until it is known for all variants. `budget` is seconds for each variant;
-    at least `least` rounds are taken whatever they cost, at most MOST_ROUNDS. A variant whose clock raises is
-    left out from then on; its `error` says why. In "shuffled" order the variants take turns within each round, so
-    that a drift hits all of them alike and round i of one is comparable with round i of another. In "blocked" order
-    one variant takes all its rounds before the next begins: a cross-check that the variants do not disturb each other.
+    A kind of time is taken in each round until it is known for all variants. `budget` is in seconds, for each variant;
+    at least `least` rounds are taken even if that exceeds it, at most MOST_ROUNDS. A variant whose clock raises is
+    left out from then on; its `error` says why. In "shuffled" order the variants take turns within each round: a drift
+    affects all of them alike, and round i of one is comparable with round i of another. In "blocked" order one variant
+    takes all its rounds before the next begins, which checks that the variants do not disturb each other.
     """
     if order == "shuffled":
         return _rounds(variants, seed, budget * len(variants), least)

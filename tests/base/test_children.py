@@ -1,13 +1,17 @@
-"""Processes of the lab's own: none is left behind, whoever ends how."""
+"""Child processes: none is left behind however a process ends; orders, answers and last words arrive."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
 from cudalab.base import child
+from cudalab.base.child import Child, Ended
 
 ENDS = "import sys, time; from cudalab.base.child import end_with; end_with(int(sys.argv[1])); print(1, flush=True); "
 
@@ -76,3 +80,156 @@ def test_a_command_has_its_texts_and_the_callers_path(tmp_path):
 )  # fmt: skip
 def test_how_one_ended_in_words(code, said):
     assert child.how(code) == said
+
+
+# ---- orders and answers ------------------------------------------------------------------------------------------
+
+MINE = """
+import os, sys, time
+from cudalab.base.child import Parent
+
+def echo(parent, *given):
+    "Does what each order says."
+    for order in parent.orders(dict):
+        print(order.get("print", ""), end="", flush=True)
+        print(order.get("say", ""), end="", file=sys.stderr, flush=True)
+        time.sleep(order.get("sleep", 0))
+        if "exit" in order:
+            os._exit(order["exit"])
+        if "raise" in order:
+            raise ValueError(order["raise"])
+        if "garbage" in order:
+            os.write(parent._answers, b"no JSON\\n")
+        parent.answer({"order": order, "given": given, "path": sys.path, "session": os.getsid(0)})
+
+def start(parent):
+    "Starts a process that would sleep for a minute."
+    import subprocess
+    for order in parent.orders(str):
+        parent.answer(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid)
+        time.sleep(60)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def echo(*given, **options):
+    return Child("mine.echo", *given, answers=dict, **options)
+
+
+@pytest.mark.usefixtures("mine")
+def test_orders_are_answered_one_after_the_other():
+    with echo("a b", "") as process:
+        for number in range(3):
+            process.send({"number": number, "long": "x" * 300_000})
+            answer = process.receive(60)
+            assert answer["order"] == {"number": number, "long": "x" * 300_000}
+        assert answer["given"] == ["a b", ""]
+        assert answer["path"] == sys.path
+        assert answer["session"] == process.pid != os.getsid(0)
+        process.end()
+        assert process.ended
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize(
+    ("order", "how", "said", "code"),
+    [
+        ({"exit": 3, "say": "one\nlast words\n"}, "ended with exit code 3", "one\nlast words\n", 3),
+        ({"exit": 0}, "ended with exit code 0", "", 0),
+        ({"raise": "no"}, "ended with exit code 1", "ValueError: no", 1),
+        ({"garbage": ""}, "sent an answer that cannot be read: JSON is malformed", "", -9),
+    ],
+    ids=["exits", "ends", "raises", "garbage"],
+)
+def test_the_end_of_a_child_is_known_with_its_last_words(order, how, said, code):
+    with echo() as process:
+        process.send({"say": "of another order"})
+        process.receive(60)
+        process.send(order)
+        with pytest.raises(Ended) as caught:
+            process.receive(60)
+    ended = caught.value
+    assert ended.how.startswith(how)
+    assert said in ended.said and "of another order" not in ended.said
+    assert (ended.code, ended.hung) == (code, False)
+    assert process.ended
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_silent_child_is_killed_unless_there_is_another_sign_of_life():
+    with echo() as process:
+        process.send({})
+        process.receive(60)
+        process.send({"sleep": 1.0})
+        assert process.receive(0.5, lambda: True)
+        process.send({"sleep": 60})
+        with pytest.raises(Ended, match=r"no end within 0.3 s") as caught:
+            process.receive(0.3, lambda: False)
+        assert caught.value.hung and caught.value.code == -9
+
+
+@pytest.mark.usefixtures("mine")
+def test_what_a_child_prints_is_kept_and_passed_on_where_that_is_asked_for(capsys):
+    for streams, shown in (((), ""), ((child.OUT,), "out"), ((child.OUT, child.ERR), "outerr")):
+        with echo(echo=streams) as process:
+            process.send({"print": "out", "say": "err"})
+            process.receive(60)
+            process.end()
+        assert (process.printed, process.said) == ("out", "err")
+        assert sorted(capsys.readouterr().err) == sorted(shown)
+
+
+@pytest.mark.usefixtures("mine")
+def test_several_children_are_waited_for_at_once():
+    with echo() as slow, echo() as quick, echo() as dies:
+        for process in (slow, quick, dies):
+            process.send({})
+            process.receive(60)
+        slow.send({"sleep": 60})
+        quick.send({"sleep": 0.2})
+        found = []
+        while not found:
+            child.wait([slow, quick], 60)
+            found = quick.poll()
+        assert slow.poll() == []
+        dies.send({"exit": 5})
+        child.wait([slow, dies], 60)
+        with pytest.raises(Ended, match="ended with exit code 5"):
+            dies.poll(60) or dies.receive(60)
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_child_is_killed_with_what_it_started():
+    with Child("mine.start", answers=int) as process:
+        process.send("go")
+        other = process.receive(60)
+        os.kill(other, 0)
+    deadline = monotonic() + 10
+    while Path(f"/proc/{other}/stat").exists() and "Z" not in Path(f"/proc/{other}/stat").read_text().split():
+        assert monotonic() < deadline
+        sleep(0.02)
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_tool_may_stand_before_the_child():
+    with echo(prefix=("env", "OTHER=1")) as process:
+        process.send({"exit": 7, "say": "words"})
+        with pytest.raises(Ended, match="ended with exit code 7") as caught:
+            process.receive(60)
+    assert caught.value.said == "words"
+    with pytest.raises(FileNotFoundError):
+        echo(prefix=("no-such-tool",))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "found"), [("", 1, ""), ("a\n \n b \n\n", 1, "b"), ("a\n \n b \n\n", 3, "a | b")]
+)
+def test_the_last_lines(text, lines, found):
+    assert child.last(text, lines) == found

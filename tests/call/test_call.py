@@ -7,14 +7,14 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
+
+from cudalab.base.errors import InputError, SpecError
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.bias_gelu import bias_gelu
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.layernorm import layernorm
 from cudalab.kernels.matmul import matmul
 from cudalab.kernels.plus_one import plus_one
-
-from cudalab.base.errors import InputError, SpecError
 from cudalab.spec import find
 
 X = np.linspace(-5, 5, 1001, dtype=np.float32)

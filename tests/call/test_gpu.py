@@ -8,23 +8,26 @@ import threading
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from cudalab.kernels.add2d import add2d
-from cudalab.kernels.gelu import gelu
-from cudalab.kernels.plus_one import plus_one
 
-from cudalab import backends
+from cudalab import backends, timing
 from cudalab.base.errors import InputError, LaunchError, Unavailable
 from cudalab.checks import hard_inputs
 from cudalab.cli import main
-from cudalab.device import cuda
-from cudalab.device import driver as launch
-from cudalab.device.interop import DeviceArray
+from cudalab.device import cuda, launch
+from cudalab.device import driver as libcuda
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
+from cudalab.kernels.plus_one import plus_one
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
+from cudalab.timing.gpu import graph_clock, rotating, timer_of
 
 pytestmark = pytest.mark.gpu
 DTYPES = ("float32", "float16", "bfloat16")
@@ -56,7 +59,7 @@ def test_torch_tensors(gpu, torch, name):
     x = torch.randn(1000, 37, device="cuda", dtype=getattr(torch, name))
     y = gelu(x)
     assert (y.dtype, y.shape, y.device) == (x.dtype, x.shape, x.device)
-    from cudalab.device.interop import as_plain
+    from cudalab.device.arrays import as_plain
 
     right(as_plain(y.cpu()), as_plain(x.cpu()), name)
     out = torch.empty_like(x)
@@ -111,7 +114,7 @@ def test_a_launch_from_a_thread_with_another_context_or_none(gpu, own_stream, ot
     driver.memcpy_htod(memory[0], np.arange(1000, dtype=np.int32))
     driver.memset_d8(memory[1], 0, 4000)
     arrays = {n: DeviceArray((1000,), np.dtype(np.int32), int(m)) for n, m in zip("xy", memory, strict=True)}
-    made = launch.prepare(plus_one, "plus_one_vec", dtype("int32"), arrays, launch.primary_context(gpu.index))
+    made = launch.for_call(plus_one, "plus_one_vec", dtype("int32"), arrays, libcuda.primary_context(gpu.index))
     failed = []
 
     def work():
@@ -181,7 +184,7 @@ def spin(gpu, microseconds):
         while (clock64() - start < cycles) {}
     }"""
     function = cuda.compiled(text, "spin.cu").get_function("spin").prepare("q")
-    rate = gpu._device.get_attribute(gpu._driver.device_attribute.CLOCK_RATE)  # kHz
+    rate = gpu.attribute("CLOCK_RATE")  # kHz
     cycles = int(rate * 1e-3 * microseconds)
     return lambda stream: function.prepared_async_call((1, 1), (1, 1, 1), stream, cycles)
 
@@ -190,7 +193,7 @@ def test_a_kernel_of_known_length_is_timed_right(gpu):
     work = spin(gpu, 200)
     for _ in range(200):
         work(gpu.stream)  # clocks rise under load
-    clocks = gpu.clocks(Bound(lambda: work(gpu.stream), lambda: None), ("launch",), [])
+    clocks = timing.clocks(gpu, Bound(lambda: work(gpu.stream), lambda: None), ("launch",), [])
     for kind in ("cold", "hot"):
         seconds = float(np.median([s for _ in range(5) for s in clocks[kind].sample()]))
         assert seconds == pytest.approx(200e-6, rel=0.15), kind
@@ -206,7 +209,7 @@ def test_a_variant_that_waits_inside_is_marked(gpu):
         gpu.stream.synchronize()
 
     notes = []
-    clocks = gpu.clocks(Bound(waits, lambda: None), ("launch",), notes)
+    clocks = timing.clocks(gpu, Bound(waits, lambda: None), ("launch",), notes)
     assert any("waits for the GPU inside" in note for note in notes)
     assert 15e-6 < min(clocks["cold"].sample()) < 500e-6  # others may have the GPU in between
 
@@ -225,10 +228,10 @@ def test_a_replay_that_writes_nothing_is_caught(gpu):
 
     (group,) = plan.groups(["plus_one"], "1000", "")
     operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
-    empty = Bound(gpu._timer.empty, lambda: operands.output)
+    empty = Bound(timer_of(gpu).empty, lambda: operands.output)
     assert Graph([empty] * 3, gpu.stream).kernels == 3
     with pytest.raises(LaunchError, match="a replay left 1 of 1 outputs unwritten"):
-        gpu._graph_clock([empty] * 3, flush=False)
+        graph_clock(gpu, [empty] * 3, flush=False)
     gpu.release()
 
 
@@ -236,11 +239,11 @@ def test_a_cold_graph_touches_buffers_of_five_times_the_l2(gpu):
     (group,) = plan.groups(["gelu"], "small", "float32")
     operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
     bound = backends.by_name()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
-    bounds = gpu._rotating(bound)
+    bounds = rotating(gpu, bound)
     memory = {b.output().ptr for b in bounds}
     assert len(memory) == len(bounds)
     assert len(memory) * operands.output.nbytes * 2 >= 5 * gpu.details()["l2_bytes"]
-    clock = gpu._graph_clock(bounds, flush=True)
+    clock = graph_clock(gpu, bounds, flush=True)
     gpu.poison(bounds[len(bounds) // 2].output())
     clock.work.run()
     want = gpu.fetch(bounds[0].output())
@@ -261,7 +264,7 @@ def test_every_timed_backend_has_four_times(gpu):
     for name in ("gelu", "add2d"):
         (group,) = plan.groups([name], "small", "float32")
         job = Job(gpu, plan.Selection(), ("launch", "graph"), 0, 0.05, lambda text: None)
-        cases = {c.label: c for c in job.cases(group)}
+        cases = {c.label: c for c in cases_of(job, group)}
         for label, case in cases.items():
             assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
             assert set(case.times) == {"cold", "hot", "graph", "graph_cold", "call"}, f"{label}: {case.notes}"
@@ -272,7 +275,7 @@ def test_every_timed_backend_has_four_times(gpu):
 def test_a_bandwidth_above_the_ceiling_is_impossible_when_cold(gpu):
     (group,) = plan.groups(["plus_one"], "xlarge", "float32")
     job = Job(gpu, plan.Selection(only=("pycuda", "torch_eager")), ("launch",), 0, 0.2, lambda text: None)
-    cases = {c.label: c for c in job.cases(group)}
+    cases = {c.label: c for c in cases_of(job, group)}
     for case in cases.values():
         assert case.median("cold") > 0.95 * cases["copy"].median("cold"), case.label
 
@@ -293,7 +296,7 @@ def test_bench_on_the_gpu(gpu, tmp_path):
 
 def test_no_such_gpu():
     with pytest.raises(Unavailable, match="no GPU number 99"):
-        cuda.open_gpu(99, None)
+        open_gpu(99, None)
 
 
 def test_float16_of_every_value_in_every_entry(gpu):
@@ -303,7 +306,7 @@ def test_float16_of_every_value_in_every_entry(gpu):
     assert [g.dtype.name for g in groups] == ["float16", "bfloat16"]
     for group in groups:
         job = Job(gpu, plan.Selection(only=("pycuda",)), (), 0, 1, lambda text: None)
-        for case in job.cases(group):
+        for case in cases_of(job, group):
             assert case.parity.n == 65536
             assert case.status == record.OK, case.reason
     assert set(kernel.entries) == {"gelu_scalar", "gelu_full", "gelu_vec"}

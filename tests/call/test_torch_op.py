@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.gelu_backward import gelu_backward
 from cudalab.kernels.gelu_tanh import gelu_tanh
 from cudalab.kernels.plus_one import plus_one
-
-from cudalab.base.errors import CudalabError, InputError, SpecError
-from cudalab.call import torch_operator
 from cudalab.spec import find
 
 torch = pytest.importorskip("torch")
@@ -25,8 +24,13 @@ F = torch.nn.functional
 EVERYWHERE = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 
 
+def operator(kernel):
+    """The kernel's operator, such as `torch.ops.cudalab.gelu.default`."""
+    return kernel._calls.operator.overload
+
+
 def through_operator(x):
-    return torch_operator.operator(gelu)(x)
+    return operator(gelu)(x)
 
 
 FORMS = {"function": gelu, "operator": through_operator}
@@ -102,18 +106,16 @@ def test_gradients_of_several_inputs_one_of_which_has_none(device):
 
     odd = replace(add2d, backward=backward)
     a, b = pair((3, 4), device)
-    torch_operator.operator(odd)(a, b).sum().backward()
+    operator(odd)(a, b).sum().backward()
     assert torch.equal(a.grad, torch.full_like(a, 2))
     assert b.grad is None
     with pytest.raises(SpecError, match="backward gives 1 gradients, not one for each of 2 inputs"):
-        torch_operator.operator(replace(add2d, backward=lambda dy, a, b: dy))(a, b).sum().backward()
+        operator(replace(add2d, backward=lambda dy, a, b: dy))(a, b).sum().backward()
 
 
 @EVERYWHERE
 @pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize(
-    "called", [torch_operator.operator, lambda kernel: lambda *x: torch_operator.differentiable(kernel, x)]
-)
+@pytest.mark.parametrize("called", [operator, lambda kernel: lambda *x: kernel._calls.operator.differentiable(x)])
 def test_gradients_where_one_input_comes_of_another(device, called, create_graph):
     """Each path counts once: autograd adds up what comes of the other input, a gradient is of its own alone."""
 
@@ -181,16 +183,16 @@ def test_a_write_to_what_autograd_has_kept_is_noticed(device):
 def test_opcheck(device, kernel):
     shape = (7, 5)
     inputs = tuple(torch.randn(shape, device=device, requires_grad=bool(kernel.backward)) for _ in kernel.input_names)
-    found = torch.library.opcheck(torch_operator.operator(kernel), inputs)
+    found = torch.library.opcheck(operator(kernel), inputs)
     assert set(found.values()) == {"SUCCESS"}
     assert len(found) == 4
 
 
 @EVERYWHERE
 def test_opcheck_of_strided_integer_and_empty_inputs(device):
-    torch.library.opcheck(torch_operator.operator(gelu), (torch.randn(5, 3, device=device).t().requires_grad_(),))
-    torch.library.opcheck(torch_operator.operator(plus_one), (torch.arange(6, dtype=torch.int32, device=device),))
-    torch.library.opcheck(torch_operator.operator(gelu), (torch.empty(0, 3, device=device),))
+    torch.library.opcheck(operator(gelu), (torch.randn(5, 3, device=device).t().requires_grad_(),))
+    torch.library.opcheck(operator(plus_one), (torch.arange(6, dtype=torch.int32, device=device),))
+    torch.library.opcheck(operator(gelu), (torch.empty(0, 3, device=device),))
 
 
 def spec_in(folder, name="gelu"):
@@ -203,32 +205,32 @@ def spec_in(folder, name="gelu"):
 
 
 def test_every_kernel_has_an_operator_of_its_own(tmp_path):
-    own = torch_operator.operator(gelu)
+    own = operator(gelu)
     assert own is torch.ops.cudalab.gelu.default
-    assert own is torch_operator.operator(gelu)
+    assert own is operator(gelu)
     first, second = (find.kernel(spec_in(tmp_path / name)) for name in ("a", "b"))
     digits = find.kernel(spec_in(tmp_path, "3_d"))
-    names = [torch_operator.operator(kernel)._schema.name for kernel in (gelu, first, second, digits, replace(first))]
+    names = [operator(kernel)._schema.name for kernel in (gelu, first, second, digits, replace(first))]
     assert len(set(names)) == 5
     assert names[-1] == names[1] + "_2"  # the same file, loaded again
     assert all(name.startswith("cudalab::gelu_") for name in names[1:3])
     assert names[3].startswith("cudalab::_3_d_")
     x = torch.randn(9)
     for kernel in (first, second, digits):
-        assert torch.equal(torch_operator.operator(kernel)(x), F.gelu(x))
+        assert torch.equal(operator(kernel)(x), F.gelu(x))
 
 
 def test_names_that_a_schema_cannot_have():
     kernel = replace(gelu, reference=lambda λ: λ, entries={"gelu_vec": lambda λ, y: None}, called=None)
     x = torch.randn(3)
-    assert torch.equal(torch_operator.operator(kernel)(x), F.gelu(x))
+    assert torch.equal(operator(kernel)(x), F.gelu(x))
 
 
 def test_an_operator_refuses_a_dtype_that_the_kernel_has_not():
     with pytest.raises(InputError, match="gelu has no float64; convert to one of"):
-        torch_operator.operator(gelu)(torch.randn(3, dtype=torch.float64))
+        operator(gelu)(torch.randn(3, dtype=torch.float64))
     with pytest.raises(InputError, match="gelu has no float64"):
-        torch_operator.operator(gelu)(torch.empty(3, dtype=torch.float64, device="meta"))
+        operator(gelu)(torch.empty(3, dtype=torch.float64, device="meta"))
 
 
 # ---- torch.compile ---------------------------------------------------------------------------------------------------

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cudalab.kernels.gelu import gelu
 
 from cudalab.base import threads
 from cudalab.checks.hard_inputs import every
 from cudalab.checks.parity import compare, expected
 from cudalab.device.cpu import Cpu
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group, Selection
+from cudalab.kernels.gelu import gelu
 from cudalab.spec.dtype import DTYPES, dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
 
@@ -129,7 +130,7 @@ def checked(tmp_path, body, name="float32", reference=lambda x: x + 1, awkward=F
         budgets={name: Budget(0.5)}, pointwise=True,
     )  # fmt: skip
     group = Group(kernel, "small", shape, dtype(name), awkward=awkward)
-    (case,) = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    (case,) = cases_of(Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
     return case
 
 
@@ -182,7 +183,7 @@ def test_an_error_in_place_is_not_blamed_on_the_next(monkeypatch):
 
     monkeypatch.setattr(Cpu, "fingerprint", fingerprint)
     group = Group(gelu, "33", (33,), F32, awkward=True)
-    cases = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    cases = cases_of(Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
     assert [(c.variant, c.status, c.reason, c.parity is None) for c in cases] == [
         ("gelu_scalar", "error", "out of memory: no room", True),
         ("gelu_full", "ok", "", False), ("gelu_vec", "ok", "", False),
@@ -205,7 +206,7 @@ def test_what_is_changed_while_all_are_timed_costs_all_their_times(tmp_path):
         budgets={"float32": Budget(1)}, pointwise=True, torch=later,
     )  # fmt: skip
     job = Job(Cpu(), Selection(only=("numpy", "torch_eager")), ("launch",), 0, 0.01, lambda step: None)
-    cases = job.cases(Group(kernel, "small", (1000,), F32))
+    cases = cases_of(job, Group(kernel, "small", (1000,), F32))
     assert {case.label: (case.status, case.times) for case in cases} == {
         "numpy": ("error", {}), "torch_eager": ("error", {})
     }  # fmt: skip
@@ -282,7 +283,7 @@ def test_each_form_is_judged_by_its_own_budget():
         kernel = replace(gelu, dtypes=("float32",), budgets=tight, **{"peers": {}, "composed": {}, **given})
         group = Group(kernel, "10", (10,), F32)
         selection = Selection(only=("host:gelu_vec", "torch_native", "torch_eager"))
-        cases = Job(Cpu(), selection, (), 0, 0.0, lambda step: None).cases(group)
+        cases = cases_of(Job(Cpu(), selection, (), 0, 0.0, lambda step: None), group)
         right[name] = {case.label for case in cases if case.status == "ok"}
     assert right == {"no peers": set(), "peers": {"torch_eager", "torch_native"}, "composed": {"torch_eager"}}
 

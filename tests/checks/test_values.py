@@ -10,6 +10,7 @@ import pytest
 from cudalab.checks import hard_inputs
 from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
 from cudalab.results import record
@@ -93,7 +94,7 @@ def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
 
     def rows():
         job = Job(Cpu(), Selection(only=("host", "numpy", "torch_eager")), (), 0, 1, lambda step: None)
-        return {case.label: case for case in job.cases(group)}
+        return {case.label: case for case in cases_of(job, group)}
 
     whole = rows()
     monkeypatch.setattr(hard_inputs, "PART", 1 << 13)

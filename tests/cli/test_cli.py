@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import cudalab
 from cudalab import backends
 from cudalab.cli import main
-from cudalab.results import record
+from cudalab.results import file
 from cudalab.spec import cuda_source as source
 from cudalab.spec import find
 
@@ -36,9 +36,9 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert re.search(r"host:gelu_vec +\S+ +- +-", run.stdout)
     assert re.search(r"torch_eager .* 1\.00 +1\.00 to 1\.00 +SAME$", run.stdout, re.MULTILINE)
     loaded = cudalab.load(tmp_path / "r.json")
-    here = {c.backend for c in loaded.rows if c.status != "skipped"}
+    here = {c.backend for c in loaded.cases if c.status != "skipped"}
     assert here == {"host", "numpy", "torch_eager", "torch_native", "torch_script"}
-    assert all(set(c.times) <= {"wall"} for c in loaded.rows)
+    assert all(set(c.times) <= {"wall"} for c in loaded.cases)
     assert loaded.options["seed"] == 0
     shown = invoke("show", tmp_path / "r.json")
     assert shown.stdout == run.stdout
@@ -142,7 +142,7 @@ def test_an_edited_header_makes_another_source(mine, tmp_path):
     for text in ('#include "more.h"\n', "#define FACTOR 3\n", '#include "more.h"\n', "#define FACTOR 2\n"):
         header.write_text(text)
         run = cudalab.check(path, sizes="small", only="host", device="cpu")
-        found.append((run.rows[0].status, run.sources["twice.cu"]))
+        found.append((run.cases[0].status, run.sources["twice.cu"]))
     assert [status for status, _ in found] == ["ok", "WRONG", "ok", "ok"]
     assert len({digest for _, digest in found}) == 3
     (tmp_path / "more.h").write_text("#define FACTOR 2 // more\n")
@@ -150,7 +150,7 @@ def test_an_edited_header_makes_another_source(mine, tmp_path):
     (tmp_path / "in").mkdir()  # headers that include each other, by paths that go up and down
     header.write_text('#pragma once\n#include "in/more.h"\n#define FACTOR 2\n')
     (tmp_path / "in" / "more.h").write_text('#pragma once\n#include "../in/../factor.h"\n')
-    assert cudalab.check(path, sizes="small", only="host", device="cpu").rows[0].status == "ok"
+    assert cudalab.check(path, sizes="small", only="host", device="cpu").cases[0].status == "ok"
     header.unlink()
     assert source.read(path.with_suffix(".cu")) == path.with_suffix(".cu").read_text()
 
@@ -162,24 +162,24 @@ def test_a_kernel_that_is_edited_during_a_run_is_not_measured_on(mine):
         if event.finished:
             path.with_suffix(".cu").write_text(SOURCE.replace("2 *", "3 *"))
 
-    before, after = cudalab.check(path, sizes="small,2000", only="host", device="cpu", progress=edit).rows
+    before, after = cudalab.check(path, sizes="small,2000", only="host", device="cpu", progress=edit).cases
     assert (before.status, after.status) == ("ok", "error")
     assert after.reason.endswith("twice.cu has changed since this run began")
 
 
 def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
     """Neither the old text nor the old compiled module may stand for the new file."""
-    assert cudalab.check(mine(), sizes="small", only="host", device="cpu").rows[0].status == "ok"
+    assert cudalab.check(mine(), sizes="small", only="host", device="cpu").cases[0].status == "ok"
     run = cudalab.check(mine(source=SOURCE.replace("2 *", "3 *")), sizes="small", only="host", device="cpu")
-    assert {c.status for c in run.rows} == {"WRONG"}
+    assert {c.status for c in run.cases} == {"WRONG"}
     path = mine(SPEC.replace("2 * x", "3 * x"), SOURCE.replace("2 *", "3 *"))
-    assert {c.status for c in cudalab.check(path, sizes="small", only="host", device="cpu").rows} == {"ok"}
+    assert {c.status for c in cudalab.check(path, sizes="small", only="host", device="cpu").cases} == {"ok"}
 
 
 def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):
     one, two = mine(folder=tmp_path / "v1"), mine(folder=tmp_path / "v2", source=SOURCE.replace("2 *", "3 *"))
     run = cudalab.bench(one, two, one, sizes="small", only="host", device="cpu", budget=0.01)
-    assert [(c.kernel, c.status) for c in run.rows] == [("v1/twice", "ok"), ("v2/twice", "WRONG")]
+    assert [(c.kernel, c.status) for c in run.cases] == [("v1/twice", "ok"), ("v2/twice", "WRONG")]
     assert len(run.sources) == 4
 
 
@@ -237,7 +237,7 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
         (
             "    reference",
             "    inputs=lambda *a: {'x': a[2].random(9)}, agree=lambda x: x[1] == 9, reference",
-            "inputs gives x (9,), of which agree says no",
+            "inputs gives x (9,), which agree refuses",
         ),
         ("    reference", "    inputs=lambda *a: a[2], reference", "inputs gives of type Generator; give a dict of x"),
     ],
@@ -252,8 +252,8 @@ def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
 def test_where_the_reference_in_float32_is_wrong_too_the_budget_is_asked_for(mine):
     spec = SPEC.replace("2 * x,", "0.7 * (x / 3 + 1),").replace("pointwise=True,", "")
     run = cudalab.check(mine(spec), sizes="small", only="numpy,host", device="cpu")
-    assert {c.status for c in run.rows} == {"WRONG"}
-    notes = {c.label: c.notes for c in run.rows}
+    assert {c.status for c in run.cases} == {"WRONG"}
+    notes = {c.label: c.notes for c in run.cases}
     assert notes == {"host:twice": [], "numpy": [notes["numpy"][0]]}
     assert "is the budget too small?" in notes["numpy"][0]
 
@@ -275,7 +275,7 @@ def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):
     assert run.exit_code == 1
     assert re.search(r"host:twice +WRONG", run.stdout)
     assert "999 of 1,000 values differ" in run.stdout
-    row = next(c for c in cudalab.load(tmp_path / "r.json").rows if c.backend == "host")
+    row = next(c for c in cudalab.load(tmp_path / "r.json").cases if c.backend == "host")
     assert row.times == {}
 
 
@@ -294,7 +294,7 @@ def test_list_and_doctor():
     text = invoke("doctor").stdout
     for name in backends.by_name():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
-    for tool in ("nvdisasm", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
+    for tool in ("nvdisasm", "NVML", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
         assert re.search(rf"^{tool} +(ready +for `cudalab |missing +\S)", text, re.MULTILINE)
     assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
 
@@ -308,7 +308,7 @@ def test_doctor_keeps_to_the_terminals_width(monkeypatch):
 
 def test_a_reference_of_another_shape_asks_for_output_shape(mine):
     spec = SPEC.replace("2 * x,", "x[:1],").replace("pointwise=True,", "")
-    (row,) = cudalab.check(mine(spec), sizes="small", only="host", device="cpu").rows
+    (row,) = cudalab.check(mine(spec), sizes="small", only="host", device="cpu").cases
     assert row.reason.endswith("gives shape (1,), but the first input has (1000,); set output_shape")
 
 
@@ -363,7 +363,7 @@ def test_dtypes_of_several_kernels_are_those_that_have_them():
 def test_the_python_call_takes_what_python_has(mine):
     run = cudalab.bench(mine(), sizes=["small", 7], dtypes=("float32",), only=["host", "numpy"], modes=("launch",),
                         device="cpu", budget=0.01)  # fmt: skip
-    assert {c.size for c in run.rows} == {"small", "7"}
+    assert {c.size for c in run.cases} == {"small", "7"}
     for wrong in ({"seed": -1}, {"device": "gpu"}, {"sizes": object()}, {"budget": "much"}):
         with pytest.raises(cudalab.CudalabError):
             cudalab.bench("gelu", **wrong)
@@ -377,10 +377,10 @@ def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, min
     if target == "link":
         assert run.exit_code == 0
         assert link.is_symlink()
-        assert cudalab.load(real).rows
+        assert cudalab.load(real).cases
     else:
         assert run.exit_code == 2
-        assert "is no regular file" in run.output
+        assert "is not a regular file" in run.output
         assert not Path(target).is_file()
 
 
@@ -411,5 +411,5 @@ def test_ctrl_c_has_an_exit_code_of_its_own(monkeypatch):
     def stopped(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(record, "load", stopped)
+    monkeypatch.setattr(file, "load", stopped)
     assert invoke("compare", "a.json", "b.json").exit_code == 130

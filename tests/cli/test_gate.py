@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from cudalab.base import stats
-from cudalab.results import compare, record
+from cudalab.results import compare
 from cudalab.results.compare import NOTHING_SLOWER, REGRESSION
+from cudalab.results.file import load
 from cudalab.spec import find
 
 # Every 16th block also does what the one half a grid further does: 6 % more bytes, and the same answer.
@@ -69,7 +70,7 @@ def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
 
     slow = cudalab(*bench, slowed(tmp_path), "--baseline", old, "-o", tmp_path / "slow.json")
     assert slow.returncode == REGRESSION, slow.stdout + slow.stderr
-    found = compare.compare(record.load(old), record.load(tmp_path / "slow.json"))
+    found = compare.compare(load(old), load(tmp_path / "slow.json"))
     slower = {(pair.new.label, pair.new.size) for pair in found.pairs if pair.verdict == stats.SLOWER}
     assert ("pycuda:gelu_vec", "xlarge") in slower
     assert {label for label, _ in slower} == {"pycuda:gelu_vec"}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from cudalab.results import record
+from cudalab.results.file import load
 from cudalab.spec import find
 
 pytestmark = pytest.mark.slow
@@ -59,7 +60,7 @@ def cudalab(folder, command, *arguments):
     words = [sys.executable, "-m", "cudalab", command, *arguments, "-o", str(file)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert file.exists(), done.stderr
-    return done.returncode, record.load(file)
+    return done.returncode, load(file)
 
 
 def planted(folder, *names):

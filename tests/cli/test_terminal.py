@@ -18,12 +18,14 @@ import time
 import pytest
 
 import cudalab
+from cudalab.base import numbers
 from cudalab.cli import live, terminal
 from cudalab.engine import messages, plan
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.progress import Pace, Progress, guess
 from cudalab.report import table
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.report.results import Results
+from cudalab.results.record import Case, Machine, Parity
 from cudalab.spec import dtype, find
 
 LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")
@@ -152,6 +154,24 @@ def test_ctrl_c_leaves_a_clean_screen(bench, plain):
     assert not watched.screen.cursor.hidden
 
 
+def test_a_status_line_is_replaced_and_leaves_nothing_behind(plain):
+    script = """
+from cudalab.cli.live import status_line
+with status_line() as show:
+    for word in ("first " * 30, "second"):
+        show(f"now: {word}")
+        show("")
+        print(f"found: {word[:6]}", flush=True)
+    show("now: \\x1b[2J")
+"""
+    watched = Watched([sys.executable, "-c", script], columns=40, rows=10)
+    assert watched.until() == 0
+    assert watched.frames[-1] == "found: first\nfound: second"
+    assert b"now: first" in watched.raw
+    assert rb"now: \x1b[2J" in watched.raw
+    assert not watched.screen.cursor.hidden
+
+
 def test_a_terminal_that_is_resized(bench, plain):
     watched = Watched(bench, columns=140, rows=30)
     watched.until("[1/2] twice")
@@ -239,7 +259,7 @@ def test_names_cannot_command_a_terminal():
     [(0.2, "under 1 s"), (41.2, "41 s"), (59.7, "1 min"), (150, "2 min"), (3600, "1 h 0 min"), (4800, "1 h 20 min")],
 )
 def test_durations(seconds, text):
-    assert live.duration(seconds) == text
+    assert numbers.duration(seconds) == text
 
 
 # ---- lines in a log ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import cudalab
 from cudalab.cli import main
 from cudalab.results import record
 from cudalab.spec import cuda_source, find
@@ -56,7 +57,7 @@ def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
     (tmp_path / "checks").mkdir()
     for path in (*H200, H200[0].parent / "checks" / "gelu.json"):
         (tmp_path / path.relative_to(H200[0].parent)).write_bytes(path.read_bytes())
-    run = record.load(tmp_path / "gelu.json")
+    run = cudalab.load(tmp_path / "gelu.json")
     for case in run.cases:
         for kind, rounds in case.times.items():
             case.times[kind] = [[2 * s for s in samples] for samples in rounds]
@@ -75,7 +76,7 @@ def test_a_kernel_that_changed_since_is_marked(monkeypatch):
 
 @pytest.mark.parametrize("path", H200, ids=lambda p: p.stem)
 def test_the_results_are_complete(path):
-    run = record.load(path)
+    run = cudalab.load(path)
     kernel = find.kernel(path.stem)
     assert run.machine.name == "NVIDIA H200"
     assert {(c.size, c.dtype) for c in run.cases} == {(s, d) for s in kernel.sizes for d in kernel.dtypes}
@@ -88,7 +89,7 @@ def test_the_results_are_complete(path):
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda p: p.stem)
 def test_the_results_of_a_study_are_right_and_complete(path):
-    run = record.load(path)
+    run = cudalab.load(path)
     assert run.complete and run.machine.name == "NVIDIA H200"
     assert run.options["study"] == path.stem and path.stem in studies()
     assert not [f"{c.label} {c.size} {c.reason}" for c in run.cases if c.status in (record.WRONG, record.ERROR)]

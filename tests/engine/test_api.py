@@ -7,14 +7,17 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
+import cudalab
 from cudalab.call import fast_path
 from cudalab.cli import main
 from cudalab.device.operands import Operands, returning, writing
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.report import columns
+from cudalab.report.results import Results
 from cudalab.results import comparable, record
-from cudalab.results.record import Case, Machine, Results
+from cudalab.results.record import Case, Machine
 
 
 def rounds(seconds):
@@ -71,7 +74,7 @@ def test_beside_launch_on_the_cpu_it_adds_nothing(tmp_path):
     done = CliRunner().invoke(main, [*command, "--budget", "0.01", "-o", str(kept)])
     assert done.exit_code == 0, done.output
     assert "api: not measured" in done.output
-    assert {kind for case in record.load(kept).rows for kind in case.times} == {"wall"}
+    assert {kind for case in cudalab.load(kept).cases for kind in case.times} == {"wall"}
 
 
 def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():
@@ -108,7 +111,7 @@ def test_a_call_costs_no_more_than_half_as_much_again_as_pytorchs_and_less_than_
     (group,) = plan.groups(["gelu"], "2^10", "float32")
     only = ("pycuda", "torch_native", "torch_compile", "triton", "cupy_raw", "cupy_elementwise", "cupy_eager")
     job = Job(gpu, plan.Selection(only=only), ("api",), 0, 0.4, lambda text: None)
-    cases = {case.label: case for case in job.cases(group)}
+    cases = {case.label: case for case in cases_of(job, group)}
     for label, case in cases.items():
         assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
         called = label != "copy" and case.variant in ("", "gelu_scalar")

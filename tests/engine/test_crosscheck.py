@@ -12,6 +12,7 @@ from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.cli import main
 from cudalab.engine import cross_check, plan
 from cudalab.engine.cross_check import BATCH, COLD, WALL
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
 from cudalab.engine.rows import row
@@ -116,7 +117,7 @@ def test_nvbench_and_the_lab_agree_on_the_gpu(gpu):
     # Long enough (33 us) that NVBench's batch, which is not held as the lab's is, does not wait for a slow host.
     (large,) = plan.groups(["plus_one"], "2^24", "")
     labels = ("pycuda:plus_one_vec", "copy")
-    cases = Job(gpu, Selection(only=labels[:1]), ("launch",), 0, 0.3, lambda step: None).cases(large)
+    cases = cases_of(Job(gpu, Selection(only=labels[:1]), ("launch",), 0, 0.3, lambda step: None), large)
     cross_check.add(cases, large, 0, f"cuda:{gpu.index}")
     assert {case.label for case in cases} == set(labels)
     for case in cases:

@@ -53,7 +53,8 @@ def test_ctrl_c_before_anything_is_finished_promises_nothing(tmp_path):
     code = f"import sys; from unittest import mock; sys.argv[1:] = {list(map(str, args))[3:]}"
     code += "; from cudalab.engine import session"
     stop = (
-        "mock.patch.object(session._Run, '_fill', side_effect=session.Stopped('stopped after 0 of 1 groups')).start()"
+        "mock.patch.object(session.Session, '_fill', side_effect=session.Stopped('stopped after 0 of 1 groups'))"
+        ".start()"
     )
     run = subprocess.run([sys.executable, "-c", f"{code}; {stop}; from cudalab.cli import main; main()"],
                          capture_output=True, text=True, check=False)  # fmt: skip
@@ -144,10 +145,13 @@ def test_resume_refuses_another_question(begun, change, message):
         cudalab.bench(str(spec), **asked, resume=out)
 
 
-@pytest.mark.parametrize(("options", "wrote"), [({}, "check"), ({"crossover": ["a", "b"], "modes": ""}, "crossover")])
-def test_what_another_command_wrote_is_not_resumed(begun, options, wrote):
+@pytest.mark.parametrize(
+    ("kind", "options", "wrote"),
+    [("check", {}, "check"), ("bench", {"crossover": ["a", "b"], "modes": ""}, "crossover")],
+)
+def test_what_another_command_wrote_is_not_resumed(begun, kind, options, wrote):
     _, out = begun
-    out.write_text(json.dumps({**json.loads(out.read_text()), "options": options}))
+    out.write_text(json.dumps({**json.loads(out.read_text()), "options": options, "kind": kind}))
     run = CliRunner().invoke(main, ["bench", "--resume", str(out)])
     assert run.exit_code == 2
     assert run.output == f"Error: cannot resume {out} with `cudalab bench`: it is of `cudalab {wrote}`\n"

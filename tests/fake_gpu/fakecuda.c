@@ -24,7 +24,7 @@
 #define API __attribute__((visibility("default"))) CUresult
 #define OK CUDA_SUCCESS
 
-static const char DEVICE_NAME[] = "cudalab CPU stand-in (no GPU)";
+char device_name[64] = "cudalab CPU stand-in";  // exported: tests give the device another name
 static const char BUS_ID[] = "0000:00:00.0";
 enum { MAX_THREADS = 1024, STATIC_SHARED = 48 << 10, OPTIN_SHARED = 227 << 10, L2_BYTES = 1 << 20 };
 
@@ -54,6 +54,9 @@ static const ErrorText ERRORS[] = {
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
     {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", failure_text},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted in a capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "an earlier call ended the capture"},
+    {CUDA_ERROR_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE", "the stream is not in a state for this call"},
     {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "not supported by the CPU stand-in for libcuda"},
 };
 
@@ -105,7 +108,7 @@ API cuDeviceGet(CUdevice *device, int ordinal) {
 }
 
 API cuDeviceGetName(char *name, int size, CUdevice device) {
-  snprintf(name, (size_t)size, "%s", DEVICE_NAME);
+  snprintf(name, (size_t)size, "%s", device_name);
   return OK;
 }
 
@@ -353,6 +356,7 @@ typedef struct {
   unsigned grid[3], block[3], shared;
   void **args;  // ours to free
   bool packed;  // args is one buffer with the arguments one after the other
+  bool again;   // a graph's: args stay for the next replay
 } Launch;
 
 typedef struct Task {
@@ -369,7 +373,14 @@ struct CUstream_st {
   Task *head, *tail;  // the running task stays at the head until it is done
   unsigned flags;
   bool started, ended;
+  CUgraph captured;  // what the stream's tasks go to, in place of the queue
+  bool invalid;      // the capture
 };
+
+typedef struct CUgraphNode_st { struct CUgraphNode_st *next; Task task; } Node;
+struct CUgraph_st { Node *first, **end; size_t count; };
+struct CUgraphExec_st { Node *first; };
+static void keep_node(CUgraph graph, Task task);
 
 static Stream default_stream;  // also the head of the list of all streams
 static unsigned long last_ticket;
@@ -429,6 +440,7 @@ static void start_thread(Stream *s) {  // at first use, so that a program that o
 
 static unsigned long submit(CUstream handle, Task task) {
   Stream *s = stream_of(handle);
+  if (s->captured) return keep_node(s->captured, task), 0;
   Task *t = malloc(sizeof *t);
   *t = task;
   t->next = NULL;
@@ -491,6 +503,7 @@ API cuStreamDestroy(CUstream handle) {  // its thread finishes the queue; the re
 API cuStreamSynchronize(CUstream handle) {
   NEED_CONTEXT;
   Stream *s = stream_of(handle);
+  if (s->captured) return s->invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return s == &default_stream ? wait_for_all(true) : wait_for(s, last_ticket);
 }
 
@@ -976,7 +989,7 @@ static void run_launch(Task *t) {
   if (l->function->run(l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->args,
                        workers))
     keep_failure(l->function);
-  free(l->args);
+  if (!l->again) free(l->args);
 }
 
 static bool fits(const Launch *l) {
@@ -1033,3 +1046,70 @@ API cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **args, 
   return cuLaunchKernel(function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
                         c->sharedMemBytes, c->hStream, args, extra);
 }
+
+// ---- graphs: the tasks of one stream, in order. They are never freed: a replay may still be queued ---------------------
+
+static void keep_node(CUgraph graph, Task task) {
+  Node *n = calloc(1, sizeof *n);
+  n->task = task;
+  if (task.run == run_launch) n->task.launch.again = true;
+  *graph->end = n;
+  graph->end = &n->next;
+  graph->count++;
+}
+
+API cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
+  NEED_CONTEXT;
+  Stream *s = stream_of(handle);
+  if (s == &default_stream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (s->captured) return CUDA_ERROR_ILLEGAL_STATE;
+  CUgraph graph = calloc(1, sizeof *graph);
+  graph->end = &graph->first;
+  s->invalid = false;
+  s->captured = graph;
+  return OK;
+}
+
+API cuStreamEndCapture(CUstream handle, CUgraph *graph) {
+  NEED_CONTEXT;
+  Stream *s = stream_of(handle);
+  *graph = NULL;
+  if (!s->captured) return CUDA_ERROR_ILLEGAL_STATE;
+  if (!s->invalid) *graph = s->captured;
+  s->captured = NULL;
+  return s->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : OK;
+}
+
+API cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+  if (!nodes) return *count = graph->count, OK;
+  size_t i = 0;
+  for (Node *n = graph->first; n && i < *count; n = n->next) nodes[i++] = n;
+  *count = i;
+  return OK;
+}
+
+API cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
+  void (*run)(Task *) = node->task.run;
+  *type = run == run_launch ? CU_GRAPH_NODE_TYPE_KERNEL
+          : run == run_copy ? CU_GRAPH_NODE_TYPE_MEMCPY
+          : run == run_fill ? CU_GRAPH_NODE_TYPE_MEMSET
+                            : CU_GRAPH_NODE_TYPE_EMPTY;
+  return OK;
+}
+
+API cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, unsigned long long flags) {
+  NEED_CONTEXT;
+  if (flags) return CUDA_ERROR_NOT_SUPPORTED;
+  *executable = malloc(sizeof **executable);
+  (*executable)->first = graph->first;
+  return OK;
+}
+
+API cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  NEED_CONTEXT;
+  for (Node *n = executable->first; n; n = n->next) submit(stream, n->task);
+  return OK;
+}
+
+API cuGraphExecDestroy(CUgraphExec executable) { free(executable); return OK; }
+API cuGraphDestroy(CUgraph graph) { free(graph); return OK; }

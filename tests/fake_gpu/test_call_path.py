@@ -11,19 +11,23 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from cudalab.backends import _torch
+from cudalab.backends import pycuda as pycuda_backend
+from cudalab.base.errors import InputError, LaunchError
+from cudalab.call import fast_path
+from cudalab.call import libraries as arrays
+from cudalab.device import cuda, gpu, launch
+from cudalab.device import driver as libcuda
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.open import open_gpu
+from cudalab.engine import plan, round
+from cudalab.engine.group import cases as cases_of
+from cudalab.engine.job import Job
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
 from cudalab.kernels.transpose import transpose
-
-from cudalab.base.errors import InputError, LaunchError
-from cudalab.call import fast_path
-from cudalab.call import libraries as arrays
-from cudalab.device import cuda, interop
-from cudalab.device import driver as launch
-from cudalab.device.interop import DeviceArray
-from cudalab.engine import plan
-from cudalab.engine.job import Job
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype, dtype_of
@@ -31,7 +35,7 @@ from cudalab.spec.dtype import dtype, dtype_of
 
 @pytest.fixture(scope="module")
 def fake():
-    device = cuda.open_gpu(0, cuda.missing())
+    device = open_gpu(0, cuda.missing())
     yield device
     device.close()
 
@@ -49,13 +53,13 @@ def kernel(fake, tmp_path):
 def first_calls(kernel, monkeypatch):
     """The shapes of the kernel's calls that are checked from here on."""
     seen = []
-    real = fast_path.call
+    real = fast_path.library_of
 
     def watched(called, arrays, out=None):
         seen.extend([arrays[0].shape] if called is kernel else [])
         return real(called, arrays, out)
 
-    monkeypatch.setattr(fast_path, "call", watched)
+    monkeypatch.setattr(fast_path, "library_of", watched)
     return seen
 
 
@@ -165,7 +169,7 @@ def test_an_edited_file_counts_for_all_shapes_once_one_is_new(kernel):
 def torch(fake, monkeypatch):
     """torch whose CPU tensors pass for a GPU's: on the stand-in device memory is the host's."""
     torch = pytest.importorskip("torch")
-    plain = interop.as_plain
+    plain = arrays.as_plain
 
     def as_plain(array):
         found = plain(array)
@@ -173,7 +177,8 @@ def torch(fake, monkeypatch):
             return found
         return DeviceArray(tuple(array.shape), dtype_of(array).numpy, array.data_ptr(), array)
 
-    monkeypatch.setattr(interop, "as_plain", as_plain)
+    for user in (arrays, gpu, round):
+        monkeypatch.setattr(user, "as_plain", as_plain)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0, raising=False)
     for name, value in (("on_gpu", True), ("device", 0), ("stream", 0)):
         monkeypatch.setattr(arrays.TorchTensors, name, staticmethod(lambda tensor, value=value: value))
@@ -263,7 +268,7 @@ def prepared(fake):
 
     memory = [driver.mem_alloc(4000) for _ in range(9)]
     arrays = {n: DeviceArray((1000,), np.dtype(np.int32), int(m)) for n, m in zip("xy", memory, strict=False)}
-    made = launch.prepare(plus_one, "plus_one_vec", dtype("int32"), arrays, launch.primary_context(0))
+    made = launch.for_call(plus_one, "plus_one_vec", dtype("int32"), arrays, libcuda.primary_context(0))
     driver.memcpy_htod(memory[0], np.arange(1000, dtype=np.int32))
 
     def read(at):
@@ -277,8 +282,8 @@ def prepared(fake):
 def test_a_driver_that_launches_without_a_configuration(fake, prepared, monkeypatch):
     """As before CUDA 11.8."""
     made, pointers, read = prepared
-    old = SimpleNamespace(cuLaunchKernel=cuda.libcuda().cuLaunchKernel)
-    monkeypatch.setattr(launch, "libcuda", lambda: old)
+    old = SimpleNamespace(cuLaunchKernel=libcuda.libcuda().cuLaunchKernel)
+    monkeypatch.setattr(libcuda, "libcuda", lambda: old)
     for at in (1, 2):
         made(0, pointers[0], pointers[at])
         fake._context.synchronize()
@@ -301,7 +306,7 @@ def test_launches_from_threads_without_a_context(fake, prepared):
         try:
             for _ in range(200):
                 made(0, pointers[0], pointers[at])
-                assert cuda.current_context() == 0
+                assert libcuda.current_context() == 0
         except BaseException as error:
             failed.append(error)
 
@@ -386,7 +391,7 @@ def test_what_the_driver_refuses_is_an_error_that_says_so(fake, kernel, tmp_path
 def api_cases(fake):
     (group,) = plan.groups(["gelu"], "1000", "")
     job = Job(fake, plan.Selection(only=("pycuda",)), ("launch", "api"), 0, 0.05, lambda text: None)
-    return {case.label: case for case in job.cases(group)}
+    return {case.label: case for case in cases_of(job, group)}
 
 
 def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
@@ -400,15 +405,15 @@ def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
 
         return made
 
-    def to_torch_all(operands):
+    def tensors(operands):
         def tensor(array):
             buffer = (ctypes.c_float * array.size).from_address(array.ptr)
             return torch.frombuffer(buffer, dtype=torch.float32).view(array.shape)
 
         return [tensor(array) for array in operands.inputs.values()]
 
-    monkeypatch.setattr(interop, "torch_missing", lambda device: None)
-    monkeypatch.setattr(interop, "to_torch_all", to_torch_all)
+    monkeypatch.setattr(pycuda_backend, "torch_missing", lambda device: None)
+    monkeypatch.setattr(_torch, "tensors", tensors)
     monkeypatch.setattr(torch, "empty_like", keeping(torch.empty_like))
     monkeypatch.setattr(arrays.TorchTensors, "empty", staticmethod(keeping(arrays.TorchTensors.empty)))
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: fake.stream.handle, raising=False)

@@ -10,6 +10,7 @@ import pytest
 
 from cudalab.base.errors import LaunchError
 from cudalab.device import cuda
+from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound
 from cudalab.engine import cross_check, plan
 from cudalab.engine.rows import row
@@ -58,7 +59,7 @@ def test_the_stream_that_is_timed_is_the_labs(monkeypatch, tmp_path):
     """In this process, to look at what NVBench was given."""
     monkeypatch.syspath_prepend(Path(__file__).parent / "nvbench")
     importlib.invalidate_caches()
-    device, path = cuda.open_gpu(0, cuda.missing()), tmp_path / "nvbench.json"
+    device, path = open_gpu(0, cuda.missing()), tmp_path / "nvbench.json"
     try:
         work = device.copy(1 << 16)
         waiting = Bound(lambda: (work.run(), device.stream.synchronize()), work.output)

@@ -8,6 +8,7 @@ from time import perf_counter
 import pytest
 
 from cudalab.device import cuda
+from cudalab.device.open import open_gpu
 from cudalab.study import found
 from cudalab.study.lab import Lab
 from cudalab.study.load import SAMPLES, Load
@@ -18,7 +19,7 @@ CYCLES = 200_000
 
 @pytest.fixture(scope="module")
 def fake():
-    device = cuda.open_gpu(0, cuda.missing())
+    device = open_gpu(0, cuda.missing())
     yield device
     device.close()
 

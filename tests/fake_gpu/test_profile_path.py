@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cudalab.device import interop
 from cudalab.engine import plan
-from cudalab.engine.messages import Work
+from cudalab.engine.plan import Work
 from cudalab.tools.profile import child, events
 from cudalab.tools.profile.events import KERNEL, Event, Recording
 
@@ -16,7 +15,7 @@ from cudalab.tools.profile.events import KERNEL, Event, Recording
 @pytest.fixture
 def said(monkeypatch):
     """What it answers, without PyTorch, which does not know this device."""
-    monkeypatch.setattr(interop, "torch_missing", lambda device: None)
+    monkeypatch.setattr(child, "torch_missing", lambda device: None)
     monkeypatch.setattr(child, "_let_torch_use", lambda operands: None)
     answers = []
     return SimpleNamespace(answers=answers, say=answers.append)

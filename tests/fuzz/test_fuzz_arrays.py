@@ -8,12 +8,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from cudalab.kernels.gelu import gelu
 from fuzzing import KERNELS, hard, judged, more, said_clearly, shapes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cudalab.base.errors import CudalabError, InputError
+from cudalab.kernels.gelu import gelu
 from cudalab.spec.dtype import DTYPES, dtype
 
 NAMES = sorted(DTYPES)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cudalab import backends
 from cudalab.device.cpu import Cpu
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group, Selection
 from cudalab.results import record
@@ -35,7 +36,7 @@ def groups(draw):
 def test_every_backend_of_the_cpu(group):
     job = Job(device=Cpu(), selection=Selection(skip=("torch_compile",)), modes=(), seed=0, budget=0.01,
               progress=lambda step: None)  # fmt: skip
-    rows = job.cases(group)
+    rows = cases_of(job, group)
     here = [
         name for name, backend in backends.by_name().items() if "cpu" in backend.devices and name != "torch_compile"
     ]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from cudalab import backends, run_study
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
-from cudalab.device import cpu, open_device
+from cudalab.device import cpu
+from cudalab.device.open import open_device
 from cudalab.engine import plan, session
 from cudalab.results import record
 from cudalab.results.record import Machine, Results
@@ -68,12 +69,12 @@ def test_sizes(text):
 def without_measuring():
     """The command line as it is, up to the moment at which a worker would be started."""
 
-    def nothing(self, begun):
+    def nothing(self, *_):
         open_device(self.setup.device)  # what the worker does first
         return Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", self.options, Machine("cpu", "none"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session._Run, "results", nothing)
+        patch.setattr(session.Session, "_measured", nothing)
         patch.setattr(cpu, "cpu_name", lambda: "none")
         yield
 
@@ -173,7 +174,7 @@ class TestOptions:
                  st.binary(max_size=5), st.dictionaries(texts, texts, max_size=2)))  # fmt: skip
 def test_values_of_any_type_from_python(name, value):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session._Run, "results", lambda self, begun: None)
+        patch.setattr(session.Session, "_measured", lambda self, *_: None)
         try:
             session.bench("gelu", **{name: value})
         except CudalabError as error:

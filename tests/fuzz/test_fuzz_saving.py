@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fuzzing import whole
 
-from cudalab.results import record
+import cudalab
 
 STEPS = ["write", "flush", "os.fsync", "os.chmod", "os.replace", "tempfile.NamedTemporaryFile"]
 
@@ -52,7 +52,7 @@ def test_a_save_that_fails_at_any_step_leaves_the_old_file(tmp_path, monkeypatch
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
     run.save(path)
-    assert len(record.load(path).cases) == 1
+    assert len(cudalab.load(path).cases) == 1
 
 
 def limited(path: Path, code: str, **more):
@@ -62,8 +62,8 @@ def limited(path: Path, code: str, **more):
 
 SAVES = """
 import sys
-from cudalab.results import record as results
-run = results.load(sys.argv[1])
+import cudalab
+run = cudalab.load(sys.argv[1])
 print("ready", flush=True)
 while True:
     run.cases += run.cases[:40]
@@ -88,7 +88,7 @@ def test_a_full_disk_leaves_the_file_of_before(tmp_path):
     assert child.returncode == 0, out
     assert "File too large" in out
     assert 20_000 < path.stat().st_size <= 60_000
-    assert len(record.load(path).cases) > 7
+    assert len(cudalab.load(path).cases) > 7
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -101,4 +101,4 @@ def test_a_process_killed_while_it_saves_leaves_a_file_that_can_be_read(tmp_path
         time.sleep(delay)
         child.kill()
         child.communicate()
-        assert len(record.load(path).cases) >= 7
+        assert len(cudalab.load(path).cases) >= 7

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cudalab.base.errors import CudalabError
 from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.results.record import Case
 from cudalab.spec import cuda_source, find
@@ -117,7 +118,7 @@ def looked_at(path: Path) -> None:
     for group in [g for g in groups if math.prod(g.shape) < 1000][:3]:
         job = Job(device=Cpu(), selection=plan.Selection(only=("numpy",)), modes=(), seed=0, budget=0.01,
                   progress=lambda step: None)  # fmt: skip
-        rows = job.cases(group)
+        rows = cases_of(job, group)
         assert [row.backend for row in rows] == ["numpy"]
         assert msgspec.json.decode(msgspec.json.encode(rows), type=list[Case]) == rows
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from cudalab.kernels.gelu import gelu
 from fuzzing import KERNELS, hard, judged, more, said_clearly, shapes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cudalab.base.errors import CudalabError
-from cudalab.device import interop
+from cudalab.device.arrays import as_plain
+from cudalab.kernels.gelu import gelu
 from cudalab.spec.dtype import dtype
 
 
@@ -92,7 +92,7 @@ def test_torch_tensors(torch, name, shape, kind, view, with_out, seed):
     except CudalabError as error:
         said_clearly(error)
         assert view not in ("as it is", "detached", "view", "bfloat16", "inference") or (
-            interop.as_plain(x).dtype.name not in kernel.dtypes or (kernel.rank and x.dim() != kernel.rank)
+            as_plain(x).dtype.name not in kernel.dtypes or (kernel.rank and x.dim() != kernel.rank)
         ), error
     else:
         assert isinstance(got, torch.Tensor)
@@ -107,4 +107,4 @@ def test_a_parameter_within_no_grad(torch):
     x = torch.nn.Parameter(torch.linspace(-3, 3, 100))
     as_pytorch = replace(gelu, budgets=gelu.peers)  # on the CPU it is its F.gelu that answers
     with torch.no_grad():
-        judged(as_pytorch, interop.as_plain(gelu(x).detach()), {"x": x.detach().numpy()})
+        judged(as_pytorch, as_plain(gelu(x).detach()), {"x": x.detach().numpy()})

@@ -67,7 +67,7 @@ def test_a_check_sees_an_edited_header(spec):
     for value in (2, 3, 2):
         factor(spec.parent, value)
         run = cudalab.check(spec, **ON_THE_HOST)
-        statuses.append(run.rows[0].status)
+        statuses.append(run.cases[0].status)
         digests.append(run.sources["scaled.cu"])
     assert statuses == ["ok", "WRONG", "ok"]
     assert digests[0] == digests[2] != digests[1]
@@ -85,7 +85,7 @@ def test_a_run_ends_where_a_header_is_edited(spec):
         if event.finished:
             factor(spec.parent, 3)
 
-    before, after = cudalab.check(spec, **{**ON_THE_HOST, "sizes": "small,medium"}, progress=edit).rows
+    before, after = cudalab.check(spec, **{**ON_THE_HOST, "sizes": "small,medium"}, progress=edit).cases
     assert (before.status, after.status) == ("ok", "error")
     assert after.reason.endswith("scaled.cu has changed since this run began")
 
@@ -105,7 +105,7 @@ def test_a_run_is_not_resumed_with_another_header(spec, tmp_path):
 
 def test_the_sanitizer_names_the_line_of_a_header(spec):
     (spec.parent / "common" / "mine.cuh").write_text(HEADER.replace("FACTOR * x", "(&x)[100000000] + FACTOR * x"))
-    (row,) = cudalab.check(spec, **ON_THE_HOST, sanitize=True).rows
+    (row,) = cudalab.check(spec, **ON_THE_HOST, sanitize=True).cases
     assert "mine.cuh:3" in row.reason
 
 

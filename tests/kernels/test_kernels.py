@@ -10,16 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cudalab.kernels._h200 import even_threads
 
 from cudalab import host
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks import hard_inputs
 from cudalab.checks.parity import compare, expected
-from cudalab.device import cuda, open_device
-from cudalab.device.interop import DeviceArray
+from cudalab.device import cuda
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.open import open_device
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection, checks
+from cudalab.kernels._h200 import even_threads
 from cudalab.results.record import OK
 from cudalab.spec import cuda_source, find
 from cudalab.spec.dtype import dtype
@@ -98,7 +100,7 @@ def test_a_call_gives_few_elements_a_thread_each(name, few, many):
 def right_on_the_host(planned):
     job = Job(open_device("cpu")[0], Selection(only=("host",)), (), seed=0, budget=0.0, progress=lambda step: None)
     for group in planned:
-        for case in job.cases(group):
+        for case in cases_of(job, group):
             assert case.status == OK, f"{case.label} at {group}: {case.reason}"
 
 
@@ -270,7 +272,7 @@ def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
     """The columns of tiles are spread over y and z, of which the last need not be full: here 3 at most in y."""
     kernel, of = KERNELS["transpose"], dtype(kind)
     spec = sys.modules["cudalab.kernels.transpose"]
-    monkeypatch.setattr("cudalab.spec.kernel.MAX_GRID_Y", 3)
+    monkeypatch.setattr("cudalab.spec.launch.MAX_GRID_Y", 3)
     for fewest in (spec.MULTIPROCESSORS, 0):  # tiles of 32 words, and of 64
         monkeypatch.setattr(spec, "MULTIPROCESSORS", fewest)
         x = kernel.make((40, 1100), of)["x"]

@@ -141,7 +141,7 @@ def test_more_than_2_to_the_31_elements(gpu, name):
     import numpy as np
 
     from cudalab.checks.parity import compare
-    from cudalab.device.interop import DeviceArray
+    from cudalab.device.arrays import DeviceArray
     from cudalab.device.operands import Operands
 
     torch = pytest.importorskip("torch")

@@ -13,8 +13,9 @@ from cudalab.base import stats
 from cudalab.base.errors import NotFound
 from cudalab.cli import main
 from cudalab.report import columns, plots
+from cudalab.report.results import Results
 from cudalab.results import record
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.results.record import Case, Machine, Parity
 
 H200 = "bench/results/h200/plus_one.json"
 

@@ -12,13 +12,16 @@ import pytest
 from click.testing import CliRunner
 from report_runs import checked, hostile, timed, undrawn
 
+import cudalab
+
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
 from cudalab.report import html
-from cudalab.report.html import draw, figures, findings, page, palette, plot
+from cudalab.report.html import checked as checked_charts
+from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot
 from cudalab.report.html.charts import outline, spread
 from cudalab.results import record
 
@@ -97,7 +100,11 @@ def test_every_chart_fits_the_schema_of_vega_lite():
     run, check = timed(), checked()
     kinds = [figures.times(run, group(run), kind) for kind in ("cold", "hot", "graph", "call")]
     made = [figures.speedup(run, group(run)), figures.samples(run, group(run)), *kinds]
-    made += [figures.bandwidth(run, run.cases), figures.accuracy(check, check.cases), figures.error(check, check.cases)]
+    made += [
+        over_sizes.bandwidth(run, run.cases),
+        checked_charts.accuracy(check, check.cases),
+        checked_charts.error(check, check.cases),
+    ]
     for figure in made:
         altair.LayerChart.from_dict(figure.spec)  # raises if it does not
         assert figure.says
@@ -118,7 +125,7 @@ def test_a_chart_holds_the_numbers_that_it_shows():
 
 
 def test_where_no_number_came_is_shown_and_alike_variants_are_one_line():
-    figure = figures.error(checked(), checked().cases)
+    figure = checked_charts.error(checked(), checked().cases)
     assert "pycuda:gelu_vec +1: the same errors as cupy_raw:gelu_vec" in figure.notes
     assert any(note.startswith("torch_native: NaN or infinity where a number was due, at 25") for note in figure.notes)
     assert "torch_eager at most 200 ULP" in figure.says
@@ -205,7 +212,7 @@ def test_errors_that_are_all_alike_are_drawn(ulp):
     check = checked()
     for case in check.cases:
         case.parity.curve.ulp = [ulp] * len(case.parity.curve.x)
-    figure = figures.error(check, check.cases)
+    figure = checked_charts.error(check, check.cases)
     assert (figure is None) == (ulp is None)
     assert ulp is None or "pycuda:gelu_vec +3" in draw.svg(figure.spec)
 
@@ -246,7 +253,7 @@ def committed_runs():
 @pytest.mark.slow
 def test_the_page_of_the_committed_results_has_every_kernel_and_is_small():
     paths = committed_runs()
-    made = page.laid_out([(str(path), record.load(path)) for path in paths], undrawn)
+    made = page.laid_out([(str(path), cudalab.load(path)) for path in paths], undrawn)
     assert all(path.name in made for path in paths)
     assert len(made) < 3_000_000
 

@@ -12,13 +12,15 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
+import cudalab
 from cudalab.base.errors import CudalabError, InputError, NotFound
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
 from cudalab.cli import main
 from cudalab.report import comparison
+from cudalab.report.results import Results
 from cudalab.results import record
 from cudalab.results.compare import BETWEEN, MOVED, STEP, compare, effect, share
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.results.record import Case, Machine, Parity
 
 H200 = Path(__file__).parents[2] / "bench/results/h200"
 GPU = {"driver": "580", "l2_bytes": 62914560, "cpu": "16 x Xeon", "system": "Linux-6"}
@@ -56,7 +58,7 @@ def real(tmp_path_factory):
     folder, names = tmp_path_factory.mktemp("real"), ("gelu_earlier.json", "gelu_later.json")
     for name in names:
         (folder / name).write_bytes(gzip.decompress((H200 / "engine" / f"{name}.gz").read_bytes()))
-    return tuple(record.load(folder / name) for name in names)
+    return tuple(cudalab.load(folder / name) for name in names)
 
 
 def verdicts(found):
@@ -373,7 +375,7 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     before, now = baseline.read_bytes(), tmp_path / "now.json"
     done = invoke("bench", "--baseline", baseline, "--budget", 0.01, "-q", "-o", now, "--format", "json")
     assert done.exit_code == 0, done.output
-    assert [(c.kernel, c.size, c.label) for c in record.load(now).cases] == [("plus_one", "1k", "numpy")]
+    assert [(c.kernel, c.size, c.label) for c in cudalab.load(now).cases] == [("plus_one", "1k", "numpy")]
     assert json.loads(done.stdout)["format"] == record.FORMAT
     assert re.search(r"None of 1 case is slower: 1 (SAME|UNCLEAR|FASTER) \(wall\)", done.stderr)  # on a busy machine
     assert baseline.read_bytes() == before
@@ -394,7 +396,7 @@ def test_the_sentence_counts_what_is_not_compared():
 
 def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     quick = tmp_path / "quick.json"
-    slowed(record.load(baseline), "numpy", 0.1).save(quick)
+    slowed(cudalab.load(baseline), "numpy", 0.1).save(quick)
     done = invoke("bench", "--baseline", quick, "--budget", 0.01, "-q")
     assert done.exit_code == 1 and "1 of 1 cases is SLOWER" in done.output
 
@@ -411,7 +413,7 @@ def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
 )
 def test_a_baseline_that_cannot_serve_is_refused_before_measuring(baseline, tmp_path, change, args, code, message):
     other = tmp_path / "other.json"
-    replace(record.load(baseline), **change).save(other)
+    replace(cudalab.load(baseline), **change).save(other)
     done = invoke("bench", "--baseline", other, "-q", "-o", tmp_path / "kept.json", *args)
     assert done.exit_code == code and message in done.output and "Traceback" not in done.output
     assert not (tmp_path / "kept.json").exists() and "numpy" not in done.stdout

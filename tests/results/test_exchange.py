@@ -23,9 +23,11 @@ from cudalab import report
 from cudalab.base.errors import InputError, NotFound
 from cudalab.cli import main
 from cudalab.engine import cross_check
+from cudalab.report.results import Results
 from cudalab.results import formats, pytest_benchmark_file, schema
 from cudalab.results import record as results
-from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.results.file import writable
+from cudalab.results.record import Case, ErrorCurve, Machine, Parity
 from cudalab.timing import rounds
 from cudalab.timing.events import COLD
 
@@ -148,12 +150,12 @@ def test_csv_lines_and_columns_may_come_and_go(run, tmp_path):
         (lambda t: "", "is empty|no rows"),
         (lambda t: t.split("\n")[0], "no rows"),
         (lambda t: t.replace("NVIDIA Test", "another", 1), "mixes runs: they differ in machine"),
-        (lambda t: t.replace(",times,", ",moments,", 1), "has no column times; what can has every sample"),
+        (lambda t: t.replace(",times,", ",moments,", 1), "has no column times; write one with every sample"),
         (lambda t: t.replace("1x3x4", "1x?", 1), r"a shape is '1x\?'"),
         (lambda t: t.replace('"{""cold""', '"{""cold', 1), "line 2, times: not JSON"),
         (lambda t: t.replace("4800", "-5", 1), r"not a valid results file.*cases\[0\].nbytes"),
-        (lambda t: t[: t.rindex("pycuda")], "not as many columns as the first"),
-        (lambda t: t.replace("\n", ",extra\n", 2), "not as many columns as the first"),
+        (lambda t: t[: t.rindex("pycuda")], "another number of columns than the first"),
+        (lambda t: t.replace("\n", ",extra\n", 2), "another number of columns than the first"),
         (lambda t: t.replace(",ok,", ",fine,", 1), "Invalid enum value 'fine'"),
     ],
 )
@@ -192,7 +194,7 @@ def test_frames_that_cannot_be_a_run(run):
         (frame.head(0), "no rows"),
         (frame.assign(times=[{"cold": [[float("nan")]]}] * len(frame)), "not a valid results file: Expected `float`"),
         (frame.assign(times="x"), "column times: not JSON"),
-        (frame.assign(notes=[[object()]] * len(frame)), "holds what no results file can"),
+        (frame.assign(notes=[[object()]] * len(frame)), "holds a value that JSON has no form for"),
     ):
         with pytest.raises(InputError, match=message):
             Results.from_frame(broken)
@@ -242,7 +244,7 @@ def test_nothing_to_salvage(run, tmp_path):
         path.write_bytes(data)
         done = converted(path, out, "--salvage")
         assert done.exit_code == 2
-        assert "nothing to keep" in done.output
+        assert "nothing can be salvaged" in done.output
     assert "cannot read" in converted(tmp_path / "none", out, "--salvage").output
     assert not out.exists()
 
@@ -374,8 +376,8 @@ def test_what_would_be_lost_is_not_replaced(run, tmp_path):
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
     for arguments, message in (
         ((source, tmp_path / "notes.csv"), "will not replace"),
-        ((source, tmp_path / "real.json", "--to", "pytest-benchmark"), "no earlier export of cudalab"),
-        ((source, source, "--to", "nvbench"), "no earlier export of cudalab"),
+        ((source, tmp_path / "real.json", "--to", "pytest-benchmark"), "not an earlier export of cudalab"),
+        ((source, source, "--to", "nvbench"), "not an earlier export of cudalab"),
         ((source, source, "--to", "csv"), "holds more of a run than a CSV does"),
         ((source, tmp_path / "r.txt"), "does not say which format; add --to json|jsonl|csv|pytest-benchmark|nvbench"),
         ((source, "-"), "does not say which format"),
@@ -393,7 +395,7 @@ def test_what_would_be_lost_is_not_replaced(run, tmp_path):
 
 
 def test_a_csv_is_no_place_for_a_run_that_is_measured(run, tmp_path):
-    for save in (run.save, results.writable):
+    for save in (run.save, writable):
         with pytest.raises(InputError, match=r"does not hold a whole run; save .*r\.json, then: cudalab convert"):
             save(tmp_path / "r.csv")
     with pytest.raises(NotFound, match="known: json, jsonl, csv"):
@@ -442,5 +444,5 @@ def test_the_largest_run_of_200_cases_is_below_10_mb_and_loads_within_two_second
     start = time.process_time()
     loaded = formats.decoded(data, "r.json")
     taken = time.process_time() - start
-    assert loaded == run
+    assert Results.of(loaded) == run
     assert taken < 2  # 0.2 s on an idle core

@@ -18,8 +18,10 @@ from cudalab.base.errors import InputError, Unavailable
 from cudalab.checks import hard_inputs
 from cudalab.checks.parity import error_curve, joined
 from cudalab.report.columns import GPU_KINDS
-from cudalab.results import record
-from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.report.results import Results
+from cudalab.results import json_file, record
+from cudalab.results.file import writable
+from cudalab.results.record import Case, ErrorCurve, Machine, Parity
 from cudalab.spec.dtype import dtype
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +61,7 @@ def test_a_failed_save_leaves_the_old_file(run, tmp_path, monkeypatch):
     path = tmp_path / "r.json"
     run.save(path)
     before = path.read_bytes()
-    monkeypatch.setattr(Results, "to_json", lambda self: 1 / 0)
+    monkeypatch.setattr(json_file, "encoded", lambda run: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run.save(path)
     assert path.read_bytes() == before
@@ -77,19 +79,20 @@ def test_a_field_that_is_not_known_is_refused_lest_it_be_lost(run, tmp_path):
             cudalab.load(path)
 
 
-def test_version_1_is_read_and_saved_as_4(tmp_path):
+def test_version_1_is_read_and_saved_as_5(tmp_path):
     # Cut by a script from bench/results/h200/gelu.json: seven cases, ten rounds of at most two samples each.
     old = ROOT / "tests" / "data" / "results_v1.json"
     run = cudalab.load(old)
     assert json.loads(old.read_text())["version"] == 1
-    assert run.version == record.VERSION == 4
+    assert run.version == record.VERSION == 5
     assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
                                                        "copy"]  # fmt: skip
     assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
     run.save(tmp_path / "new.json")
     assert cudalab.load(tmp_path / "new.json") == run
     tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
-    assert tree.pop("version") == 4
+    assert tree.pop("version") == 5
+    assert tree.pop("kind") == run.kind == "bench"
     assert all(c.pop("parameters") == c.pop("quantities") == {} for c in tree["cases"])
     assert all(c["parity"] is None or c["parity"].pop("curve") is None for c in tree["cases"])
     before.pop("version")
@@ -143,14 +146,14 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
         ('{"benchmarks": []}', "not a cudalab results file"),
         (
             '{"format": "cudalab-results", "version": 99}',
-            "results version 99; this cudalab reads 1 to 4; upgrade it",
+            "results version 99; this cudalab reads 1 to 5; upgrade it",
         ),
-        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 4$"),
+        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 5$"),
         ('{"format": "cudalab-results", "version": true}', "results version True"),
         ('{"format": "cudalab-results", "version": [2]}', r"results version \[2\]"),
         ('{"format": "cudalab-results", "version": 1}', "missing required field"),
         ('{"format": "cudalab-results", "version": 1, "created": 5}', "Expected `str`, got `int`"),
-        ('{"format": "cudalab-results", "version": 4, "created": 5}', "Expected `str`, got `int`"),
+        ('{"format": "cudalab-results", "version": 5, "created": 5}', "Expected `str`, got `int`"),
         ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool, and is not read back"),
         ("  ", "is empty; write one with"),
         ('""" a text """', "is not a results file: JSON is malformed"),
@@ -201,9 +204,9 @@ def test_where_results_cannot_go(run, tmp_path):
         ("/proc/r.json", "cannot write"),
     ):
         with pytest.raises(InputError, match=message):
-            record.writable(path)
+            writable(path)
     assert json.loads(other.read_text()) == {"mine": 1}
-    record.writable(tmp_path / "new.json")
+    writable(tmp_path / "new.json")
     assert list(tmp_path.iterdir()) == [other]
 
 
@@ -217,12 +220,12 @@ def test_speedups_and_bandwidth(run):
 
 def test_to_dicts_and_frame(run):
     rows = run.to_dicts()
-    assert [r["status"] for r in rows] == [c.status for c in run.rows]
+    assert [r["status"] for r in rows] == [c.status for c in run.cases]
     assert rows[1]["cold"] == pytest.approx(2e-6, rel=0.01)
     assert rows[1]["speedup_over_eager"] == pytest.approx(5)
     pytest.importorskip("pandas")
     frame = run.to_frame()
-    assert list(frame["backend"]) == [c.backend for c in run.rows]
+    assert list(frame["backend"]) == [c.backend for c in run.cases]
     assert list(frame["cold"].dropna()) == pytest.approx([r["cold"] for r in rows if r["cold"]])
     assert set(frame["machine"]) == {"NVIDIA Test"}
 

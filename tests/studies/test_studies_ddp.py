@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 from time import monotonic, sleep
 
+import numpy as np
 import pytest
 
-from cudalab.base.errors import CudalabError, Unavailable
-from cudalab.device import interop
+from cudalab.base import child
+from cudalab.base.errors import CudalabError, InputError, Unavailable
+from cudalab.device.arrays import torch_missing
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
@@ -20,6 +22,7 @@ from cudalab.results.record import Machine, Results
 from cudalab.studies import ddp, load_balance
 from cudalab.study import Study, Variant, Work, engine, found, ranks, sharded
 from cudalab.study.lab import Lab
+from cudalab.study.rank import Array, Make
 from cudalab.study.run import study
 
 pytestmark = pytest.mark.slow  # processes, each of which loads torch
@@ -28,45 +31,20 @@ STUDIES = ("ddp", "load-balance")
 SOON = 10.0  # seconds in which a process must have ended
 HERE = str(Path(__file__).resolve())
 
-# What torchrun does, without loading torch: a process for each rank, in a session of its own, until one has failed.
-LAUNCHER = """
-import os, subprocess, sys, time
-count, address = int(sys.argv[1]), sys.argv[2]
-started = []
-for rank in range(count):
-    own = os.path.join(os.path.dirname(address), "run", "attempt_0", str(rank))
-    os.makedirs(own)
-    started.append(subprocess.Popen([sys.executable, "-m", "cudalab.study.rank", address], start_new_session=True,
-                                    stderr=open(own + "/stderr.log", "wb"),
-                                    env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(count)}))
-while None in (codes := [process.poll() for process in started]):
-    time.sleep(0.02)
-    for failed in filter(None, codes):
-        for process in started:
-            process.kill()
-        sys.exit(f"exitcode  : {failed} (pid: 1)")
-"""
-
 # A worker that has started its ranks, one of which is at work for ever.
 WORKER = """
 import sys, time
 sys.path.insert(0, {tests!r})
 import test_studies_ddp as tests
 from cudalab.study import ranks
-if {launcher}:
-    ranks.torchrun = tests.launched
 crew = ranks.Ranks(2)
 crew.start()
-crew.order(("make", tests.HERE, "sleeping", {{}}))
-for line in crew._lines:
-    line.send(("ask", 0, "run"))
-print(crew._folder.name, crew._agent.pid, *crew.pids, flush=True)
+crew.order(ranks.Make(tests.HERE, "sleeping", {{}}))
+for child in crew._children:
+    child.send(ranks.Ask(0, "run"))
+print(*crew.pids, flush=True)
 time.sleep(1000)
 """
-
-
-def launched(count, folder, address):
-    return [sys.executable, "-c", LAUNCHER, str(count), address]
 
 
 # Parts of ranks that misbehave, called in their processes.
@@ -110,8 +88,8 @@ def lazy(rank):
 
 @pytest.fixture(scope="module")
 def crew():
-    """Two ranks as torchrun starts them, for all tests that do not end them."""
-    if missing := interop.torch_missing("cpu"):
+    """Two ranks, for all tests that do not end them."""
+    if missing := torch_missing("cpu"):
         pytest.skip(missing)
     two = ranks.Ranks(2)
     yield two
@@ -227,7 +205,6 @@ def test_variants_of_a_workload_share_their_ranks(monkeypatch):
 def test_the_error_of_a_rank_is_in_its_row_and_the_workload_ends_them(monkeypatch):
     pytest.importorskip("torch")
     ended, end = [], ranks.Ranks.end
-    monkeypatch.setattr(ranks, "torchrun", launched)
     monkeypatch.setattr(ranks.Ranks, "_begin", lambda self: None)  # they need not find each other
     monkeypatch.setattr(ranks.Ranks, "end", lambda self: (ended.append(self), end(self)))
     own = Study(
@@ -257,6 +234,17 @@ def test_on_one_gpu_there_is_a_reason(monkeypatch):
     assert ranks.gpus(lab) == [1, 0]
 
 
+def test_arrays_arrive_from_a_rank_as_they_were():
+    torch = pytest.importorskip("torch")
+    for value in (np.float32([[1.5, np.nan], [-0.0, np.inf]]), np.arange(3), np.zeros((0, 2))):
+        got = Array.of(value).value()
+        assert (got.dtype, got.shape, got.tobytes()) == (value.dtype, value.shape, value.tobytes())
+    assert [Array.of(value).value() for value in (3, 0.1, float("-inf"), True)] == [3, 0.1, float("-inf"), True]
+    assert Array.of(torch.ones(2, dtype=torch.bfloat16)).value().tolist() == [1.0, 1.0]
+    with pytest.raises(InputError, match="a rank's part returned str; return numbers, arrays and tensors"):
+        Array.of("x")
+
+
 def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
     monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
     assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "0"
@@ -267,44 +255,44 @@ def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
 @pytest.mark.parametrize(
     ("order", "said"),
     [
-        (("make", HERE, "failing", {}), "rank 1: ValueError: not this one"),
-        (("make", HERE, "dying", {"words": "one\nlast words\n"}), r"rank 1 ended: one \| last words"),
-        (("make", HERE, "dying", {"words": ""}), "rank 1 ended with exit code 3$"),
-        (("make", HERE, "silent", {}), r"rank 1 did not answer within 1 s \(make\)"),
+        (Make(HERE, "failing", {}), "rank 1: ValueError: not this one"),
+        (Make(HERE, "dying", {"words": "one\nlast words\n"}), r"rank 1 ended: one \| last words"),
+        (Make(HERE, "dying", {"words": ""}), "rank 1 ended with exit code 3$"),
+        (Make(HERE, "silent", {}), r"rank 1 did not answer within 1 s \(make\)"),
     ],
 )
-def test_a_rank_that_fails_ends_all_with_its_words(order, said, monkeypatch):
-    monkeypatch.setattr(ranks, "torchrun", launched)
+def test_a_rank_that_fails_ends_all_with_its_words(order, said):
     two = ranks.Ranks(2)
     two.start()
-    pids, folder, two.answer = two.pids, Path(two._folder.name), 30.0 if "silent" not in order else 1.0
+    two.order(Make(HERE, "sleeping", {}))  # this file takes its time to load
+    pids, two.answer = two.pids, 30.0 if order.function != "silent" else 1.0
     old = ranks.Parts(two, 0, two.generation)
     with pytest.raises(CudalabError, match=said):
         two.order(order)
     _ended(*pids)
-    assert not folder.exists()
     with pytest.raises(CudalabError, match="the processes that it ran in are gone: rank 1"):
         old.runs(1)
 
 
 def test_processes_that_do_not_start_are_an_error(monkeypatch):
     script = "import sys; sys.exit('no such module')"
-    monkeypatch.setattr(ranks, "torchrun", lambda *a: [sys.executable, "-c", script])
-    with pytest.raises(CudalabError, match="torchrun ended while it started 2 processes: no such module"):
-        ranks.Ranks(2).start()
+    monkeypatch.setattr(child, "command", lambda *given: [sys.executable, "-c", script])
+    two = ranks.Ranks(2)
+    with pytest.raises(CudalabError, match=r"rank [01] ended: no such module"):
+        two.make(failing, {})
+    assert two.pids == []
 
 
-@pytest.mark.parametrize(("launcher", "group"), [(False, False), (True, True), (True, False)])
-def test_no_process_outlives_the_worker(launcher, group):
+@pytest.mark.parametrize("group", [True, False])
+def test_no_process_outlives_the_worker(group):
     """Neither a crash of it, with a kill of it alone, nor the supervisor's kill of its group, at whatever they are."""
-    script = WORKER.format(tests=str(Path(__file__).parent), launcher=launcher)
+    script = WORKER.format(tests=str(Path(__file__).parent))
     worker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
     with worker:
-        folder, *pids = worker.stdout.readline().decode().split()
-        assert len(pids) == 3 and all(map(_alive, map(int, pids)))
+        pids = list(map(int, worker.stdout.readline().decode().split()))
+        assert len(pids) == 2 and all(map(_alive, pids))
         (os.killpg if group else os.kill)(worker.pid, signal.SIGKILL)
-        _ended(*map(int, pids))
-    assert not Path(folder).exists()
+        _ended(*pids)
 
 
 def _ended(*pids):

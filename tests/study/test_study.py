@@ -19,14 +19,15 @@ from cudalab.base.errors import CudalabError, InputError, NotFound, SpecError, U
 from cudalab.base.stats import Ratio
 from cudalab.base.text import visible
 from cudalab.cli import main
-from cudalab.device import open_device
+from cudalab.device.open import open_device
 from cudalab.engine import session
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
 from cudalab.report import render, study_text
 from cudalab.report import study as report
+from cudalab.report.results import Results
 from cudalab.results import compare, record
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.results.record import Case, Machine, Parity
 from cudalab.study import Published, Study, Variant, Work, engine, fields, found, says
 from cudalab.study.found import Workload
 from cudalab.tools.pytest.cases import need_gpu
@@ -591,7 +592,7 @@ def test_after_ctrl_c_it_says_how_to_go_on(sums, tmp_path, monkeypatch):
         half.save(out)
         raise session.Stopped("stopped after 1 of 2 groups")
 
-    monkeypatch.setattr("cudalab.study.run.session.run", stopped)
+    monkeypatch.setattr(session.Session, "measure", stopped)
     done = command("graphs", "-q", "-o", str(out))
     assert done.exit_code == 130
     assert f"stopped after 1 of 2 groups; go on with: cudalab study graphs --resume '{out}'" in done.output

@@ -8,17 +8,18 @@ from contextlib import contextmanager
 
 import msgspec
 import numpy as np
-from cudalab.kernels.add2d import add2d
-from cudalab.kernels.gelu import gelu
-from cudalab.kernels.plus_one import plus_one
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
 from cudalab.base.errors import CudalabError
 from cudalab.checks.parity import compare, expected
+from cudalab.kernels.add2d import add2d
+from cudalab.kernels.gelu import gelu
+from cudalab.kernels.plus_one import plus_one
+from cudalab.report.results import Results
 from cudalab.results import record
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.results.record import Case, Machine, Parity
 from cudalab.spec.dtype import dtype
 
 ODD = [

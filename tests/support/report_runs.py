@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from concurrent.futures import Future
 
-from cudalab.results.record import Case, ErrorCurve, Machine, Parity, Results
+from cudalab.report.results import Results
+from cudalab.results.record import Case, ErrorCurve, Machine, Parity
 
 SIZES = {"small": 10_000, "large": 1_000_000, "xlarge": 100_000_000}
 VARIANTS = {  # overhead in µs, bytes a second, error in ULP

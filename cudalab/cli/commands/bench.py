@@ -6,34 +6,36 @@ from typing import Any
 import click
 
 from cudalab.cli import complete
-from cudalab.cli.compared import against, gate
-from cudalab.cli.options import choosing
-from cudalab.cli.work import exit_code, given, measured
+from cudalab.cli.baseline_gate import gate, measure_against
+from cudalab.cli.measure import exit_code, given, measure
+from cudalab.cli.options import budget, measuring
 
 
 @click.command("bench")
-@choosing
+@measuring
 @click.option("--sizes", default="small,large", show_default=True, metavar="LIST", shell_complete=complete.sizes,
-              help="Names, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
-@click.option("--modes", default="launch,graph", show_default=True, metavar="LIST", help="Of launch, graph, api.",
-              shell_complete=complete.modes)  # fmt: skip
+              help="Sizes: names of the spec, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
+@click.option("--modes", default="launch,graph", show_default=True, metavar="LIST",
+              help="Ways to time a call: launch, graph, api.", shell_complete=complete.modes)  # fmt: skip
 @click.option(
     "--order",
     default="shuffled",
     show_default=True,
     type=click.Choice(["shuffled", "blocked"]),
-    help="Of the variants within a round; blocked: one after the other, as a cross-check.",
+    help="Order of the samples: variants shuffled in each round, or one variant after the other as a cross-check.",
 )
-@click.option("--costs", is_flag=True, help="Also show what is spent once: compilation, first run, graph.")
-@click.option("--fresh-caches", is_flag=True, help="Compile everything anew: what --costs shows is then cold.")
+@click.option("--costs", is_flag=True, help="Also show one-time costs: compilation, first run, graph.")
+@click.option(
+    "--fresh-caches", is_flag=True, help="Compile everything again, so that --costs shows the times without caches."
+)
 @click.option("--cross-check", default="", metavar="nvbench",
-              help="Also have NVBench time the same launches: up to half a minute each.")  # fmt: skip
-@click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Of sampling for each variant.")
+              help="Also time the same launches with NVBench: up to half a minute each.")  # fmt: skip
+@budget
 @gate
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check, then time kernels on every backend.
 
-    A KERNEL is a name from `cudalab list` or the path of your own spec, such as ./mine/softmax.py; with none given,
+    A KERNEL is a name from `cudalab list` or the path of your own spec, such as ./mine/softmax.py. Without KERNEL,
     all kernels of the lab are measured.
 
     \b
@@ -41,11 +43,11 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab bench ./softmax.py --sizes '2^[8:12]x1024' --only 'pycuda,torch_*'
     cudalab bench --baseline main.json -o branch.json
 
-    With --baseline, kernels, sizes, dtypes, only, skip, modes, seed and order that you do not give are those of the
-    baseline, and after the table comes what `cudalab compare` says about it.
+    --baseline takes kernels, sizes, dtypes, only, skip, modes, seed and order from the baseline unless you give them.
+    It prints the output of `cudalab compare` after the table.
 
-    Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run; with --baseline
-    that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
+    Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run. With --baseline it
+    is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
     from cudalab.engine import session
 
@@ -55,5 +57,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     if alone and not baseline["baseline"]:
         raise click.UsageError(f"--{alone[0].replace('_', '-')} is about a comparison; add --baseline FILE")
     if baseline["baseline"]:
-        sys.exit(against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs))
-    sys.exit(exit_code(measured(session.bench, kernels, options, format, output, costs)))
+        sys.exit(
+            measure_against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs)
+        )
+    sys.exit(exit_code(measure(session.bench, kernels, options, format, output, costs)))

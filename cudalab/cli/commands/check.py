@@ -6,25 +6,32 @@ from typing import Any
 import click
 
 from cudalab.cli import complete
-from cudalab.cli.options import choosing
-from cudalab.cli.work import exit_code, measured
+from cudalab.cli.measure import exit_code, measure
+from cudalab.cli.options import measuring
 
 
 @click.command("check")
-@choosing
+@measuring
 @click.option("--sizes", default="", metavar="LIST", shell_complete=complete.sizes,
-              help="Check these sizes alone; see `bench --help`.")  # fmt: skip
-@click.option("--sanitize", is_flag=True, help="Also watch each entry: compute-sanitizer; on the CPU the compiler's.")
-@click.option("--exhaustive", is_flag=True, help="All 2^32 values of float32 functions of one array: minutes on a GPU.")
+              help="Check only these sizes; see `bench --help`.")  # fmt: skip
+@click.option(
+    "--sanitize",
+    is_flag=True,
+    help="Also run each entry under compute-sanitizer; on the CPU under the compiler's sanitizers.",
+)
+@click.option(
+    "--exhaustive", is_flag=True, help="Check all 2^32 values of float32 functions of one array: minutes on a GPU."
+)
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
-    """Compare kernels with float64, without timing them.
+    """Check kernels against a float64 reference, without timing.
 
-    A KERNEL is a name from `cudalab list` or the path of your own spec; with none given, all kernels of the lab are
+    A KERNEL is a name from `cudalab list` or the path of your own spec. Without KERNEL, all kernels of the lab are
     checked, on every backend.
 
-    Looks at all 65,536 values of float16 and bfloat16 functions of one array, at 2^24 values of float32 that miss no
-    exponent, at the smallest size, at awkward shapes, and at arrays 1, 2, 4 and 8 bytes off their alignment. Shows the
-    largest error in ULP, where it is, and the share that is correctly rounded.
+    Functions of one array are checked at all 65,536 values of float16 and bfloat16, and at 2^24 values of float32 with
+    every exponent. All kernels are checked at the smallest size, at awkward shapes, and with arrays 1, 2, 4 and 8
+    bytes off their alignment. The table shows the largest error in ULP, where it occurs, and the share of correctly
+    rounded results.
 
     \b
     cudalab check gelu --dtypes bfloat16
@@ -33,7 +40,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
 
     Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run.
     """
-    from cudalab.engine import session
+    import cudalab
 
     options["dtypes"] = options["dtypes"] or "all"
-    sys.exit(exit_code(measured(session.check, kernels, options, format, output)))
+    sys.exit(exit_code(measure(cudalab.check, kernels, options, format, output)))

@@ -8,18 +8,18 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print a script that lets TAB complete commands.
+    """Print the shell script that completes commands at TAB.
 
-    It completes options, kernels, backends and their entries, sizes, dtypes and files. To have it in every new shell:
+    It completes options, kernels, backends and their entries, sizes, dtypes and files. To load it in every new shell:
 
     \b
     cudalab completion bash >> ~/.bashrc
     cudalab completion zsh >> ~/.zshrc
     cudalab completion fish > ~/.config/fish/completions/cudalab.fish
 
-    In this shell only: eval "$(cudalab completion bash)". Under zsh, compinit must have run before.
+    To load it in this shell only: eval "$(cudalab completion bash)". In zsh, run compinit first.
 
-    Exit code: 0, or 2 for another shell.
+    Exit code: 0, or 2 for an unknown shell.
     """
     from click.shell_completion import get_completion_class
 

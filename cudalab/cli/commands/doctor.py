@@ -7,20 +7,20 @@ import click
 
 from cudalab.cli import terminal
 
-BEFORE = 34  # columns of a line's label and state
+INDENT = 34  # columns before the text: label and state
 
 
 @click.command("doctor")
 def command() -> None:
-    """What runs here, and what to type for the rest.
+    """Show what works on this machine and how to install the rest.
 
-    GPU, driver, nvcc, the host's compiler, what single commands need, and each backend: ready, or missing, with the
-    reason.
+    One line each for GPU, nvcc, host compiler, the tools that single commands need, and every backend: ready, or
+    missing with the reason.
 
     \b
     cudalab doctor
 
-    Exit code: 0, whatever is missing.
+    Exit code: 0, even if something is missing.
     """
     from cudalab.cli import diagnosis
 
@@ -30,10 +30,10 @@ def command() -> None:
 
 
 def _wrapped(text: str) -> str:
-    """`text` in the columns that a terminal has left; as it is in a pipe. Words, such as paths, stay whole."""
+    """Wrap `text` to the columns that the terminal has left, without breaking paths; in a pipe return it unchanged."""
     columns = terminal.width(sys.stdout)
     if columns is None:
         return text
-    room = max(columns - BEFORE, 30)
+    room = max(columns - INDENT, 30)
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
-    return f"\n{'':{BEFORE}}".join(lines)
+    return f"\n{'':{INDENT}}".join(lines)

@@ -4,30 +4,32 @@ from typing import Any
 
 import click
 
-from cudalab.cli import complete
-from cudalab.cli.terminal import said
+from cudalab.cli import complete, terminal
+from cudalab.cli.options import dtypes
 
 
 @click.command("inspect")
 @click.argument("kernel", shell_complete=complete.kernels)
-@click.option("--dtypes", default="", metavar="LIST", help="Such as float32,bfloat16, or all.",
-              shell_complete=complete.dtypes)  # fmt: skip
-@click.option("--only", default="", metavar="GLOBS", help="Entries, such as 'gelu_*'.")
-@click.option("--size", default="", metavar="SIZE", help="One of `bench --sizes`. Default: the largest of the spec's.",
-              shell_complete=complete.sizes)  # fmt: skip
-@click.option("--arch", "archs", default="", metavar="LIST", help="Such as sm_80,sm_90. Default: the card's.")
-@click.option("--card", default="", metavar="NAME", help="Whose limits to predict with, such as A100 or RTX4090. "
-              "Default: that of --results; without --arch, H200.")  # fmt: skip
-@click.option("--results", "file", default="", metavar="FILE", help="Measured times to show beside the prediction.",
-              shell_complete=complete.files)  # fmt: skip
+@dtypes
+@click.option("--only", default="", metavar="GLOBS", help="Entries to inspect, such as 'gelu_*'.")
+@click.option("--size", default="", metavar="SIZE", shell_complete=complete.sizes,
+              help="A size as in `bench --sizes`. Default: the largest of the spec.")  # fmt: skip
+@click.option(
+    "--arch", "archs", default="", metavar="LIST", help="Architectures, such as sm_80,sm_90. Default: that of the card."
+)
+@click.option("--card", default="", metavar="NAME", help="Card whose limits the prediction uses, such as A100 or "
+              "RTX4090. Default: that of --results; without --arch, H200.")  # fmt: skip
+@click.option("--results", "file", default="", metavar="FILE", shell_complete=complete.files,
+              help="Show the measured times of FILE beside the prediction.")  # fmt: skip
 @click.option("--sass", is_flag=True, help="Also print the machine code that a thread executes.")
-@click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")))
+@click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
+              help="Format of the output.")  # fmt: skip
 def command(sass: bool, format: str, **options: Any) -> None:
-    """Why is a kernel as fast as it is?
+    """Explain a kernel's speed from its machine code.
 
-    Compiles KERNEL, reads its machine code, and follows one thread of the launch through it: registers, spills,
-    occupancy, the width of loads and stores, what kinds of instructions an element costs, and how long each unit of
-    the card is busy at least. Needs nvcc and nvdisasm, and neither a GPU nor a profiler.
+    Compiles KERNEL, reads its machine code, and follows one thread of the launch through it. Shows registers, spills,
+    occupancy, the width of loads and stores, the kinds of instructions per element, and the least time that each unit
+    of the card is busy. Needs nvcc and nvdisasm, but no GPU and no profiler.
 
     \b
     cudalab inspect gelu --dtypes all
@@ -43,4 +45,4 @@ def command(sass: bool, format: str, **options: Any) -> None:
     found = inspect.inspect(name, **options)
     if format == "json":
         return click.echo(report.as_json(found))
-    return said(lambda width, color: report.render(found, width, color, sass))
+    return terminal.write(lambda width, color: report.render(found, width, color, sass))

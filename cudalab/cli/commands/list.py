@@ -5,10 +5,10 @@ import click
 
 @click.command("list")
 def command() -> None:
-    """The lab's kernels, sizes and backends.
+    """List the lab's kernels, their sizes, and the backends.
 
-    Of each kernel its entries (the __global__ functions), dtypes and named sizes, as `bench` and `check` take them, and
-    the launch parameters that `tune` may choose.
+    For each kernel: its entries (the __global__ functions), the dtypes and named sizes that `bench` and `check` accept,
+    and the launch parameters that `tune` may change.
 
     \b
     cudalab list

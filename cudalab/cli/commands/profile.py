@@ -5,35 +5,35 @@ from typing import Any
 
 import click
 
-from cudalab.cli import complete
-from cudalab.cli.options import device, not_empty
-from cudalab.cli.terminal import said
+from cudalab.cli import complete, terminal
+from cudalab.cli.options import device, not_empty, only, seed, skip
 
 
 @click.command("profile")
 @click.argument("kernel", shell_complete=complete.kernels)
-@click.option("--size", default="", metavar="SIZE", help="One of `bench --sizes`. Default: the first of the spec's.",
-              shell_complete=complete.sizes)  # fmt: skip
-@click.option("--dtype", default="", metavar="NAME", help="Default: the kernel's first.",
+@click.option("--size", default="", metavar="SIZE", shell_complete=complete.sizes,
+              help="A size as in `bench --sizes`. Default: the first of the spec.")  # fmt: skip
+@click.option("--dtype", default="", metavar="NAME", help="Dtype to profile. Default: the first of the kernel.",
               shell_complete=complete.dtypes)  # fmt: skip
-@click.option("--only", default="", metavar="GLOBS", help="Backends or backend:entry, such as 'torch_*,pycuda'.",
-              shell_complete=complete.variants)  # fmt: skip
-@click.option("--skip", default="", metavar="GLOBS", help="The same, to leave out.", shell_complete=complete.variants)
+@only
+@skip
 @device
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the random inputs.")
-@click.option("--runs", default=10, show_default=True, type=click.IntRange(1), help="Calls that are counted.")
-@click.option("--counters/--no-counters", default=True, show_default=True, help="Also those of NVIDIA's ncu, if there.")
+@seed
+@click.option("--runs", default=10, show_default=True, type=click.IntRange(1), help="Number of profiled calls.")
+@click.option("--counters/--no-counters", default=True, show_default=True,
+              help="Also read hardware counters with NVIDIA's ncu if it is installed.")  # fmt: skip
 @click.option("--timeout", default=300.0, show_default=True, metavar="SECONDS",
-              help="Of all variants together; after one that hangs, anew for the others.")  # fmt: skip
-@click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")))
+              help="Limit for all variants together; it starts again after a variant that hangs.")  # fmt: skip
+@click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
+              help="Format of the output.")  # fmt: skip
 @click.option("-o", "--output", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
-              help="A Chrome trace of one call of each variant, for ui.perfetto.dev.")  # fmt: skip
+              help="Also write a Chrome trace of one call per variant, for ui.perfetto.dev.")  # fmt: skip
 def command(format: str, **options: Any) -> None:
-    """What does one call of each variant make the machine do?
+    """Show what one call of each variant runs on the machine.
 
-    Counts the kernels and launches of every variant of KERNEL by PyTorch's profiler, and says which kernels take the
-    longest; with ncu also how near to the card's limits each comes. On a CPU it counts the operators of PyTorch's
-    variants: there are no kernels.
+    Counts the kernels and launches of every variant of KERNEL with PyTorch's profiler and shows the kernels that take
+    longest; with ncu also how close each comes to the limits of the card. On a CPU, where there are no kernels, it
+    counts the operators of PyTorch's variants.
 
     \b
     cudalab profile gelu
@@ -49,5 +49,5 @@ def command(format: str, **options: Any) -> None:
     if format == "json":
         click.echo(report.as_json(profile).encode())
     else:
-        said(lambda width, color: report.render(profile, width, color))
+        terminal.write(lambda width, color: report.render(profile, width, color))
     sys.exit(2 if any(row.status == found.ERROR for row in profile.rows) else 0)

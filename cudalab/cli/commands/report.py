@@ -9,28 +9,33 @@ from cudalab.cli import complete
 @click.command("report")
 @click.argument("files", nargs=-1, required=True, metavar="RESULTS...", shell_complete=complete.files)
 @click.option("-o", "--output", required=True, metavar="FILE", shell_complete=complete.files,
-              help="A page: .html; one plot: .svg or .png.")  # fmt: skip
+              help="Write a page (.html) or one plot (.svg, .png).")  # fmt: skip
 @click.option("--chart", default="", metavar="NAME",
-              help="Which plot: speedup (default), cold, hot, graph, graph_cold, call, api, wall, samples, "
+              help="Plot to draw: speedup (default), cold, hot, graph, graph_cold, call, api, wall, samples, "
                    "bandwidth, accuracy, error.")  # fmt: skip
-@click.option("--kernel", default="", metavar="NAME", help="Of a plot, where RESULTS have several.")
-@click.option("--dtype", default="", metavar="NAME", help="The same.")
-@click.option("--size", default="", metavar="NAME", help="Of a plot: a size as the tables name it.  [the largest]")
-@click.option("--kind", default="", metavar="NAME", help="Of speedup, samples, bandwidth: of hot, graph, ... times.")
-@click.option("--scale", type=click.FloatRange(0.1, 20), metavar="X", help="Pixels of a PNG for each unit.  [3]")
-@click.option("--bare", is_flag=True, help="A plot without its title: a paper has captions.")
+@click.option("--kernel", default="", metavar="NAME", help="Kernel of the plot, if RESULTS have several.")
+@click.option("--dtype", default="", metavar="NAME", help="Dtype of the plot, if RESULTS have several.")
+@click.option(
+    "--size", default="", metavar="NAME", help="Size of the plot, as the tables name it. Default: the largest."
+)
+@click.option(
+    "--kind", default="", metavar="NAME", help="Times that speedup, samples and bandwidth show, such as hot or graph."
+)
+@click.option("--scale", type=click.FloatRange(0.1, 20), metavar="X", help="Pixels of a PNG per unit. Default: 3.")
+@click.option("--bare", is_flag=True, help="Draw the plot without its title, as for a paper with captions.")
 def command(files: tuple[str, ...], output: str, scale: float | None, bare: bool, **which: str) -> None:
-    """Draw results: as a page to share, or as a plot for a paper.
+    """Draw results as a page to share or as a plot for a paper.
 
-    The page is one file that loads nothing else: answers, bars with intervals, times, samples, bandwidth over sizes,
-    errors, all numbers to sort and filter, and what was measured on what. Several RESULTS are shown together.
+    The page is one file that loads nothing else. It shows findings, bars with intervals, times, samples, bandwidth over
+    sizes, errors, a table of all numbers to sort and filter, and the machine. Several RESULTS are shown together.
 
     \b
     cudalab report results.json checks.json -o report.html
     cudalab report results.json -o out.svg --chart bandwidth --dtype float16
     cudalab report results.json -o out.png --kernel gelu --size large
 
-    Exit code: 0, or 2 if RESULTS cannot be read, have nothing to draw, or FILE cannot be written or would be lost.
+    Exit code: 0, or 2 if RESULTS cannot be read or contain nothing to draw, or FILE cannot be written or exists and is
+    not a report.
     """
     from cudalab.report import html
     from cudalab.report.html import output as out

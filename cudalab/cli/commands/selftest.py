@@ -10,25 +10,25 @@ from cudalab.cli import options as shared
 @click.command("selftest")
 @shared.device
 @click.option("--seconds", default=10.0, show_default=True, metavar="SECONDS",
-              help="Of comparing equal work with itself; the other checks take a few more.")  # fmt: skip
+              help="Time to compare equal work with itself; the other checks take a few seconds more.")  # fmt: skip
 @shared.quiet
 def command(device: str, seconds: float, quiet: bool) -> None:
-    """Can this machine's times be believed?
+    """Test whether this machine measures times correctly.
 
-    The lab times what it knows already: work of known length and bytes, a launch on the wrong stream, a capture of
-    nothing, naive timing, and equal work compared with itself. Ends in a verdict, and in the smallest difference that
-    this machine can claim.
+    Times work whose result is known: work of known duration and bytes, a launch on the wrong stream, an empty graph
+    capture, naive timing, and equal work compared with itself. Prints a verdict and the smallest difference that this
+    machine can show.
 
     \b
     cudalab selftest
     cudalab selftest --device cuda:1 --seconds 60
 
-    Exit code: 0 fit to measure, 1 not fit, 2 no such device.
+    Exit code: 0 the machine is fit to measure, 1 it is not, 2 no such device.
     """
-    from cudalab.cli.live import line
+    from cudalab.cli.live import status_line
     from cudalab.tools import selftest as lab
 
-    with line(quiet) as now:
+    with status_line(quiet) as now:
 
         def show(finding: lab.Finding) -> None:
             now("")

@@ -1,7 +1,8 @@
-"""Results as a page to look at, and as single plots for a paper: the same drawings in both.
+"""Results as an HTML page, and as single plots for a paper, from the same charts.
 
-`page` lays out the page, `findings` writes its sentences, `figures` takes numbers out of results, `charts` turns them
-into Vega-Lite specifications by Altair, `draw` turns those into SVG and PNG by vl-convert.
+`page` lays out the page, `findings` writes its sentences. `figures`, `over_sizes` and `checked` take numbers from
+results, `charts` turns them into Vega-Lite specifications with Altair, `draw` turns those into SVG and PNG
+with vl-convert.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NEEDED = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "jinj
 
 
 def need() -> None:
-    """Raise Unavailable if what draws is not installed."""
+    """Raise Unavailable if a library that draws is not installed."""
     from importlib.util import find_spec
 
     absent = [name for module, name in NEEDED.items() if find_spec(module) is None]
@@ -29,7 +30,7 @@ def need() -> None:
 
 
 def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:
-    """Write the page whole or not at all. `loaded`: results with the paths that they came from."""
+    """Write the page whole or not at all. `loaded`: paths and results."""
     from cudalab.report.html import page
 
     files.write(target, page.render(loaded).encode())
@@ -38,7 +39,7 @@ def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:
 def write_plot(
     target: Path, runs: Sequence[Results], chart: str, scale: float = 3, headed: bool = True, **which: str
 ) -> None:
-    """Write one chart as SVG or, where `target` ends so, PNG; which one as `plot.chosen` says."""
+    """Write one chart as SVG, or as PNG if `target` ends in .png; `plot.chosen` selects it."""
     from cudalab.report.html import plot
 
     figure, about = plot.chosen(runs, chart, **which)

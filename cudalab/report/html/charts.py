@@ -1,7 +1,7 @@
-"""Specifications of the charts, by Altair: bars with intervals, samples, lines over sizes, errors over inputs.
+"""Vega-Lite specifications of the charts, made with Altair: bars, samples, lines over sizes, errors over inputs.
 
-Every text of a chart is data, none is an expression, so that nothing in a results file can act. Names and values stand
-beside the marks, not in a legend. A width is chosen so that a phone shows all of it at a size that can be read.
+All texts are data, never expressions, so that a results file cannot run code. Names and values are beside the marks,
+not in a legend. The widths are chosen so that a chart fits on a phone and can be read there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CONFIG = {
 
 @dataclass(frozen=True)
 class Bar:
-    """A row: a name, a bar with its 95 % interval, and what is written at its end; without a value no bar."""
+    """A row: a name, a bar with its 95 % interval, and a text at its end; without a value no bar is drawn."""
 
     name: str
     text: str
@@ -57,7 +57,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Line:
-    """One variant's points, with a place among the styles; `emphasis`: thick, as our own are."""
+    """One variant's points and the index of its line style; `emphasis`: a thick line, for ours."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -65,7 +65,7 @@ class Line:
     style: int = 0
     emphasis: bool = False
     ceiling: bool = False
-    absent: Sequence[float] = ()  # where there is no number to show
+    absent: Sequence[float] = ()  # inputs where NaN or infinity was wrong
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of samples: their relative deviations from the median, and what is written beside them."""
+    """A row of samples: their relative deviations from the median, and a text beside them."""
 
     name: str
     deviations: Sequence[float]
@@ -89,7 +89,7 @@ class Strip:
 
 
 def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: float = 0) -> Spec:
-    """Horizontal bars from 0. `rule`: where a dashed line stands; `symlog`: the constant of that scale, 0 for none."""
+    """Horizontal bars from 0. `rule`: the place of a dashed line; `symlog`: the constant of that scale, 0: linear."""
     top = max((v for r in rows for v in (r.value, r.high) if v is not None), default=1.0) or 1.0
     top = max(top, rule or 0) * (1.02 if not symlog else 2)
     kind: Any = {"type": "symlog", "constant": symlog} if symlog else {}
@@ -118,9 +118,9 @@ def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: floa
 
 
 def samples(rows: Sequence[Strip], axis: str, edge: float, bins: int = 64) -> Spec:
-    """A row of samples each, as heights of a histogram from -edge to edge; those beyond are counted at the side."""
+    """For each row a histogram of its samples from -edge to edge; samples beyond are only counted."""
     scale = alt.Scale(domain=[-100 * edge, 100 * edge], nice=False)
-    half = 50 * edge  # of the reach: it has a line and no number, or numbers would touch
+    half = 50 * edge  # a tick without a number: numbers would touch
     plain = f"abs(datum.value) == {half!r} ? '' : datum.label"
     values = [half * i for i in (-2, -1, 0, 1, 2)]
     x = alt.X("x:Q", scale=scale, axis=alt.Axis(title=axis, values=values, labelExpr=plain))
@@ -152,7 +152,7 @@ def samples(rows: Sequence[Strip], axis: str, edge: float, bins: int = 64) -> Sp
 
 
 def outline(deviations: Sequence[float], edge: float, bins: int) -> list[tuple[float, float]]:
-    """Corners of a histogram, as places and heights up to 1; bins where nothing changes are left out."""
+    """The corners of a histogram as (place, height up to 1); bins equal to the one before are left out."""
     counts = [0] * bins
     for value in deviations:
         if -edge <= value <= edge:
@@ -167,7 +167,7 @@ def outline(deviations: Sequence[float], edge: float, bins: int) -> list[tuple[f
 
 
 def over_sizes(lines: Sequence[Line], marks: Sequence[Mark], axes: tuple[str, str]) -> Spec:
-    """Lines over a logarithmic axis of sizes, each named at its right end."""
+    """Lines over a logarithmic axis of sizes, each with its name at the right end."""
     xs = [x for line in lines for x, _ in line.points]
     top = 1.06 * max(y for line in lines for _, y in line.points)
     x_scale = alt.Scale(type="log", domain=[min(xs), max(xs)], nice=False)
@@ -213,7 +213,7 @@ def errors(lines: Sequence[Line], axes: tuple[str, str], constants: tuple[float,
 
 
 def _strokes(lines: Sequence[Line], x: alt.X, y: alt.Y, points: bool = True) -> list[Any]:
-    """The lines themselves, ours on top, with a shape at each point whose description says what it is."""
+    """The lines, ours on top, with a shape at each point; its description is the hint."""
     rows: list[dict[str, Any]] = []
     dots: list[dict[str, Any]] = []
     for rank, line in enumerate(sorted(lines, key=lambda line: line.emphasis)):
@@ -241,7 +241,7 @@ def _strokes(lines: Sequence[Line], x: alt.X, y: alt.Y, points: bool = True) -> 
 
 
 def _absent(lines: Sequence[Line], x: alt.X, y: alt.Y, top: float) -> list[Any]:
-    """A cross at the upper edge where NaN or infinity came."""
+    """A cross at the upper edge where NaN or infinity was wrong."""
     rows = [
         {"x": at, "y": top, "h": f"{line.name}: no number at {at:g}", "c": style_of(line.style)[0]}
         for line in lines
@@ -271,9 +271,9 @@ def _ends(
     share: Callable[[float], float],
     value: Callable[[float], float],
 ) -> list[Any]:
-    """Names at the right, at the height given with each line, moved apart where they would cover each other.
+    """Names at the right, at the height given with each line, moved apart where they would overlap.
 
-    `share` of the height that a value stands at, and the `value` at a share.
+    `share` maps a value to its share of the height, `value` a share to its value.
     """
     ends = sorted(ends, key=lambda end: -end[0])
     places = spread([DEEP * (1 - share(y)) for y, _ in ends], APART, DEEP)
@@ -338,7 +338,7 @@ def _row(n: int) -> alt.Y:
 
 
 class Rows(str):
-    """Data of a layer, to Altair an opaque text: looking into it and copying it would take most of Altair's time."""
+    """Data of a layer, disguised as text: Altair would spend most of its time on validating and copying it."""
 
     values: list[dict[str, Any]]
 
@@ -354,7 +354,7 @@ def _data(rows: list[dict[str, Any]], **encoding: Any) -> alt.Chart:
 
 
 def _powers(low: float, high: float, constant: float = 1, first: float = inf) -> list[float]:
-    """Powers of ten within [low, high] as ticks of a logarithmic axis, with 0 and negative ones of a symmetric one."""
+    """Powers of ten within [low, high] as ticks of a logarithmic axis; of a symmetric one also 0 and negative ones."""
     powers = [10.0**k for k in range(-6, 40)]
     found = [p for p in powers if p >= min(constant, first) and low <= p <= high]
     below = [-p for p in reversed(powers) if p >= constant and low <= -p <= high]
@@ -362,7 +362,7 @@ def _powers(low: float, high: float, constant: float = 1, first: float = inf) ->
 
 
 def _thinned(ticks: list[float], constant: float, low: float, high: float, most: int = 9) -> list[float]:
-    """Ticks of a symmetrically logarithmic axis that are not too close to each other."""
+    """Those ticks of a symmetrically logarithmic axis that are far enough apart."""
 
     def place(value: float) -> float:
         return copysign(log1p(abs(value) / constant), value)
@@ -376,7 +376,7 @@ def _thinned(ticks: list[float], constant: float, low: float, high: float, most:
 
 
 def _finished(layers: list[Any], width: int, height: int, left: int, right: int, top: int = 8) -> Spec:
-    """Layers as one specification in the lab's style, with fixed margins: no drawing depends on the fonts at hand."""
+    """Layers as one specification in the lab's style, with fixed margins that do not depend on installed fonts."""
     spec: Spec = alt.layer(*layers).to_dict(validate=False)
     for layer in (spec, *spec["layer"]):
         if "data" in layer:
@@ -394,10 +394,7 @@ def _finished(layers: list[Any], width: int, height: int, left: int, right: int,
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Within it Altair does not compare each part with its schema as it is made: that takes most of its time.
-
-    The tests make every chart with the comparison.
-    """
+    """Turn off Altair's validation, which takes most of its time. The tests make every chart with validation."""
     from altair.utils.schemapi import debug_mode
 
     with debug_mode(False):

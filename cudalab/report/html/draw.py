@@ -1,16 +1,14 @@
-"""From a chart's specification to SVG and PNG, by vl-convert; what leaves here holds shapes and text only.
+"""Turn a chart's specification into SVG and PNG with vl-convert; a drawing holds shapes and text only.
 
-Most of the time goes into measuring texts, one by one, so that many charts are spread over processes.
+vl-convert draws one chart at a time in a process, and most of its time goes into measuring texts: a page with many
+charts uses several processes.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import struct
-import subprocess
-import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,16 +18,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 from cudalab.base import threads
+from cudalab.base.child import Child, Ended, Parent
 from cudalab.base.errors import CudalabError
 from cudalab.report.html.palette import INK, MUTED, SURFACE
 
 SVG = "http://www.w3.org/2000/svg"
-MARK = "made by cudalab report"  # in every file that is written, so that a later report may replace it
-FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"  # of one width, so that a text stays where it was measured
-HEADING = 42  # height of two lines above a drawing of its own
+MARK = "made by cudalab report"  # in every file that is written: a later report may replace such a file
+FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"  # equally wide, so that measured texts fit
+HEADING = 42  # height of the two lines above a drawing
 PROCESSES = 8  # at most: each takes half a second to start
 
-# What a drawing may hold: anything else that a specification could bring about (links, scripts, styles) is left out.
+# What a drawing may hold. All else that a specification could cause (links, scripts, styles) is left out.
 ELEMENTS = {"svg", "g", "path", "line", "rect", "text", "tspan"}
 ATTRIBUTES = {
     "viewBox", "width", "height", "transform", "d", "x", "y", "x1", "x2", "y1", "y2", "rx", "fill", "fill-opacity",
@@ -37,20 +36,31 @@ ATTRIBUTES = {
     "text-anchor", "font-size", "font-weight", "font-style",
 }  # fmt: skip
 GEOMETRY = {"transform", "d", "x", "y", "x1", "x2", "y1", "y2", "width", "height"}
-PLAIN = {"opacity": "1", "stroke-width": "1", "stroke-dasharray": "1,0", "transform": "translate(0,0)"}  # say nothing
+PLAIN = {
+    "opacity": "1",
+    "stroke-width": "1",
+    "stroke-dasharray": "1,0",
+    "transform": "translate(0,0)",
+}  # defaults
 
 
 @contextmanager
 def studio() -> Iterator[Callable[[dict[str, Any]], Future[str]]]:
-    """A function that has a specification drawn as `<svg>` by one of several processes while the caller goes on."""
-    children: list[subprocess.Popen[str]] = []
+    """A function that draws a specification as `<svg>` in one of several processes while the caller goes on."""
+    children: list[Child[str]] = []
     mine = threading.local()
 
     def drawn(spec: dict[str, Any]) -> str:
         if not hasattr(mine, "child"):
-            mine.child = _child()
+            mine.child = Child("cudalab.report.html.draw.main", answers=str)
             children.append(mine.child)
-        return _asked(mine.child, spec)
+        mine.child.send(json.dumps(spec))
+        try:
+            return str(mine.child.receive())
+        except Ended as ended:
+            del mine.child
+            said = [line for line in ended.said.splitlines() if re.match(r"\w+: ", line)]  # not the traceback
+            raise CudalabError(f"a chart could not be drawn: {said[0] if said else 'its process ended'}") from None
 
     pool = ThreadPoolExecutor(min(threads.cores(), PROCESSES))
     try:
@@ -58,39 +68,27 @@ def studio() -> Iterator[Callable[[dict[str, Any]], Future[str]]]:
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in children:
+            child.stop()  # a thread that waits for it is free then
+        pool.shutdown()
+        for child in children:
             child.kill()
-            child.communicate()
 
 
-def _child() -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", __name__]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, encoding="utf-8")
-
-
-def _asked(child: subprocess.Popen[str], spec: dict[str, Any]) -> str:
-    assert child.stdin is not None
-    assert child.stdout is not None
-    try:
-        child.stdin.write(json.dumps(spec) + "\n")
-        child.stdin.flush()
-        return str(json.loads(child.stdout.readline()))
-    except (OSError, ValueError):  # it has ended
-        child.kill()
-        said = [line for line in child.communicate()[1].splitlines() if re.match(r"\w+: ", line)]  # not the traceback
-        raise CudalabError(f"a chart could not be drawn: {said[0] if said else 'its process ended'}") from None
+def main(parent: Parent) -> None:
+    """Draw the specifications that the parent sends."""
+    for spec in parent.orders(str):
+        parent.answer(svg(json.loads(spec)))
 
 
 def svg(spec: dict[str, Any]) -> str:
-    """One specification as `<svg>`, drawn here."""
+    """One specification as `<svg>`, drawn in this process."""
     import vl_convert
 
     return clean(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
 
 
 def alone(svg: str, says: str, heading: tuple[str, str] | None = None) -> str:
-    """A drawing as a file of its own: on white, marked as ours; `says`: read out; `heading`: two lines above it."""
+    """A drawing as a file: white background, our mark, `says` for screen readers, `heading` as two lines above it."""
     root = ElementTree.fromstring(svg)
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     inner = ElementTree.Element("g")
@@ -112,7 +110,7 @@ def alone(svg: str, says: str, heading: tuple[str, str] | None = None) -> str:
 
 
 def png(svg: str, scale: float = 3) -> bytes:
-    """A drawing of its own as PNG, `scale` pixels for each of its units."""
+    """A drawing from `alone` as PNG, with `scale` pixels for each of its units."""
     import vl_convert
 
     data: bytes = vl_convert.svg_to_png(svg, scale=scale)
@@ -122,7 +120,7 @@ def png(svg: str, scale: float = 3) -> bytes:
 
 
 def clean(svg: str) -> str:
-    """`svg` with known elements and attributes only, no more digits than can be seen, and texts of marks as titles."""
+    """`svg` with known elements and attributes only, coordinates to a tenth, and the labels of marks as titles."""
     root = ElementTree.fromstring(svg)
     _strip(root)
     return ElementTree.tostring(root, encoding="unicode")
@@ -169,8 +167,3 @@ def _local(element: ElementTree.Element) -> str:
 def _short(value: str) -> str:
     """Coordinates to a tenth of a pixel."""
     return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", lambda m: f"{round(float(m[0]), 1):g}", value)
-
-
-if __name__ == "__main__":
-    for line in sys.stdin:
-        print(json.dumps(svg(json.loads(line))), flush=True)

@@ -1,4 +1,4 @@
-"""What the numbers of a run depend on, as names and texts for the page."""
+"""The machine, versions and options of a run, as names and texts for the page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _machine(run: Results) -> list[tuple[str, str]]:
 
 
 def _detail(name: str, value: Any) -> tuple[str, str]:
-    """A detail with its unit, which the name ends in."""
+    """A detail of the machine; the ending of its name is its unit."""
     known = {"bytes": (2**20, "MiB"), "hz": (1e6, "MHz")}
     stem, _, unit = name.rpartition("_")
     if unit in known and isinstance(value, (int, float)):
@@ -52,7 +52,7 @@ def _detail(name: str, value: Any) -> tuple[str, str]:
 
 
 def _clocks(run: Results) -> list[tuple[str, str]]:
-    """The least and the most of each group's clocks and power."""
+    """The range of the clocks and of the power over all groups."""
     known = {"sm_hz": ("SM", 1e6, "MHz"), "memory_hz": ("memory", 1e6, "MHz"), "power_w": ("power", 1.0, "W")}
     found = []
     for key, (name, scale, unit) in known.items():

@@ -1,4 +1,4 @@
-"""The answers at the top of the page: one sentence for each kernel and dtype, as good or as bad as it is."""
+"""The answers at the top of the page: one sentence for each kernel and dtype."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.html.figures import NUMBER, baseline, ours, plain
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
-FIRST = ("pycuda", "cupy_raw")  # whose entry is quoted: of the first that was timed, as in the README
-PEERS = ("torch_native", "torch_eager", "numpy")  # what it is compared with: the best that a user would write first
+FIRST = ("pycuda", "cupy_raw")  # the fastest entry of the first of these backends that was timed is quoted
+PEERS = ("torch_native", "torch_eager", "numpy")  # the first that was timed is the peer to compare with
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A sentence, what it rests on, and in one word how it went: good, bad or neutral."""
+    """A sentence, the details behind it, and its mood: good, bad or neutral."""
 
     subject: str
     sentence: str
@@ -26,7 +27,7 @@ class Answer:
 
 
 def question(runs: Iterable[Results]) -> str:
-    """What the page answers."""
+    """The question that the page answers."""
     held = list(runs)
     kernels = list(dict.fromkeys(plain(case.kernel, 40) for run in held for case in run.cases))
     studies = {plain(case.kernel, 40) for run in held if run.of_study for case in run.cases}
@@ -39,9 +40,9 @@ def question(runs: Iterable[Results]) -> str:
 
 
 def timed(run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere: Iterable[Case] = ()) -> Answer:
-    """Of one group: our fastest entry that is right against its peers and the copy, whose `shares` are by label.
+    """For one group: our fastest right entry against its peers and the copy. `shares`: per cent of the copy, by label.
 
-    What went wrong `elsewhere`, at other sizes or in a check, is said too.
+    Failures `elsewhere`, at other sizes or in a check, are listed too.
     """
     first = cases[0]
     subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
@@ -55,7 +56,7 @@ def timed(run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere:
     parts, mood = [time], "neutral"
     if base and (ratio := run.speedup(case, kind, base.backend)):
         verdict = ratio.verdict()
-        parts.append(f"{columns.times(ratio.value)}\u00d7 {base.backend} ({verdict})")
+        parts.append(f"{numbers.factor(ratio.value)}\u00d7 {base.backend} ({verdict})")
         mood = {"FASTER": "good", "SLOWER": "bad"}.get(verdict, "neutral")
     share = shares.get(case.label, columns.NOT_MEASURED)
     if share != columns.NOT_MEASURED:
@@ -71,8 +72,8 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
     ]
     eager = run.speedup(case, kind)
     if eager:
-        low, high = columns.times(eager.low), columns.times(eager.high)
-        said.append(f"{columns.times(eager.value)}\u00d7 torch_eager ({low} to {high})")
+        low, high = numbers.factor(eager.low), numbers.factor(eager.high)
+        said.append(f"{numbers.factor(eager.value)}\u00d7 torch_eager ({low} to {high})")
     others = [c for c in cases if c.status == record.OK and c.times.get(kind) and not ours(c)]
     if others:
         best = min(others, key=lambda c: c.median(kind) or inf)
@@ -82,7 +83,7 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
 
 
 def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
-    """Where nothing of ours has a time: what was checked instead, and who was fastest of the others."""
+    """For a group without a time of ours: what was checked, and the fastest of the others."""
     kind = run.main_kind
     right = [c for c in cases if ours(c) and c.status == record.OK and c.parity]
     checked = ", ".join(f"{plain(c.label, 60)} right, {columns.verdict(c)} ULP" for c in right)
@@ -97,7 +98,7 @@ def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
 
 
 def checked(run: Results, cases: list[Case]) -> Answer:
-    """Of a kernel and dtype that was checked and not timed."""
+    """For a kernel and dtype that was checked and not timed."""
     first = cases[0]
     subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
     ran = [c for c in cases if c.status != record.SKIPPED]
@@ -115,7 +116,7 @@ def checked(run: Results, cases: list[Case]) -> Answer:
 
 
 def failures(cases: Iterable[Case]) -> str:
-    """`; WRONG: a, b; error: c` of what went wrong, or nothing."""
+    """Such as `; WRONG: a, b; error: c`, or an empty text."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
         if case.status in (record.WRONG, record.ERROR):

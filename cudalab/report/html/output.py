@@ -1,4 +1,4 @@
-"""The file that a report or a plot is written to: what it may replace, and what is written."""
+"""The input and output files of `cudalab report`: what is read, and which file may be replaced."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from cudalab.base.errors import InputError, short
 from cudalab.base.files import place
 from cudalab.report.html import draw
-from cudalab.results.record import Results, load
+from cudalab.results.file import load
+from cudalab.results.record import Results
 
 SUFFIXES = (".html", ".svg", ".png")
 
 
 def free(target: str) -> Path:
-    """`target` as a path, a link as it is named. Raises InputError if it cannot be written, or is not a report's."""
+    """`target` as a path, links not resolved. Raises InputError if it cannot be written or is not a report."""
     named = Path(target)
     if named.suffix.lower() not in SUFFIXES:
         raise InputError(
@@ -31,7 +32,7 @@ def free(target: str) -> Path:
 
 
 def read(paths: Sequence[str]) -> list[tuple[str, Results]]:
-    """The runs in the files, each file once, with its path."""
+    """(path, run) for each file; a file that is named twice is read once."""
     once: dict[str, str] = {}
     for path in paths:
         once.setdefault(os.path.realpath(path), path)

@@ -1,7 +1,7 @@
-"""The page: what stands where. One HTML file that asks for nothing else, the same for the same results.
+"""The layout of the page: one HTML file that loads nothing else and is the same for the same results.
 
-Everything from a results file is escaped by the template; the drawings are made of known elements only (`draw.clean`).
-A policy in the page lets its own style and script run, known by their digests, and nothing besides.
+The template escapes everything from a results file; drawings consist of known elements only (`draw.clean`). The page's
+content security policy allows only its own style and script, by their digests.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from cudalab.base import stats
 from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report import study as report_study
-from cudalab.report.html import draw, environment, figures, findings, palette
+from cudalab.report.html import checked, draw, environment, figures, findings, over_sizes, palette
 from cudalab.report.html import study as studies
 from cudalab.report.html.figures import Figure, plain
 from cudalab.results import record as results
 from cudalab.results.record import Case, Results
 
 HERE = Path(__file__).parent
-MOST = 5  # sizes of one kernel and dtype that get charts of their own; of more the ends and the middle do
-TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns that are not of numbers
+MOST = 5  # sizes of one kernel and dtype with charts; of more sizes the ends and the middle get charts
+TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns that hold no numbers
 LONGEST = 3000  # characters of a reason
 CHARTED = ("cold", "hot", "graph", "call", "api", "wall")  # kinds of time with a chart; the cold graph is in the table
 
@@ -37,7 +37,7 @@ Draw = Callable[[dict[str, Any]], Future[str]]
 
 @dataclass(frozen=True)
 class Run:
-    """A results file as the page names it."""
+    """A results file and its name on the page."""
 
     label: str
     results: Results
@@ -45,7 +45,7 @@ class Run:
 
 @dataclass
 class Group:
-    """The charts of one kernel, size and dtype, and what the tables say of it."""
+    """One kernel, size and dtype: its charts and the cells of its table."""
 
     run: Run
     cases: list[Case]
@@ -55,7 +55,7 @@ class Group:
     size: str
     anchor: str = ""
     charts: list[Figure] = field(default_factory=list)
-    states: list[str] = field(default_factory=list)  # of a study's rows, whose table stands with the charts
+    states: list[str] = field(default_factory=list)  # of a study's rows; its table is beside the charts
 
     @property
     def nbytes(self) -> int:
@@ -74,7 +74,7 @@ class Subject:
     charts: list[Figure] = field(default_factory=list)
     anchor: str = ""
     drawn: list[Group] = field(default_factory=list)
-    study: Run | None = None  # the run that it is of, if it is a study
+    study: Run | None = None  # the run, if it is a study's
     lines: list[str] = field(default_factory=list)  # above its charts
 
     @property
@@ -89,7 +89,7 @@ class Subject:
 
 
 def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
-    """Files by name, with their folder's where two have the same; a page tells nothing more of where they lay."""
+    """The files by name, with the folder's name if two names are equal. The page shows nothing else of the paths."""
     names = [PurePath(path).name for path, _ in loaded]
     found = []
     for (path, run), name in zip(loaded, names):
@@ -99,13 +99,13 @@ def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
 
 
 def render(loaded: Sequence[tuple[str, Results]]) -> str:
-    """The page of results that were read from files, given as (path, results)."""
+    """The page for (path, results) pairs."""
     with draw.studio() as drawn:
         return laid_out(loaded, drawn)
 
 
 def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
-    """The page; `drawn` has specifications drawn as `<svg>`s."""
+    """The page; `drawn` draws a specification as an `<svg>`."""
     from cudalab.report.html.charts import unchecked
 
     runs = named(loaded)
@@ -144,13 +144,13 @@ def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
 
 
 def _digest(spec: dict[str, Any]) -> str:
-    """Of a specification. The last digits of numbers are left out: they depend on the CPU that took the medians."""
+    """The digest of a specification, without the last digits of numbers: those depend on the CPU that ran NumPy."""
     same = json.loads(json.dumps(spec), parse_float=lambda text: f"{float(text):.9g}")
     return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _subjects(runs: list[Run]) -> list[Subject]:
-    """What was run, by kernel and dtype, in the order of the files."""
+    """The subjects of the page, by kernel and dtype, in the order of the files."""
     found: dict[tuple[str, str], Subject] = {}
     for run in runs:
         if run.results.of_study:
@@ -170,7 +170,7 @@ def _subjects(runs: list[Run]) -> list[Subject]:
 
 
 def _study(run: Run, runs: list[Run]) -> Subject:
-    """A run of a study: one subject, which names its file where another is of the same."""
+    """The subject of a study's run; it names its file if another run is of the same study."""
     name = str(run.results.options["study"])
     again = [other for other in runs if other.results.of_study and other.results.options["study"] == name]
     subject = Subject(run.results.cases[0].kernel if run.results.cases else name, "", study=run)
@@ -191,7 +191,7 @@ def _title(cases: list[Case]) -> str:
 
 
 def _filled(subject: Subject) -> None:
-    """Give a subject its answer and its charts."""
+    """Add the answer and the charts to a subject."""
     if subject.study:
         _filled_study(subject, subject.study.results)
         return
@@ -210,7 +210,7 @@ def _filled(subject: Subject) -> None:
         subject.drawn += _few(groups)
         subject.charts += _over_sizes(groups, len(files) > 1)
     for run_, cases in subject.checks:
-        found = figures.accuracy(run_.results, cases), figures.error(run_.results, cases)
+        found = checked.accuracy(run_.results, cases), checked.error(run_.results, cases)
         subject.charts += [f for f in found if f]
     for group in subject.drawn:
         group.size += f" \u00b7 {group.run.label}" if len(files) > 1 else ""
@@ -228,7 +228,7 @@ def _over_sizes(groups: list[Group], several: bool) -> list[Figure]:
     run, cases = groups[0].run, [case for group in groups for case in group.cases]
     main = run.results.main_kind
     kinds = [main, *(k for k in ("graph",) if k != main and any(k in c.times for c in cases))] if main else []
-    found = [figures.bandwidth(run.results, cases, kind) for kind in kinds]
+    found = [over_sizes.bandwidth(run.results, cases, kind) for kind in kinds]
     suffix = f" \u00b7 {run.label}" if several else ""
     return [replace(f, title=f.title + suffix) for f in found if f]
 
@@ -241,14 +241,14 @@ def _of(group: Group) -> list[Figure]:
 
 
 def _few(groups: list[Group]) -> list[Group]:
-    """Those that get charts: all, or of a sweep the ends and the middle."""
+    """The groups that get charts: all, or the ends and the middle of a sweep."""
     if len(groups) <= MOST:
         return groups
     return [groups[0], groups[len(groups) // 2], groups[-1]]
 
 
 def _anchored(subjects: list[Subject]) -> None:
-    """Names of the parts for links: letters and digits of their titles, no two alike."""
+    """Set the anchors for links: letters and digits of the titles, each unique."""
     taken: set[str] = set()
     for subject in subjects:
         subject.anchor = _anchor(f"{'study-' if subject.study else ''}{subject.kernel}-{subject.dtype}", taken)
@@ -264,7 +264,7 @@ def _anchor(text: str, taken: set[str]) -> str:
 
 
 def _table(subjects: list[Subject]) -> dict[str, Any]:
-    """Every row of every group under all headers, with the words that the terminal's tables have."""
+    """Every row of every group under all headers, with the texts of the terminal's tables."""
     groups = [group for subject in subjects if not subject.study for group in subject.groups]
     several = len({group.run.label for group in groups}) > len({group.cases[0].kernel for group in groups})
     own = _unique(header for group in groups for header in group.headers)
@@ -293,20 +293,20 @@ def _checks(runs: list[Run]) -> dict[str, Any]:
 
 
 def _remarks(runs: list[Run]) -> list[tuple[str, str, str]]:
-    """(status, labels, text), what went wrong first."""
+    """(status, labels, text) lines, failures first."""
     lines = (line for run in runs for line in columns.remarks(run.results.cases, placed=True))
     found = _unique((status, _cut(labels), _cut(text)) for status, labels, text in lines)
     return sorted(found, key=lambda line: (results.WRONG, results.ERROR, "note").index(line[0]))
 
 
 def _cut(text: str) -> str:
-    """A text without its end if it is very long, such as a compiler's: browsers take seconds to lay it out."""
+    """A text cut at LONGEST: browsers take seconds to lay out a very long one, such as a compiler's."""
     more = len(text) - LONGEST
     return text if more <= 0 else f"{text[:LONGEST]} \u2026 and {more:,} more characters in the results file"
 
 
 def _method(runs: list[Run]) -> list[str]:
-    """How to read it, in the words of the terminal's tables."""
+    """How to read the page, in the words of the terminal's tables."""
     kernels = [run for run in runs if not run.results.of_study]
     lines = _unique(line for run in kernels for line in columns.footer(run.results) if not line.startswith("floor"))
     if len(kernels) < len(runs):
@@ -341,7 +341,7 @@ def _style(with_studies: bool) -> str:
 
 
 def _labelled(svg: str, label: str) -> Any:
-    """A drawing as one picture that is read out as the element `label`."""
+    """A drawing as one picture; screen readers read the element `label` instead."""
     return _markup(svg.replace("<svg ", f'<svg role="img" aria-labelledby="{label}" ', 1))
 
 
@@ -356,7 +356,7 @@ def _markup(text: str) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """A text as it can be seen: nothing in it turns the writing direction, for one."""
+    """A text with invisible characters shown, such as those that change the writing direction."""
     return visible(value, keep="\n") if type(value) is str else value
 
 

@@ -1,8 +1,8 @@
-"""Colours of the charts: each has a light and a dark one, told apart with every common kind of colour blindness.
+"""Colours of the charts for the light and the dark theme; people with colour blindness can distinguish them.
 
-A drawing bears the light ones; the page's style sheet replaces them one by one in the dark theme, so that one drawing
-serves both. The hues of the lines are those of Okabe and Ito (Color Universal Design, 2008), darkened or lightened
-until a label in them has a contrast of 4.5:1 with the page (WCAG 2.2, 1.4.3). No meaning hangs on colour alone.
+A drawing has the light colours; the page's style sheet replaces them in the dark theme. The hues of the lines are those
+of Okabe and Ito (Color Universal Design, 2008), darkened or lightened until a label in them has a contrast of 4.5:1
+with the page (WCAG 2.2, 1.4.3). Nothing is expressed by colour alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DARK = {
     LINES[5]: "#aca7ff",
     LINES[6]: "#c3ccd5",
 }
-DASHES = ((1, 0), (7, 3), (2, 2))  # solid, dashed, dotted: the second and third time that a colour is used
+DASHES = ((1, 0), (7, 3), (2, 2))  # solid, dashed, dotted: for the first, second and third use of a colour
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
 
 
@@ -42,7 +42,7 @@ def style_of(i: int) -> tuple[str, tuple[int, int], str]:
 
 
 def css(within: str) -> str:
-    """Rules that turn the light drawings `within` a selector into dark ones."""
+    """Rules that replace light colours by dark ones in drawings `within` a selector."""
     return "".join(
         f'{within} svg [fill="{light}"]{{fill:{dark}}}{within} svg [stroke="{light}"]{{stroke:{dark}}}\n'
         for light, dark in DARK.items()

@@ -1,11 +1,11 @@
-"""One chart of a report, for a paper or a README: which one is meant, and its bytes."""
+"""One chart of a report as a file: which one is meant, and its bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 from cudalab.base.errors import InputError, short, unknown
-from cudalab.report.html import draw, figures
+from cudalab.report.html import checked, draw, figures, over_sizes
 from cudalab.report.html.figures import Figure
 from cudalab.results import record
 from cudalab.results.record import Case, Results
@@ -19,11 +19,11 @@ CHARTS = (*AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
 def chosen(
     runs: Iterable[Results], chart: str, kernel: str = "", dtype: str = "", size: str = "", kind: str = ""
 ) -> tuple[Figure, str]:
-    """The figure of that name, and what it is of.
+    """The figure of that name, and a text that says what it shows.
 
-    `size` is the largest one if none is given; `kernel` and `dtype` may be left out if there is one.
-    Of several runs that have it, the newest is drawn; for the bandwidth, one of the most sizes.
-    Raises NotFound for what is not there, InputError where it is not clear what is meant or there is nothing to draw.
+    `size` is the largest if none is given; `kernel` and `dtype` may be left out if there is only one. If several runs
+    have the chart, the newest is drawn; for the bandwidth, the one with the most sizes.
+    Raises NotFound for a name that is not there, InputError if the choice is ambiguous or there is nothing to draw.
     """
     if chart not in CHARTS:
         raise unknown("chart", chart, CHARTS)
@@ -55,7 +55,7 @@ def chosen(
 def encoded(figure: Figure, about: str, suffix: str, scale: float, headed: bool) -> bytes:
     """The figure as the bytes of an .svg or a .png file; `scale`: pixels of a PNG for each unit.
 
-    `headed`: it bears its title and what it is of; in a paper its caption says so.
+    `headed`: add the title and what the figure shows; in a paper the caption says it.
     """
     heading = (figure.title, about) if headed else None
     svg = draw.alone(draw.svg(figure.spec), f"{figure.title}, {about}. {figure.says}", heading)
@@ -72,15 +72,15 @@ def _figure(run: Results, chart: str, kind: str) -> Figure | None:
     makers: dict[str, Callable[[], Figure | None]] = {
         "speedup": lambda: figures.speedup(run, run.cases, kind),
         "samples": lambda: figures.samples(run, run.cases, kind),
-        "bandwidth": lambda: figures.bandwidth(run, run.cases, kind),
-        "accuracy": lambda: figures.accuracy(run, run.cases),
-        "error": lambda: figures.error(run, run.cases),
+        "bandwidth": lambda: over_sizes.bandwidth(run, run.cases, kind),
+        "accuracy": lambda: checked.accuracy(run, run.cases),
+        "error": lambda: checked.error(run, run.cases),
     }
     return makers[chart]()
 
 
 def _drawable(run: Results, chart: str, kind: str) -> bool:
-    """Whether a run has anything of the sort that a chart shows."""
+    """Whether a run has the data that a chart shows."""
     if chart in OF_CHECKS:
         return not run.timed and any(c.parity and (chart == "accuracy" or c.parity.curve) for c in run.cases)
     wanted = kind or (chart if chart in record.KINDS else run.main_kind)
@@ -97,7 +97,7 @@ def _needs(chart: str) -> str:
 
 
 def _one(option: str, asked: str, found: Iterable[str]) -> str:
-    """What was asked for, if it is there; or else the only one there is."""
+    """`asked`, if it is there; without it the only name there is."""
     names: Sequence[str] = list(dict.fromkeys(found))
     if asked:
         if asked not in names:
@@ -109,6 +109,6 @@ def _one(option: str, asked: str, found: Iterable[str]) -> str:
 
 
 def _holding(runs: Iterable[Results], wanted: Callable[[Case], bool]) -> list[Results]:
-    """Runs with the cases that are wanted, without those that have none."""
+    """The runs with the wanted cases alone; runs without any are left out."""
     parts = [figures.part(run, [c for c in run.cases if wanted(c)]) for run in runs]
     return [part for part in parts if part.cases]

@@ -1,7 +1,8 @@
-"""Studies on the page: what was asked, what came of it, and the charts of each workload."""
+"""Studies on the page: the question, the finding, and the charts of each workload."""
 
 from __future__ import annotations
 
+from cudalab.base import numbers
 from cudalab.report import columns, study
 from cudalab.report.html import figures, findings
 from cudalab.report.html.figures import Figure, plain
@@ -12,7 +13,7 @@ from cudalab.study import Published, found, says
 
 
 def answer(run: Results) -> Answer:
-    """The finding of a run, with what was asked; bad where a variant is wrong or failed."""
+    """The finding and the question of a run; bad if a variant is wrong or failed."""
     one = found.of(run)
     bad = findings.failures(run.cases)
     subject = f"{plain(one.name, 40)}, {plain(run.machine.name, 60)}"
@@ -22,7 +23,7 @@ def answer(run: Results) -> Answer:
 
 
 def lines(run: Results) -> list[str]:
-    """What stands above the charts: what was asked, how to read it, whose numbers stand beside ours."""
+    """The lines above the charts: the question, how to read them, and the published sources."""
     return [plain(line, 1000) for line in (study.heading(run), *study.footer(run))]
 
 
@@ -34,7 +35,7 @@ def cells(run: Results, cases: list[Case]) -> tuple[list[str], list[list[str]]]:
 
 
 def charts(run: Results, cases: list[Case]) -> list[Figure]:
-    """Of one workload: ratios, times, samples, memory, and what an article published beside ours."""
+    """The charts of one workload: ratios, published ratios, times, memory, samples."""
     kinds = [kind for kind in dict.fromkeys(kind for case in cases for kind in case.times) if kind != run.main_kind]
     drawn = [figures.speedup(run, cases), *(_published(run, cases, p) for p in study.printed(found.of(run), cases))]
     drawn += [figures.times(run, cases, kind) for kind in (run.main_kind, *kinds) if kind]
@@ -43,7 +44,7 @@ def charts(run: Results, cases: list[Case]) -> list[Figure]:
 
 
 def _bytes(cases: list[Case], name: str) -> Figure | None:
-    """Bars of a quantity of memory."""
+    """Bars of a quantity in bytes; None for other quantities."""
     from cudalab.report.html.charts import Bar, bars
 
     if not name.endswith("_bytes"):
@@ -61,7 +62,7 @@ def _bytes(cases: list[Case], name: str) -> Figure | None:
 
 
 def _published(run: Results, cases: list[Case], article: Published) -> Figure | None:
-    """Ratios to the baseline, ours and the article's in turns."""
+    """Ratios to the baseline, ours and the article's alternating."""
     from cudalab.report.html.charts import Bar, bars
 
     one = found.of(run)
@@ -71,10 +72,10 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
         theirs, ratio = article.seconds.get((case.size, case.label)), says.speedup(run, case)
         if not (theirs and base and ratio) or case.label == one.baseline:
             continue
-        text = study.times(ratio.value)
-        hint = f"{figures.name(case, 80)}: {text} here, {study.times(base / theirs)} published"
+        text = numbers.wide_factor(ratio.value)
+        hint = f"{figures.name(case, 80)}: {text} here, {numbers.wide_factor(base / theirs)} published"
         rows.append(Bar(figures.name(case), f"{text} here", ratio.value, ratio.low, ratio.high, "ours", hint))
-        rows.append(Bar("", f"{study.times(base / theirs)} published", base / theirs, role="other", hint=hint))
+        rows.append(Bar("", f"{numbers.wide_factor(base / theirs)} published", base / theirs, role="other", hint=hint))
     if not rows:
         return None
     where = f"{plain(article.source, 200)} ({plain(article.machine, 200)}); {plain(article.differs, 400)}."
@@ -83,10 +84,10 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
-    """(labels, reason) of what could not run here, with the study's name."""
+    """(labels with the study's name, reason) of the variants that could not run here."""
     return [(f"{found.of(run).name}: {labels}", reason) for labels, reason in columns.skipped(run)]
 
 
 def state(case: Case) -> str:
-    """What a row is, for its colour."""
+    """The state of a row, for its colour."""
     return "bad" if case.status in (record.WRONG, record.ERROR) else ""

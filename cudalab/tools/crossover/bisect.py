@@ -1,8 +1,8 @@
-"""From which size on is one variant faster than another? A bisection, with verdicts in place of numbers.
+"""From which size on is one variant faster than another? A bisection over verdicts.
 
 At each size both variants are checked and timed in the same rounds of one worker process, and the ratio of those
-rounds is judged as in every table. The answer is an interval: up to its lower end one variant is surely faster, from
-its upper end on the other is, and in between neither is, or the interval is as narrow as was asked for.
+rounds gets a verdict as in every table. The answer is an interval: up to its lower end one variant is surely faster,
+from its upper end on the other is. In between neither is surely faster, or the interval is as narrow as the resolution.
 """
 
 from __future__ import annotations
@@ -11,19 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, floor, log, log2, prod, sqrt
-from time import perf_counter
-
-import msgspec
 
 from cudalab import backends
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
-from cudalab.engine.messages import Setup, Step
 from cudalab.engine.plan import Group, Selection
-from cudalab.engine.progress import FINISHED, Progress, Report, ignore
-from cudalab.engine.session import BUDGET, File, Stopped, keep, new_results, sources
-from cudalab.engine.supervisor import TIMEOUT, Supervisor
+from cudalab.engine.progress import Report, ignore
+from cudalab.engine.session import BUDGET, File, Session, Stopped, setup_of
+from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
 from cudalab.results.record import KINDS, Case, Results
 from cudalab.spec import sizes
@@ -114,13 +110,14 @@ def crossover(
 
     ends = shapes[0][axis], shapes[1][axis]
     modes = plan.modes_for(kind)
-    setup = Setup(device, ",".join(labels), "", modes, seed, budget, "shuffled", sources([group(ends[0])]))
     options = {
         "kernels": [kernel or name], "crossover": list(labels), "sizes": f"{lowest},{highest}", "dtypes": chosen.name,
-        "only": setup.only, "skip": "", "modes": ",".join(modes), "device": device, "seed": seed, "budget": budget,
-        "order": "shuffled", "timeout": timeout,
+        "only": ",".join(labels), "skip": "", "modes": ",".join(modes), "device": device, "seed": seed,
+        "budget": budget, "order": "shuffled", "timeout": timeout,
     }  # fmt: skip
-    return _Search(labels, kind, group, ends, resolution, setup, timeout, progress, output).found(options)
+    setup = setup_of(options, modes, [group(ends[0])])
+    with Session("bench", options, setup, Selection(labels), timeout, progress, output) as session:
+        return _Search(labels, kind, group, ends, resolution, session).found()
 
 
 def between(low: int, high: int) -> int | None:
@@ -145,84 +142,68 @@ class _Search:
     group: Callable[[int], Group]
     ends: tuple[int, int]
     resolution: float
-    setup: Setup
-    timeout: float
-    progress: Report
-    output: File
+    session: Session
     probes: dict[int, Probe] = field(default_factory=dict)
-    workers: Supervisor | None = None
-    start: float = field(default_factory=perf_counter)
 
-    def found(self, options: dict[str, object]) -> Crossover:
-        with Supervisor(self.setup, Selection(self.labels), self.timeout, self._at) as workers:
-            self.workers = workers
-            machine, no_gpu = workers.ready.machine, workers.ready.no_gpu
-            for label in self.labels:
-                if label not in workers.labels(self.group(self.ends[0])):
-                    why = f"needs a GPU, and {no_gpu}" if machine.device == "cpu" else "is for the CPU: --device cpu"
-                    raise Unavailable(f"{label} {why}")
-            answer = Crossover(*self.labels, self.kind, new_results(options, self.setup, workers.ready))
-            answer.run.complete = False
-            try:
-                self._bisect(workers, answer)
-                answer.run.complete = True
-            except KeyboardInterrupt:
-                kept = f"; {self.output} has what was measured" if self.output and answer.run.cases else ""
-                raise Stopped(f"stopped after {len(self.probes)} sizes{kept}") from None
-            finally:
-                answer.run.cases.sort(key=lambda case: prod(case.shape))
-                answer.probes = [self.probes[n] for n in sorted(self.probes)]
-                keep(answer.run, self.output)
+    def found(self) -> Crossover:
+        session, run = self.session, self.session.results
+        elsewhere = {case.label for case in session.elsewhere(self.group(self.ends[0]))}
+        for label in self.labels:
+            if label in elsewhere:
+                gpu = f"needs a GPU, and {run.no_gpu}"
+                raise Unavailable(f"{label} {gpu if run.machine.device == 'cpu' else 'is for the CPU: --device cpu'}")
+        answer = Crossover(*self.labels, self.kind, run)
+        run.complete = False
+        try:
+            self._bisect(answer)
+            run.complete = True
+        except KeyboardInterrupt:
+            kept = f"; {session.output} has what was measured" if session.output and run.cases else ""
+            raise Stopped(f"stopped after {len(self.probes)} sizes{kept}") from None
+        finally:
+            run.cases.sort(key=lambda case: prod(case.shape))
+            answer.probes = [self.probes[n] for n in sorted(self.probes)]
+            session.keep()
         return answer
 
-    def _bisect(self, workers: Supervisor, answer: Crossover) -> None:
+    def _bisect(self, answer: Crossover) -> None:
         """Narrow the interval; where neither is surely faster, find both ends of that region."""
-        if not all(self._probe(n, workers, answer) for n in self.ends):
+        if not all(self._probe(n, answer) for n in self.ends):
             return
         open_: list[tuple[int, int]] = [self.ends]
         while open_ and len(self.probes) < MOST_PROBES:
             low, high = open_.pop()
             if not self._worth(low, high) or (middle := between(low, high)) is None:
                 continue
-            if not self._probe(middle, workers, answer):
+            if not self._probe(middle, answer):
                 return
             open_ += [(low, middle), (middle, high)]
 
     def _worth(self, low: int, high: int) -> bool:
-        """Whether an end of the interval lies between two sizes, and is not known well enough.
+        """Whether an end of the interval lies between two sizes that are still too far apart.
 
-        The first two must differ; later one of two may be unsure: the end of the region in which neither is ahead.
+        The first two must have sure verdicts. Later one of two may be unsure: there ends the region in which neither
+        is surely faster.
         """
         verdicts = {self.probes[low].verdict, self.probes[high].verdict}
         sure = verdicts & {FASTER, SLOWER}
         needed = 2 if (low, high) == self.ends else 1
         return len(verdicts) == 2 and len(sure) >= needed and high / low - 1 > self.resolution
 
-    def _probe(self, n: int, workers: Supervisor, answer: Crossover) -> bool:
+    def _probe(self, n: int, answer: Crossover) -> bool:
         """Check and time both variants at this size. False if one of them is wrong or fails."""
+        low, high = self.ends
+        guess = 2 + ceil(log2(max(log(high / low) / log(1 + self.resolution), 1)))  # of the number of sizes
+        self.session.expected = max(guess, len(self.probes) + 2)
         group, run = self.group(n), answer.run
-        cases = workers.cases(group)
-        run.cases += cases
-        run.wall = {**workers.wall, "total": perf_counter() - self.start}
-        keep(run, self.output)
+        cases = self.session.add(group)
         if answer.wrong:
             return False
         answer.kind = kind = self.kind or run.main_kind
         one, other = (_timed(cases, label, kind) for label in self.labels)
         value = run.ratio(one, other, kind)
         self.probes[n] = Probe(group.size, prod(group.shape), value, value.verdict())
-        self._at(Step(str(group), FINISHED), msgspec.structs.replace(run, cases=cases))
         return True
-
-    def _at(self, step: Step, finished: Results | None = None) -> None:
-        """Tell how far the search is; how many sizes it takes is a guess."""
-        low, high = self.ends
-        guess = 2 + ceil(log2(max(log(high / low) / log(1 + self.resolution), 1)))
-        done = len(self.probes)
-        self.progress(Progress(
-            step, done, max(guess, done + 1), perf_counter() - self.start, None, self.labels,
-            self.workers.glimpses() if self.workers else {}, finished,
-        ))  # fmt: skip
 
 
 def _timed(cases: list[Case], label: str, kind: str) -> Case:

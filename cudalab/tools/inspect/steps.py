@@ -11,6 +11,7 @@ from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, NotFound, SpecError, unknown
 from cudalab.engine import plan
 from cudalab.results import record
+from cudalab.results.file import load
 from cudalab.results.record import Results
 from cudalab.spec import cuda_source, find, sizes
 from cudalab.spec.dtype import DType
@@ -43,7 +44,7 @@ def inspect(
         raise InputError(f"--size {label} is {len(shapes)} sizes; give one, such as {next(iter(spec.sizes))}")
     kinds = [group.dtype for group in plan.groups([kernel], label, globs.joined(dtypes))]
     (label, shape), *_ = shapes.items()
-    run = record.load(file) if file else None
+    run = load(file) if file else None
     on, architectures = _machines(card, globs.split(globs.joined(archs)), run)
     entries = _entries(spec, globs.split(globs.joined(only)))
     work = [

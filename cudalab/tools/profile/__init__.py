@@ -1,5 +1,5 @@
-"""What a piece of work makes the machine do: kernels, launches, operators, and how long the GPU is busy.
+"""What a call makes the machine do: kernels, launches, operators, and the time that the GPU is busy.
 
-`events.py` records and counts, for studies and for `cudalab profile`; `kernel.py` is what that command does, in the
-process of `child.py`; `ncu.py` reads the hardware's counters where NVIDIA's ncu is installed and allowed to.
+`events.py` records and counts, for studies and for `cudalab profile`. `kernel.py` is that command; it profiles in a
+child process (`child.py`). `ncu.py` reads the hardware's counters where NVIDIA's ncu is installed and has permission.
 """

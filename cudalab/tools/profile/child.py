@@ -1,24 +1,28 @@
-"""The process that is watched: make each variant ready, then let torch.profiler record it, or run it once for ncu.
+"""The process that is profiled: it makes each variant ready, then torch.profiler records it, or it runs once for ncu.
 
-A variant may end it at any moment, and ncu is started around it. It reads one `Request` from standard input and writes
-`Answer`s, a line each, to standard output; what kernels and libraries print goes to standard error.
+A variant may end it at any moment, and ncu may be the program that starts it. It answers one `Request` with many
+`Answer`s; what kernels and libraries print goes to standard error.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from cudalab import timing
+from cudalab.backends import _torch
+from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, Unavailable
-from cudalab.device import Device, interop, open_device
+from cudalab.device import cuda
+from cudalab.device.arrays import torch_missing
+from cudalab.device.open import open_device
 from cudalab.device.operands import Bound, Operands
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group, Selection, Variant
+from cudalab.device.protocol import Device
+from cudalab.engine.plan import Group, Selection, Variant, Work
 from cudalab.engine.rows import said
 from cudalab.spec import tuned
 from cudalab.tools.profile import events, found
@@ -28,9 +32,9 @@ NO_OPERATORS = "no operators: it does not run by PyTorch; kernels are a GPU's"
 
 
 class Request(msgspec.Struct):
-    """The variants of a group. `runs` of each are recorded; `trace`: where the Chrome trace goes, "" for nowhere.
+    """The variants of a group. `runs` of each are recorded; `trace`: the file for a Chrome trace, "" for none.
 
-    `counters`: nothing is recorded, but each is run once where ncu looks, after an empty kernel as a mark.
+    `counters`: nothing is recorded. Each variant runs once under ncu, after an empty kernel as a mark.
     """
 
     work: Work
@@ -44,7 +48,7 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """First the device; then a variant's name as it begins, and its row at its end; or an error that ends all."""
+    """First the device; then a variant's label when its work begins, and its row at the end; or an error for all."""
 
     device: str = ""
     name: str = ""
@@ -54,24 +58,20 @@ class Answer(msgspec.Struct):
     kind: str = ""  # of the error: its class
 
 
-def main() -> None:
-    answers = os.dup(1)
+def main(parent: Parent) -> None:
     os.dup2(2, 1)
-
-    def say(answer: Answer) -> None:
-        os.write(answers, msgspec.json.encode(answer) + b"\n")
-
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
-    try:
-        _profiled(request, say)
-    except CudalabError as error:
-        say(Answer(error=str(error), kind=type(error).__name__))
+    for request in parent.orders(Request):
+        try:
+            _profiled(request, parent.answer)
+        except CudalabError as error:
+            parent.answer(Answer(error=str(error), kind=type(error).__name__))
+        return  # and be watched no more
 
 
 def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
     device, _ = open_device(request.device)
     try:
-        if reason := interop.torch_missing(device.kind):
+        if reason := torch_missing(device.kind):
             raise Unavailable(f"kernels and operators are counted by PyTorch's profiler: {reason}")
         say(Answer(device=device.kind, name=device.name))
         group = request.work.group()
@@ -86,9 +86,9 @@ def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
 
 
 def _let_torch_use(operands: Operands) -> None:
-    """Its profiler works on the current GPU, and the work is on this stream."""
+    """Make this GPU and this stream PyTorch's current ones: its profiler needs that."""
     if operands.stream is not None:
-        interop.to_torch_all(operands)
+        _torch.tensors(operands)
 
 
 @dataclass
@@ -100,7 +100,7 @@ class _AtWork:
     say: Callable[[Answer], None]
 
     def made(self, variants: list[Variant]) -> dict[str, Bound]:
-        """Those that can be run, compiled and warm. Of the others the row is said."""
+        """The variants that can run, compiled and warm. The rows of the others are sent."""
         ready = {}
         for variant in variants:
             self.say(Answer(begun=variant.label))
@@ -117,9 +117,10 @@ class _AtWork:
             raise Unavailable(reason)
         if self.device.kind == "cpu" and not variant.backend_name.startswith("torch"):
             raise Unavailable(NO_OPERATORS)
-        kernel, _ = tuned.for_variant(self.group.kernel, variant, self.group.dtype, self.device)
+        card = cuda.card_of(self.device)
+        kernel, _ = tuned.for_variant(self.group.kernel, variant.name, variant.parameters, self.group.dtype, card)
         bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
-        self.device.warm_up(bound)
+        timing.warm_up(self.device, bound)
         return bound
 
     def _failed(self, label: str, error: Exception) -> None:
@@ -134,7 +135,7 @@ class _AtWork:
             driver.Context.synchronize()
 
     def recorded(self, ready: dict[str, Bound]) -> None:
-        """Each by itself, and for the trace all of them once more in one record, by their labels."""
+        """Record each variant alone. For the trace, record all of them once more together, under their labels."""
         cuda, runs = self.device.kind == "cuda", self.request.runs
         for label, bound in ready.items():
             self.say(Answer(begun=label))
@@ -160,7 +161,7 @@ class _AtWork:
         events.record(once_each, self._synchronize, cuda).write(self.request.trace)
 
     def counted(self, ready: dict[str, Bound]) -> None:
-        """Run each once, for ncu, which looks only between start and stop."""
+        """Run each once for ncu, which measures between start and stop only."""
         import pycuda.driver as driver
 
         mark = _mark(self.operands.stream)
@@ -176,7 +177,7 @@ class _AtWork:
 
 
 def _mark(stream: Any) -> Callable[[], None]:
-    """What launches the lab's empty kernel: in ncu's list the kernels of the next variant follow it."""
+    """A function that launches the lab's empty kernel: in ncu's list the kernels of the next variant follow it."""
     from cudalab.device import cuda
 
     function = cuda.compiled(cuda.LAB.read_text(), cuda.LAB.name).get_function("empty").prepare("")

@@ -1,6 +1,6 @@
-"""What torch.profiler saw of a piece of work, as plain records, and what is counted of them.
+"""Record work with torch.profiler as plain events, and count them.
 
-On a GPU it sees every kernel of the process by CUPTI, whoever launched it: torch, Triton, PyCUDA or CuPy.
+On a GPU it sees every kernel of the process by CUPTI, whichever library launched it: torch, Triton, PyCUDA or CuPy.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ KERNEL, COPY, LAUNCH, OPERATOR, LABEL, OTHER = "kernel", "copy", "launch", "oper
 DEVICE_KINDS = (KERNEL, COPY)  # what the GPU does; COPY: copies and fills
 
 _OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
-_MARKS = (b'"schemaVersion"', b'"traceEvents"')  # of a Chrome trace: one of them is in its first lines
+_MARKS = (b'"schemaVersion"', b'"traceEvents"')  # one of them is in the first lines of a Chrome trace
 _LAUNCH = re.compile(r"cu(da)?(Graph)?(Launch|Memcpy|Memset).*")
 _COPY = re.compile(r"Mem(cpy|set)\b.*")
-_TYPES = {"kernel": KERNEL, "gpu_memcpy": COPY, "gpu_memset": COPY}  # as newer releases of torch say it
+_TYPES = {"kernel": KERNEL, "gpu_memcpy": COPY, "gpu_memset": COPY}  # the names of newer releases of torch
 
 
 @dataclass(frozen=True)
 class Event:
-    """One record, times in ns on one clock. `correlation` joins a launch with what it made the GPU do."""
+    """One event, with times in ns on one clock. `correlation` joins a launch with its work on the GPU."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: a kernel's or an operator's name, how often a run has it, and its seconds in a run."""
+    """One line of a table: a kernel's or an operator's name, and its number and seconds in a run."""
 
     name: str
     count: float
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass
 class Recording:
-    """The events of `runs` runs. Everything that is counted is of one run, on average."""
+    """The events of `runs` runs. All counts are averages per run."""
 
     events: list[Event]
     runs: int = 1
@@ -74,14 +74,14 @@ class Recording:
         return found
 
     def operators(self) -> list[Event]:
-        """Those that no other operator called; one that only makes another view of the same memory is left out."""
+        """Operators that no other operator called, without those that only return another view of their input."""
         top = [e for e, parents in _nested(self._of(OPERATOR)) if not parents]
         return [e for e in top if not _is_view(e.name)]
 
     def shares(self, labels: Iterable[str]) -> dict[str, float]:
-        """Of all labels' time, the part of each: on a GPU of the device time of what was launched inside the label.
+        """Each label's share of the time of all labels; on a GPU, of the device time of what they launched.
 
-        Work belongs to the label in whose span it was launched, on whatever thread: autograd has one of its own.
+        Work belongs to the label in whose span it was launched, on any thread: autograd has one of its own.
         """
         spans = {name: [(e.start, e.end) for e in self._of(LABEL) if e.name == name] for name in labels}
         taken = dict.fromkeys(spans, 0.0)
@@ -96,7 +96,7 @@ class Recording:
         return {name: value / total for name, value in taken.items()} if total else {}
 
     def top(self, most: int = 10) -> list[Row]:
-        """Names that take the longest: kernels and copies on a GPU, operators by their own time on a CPU."""
+        """The names that take the longest: kernels and copies on a GPU, operators by their own time on a CPU."""
         if self.cuda:
             own = [(e.name, e.end - e.start) for e in self._of(*DEVICE_KINDS)]
         else:
@@ -113,7 +113,7 @@ class Recording:
 
 
 def free(target: str) -> Path:
-    """Where a trace may be written. Raises InputError if it cannot be, or would replace what is none."""
+    """The path for a trace. Raises InputError if it cannot be written, or is a file that is not a trace."""
     path = place(target)
     if path.exists() and path.stat().st_size:
         with path.open("rb") as file:
@@ -124,7 +124,7 @@ def free(target: str) -> Path:
 
 
 def record(run: Callable[[], object], synchronize: Callable[[], object], cuda: bool, runs: int = 1) -> Recording:
-    """Do `run` so many times under torch.profiler. What was recorded is complete: it ends with `synchronize`."""
+    """Call `run` so many times under torch.profiler, and `synchronize` at the end, so that nothing is missing."""
     synchronize()
     with raw(cuda) as seen:
         for _ in range(runs):
@@ -136,16 +136,16 @@ def record(run: Callable[[], object], synchronize: Callable[[], object], cuda: b
 
 @contextmanager
 def raw(cuda: bool, **options: bool) -> Iterator[Any]:
-    """The same as `profiler`, of which only the raw records are read: making torch's own takes longer than the work."""
+    """`profiler` for raw events only: to make torch's own events takes longer than the work."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Profiler clears events")  # of cycles, which we have not
+        warnings.filterwarnings("ignore", "Profiler clears events")  # after each cycle; there is one
         with profiler(cuda, acc_events=False, **options) as seen:
             yield seen
 
 
 def profiler(cuda: bool, acc_events: bool = True, **options: bool) -> Any:
-    """torch.profiler, to be entered, of host and device; `options` are its own, such as with_stack."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # it announces itself otherwise
+    """torch.profiler of host and device, as a context manager; `options` are its own, such as with_stack."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # else it prints that it starts
     from torch.profiler import ProfilerActivity, profile
 
     if cuda:
@@ -156,7 +156,7 @@ def profiler(cuda: bool, acc_events: bool = True, **options: bool) -> Any:
 
 @cache
 def _attached() -> None:
-    """The first recording of a process loads CUPTI, and may miss what is launched meanwhile: let it be of nothing."""
+    """Record nothing once: a process's first recording loads CUPTI, and may miss launches meanwhile."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
@@ -166,7 +166,7 @@ def _attached() -> None:
 
 
 def event(of: Any) -> Event:
-    """A record of torch's profiler as ours."""
+    """An event of torch's profiler as ours."""
     on_gpu = of.device_type().name == "CUDA"
     kind = _on_device(of) if on_gpu else _on_host(of.name(), of.is_user_annotation())
     return Event(of.name(), kind, of.start_ns(), of.end_ns(), of.start_thread_id(), of.correlation_id())
@@ -189,7 +189,7 @@ def _on_host(name: str, annotation: bool) -> str:
 
 
 def _nested(events: list[Event]) -> list[tuple[Event, list[Event]]]:
-    """Each event with those of its thread that it lies in, the outermost first."""
+    """Each event with the events of its thread that enclose it, the outermost first."""
     found: list[tuple[Event, list[Event]]] = []
     open_: dict[int, list[Event]] = defaultdict(list)
     for one in sorted(events, key=lambda e: (e.start, -e.end)):
@@ -202,7 +202,7 @@ def _nested(events: list[Event]) -> list[tuple[Event, list[Event]]]:
 
 
 def _own_times(events: list[Event]) -> list[tuple[str, int]]:
-    """Names with the ns that each event took without those inside it."""
+    """The name of each event, and its ns without the events inside it."""
     nested = _nested(events)
     inner: dict[int, int] = defaultdict(int)
     for one, parents in nested:
@@ -212,7 +212,7 @@ def _own_times(events: list[Event]) -> list[tuple[str, int]]:
 
 
 def _covered(events: list[Event]) -> int:
-    """The ns in which at least one of them was at work: kernels may overlap."""
+    """The ns in which at least one event was running: kernels may overlap."""
     total, until = 0, 0
     for one in sorted(events, key=lambda e: e.start):
         total += max(one.end - max(one.start, until), 0)
@@ -228,7 +228,7 @@ def _inside(spans: Mapping[str, list[tuple[int, int]]], when: int | None) -> str
 
 @cache
 def _is_view(name: str) -> bool:
-    """Whether every form of an operator may return its input's own memory, by its schemas."""
+    """Whether every overload of an operator may return its input's own memory, by its schemas."""
     import torch
 
     schemas = torch._C._jit_get_schemas_for_operator(name) if _OPERATOR.fullmatch(name) else []

@@ -1,4 +1,4 @@
-"""What `cudalab profile` finds: of each variant of a kernel, what one call makes the machine do."""
+"""The results of `cudalab profile`: for each variant of a kernel, what one call makes the machine do."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 import msgspec
 
-COMPILED = re.compile(r"## Call CompiledFxGraph .*")  # torch.compile's generated code: one call of it
+COMPILED = re.compile(r"## Call CompiledFxGraph .*")  # one call of torch.compile's generated code
 OK, ERROR, SKIPPED = "ok", "error", "skipped"
 
 
 class Longest(msgspec.Struct):
-    """A kernel (on a CPU: an operator) of a call: how often, and how long all of them take together."""
+    """A kernel (on a CPU: an operator): how often a call runs it, and the seconds of all runs together."""
 
     name: str
     count: float
@@ -19,14 +19,14 @@ class Longest(msgspec.Struct):
 
 
 class Counters(msgspec.Struct):
-    """What ncu measured of one kernel: metrics by ncu's own names, in base units."""
+    """Metrics of one kernel by ncu's own names, in base units."""
 
     kernel: str
     metrics: dict[str, float]
 
 
 class Row(msgspec.Struct):
-    """One variant. `counts` are those of `profiling.events.Recording.counts`."""
+    """One variant. `counts` come from `events.Recording.counts`."""
 
     label: str
     status: str = OK
@@ -37,7 +37,7 @@ class Row(msgspec.Struct):
 
 
 class Profile(msgspec.Struct):
-    """All variants of a kernel at one size. `notes` say what could not be had, and why."""
+    """All variants of a kernel at one size. `notes` say what is missing, and why."""
 
     kernel: str
     size: str
@@ -50,7 +50,7 @@ class Profile(msgspec.Struct):
 
 
 def brief(name: str, most: int = 80) -> str:
-    """A kernel's or an operator's name, without the namespaces and parameters of C++, and not too long."""
+    """A kernel's or an operator's name without C++ namespaces and parameters, cut to `most` characters."""
     if COMPILED.fullmatch(name):
         return "torch.compile's code"
     if "<" in name or "(" in name:

@@ -1,23 +1,21 @@
-"""Profile a kernel's variants, as the parent sees it: a process is watched, and what ends it costs one variant."""
+"""Profile a kernel's variants in a child process; a variant that ends the child costs its own row only."""
 
 from __future__ import annotations
 
-import math
 import os
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 
-from cudalab.base import child as children
 from cudalab.base import errors
+from cudalab.base.child import Child, Ended, last
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds
-from cudalab.device import interop
+from cudalab.device.arrays import torch_missing
 from cudalab.engine import plan
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.plan import Group, Selection, Work
 from cudalab.tools.profile import events, found, ncu
 from cudalab.tools.profile.child import Answer, Request
 from cudalab.tools.profile.found import Profile, Row
@@ -43,16 +41,16 @@ def profile(
 ) -> Profile:
     """What one call of each variant of a kernel makes the machine do, counted over `runs` calls.
 
-    `name`, `only`, `skip` and `device` are as of `cudalab.bench`; `size` is one of its sizes ("": the spec's first),
-    `dtype` one of the kernel's ("": its first). `counters`: on a GPU ncu's too, where it is there. `output` is a file
-    for a Chrome trace of one call of each. `timeout` is seconds for all of it, twice where there are counters.
-    Raises CudalabError for bad input, or where PyTorch, whose profiler counts, is not there.
+    `name`, `only`, `skip` and `device` are as in `cudalab.bench`. `size` is one of the kernel's sizes, `dtype` one of
+    its dtypes ("": the spec's first). `counters`: add ncu's on a GPU, if it is installed. `output` is a file for a
+    Chrome trace of one call of each. `timeout` is seconds for all variants, and once more for the counters.
+    Raises CudalabError for bad input, or without PyTorch, whose profiler counts.
     """
     group, selection = _chosen(name, size, dtype, only, skip)
     if runs < 1:
         raise InputError(f"runs is {runs}; give at least 1")
     need_seconds("timeout", timeout, ", or inf")
-    if reason := interop.torch_missing("cpu"):
+    if reason := torch_missing("cpu"):
         raise Unavailable(f"kernels and operators are counted by PyTorch's profiler: {reason}")
     trace = str(events.free(output)) if output else ""
     work = Work.on(group, (), False)
@@ -82,7 +80,7 @@ def _chosen(name: str, size: str, dtype: str, only: str, skip: str) -> tuple[Gro
 
 
 def _record(report: Profile, request: Request, timeout: float) -> None:
-    """Rows of all variants. One that ends the process gets a row that says so, and the rest another process."""
+    """Add the rows of all variants. One that ends the child gets an error row, and the rest a new child."""
     while True:
         answers, end = _watched((), request, timeout, {})
         rows, at_work = [answer.row for answer in answers if answer.row], ""
@@ -103,7 +101,7 @@ def _record(report: Profile, request: Request, timeout: float) -> None:
 
 
 def _count(report: Profile, request: Request, timeout: float) -> None:
-    """Add ncu's counters to the rows. Raises Unavailable where it is not there, or not allowed, or fails."""
+    """Add ncu's counters to the rows. Raises Unavailable if ncu is missing, has no permission, or fails."""
     good = [row for row in report.rows if row.status == found.OK]
     if reason := ncu.missing():
         raise Unavailable(reason)
@@ -112,7 +110,7 @@ def _count(report: Profile, request: Request, timeout: float) -> None:
     asked = msgspec.structs.replace(request, work=work, trace="", counters=True)
     with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
         log = Path(folder, "log")
-        # A queue that is held waits for a kernel that ncu does not let begin.
+        # ncu waits for each kernel to end: one that holds the queue until the host releases it never would.
         answers, end = _watched(ncu.command(log), asked, timeout, {"CUDALAB_BLOCKING": "0"})
         text = log.read_text(errors="replace") if log.is_file() else ""
     if end and not text:
@@ -125,24 +123,17 @@ def _count(report: Profile, request: Request, timeout: float) -> None:
 def _watched(
     prefix: Sequence[str], request: Request, timeout: float, environment: Mapping[str, str]
 ) -> tuple[list[Answer], str]:
-    """What the child answered, and how it ended if not by itself."""
-    end = ""
-    with subprocess.Popen(
-        [*prefix, *children.command(MAIN)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, **environment}, start_new_session=True,
-    ) as child:  # fmt: skip
+    """The child's answers, and how it ended if it failed."""
+    answers: list[Answer] = []
+    deadline = monotonic() + timeout
+    with Child[Answer](MAIN, answers=Answer, prefix=prefix, env={**os.environ, **environment}) as child:
+        child.send(request)
         try:
-            out, errs = child.communicate(msgspec.json.encode(request), None if math.isinf(timeout) else timeout)
-        except subprocess.TimeoutExpired:
-            children.kill(child)
-            out, errs = child.communicate()
-            end = f"it did not end within {timeout:g} s"
-        except BaseException:  # Ctrl-C
-            children.kill(child)
-            raise
-    if not end and child.returncode:
-        last = [line for line in errs.decode(errors="replace").splitlines() if line.strip()][-1:]
-        words = "".join(f"; its last words: {line.strip()}" for line in last)
-        end = f"the process {children.how(child.returncode)}{words}"
-    answers = [msgspec.json.decode(line, type=Answer) for line in out.splitlines() if line.startswith(b"{")]
-    return answers, end
+            while True:
+                answers.append(child.receive(deadline - monotonic()))
+        except Ended as ended:
+            if ended.hung:
+                return answers, f"it did not end within {timeout:g} s"
+            words = last(ended.said)
+            end = f"the process {ended.how}" + (f"; its last words: {words}" if words else "")
+            return answers, end if ended.code else ""

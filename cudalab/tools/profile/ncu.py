@@ -1,6 +1,6 @@
-"""NVIDIA's ncu, which reads the hardware's counters: how it is called, and what it wrote.
+"""NVIDIA's ncu, which reads the hardware's counters: its command line, and its output.
 
-It runs each kernel several times, with the L2 cache flushed before, and one at a time: its durations are not those of
+ncu runs each kernel several times and alone, after a flush of the L2 cache: its durations differ from those of
 `cudalab bench`. Counters need a permission that many machines do not give.
 """
 
@@ -41,7 +41,7 @@ def missing() -> str | None:
 
 
 def command(log: Path) -> tuple[str, ...]:
-    """What is put before the process that is to be watched; it writes to `log`."""
+    """The command that goes before that of the profiled process; ncu writes to `log`."""
     name = program()
     if not name:
         raise Unavailable(str(missing()))
@@ -52,7 +52,7 @@ def command(log: Path) -> tuple[str, ...]:
 
 
 def read(text: str) -> list[Counters]:
-    """The kernels in what it wrote, in their order. Raises Unavailable with its own words if it measured none."""
+    """The kernels in ncu's log, in their order. Raises Unavailable with ncu's message if it measured none."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
@@ -80,7 +80,7 @@ def _metrics(row: dict[str, str]) -> dict[str, float]:
 
 
 def by_variant(kernels: list[Counters], labels: list[str]) -> dict[str, list[Counters]]:
-    """The kernels after each mark, by the labels in their order. Raises Unavailable if the marks are not as many."""
+    """The kernels after each mark, by label. Raises Unavailable unless there are as many marks as labels."""
     parts: list[list[Counters]] = []
     for kernel in kernels:
         if kernel.kernel in MARKS:

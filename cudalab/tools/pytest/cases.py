@@ -22,11 +22,9 @@ from cudalab.base.errors import CudalabError, InputError, unknown
 from cudalab.checks import hard_inputs
 from cudalab.device import cuda
 from cudalab.engine import plan
-from cudalab.engine.messages import Setup, Step
 from cudalab.engine.plan import Group, Selection, Variant
 from cudalab.engine.rows import failed
-from cudalab.engine.session import BUDGET, sources
-from cudalab.engine.supervisor import Supervisor
+from cudalab.engine.session import Session, setup_of
 from cudalab.results import record
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -42,12 +40,12 @@ def cases(
     device: str = "auto",
     sample: int = hard_inputs.SAMPLE_SIZE,
 ) -> Callable[[Test], Test]:
-    """Decorator: run a test once for each case of these kernels, given to it as the argument `case`, a `Case`.
+    """Decorator: run a test once for each case of these kernels. The test gets a `Case` as its argument `case`.
 
     `specs` are paths, relative to the test's own folder, or names of the lab's kernels (none: all of those); `dtypes`,
     `only` and `skip` are those of `cudalab.check`. `device` is where to run: cpu and cuda leave out what runs elsewhere
-    only; auto has everything, on the GPU where there is one. `sample` is on how many values a float32 function of one
-    array is tried. What cannot be used is an error of the collection.
+    only; auto has everything, on the GPU where there is one. `sample` is the number of values on which a float32
+    function of one array is tried. A spec that cannot be used is an error of the collection.
     """
 
     def decorated(test: Test) -> Test:
@@ -92,7 +90,7 @@ class Wanted:
     sample: int = hard_inputs.SAMPLE_SIZE
 
     def cases(self, bench: Bench, folder: Path, fit: bool = True) -> list[Case]:
-        """What is to be tested, kernel by kernel; `folder` is where relative paths begin.
+        """The cases to test, kernel by kernel; relative paths start at `folder`.
 
         Raises CudalabError for a spec that cannot be used and, if `fit`, for globs that leave nothing of these kernels.
         """
@@ -167,12 +165,11 @@ class Bench:
         self.timeout = timeout  # seconds of silence after which a variant is stopped
         self._expected: dict[Key, list[Case]] = {}
         self._rows: dict[Key, dict[str, record.Case]] = {}
-        self._workers: dict[str, Supervisor] = {}
+        self._sessions: dict[str, Session] = {}
         self._unusable: dict[str, CudalabError] = {}
-        self._step = Step("", "start")
 
     def expect(self, cases: Iterable[Case]) -> None:
-        """Say once, after the collection, which cases will be asked for."""
+        """Tell once, after the collection, which cases will be run."""
         for case in cases:
             self._expected.setdefault(case.key, []).append(case)
 
@@ -181,53 +178,49 @@ class Bench:
         if case.key not in self._rows:
             self._rows[case.key] = self._checked(case)
             if all(key in self._rows for key in self._expected if key[-1] == case.device):
-                self.close(case.device)  # a GPU's memory is wanted by the tests that follow
+                self.close(case.device)  # the tests that follow need the GPU's memory
         return self._rows[case.key][case.variant.label]
 
     def close(self, *devices: str) -> None:
         """End the workers of these kinds of devices; none given: of all."""
-        for device in devices or list(self._workers):
-            if worker := self._workers.pop(device, None):
-                worker.__exit__(None, None, None)
+        for device in devices or list(self._sessions):
+            if session := self._sessions.pop(device, None):
+                session.__exit__(None, None, None)
 
     def _checked(self, case: Case) -> dict[str, record.Case]:
         group = _named_by_path(case.group)
-        worker = self._worker(case.device)
+        session = self._session(case.device)
         try:
-            return {row.label: row for row in worker.cases(group)}
+            return {row.label: row for row in session.cases(group)}
         except CudalabError as error:
             self._unusable[case.device] = error
             raise
         except BaseException as stop:  # Ctrl-C, or a limit on a test's time: the worker is in the middle of something
-            self._workers.pop(case.device).__exit__(type(stop), stop, stop.__traceback__)
-            at = f"{self._step.label} ({self._step.phase})" if self._step.label else self._step.phase
+            self._sessions.pop(case.device).__exit__(type(stop), stop, stop.__traceback__)
+            step = session.step
+            at = f"{step.label} ({step.phase})" if step.label else step.phase
             reason = f"not checked: the test that did this together with others was stopped at {at}"
             labels = [other.variant.label for other in self._expected[case.key]]
             self._rows[case.key] = {label: failed(group, label, reason) for label in labels}
             raise
 
-    def _worker(self, device: str) -> Supervisor:
+    def _session(self, device: str) -> Session:
         if device in self._unusable:
             raise self._unusable[device]
-        if device not in self._workers:
+        if device not in self._sessions:
             every = [case for key in self._expected if key[-1] == device for case in self._expected[key]]
             only = ",".join(dict.fromkeys(case.variant.label for case in every))
-            setup = Setup(
-                device=device, only=only, skip="", modes=(), seed=0, budget=BUDGET, order="shuffled",
-                sources=sources([_named_by_path(case.group) for case in every]),
-            )  # fmt: skip
-            worker = Supervisor(setup, Selection.parse(only, ""), self.timeout, self._progress)
+            options = {"device": device, "only": only, "skip": "", "seed": 0}
+            setup = setup_of(options, (), [_named_by_path(case.group) for case in every])
+            session = Session("check", options, setup, Selection.parse(only, ""), self.timeout)
             try:
-                self._workers[device] = worker.__enter__()
+                self._sessions[device] = session.__enter__()
             except CudalabError as error:
                 self._unusable[device] = error
                 raise
-        return self._workers[device]
-
-    def _progress(self, step: Step) -> None:
-        self._step = step
+        return self._sessions[device]
 
 
 def _named_by_path(group: Group) -> Group:
-    """So that kernels of one name in several folders stay apart within a session."""
+    """Name the group by its path: kernels of one name in several folders stay apart within a session."""
     return replace(group, alias=group.kernel.file)

@@ -1,7 +1,7 @@
-"""Sanitizers: what a comparison of results cannot see, such as a read beyond an array or a race that went well.
+"""Sanitizers find what a comparison of results cannot: a read beyond an array, or a race without a wrong result.
 
 `asan.py` is for the CPU, `compute.py` for NVIDIA's compute-sanitizer on a GPU. Both launch every entry once on the
-inputs of each group, in a process of its own (`child.py`), without the lab's guard bands and poison.
+inputs of each group, in a child process (`child.py`), without the lab's guard bands and poison.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cudalab.engine.supervisor import LOST
 from cudalab.results.record import ERROR, OK, WRONG, Case
 from cudalab.tools.sanitize import asan, compute
 
-BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # whose rows a device's sanitizers are about
+BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # the backend whose rows a device's sanitizers check
 
 
 def require(kind: str) -> None:
@@ -44,10 +44,10 @@ class Sanitizer:
             self._watch.close()
 
     def add(self, cases: list[Case], group: Group) -> None:
-        """Have the entries watched that were launched; what is found makes a row WRONG, and comes first in its reason.
+        """Launch the entries again under the sanitizers. A finding makes a row WRONG, and comes first in its reason.
 
-        Those that took their process or the GPU's context with them stay errors. Groups of hard values are left
-        out: they are about values, and many.
+        A row whose process or GPU context was lost stays an error. Groups of hard values are left out: they are many,
+        and differ in values only.
         """
         rows = {case.variant: case for case in cases if case.backend == BACKENDS[self.kind] and _ran(case)}
         if not rows or group.values:
@@ -69,5 +69,5 @@ class Sanitizer:
 
 
 def _ran(case: Case) -> bool:
-    """Whether there was a launch that came to an end, good or bad: no compiler's error, and nothing that hangs."""
+    """Whether a launch ended, well or badly: not after a compiler's error, nor where the launch hung."""
     return case.status in (OK, WRONG) or (case.status == ERROR and any(end in case.reason for end in (KILLED, LOST)))

@@ -1,8 +1,8 @@
-"""On the CPU: the `.cu` compiled with the compiler's address sanitizer and checks for undefined behaviour.
+"""On the CPU: the `.cu` runs with the compiler's address sanitizer and its checks for undefined behaviour.
 
-Undefined behaviour fails the launch with a message of ours (host/undefined.h). An access to memory that is not the
-kernel's ends the process; the sanitizer's report is then read here. Reads of memory that was never written are not
-noticed: g++ has no such sanitizer. Races are not either: blocks and threads take turns.
+Undefined behaviour fails the launch with a message of ours (host/undefined.h). An access outside of the kernel's memory
+ends the process, and this module reads the sanitizer's report. It finds no reads of unwritten memory, since g++ has no
+such sanitizer, and no races, since blocks and threads take turns.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cudalab import host
-from cudalab.engine.plan import Group
-from cudalab.tools.sanitize.process import Died, Process
+from cudalab.base.child import Child, last
+from cudalab.engine.plan import Group, Work
+from cudalab.tools.sanitize.child import Answer, Request
+from cudalab.tools.sanitize.process import launch, start
 
 _OPTIONS = ":".join(
     (
-        "detect_leaks=0",  # Python's own
+        "detect_leaks=0",  # Python's own leaks
         "detect_stack_use_after_return=0",  # the threads' stacks outlive what the sanitizer would keep for them
         "allow_addr2line=1",  # clang++ without llvm-symbolizer
         "handle_sigill=1",
-        "alloc_dealloc_mismatch=0",  # other libraries' business
+        "alloc_dealloc_mismatch=0",  # this and the next are faults of other libraries
         "new_delete_type_mismatch=0",
     )
 )
@@ -44,11 +46,11 @@ class Watch:
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
         self._environment = {"LD_PRELOAD": str(host.address_sanitizer()), "ASAN_OPTIONS": _OPTIONS}
-        self._process: Process | None = None
+        self._process: Child[Answer] | None = None
 
     def close(self) -> None:
         if self._process:
-            self._process.close()
+            self._process.end(self.timeout)
 
     def findings(self, group: Group, entries: list[str], seed: int) -> dict[str, str]:
         """What is wrong with each of the entries; those that are right are left out."""
@@ -56,28 +58,26 @@ class Watch:
         return {entry: text for entry, text in found.items() if text}
 
     def _finding(self, group: Group, entry: str, seed: int) -> str:
-        if self._process is None:
-            self._process = Process((), self._environment, self.timeout)
-        try:
-            error, _ = self._process.launch(group, entry, seed, None)
-        except Died as died:
-            report = self._process.said()
-            self._process.close()
+        self._process = self._process or start(self._environment)
+        done = launch(self._process, Request(Work.on(group, (), False), entry, seed, None), self.timeout)
+        if ended := done.ended:
             self._process = None
-            return f"{died} under the address sanitizer" if died.hung else read(report, died.buffers, str(died))
-        return f"undefined behaviour: {error}" if error else ""
+            if ended.hung:
+                return f"{ended.how} under the address sanitizer"
+            return read(ended.said, done.buffers, f"the process {ended.how}")
+        return f"undefined behaviour: {done.error}" if done.error else ""
 
 
 def read(report: str, buffers: Mapping[str, tuple[int, int]], otherwise: str = "") -> str:
     """One line for an address sanitizer's report. `buffers`: address and bytes of each array by name.
 
-    `otherwise` is said if there is no such report.
+    Without a report it says `otherwise`.
     """
     report = report[max(0, report.rfind("ERROR: AddressSanitizer:")) :]
     kind = re.match(r"ERROR: AddressSanitizer: (\S+)", report)
     if not kind:
-        last = next((line.strip() for line in reversed(report.splitlines()) if line.strip()), "")
-        return f"address sanitizer: {otherwise}" + (f"; its last words: {last}" if last else "")
+        words = last(report)
+        return f"address sanitizer: {otherwise}" + (f"; its last words: {words}" if words else "")
     access = _ACCESS.search(report)
     what = f"{access[1].lower()} of {access[2]} bytes" if access else "an access"
     found = f"address sanitizer: {what} {_place(report, kind[1], buffers)}"
@@ -88,7 +88,7 @@ def read(report: str, buffers: Mapping[str, tuple[int, int]], otherwise: str = "
 
 
 def _place(report: str, kind: str, buffers: Mapping[str, tuple[int, int]]) -> str:
-    """What the address belongs to: the nearest array, a variable, or nothing at all."""
+    """Where the address is: relative to the nearest array or to a variable, or outside of all memory."""
     at = _ADDRESS.search(report)
     address = int(at[1], 16) if at else 0
     known = dict(buffers)
@@ -119,7 +119,7 @@ def _beyond(before: int, past: int) -> str:
 
 
 def _line(report: str) -> str:
-    """The first line in the report's stack that is the user's and not one of our headers'."""
+    """The first line in the report's stack that is outside of our headers: the user's."""
     for frame in _FRAME.finditer(report):
         if not frame["file"].startswith(_HEADERS) and "libsanitizer" not in frame["file"]:
             return f"{Path(frame['file']).name}:{frame['line']}"

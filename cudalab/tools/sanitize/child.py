@@ -1,14 +1,13 @@
-"""The process in which a sanitizer watches: launch one entry at a time, once, and nothing else.
+"""The process that a sanitizer watches: it launches one entry at a time, once, and does nothing else.
 
-A sanitizer may end it at any moment. It reads a `Request` a line from standard input and writes `Answer`s, a line each,
-to standard output; what kernels print goes to standard error.
+A sanitizer may end it at any moment. It answers a `Request` with two `Answer`s; what kernels print goes to standard
+error.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,13 +15,13 @@ import msgspec
 import numpy as np
 
 from cudalab import host
+from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError
-from cudalab.device import GUARD, POISON_BYTE, by_name
+from cudalab.device.arrays import DeviceArray
 from cudalab.device.cpu import Guarded
-from cudalab.device.interop import DeviceArray
+from cudalab.device.guard import GUARD, POISON_BYTE, offsets_by_name
 from cudalab.device.operands import Operands
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group
+from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
 from cudalab.spec import cuda_source
 from cudalab.spec.kernel import Arrays
@@ -47,34 +46,28 @@ class Answer(msgspec.Struct):
     error: str = ""
 
 
-def main() -> None:
+def main(parent: Parent) -> None:
     os.environ.pop("LD_PRELOAD", None)  # for this process, not for a compiler that it starts
-    answers = os.dup(1)
     os.dup2(2, 1)
-
-    def say(answer: Answer) -> None:
-        os.write(answers, msgspec.json.encode(answer) + b"\n")
-
     given: tuple[Work, int, Arrays] | None = None
-    for line in sys.stdin.buffer:
-        request = msgspec.json.decode(line, type=Request)
+    for request in parent.orders(Request):
         group = request.work.group()
         try:
             if given is None or given[:2] != (request.work, request.seed):
                 given = (request.work, request.seed, group.arrays(request.seed))
             launch = _on_cpu if request.gpu is None else _on_gpu(request.gpu)
-            launch(group, request.entry, given[2], say)
+            launch(group, request.entry, given[2], parent.answer)
         except Exception as error:  # the kernel's, or any library's
             text = str(error) if isinstance(error, CudalabError) else said(error, group.kernel)
-            say(Answer(done=True, error=text))
+            parent.answer(Answer(done=True, error=text))
         else:
-            say(Answer(done=True))
+            parent.answer(Answer(done=True))
 
 
 def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], None]) -> None:
     kernel, dtype = group.kernel, group.dtype
     shape = kernel.result_shape({name: a.shape for name, a in arrays.items()})
-    off = by_name(kernel, group.offsets)
+    off = offsets_by_name(kernel, group.offsets)
     memory = {name: Guarded(a.shape, a.dtype, off[name]) for name, a in arrays.items()}
     for name, array in arrays.items():
         memory[name].array[...] = array
@@ -95,21 +88,23 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
 
 
 def _forbid(address: int, nbytes: int) -> None:
-    """Have the address sanitizer report every access to these bytes: nobody may go beyond an array."""
+    """Make the address sanitizer report every access to these bytes, which are outside of the arrays."""
     poison = ctypes.CDLL(None).__asan_poison_memory_region
     poison(ctypes.c_void_p(address), ctypes.c_size_t(nbytes))
 
 
 def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None]], None]:
-    """Allocations of exactly the arrays' sizes; the inputs are written, the output is not."""
+    """A function that launches on allocations of exactly the arrays' sizes. Inputs are written, the output is not."""
     import atexit
 
     import pycuda.driver as driver
 
     from cudalab.device import cuda
+    from cudalab.device.driver import current_context
+    from cudalab.device.launch import on_stream
     from cudalab.spec import tuned as stored
 
-    if cuda.current_context() == 0:
+    if current_context() == 0:
         driver.init()
         context = driver.Device(index).retain_primary_context()
         context.push()
@@ -118,7 +113,7 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
     def launch(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], None]) -> None:
         kernel, dtype = group.kernel, group.dtype
         shape = kernel.result_shape({name: a.shape for name, a in arrays.items()})
-        off = by_name(kernel, group.offsets)
+        off = offsets_by_name(kernel, group.offsets)
         placed = {name: _allocated(driver, a.shape, a.dtype, off[name]) for name, a in arrays.items()}
         for name, array in arrays.items():
             if array.size:
@@ -128,7 +123,7 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
         say(Answer(_places({**placed, kernel.output: output})))
         stream = driver.Stream()
         tuned, _ = stored.chosen(kernel, entry, dtype, cuda.card(index))
-        cuda.prepare(tuned, entry, dtype, Operands(placed, output, stream, index))()
+        on_stream(tuned, entry, dtype, Operands(placed, output, stream, index))()
         stream.synchronize()
 
     return launch

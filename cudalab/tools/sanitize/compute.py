@@ -1,7 +1,7 @@
-"""On a GPU: NVIDIA's compute-sanitizer, whose four tools each watch a process that launches the entries once.
+"""On a GPU: NVIDIA's compute-sanitizer. Each of its four tools watches a process that launches the entries once.
 
-What is watched is the `.cu` through PyCUDA, compiled with line numbers, on allocations of exactly the arrays' sizes:
-the lab's guard bands would hide an overrun from memcheck, and its poison an unwritten element from initcheck.
+That process runs the `.cu` through PyCUDA, compiled with line numbers, on allocations of exactly the arrays' sizes: the
+lab's guard bands would hide an overrun from memcheck, and its poison would hide an unwritten element from initcheck.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudalab.base import cache
+from cudalab.base.child import last
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
-from cudalab.engine.plan import Group
-from cudalab.tools.sanitize.child import Buffers
-from cudalab.tools.sanitize.process import Died, Process
+from cudalab.engine.plan import Group, Work
+from cudalab.tools.sanitize.child import Buffers, Request
+from cudalab.tools.sanitize.process import launch, start
 
 COMMON = ("--print-limit", "20", "--error-exitcode", "0")
 TOOLS: Mapping[str, tuple[str, ...]] = {
@@ -73,11 +74,11 @@ class Report:
 
 @dataclass
 class Log:
-    """What a tool said in one run: its errors, and what it said of itself."""
+    """What a tool wrote in one run: its errors, why it failed, and its own count."""
 
     reports: list[Report] = field(default_factory=list)
     failed: str = ""
-    count: int | None = None  # of errors, by its own summary; None: it came to no end
+    count: int | None = None  # of errors, by its own summary; None: it wrote no summary
 
 
 def missing() -> str | None:
@@ -93,13 +94,13 @@ def _program() -> str | None:
 
 
 def findings(group: Group, entries: Sequence[str], seed: int, gpu: int, timeout: float) -> dict[str, str]:
-    """What the tools say of each of the entries; those of which they say nothing are left out.
+    """The tools' findings for each entry; entries without findings are left out.
 
     Raises Unavailable without compute-sanitizer, LaunchError if it does not work.
     """
     if reason := missing():
         raise Unavailable(reason)
-    cuda_cache = cache.folder("pycuda-lineinfo")  # PyCUDA does not see that nvcc gets another option
+    cuda_cache = cache.folder("pycuda-lineinfo")  # of its own: PyCUDA's cache does not know of nvcc's extra option
     with ThreadPoolExecutor(len(TOOLS)) as pool:
         parts = list(pool.map(lambda t: _by(t, group, list(entries), seed, gpu, timeout, cuda_cache), TOOLS))
     return {e: "; ".join(p[e] for p in parts if e in p) for e in entries if any(e in p for p in parts)}
@@ -108,7 +109,7 @@ def findings(group: Group, entries: Sequence[str], seed: int, gpu: int, timeout:
 def _by(
     tool: str, group: Group, entries: list[str], seed: int, gpu: int, timeout: float, cuda_cache: Path
 ) -> dict[str, str]:
-    """The findings of one tool. After an error that ends the context, the entries that are left get a new process."""
+    """The findings of one tool. After an error that ends the context, a new process launches the remaining entries."""
     found: dict[str, str] = {}
     left = entries
     while left:
@@ -131,7 +132,7 @@ def _by(
 def _run(
     tool: str, group: Group, entries: list[str], seed: int, gpu: int, timeout: float, cuda_cache: Path
 ) -> tuple[Log, dict[str, str], dict[str, Buffers]]:
-    """What the tool said and, by entry, how each launch ended that did, and where its arrays were."""
+    """The tool's log, and by entry: the error of each launch that ended ("": none), and where its arrays were."""
     errors: dict[str, str] = {}
     places: dict[str, Buffers] = {}
     with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
@@ -141,25 +142,21 @@ def _run(
         command = (program, "--tool", tool, *TOOLS[tool], *COMMON, "--log-file", str(file))
         flags = f"{os.environ.get('NVCC_APPEND_FLAGS', '')} -lineinfo".strip()
         environment = {"NVCC_APPEND_FLAGS": flags, "PYCUDA_CACHE_DIR": str(cuda_cache)}
-        process = Process(command, environment, timeout)
-        try:
+        with start(environment, command) as process:
             for entry in entries:
-                errors[entry], places[entry] = process.launch(group, entry, seed, gpu)
-                if errors[entry]:
+                done = launch(process, Request(Work.on(group, (), False), entry, seed, gpu), timeout)
+                places[entry] = done.buffers
+                if not done.ended:
+                    errors[entry] = done.error
+                elif done.ended.hung:
+                    errors[entry] = done.ended.how
+                if done.ended or done.error:
                     break  # the context is gone
-        except Died as died:
-            places[entry] = died.buffers
-            if died.hung:
-                errors[entry] = str(died)
-        finally:
-            process.end()
-            words = process.said()
-            process.close()
+            process.end(timeout)
         text = file.read_text(errors="replace") if file.exists() else ""
     log = read(text)
     if not text and not errors:
-        last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "it said nothing")
-        log.failed = last
+        log.failed = last(process.said) or "it said nothing"
     return log, errors, places
 
 
@@ -189,7 +186,7 @@ def _take(log: Log, block: list[str]) -> None:
 
 
 def sentences(tool: str, log: Log, entries: Sequence[str], places: Mapping[str, Buffers]) -> dict[str, str]:
-    """For each entry that an error names: that error in a line, and how many more there are.
+    """For each entry with errors: the first one in a line, and how many more there are.
 
     `places`: by entry, address and bytes of each array by name.
     """
@@ -222,13 +219,13 @@ def _sentence(report: Report, buffers: Buffers) -> str:
 
 
 def _users(report: Report) -> str:
-    """The innermost place in a `.cu`, if there is one: an intrinsic may be a function in one of CUDA's headers."""
+    """The innermost place in a `.cu`, if there is one: the innermost of all may be in one of CUDA's headers."""
     places = [place for _, place in report.frames if place]
     return next((p for p in places if p.split(":")[0].endswith(".cu")), places[0])
 
 
 def _where(report: Report, buffers: Buffers) -> Iterator[str]:
-    """What the address is: misaligned, or so far from an array."""
+    """What is known of the address: that it is misaligned, or how far from an array."""
     names = {address: name for name, (address, _) in buffers.items()}
     for line in report.more:
         if address := _ADDRESS.search(line):

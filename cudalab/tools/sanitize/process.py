@@ -1,105 +1,37 @@
-"""The parent's end of `cudalab.tools.sanitize.child`: start it under a sanitizer, ask for launches, notice its end."""
+"""The parent's end of `cudalab.tools.sanitize.child`: ask it for a launch, and keep what it said of its arrays."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from time import monotonic
-from types import TracebackType
+from dataclasses import dataclass, field
 
-import msgspec
-
-from cudalab.base import child
-from cudalab.engine.messages import Work
-from cudalab.engine.plan import Group
+from cudalab.base.child import Child, Ended
 from cudalab.tools.sanitize.child import Answer, Buffers, Request
 
 
-class Died(Exception):
-    """The process ended in the middle of a launch, or was ended: it was silent for too long (`hung`)."""
+@dataclass
+class Launch:
+    """`error`: what went wrong, "" if nothing; `buffers`: where the arrays were; `ended`: the process ended in it."""
 
-    def __init__(self, how: str, buffers: Buffers, hung: bool = False) -> None:
-        super().__init__(how)
-        self.buffers, self.hung = buffers, hung
+    error: str = ""
+    buffers: Buffers = field(default_factory=dict)
+    ended: Ended | None = None
 
 
-class Process:
-    """A process that launches one entry at a time. A context manager: at its end the process is gone."""
+def start(environment: Mapping[str, str], prefix: Sequence[str] = ()) -> Child[Answer]:
+    """A process that launches one entry at a time, under the tool whose command is `prefix`."""
+    return Child("cudalab.tools.sanitize.child.main", answers=Answer, prefix=prefix, env={**os.environ, **environment})
 
-    def __init__(self, prefix: Sequence[str], environment: Mapping[str, str], timeout: float) -> None:
-        self.timeout = timeout
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
-        self._child = subprocess.Popen(
-            [*prefix, *child.command("cudalab.tools.sanitize.child.main")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env={**os.environ, **environment},
-            start_new_session=True,
-        )  # fmt: skip
-        self._lines = bytearray()
 
-    def __enter__(self) -> Process:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        if kind:
-            self.kill()
-        self.end()
-
-    def launch(self, group: Group, entry: str, seed: int, gpu: int | None) -> tuple[str, Buffers]:
-        """(what went wrong, "" if nothing; where the arrays were). Raises Died if the process does not answer."""
-        request = Request(Work.on(group, (), False), entry, seed, gpu)
-        assert self._child.stdin
-        with contextlib.suppress(BrokenPipeError):  # it has died: reading says so
-            self._child.stdin.write(msgspec.json.encode(request) + b"\n")
-            self._child.stdin.flush()
-        buffers: Buffers = {}
-        while True:
-            answer = self._answer(buffers)
-            if answer.done:
-                return answer.error, buffers
-            buffers = answer.buffers
-
-    def _answer(self, buffers: Buffers) -> Answer:
-        assert self._child.stdout
-        deadline = monotonic() + self.timeout
-        while b"\n" not in self._lines:
-            ready, _, _ = select.select([self._child.stdout], [], [], max(0, min(deadline - monotonic(), 3600)))
-            if not ready:
-                self.kill()
-                raise Died(f"no end within {self.timeout:g} s", buffers, hung=True)
-            data = os.read(self._child.stdout.fileno(), 1 << 16)
-            if not data:
-                self._child.wait()
-                raise Died(f"the process {child.how(self._child.returncode)}", buffers)
-            self._lines += data
-        line, _, rest = self._lines.partition(b"\n")
-        self._lines = rest
-        return msgspec.json.decode(line, type=Answer)
-
-    def said(self) -> str:
-        """All of its standard error so far."""
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace")
-
-    def end(self) -> None:
-        """Let it end by itself, and wait for that."""
-        with contextlib.suppress(BrokenPipeError):
-            self._child.stdin and self._child.stdin.close()
-        try:
-            self._child.wait(self.timeout)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        self._child.stdout and self._child.stdout.close()
-
-    def close(self) -> None:
-        """End it, and forget what it said."""
-        self.end()
-        self._errors.close()
-
-    def kill(self) -> None:
-        """End it and what it has started."""
-        child.kill(self._child)
-        self._child.wait()
+def launch(process: Child[Answer], request: Request, timeout: float) -> Launch:
+    """Launch one entry once. It is killed if it gives no answer for `timeout` seconds."""
+    process.send(request)
+    done = Launch()
+    try:
+        while not (answer := process.receive(timeout)).done:
+            done.buffers = answer.buffers
+        done.error = answer.error
+    except Ended as ended:
+        done.ended = ended
+    return done

@@ -1,7 +1,6 @@
-"""The lab tests its own measuring on this machine: can its clocks be believed, and how small a difference can it claim?
+"""Selftest: are the lab's clocks right on this machine, and how small a difference can they show?
 
-Each check measures something whose truth is known in another way. `cpu.py` and `gpu.py` list them; nothing here
-passes by being assumed.
+Each check measures something whose true value is known from elsewhere. `cpu.py` and `gpu.py` list the checks.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from typing import TYPE_CHECKING, cast
 
 from cudalab.base.errors import Unavailable, named, need_seconds
 from cudalab.base.stats import MIN_EFFECT
-from cudalab.device import Device
+from cudalab.device.protocol import Device
 
 if TYPE_CHECKING:
     from cudalab.device.gpu import Gpu
     from cudalab.tools.selftest.comparison import Comparison
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-SECONDS = 10.0  # that the A/A runs last, about; all else takes a few more
+SECONDS = 10.0  # of A/A runs, about; the other checks take a few more
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check saw, and whether that is what had to be seen."""
+    """What a check measured, and whether it passes."""
 
     ok: bool
     measured: str
@@ -34,7 +33,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """One question to this machine. `work` raises Unavailable where it cannot be asked here."""
+    """One check. `work` raises Unavailable if it cannot run here."""
 
     name: str
     expected: str
@@ -44,11 +43,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """One check's answer."""
+    """The result of one check."""
 
     name: str
     state: str  # PASSED, FAILED or SKIPPED
-    measured: str  # or why it was skipped, or how it broke
+    measured: str  # or why it was skipped, or its error
     expected: str
     why: str  # it matters
 
@@ -61,15 +60,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """All findings, and how far from 1 comparisons of equal work reached."""
+    """All findings, and the largest ratio between equal work."""
 
     device: str
     findings: list[Finding]
-    smallest: float | None  # as a fraction; None if nothing was compared
+    smallest: float | None  # how far equal work came apart, as a fraction; None if nothing was compared
 
     @property
     def fit(self) -> bool:
-        """Nothing failed, and something passed."""
+        """Whether nothing failed, and something passed."""
         states = {f.state for f in self.findings}
         return FAILED not in states and PASSED in states
 
@@ -93,12 +92,12 @@ def selftest(
     show: Callable[[Finding], object] = lambda finding: None,
     begin: Callable[[str], object] = lambda name: None,
 ) -> Report:
-    """Run every check on `device` (auto, cpu, cuda or cuda:N); `show` gets each finding as it is made.
+    """Run every check on `device` (auto, cpu, cuda or cuda:N); `show` is called with each finding.
 
-    `begin` is told the name of each check before it is made, and never while something is measured.
-    `seconds` is about how long the A/A runs last. Raises CudalabError for a device that is not there.
+    `begin` is called with the name of each check before it starts, never during a measurement. `seconds`: about how
+    long the A/A runs last. Raises CudalabError if the device cannot be used.
     """
-    from cudalab.device import open_device
+    from cudalab.device.open import open_device
 
     need_seconds("seconds", seconds)
     opened, note = open_device(device)
@@ -112,7 +111,7 @@ def examine(
     device: Device, seconds: float, show: Callable[[Finding], object], no_gpu: str = "",
     begin: Callable[[str], object] = lambda name: None,
 ) -> Report:  # fmt: skip
-    """`selftest` of a device that is open already; `no_gpu` says why the GPU's checks are skipped."""
+    """`selftest` of an open device; `no_gpu` says why the GPU's checks are skipped."""
     from cudalab.tools.selftest.comparison import Comparison
 
     compared = Comparison(device, seconds)
@@ -139,6 +138,6 @@ def _asked(check: Check) -> Finding:
         state, text = PASSED if outcome.ok else FAILED, outcome.measured
     except Unavailable as error:
         state, text = SKIPPED, str(error)
-    except Exception as error:  # a check that breaks has not passed
+    except Exception as error:  # a check with an error fails
         state, text = FAILED, named(error)
     return Finding(check.name, state, text, check.expected, check.why)

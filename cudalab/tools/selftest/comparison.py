@@ -1,4 +1,4 @@
-"""Medians by the lab's own engine, and the A/A run: the same work as two variants, which must come out the same."""
+"""Medians by the lab's clocks and rounds, and the A/A run: one piece of work as two variants must give equal times."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from time import perf_counter
 
 import numpy as np
 
+from cudalab import timing
 from cudalab.base import stats
 from cudalab.base.errors import LaunchError
-from cudalab.device import Device
 from cudalab.device.operands import Bound
+from cudalab.device.protocol import Device
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
 from cudalab.tools.selftest import Check, Outcome
 
-KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; the host's own cost of a call is not
-JUDGED = ("cold", "wall")  # of those, what a table's speed-ups and verdicts are taken from
+KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; the host's time of a call is not
+JUDGED = ("cold", "wall")  # the kinds from which tables take speed-ups and verdicts
 BUDGET = 0.5  # seconds of sampling for each variant of one comparison
 LEAST, MOST = 3, 50  # repetitions of an A/A run
-UNCLEAR_SHARE = 0.1  # of the comparisons, or one: they claim nothing
+UNCLEAR_SHARE = 0.1  # of the comparisons may be UNCLEAR, and one in any case
 COVERAGE = 95  # per cent of the comparisons within the smallest difference, as in the lab's intervals
-COARSEST = 0.1  # a machine that cannot tell a tenth apart is of no use
+COARSEST = 0.1  # a machine that cannot resolve 10 % fails
 
 Medians = dict[str, dict[str, float]]  # seconds by label, then by kind
 
 
 def clocks(device: Device, bound: Bound) -> dict[str, Clock]:
-    """The lab's own clocks for a piece of work, as `bench` uses them."""
-    found = device.clocks(bound, ("launch", "graph"), [])
+    """The clocks that `bench` uses, for a piece of work."""
+    found = timing.clocks(device, bound, ("launch", "graph"), [])
     return {kind: clock for kind, clock in found.items() if kind in KINDS}
 
 
 def sampled(variants: Mapping[str, Mapping[str, Clock]], seed: int = 0) -> dict[str, dict[str, list[list[float]]]]:
-    """Rounds by label and kind, as `bench` takes them; raises LaunchError if a variant fails."""
+    """Rounds of samples by label and kind, as `bench` takes them. Raises LaunchError if a variant fails."""
     taken = measure.take(variants, seed, BUDGET)
     for label, result in taken.items():
         if result.error:
@@ -49,17 +50,17 @@ def medians(variants: Mapping[str, Mapping[str, Clock]]) -> Medians:
 
 
 def deviation(ratio: stats.Ratio) -> float:
-    """How far from 1 the interval of a ratio reaches, as a fraction, in either direction."""
+    """The distance from 1 to the far end of a ratio's interval, as a fraction."""
     return max(ratio.high, 1 / ratio.low) - 1
 
 
 def strayed(ratios: Sequence[stats.Ratio]) -> float:
-    """How far from 1 most of the intervals reach: all but the worst 5 %."""
+    """The `deviation` that COVERAGE % of the ratios stay within."""
     return float(np.percentile([deviation(r) for r in ratios], COVERAGE, method="higher"))
 
 
 class Comparison:
-    """Compares equal work with itself, and remembers in `smallest` how far that strayed, at the worst footprint."""
+    """Compares equal work with itself. `smallest` is how far the times came apart, at the worst footprint."""
 
     def __init__(self, device: Device, seconds: float) -> None:
         self.device, self.seconds = device, seconds
@@ -75,7 +76,7 @@ class Comparison:
         )
 
     def verdict(self) -> Check:
-        """To be asked after the A/A checks."""
+        """The check of `smallest`, which comes after the A/A checks."""
         return Check(
             "smallest difference",
             f"at most {100 * COARSEST:g} %",

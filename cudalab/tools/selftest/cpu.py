@@ -1,4 +1,4 @@
-"""The checks on a machine without a GPU: the wall-clock engine against a loop of known length."""
+"""The checks on a machine without a GPU: the wall clock against a loop of known length."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 
 from cudalab.base.errors import Unavailable
-from cudalab.device import Device
 from cudalab.device.operands import Bound
+from cudalab.device.protocol import Device
 from cudalab.tools.selftest import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, clocks, medians
 
@@ -29,7 +29,7 @@ GPU_ONLY = (
 
 
 def checks(device: Device, compared: Comparison, no_gpu: str) -> Iterator[Check]:
-    """What the CPU can be asked, then what only a GPU could be."""
+    """The checks of the CPU, then those that need a GPU, which are skipped."""
     for name, seconds in LENGTHS.items():
         yield Check(
             f"known length, {name}",
@@ -45,7 +45,7 @@ def checks(device: Device, compared: Comparison, no_gpu: str) -> Iterator[Check]
 
 
 def known_length(device: Device, seconds: float) -> Outcome:
-    """Times loops of one and of two lengths; a cost that both have in common cancels in the difference."""
+    """Time loops of one and of two lengths: a cost of both cancels in the difference."""
     loops = {n: Bound(partial(busy, n * seconds), lambda: None) for n in (1, 2)}
     found = medians({str(n): clocks(device, loop) for n, loop in loops.items()})
     measured = found["2"]["wall"] - found["1"]["wall"]
@@ -56,7 +56,7 @@ def known_length(device: Device, seconds: float) -> Outcome:
 
 
 def busy(seconds: float) -> None:
-    """Keep the processor busy until another clock than the engine's own has gone so far."""
+    """Keep the processor busy for `seconds` of another clock than the engine's."""
     clock, source = time.clock_gettime_ns, time.CLOCK_MONOTONIC_RAW
     end = clock(source) + round(1e9 * seconds)
     while clock(source) < end:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cudalab import timing
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
-from cudalab.device.interop import DeviceArray
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.gpu import COPIED
 from cudalab.device.operands import Bound
 from cudalab.tools.selftest import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, Medians, clocks, medians
@@ -28,13 +30,12 @@ TOLERANCE = 0.03
 HOST_TOLERANCE = 0.01  # of a span of LONG launches, which the host's own delays hardly lengthen
 LONG = 200
 LEAST_BANDWIDTH = 0.5  # of the memory bus; a copy reaches 0.8 to 0.95
-PATTERN = 0x3F9D70A4  # what device.copy copies
 BURST = 5  # launches of the canary
 SERIOUS = ("hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "hardware power brake")
 
 
 class Spin:
-    """A kernel that lasts so many cycles of its SM, and adds up what it took by two clocks of the GPU."""
+    """A kernel that lasts `cycles` cycles of its SM. It adds up its duration by two clocks of the GPU."""
 
     def __init__(self, device: Gpu, cycles: int, stream: Any = None) -> None:
         import pycuda.driver as driver
@@ -62,12 +63,12 @@ class Spin:
 
     @property
     def seconds(self) -> float:
-        """What a launch lasts, as it measures itself."""
+        """Seconds of a launch, as the kernel measures itself."""
         return self.cycles / self.rate()
 
 
 def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
-    """All checks of a GPU, the cheapest first; they share two kernels of known length."""
+    """All checks of a GPU, the cheapest first. They share two kernels of known length."""
     import pycuda.driver as driver
 
     khz = driver.Device(device.index).get_attribute(driver.device_attribute.CLOCK_RATE)
@@ -137,7 +138,7 @@ def _timed(device: Gpu, spins: list[Spin]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def known_cycles(spins: list[Spin], found: Medians) -> Outcome:
-    """Compares the difference of two kernels' times with their cycles over the clock that they ran at."""
+    """Compare the difference of two kernels' times with the difference of their cycles at their clock rate."""
     once, twice = (spin.seconds for spin in spins)
     off = {kind: (found["1"][kind] - t) / (twice - once) - 1 for kind, t in found["0"].items()}
     said = ", ".join(f"{kind} {100 * o:+.2f} %" for kind, o in off.items())
@@ -168,12 +169,12 @@ def agree(events: float, host: float) -> Outcome:
 
 
 def large(device: Gpu) -> int:
-    """Bytes that no cache of the device holds."""
+    """A number of bytes larger than every cache of the device."""
     return max(8 * int(device.details()["l2_bytes"]), 1 << 26)
 
 
 def copying(device: Gpu, nbytes: int) -> Bound:
-    """A copy of so many bytes, half read and half written; on these buffers only."""
+    """A copy of `nbytes`, half read and half written, that cannot move to other buffers."""
     bound = device.copy(nbytes)
     if bound is None:
         raise Unavailable("this device has no copy")
@@ -189,7 +190,7 @@ def known_bytes(device: Gpu) -> Outcome:
     seconds = medians({"copy": clocks(device, bound)})["copy"]["cold"]
     device.poison(bound.output())
     bound.run()
-    wrong = int((device.fetch(bound.output()).view(np.uint32) != PATTERN).sum())
+    wrong = int((device.fetch(bound.output()).view(np.uint32) != COPIED).sum())
     return possible(nbytes, seconds, peak, wrong)
 
 
@@ -207,14 +208,14 @@ def wrong_stream(device: Gpu, spin: Spin) -> Outcome:
     canary = Spin(device, spin.cycles, driver.Stream(1))
     found: dict[str, tuple[float, float]] = {}
     for where, work in (("own", spin), ("other", canary)):
-        cold = {"cold": device.clocks(work.bound, ("launch",), [])["cold"]}
+        cold = {"cold": timing.clocks(device, work.bound, ("launch",), [])["cold"]}
         found[where] = medians({where: cold})[where]["cold"], outstanding(device, work.run, BURST)
     driver.Context.synchronize()
     return caught(spin.seconds, *found["own"], *found["other"])
 
 
 def caught(length: float, own: float, own_left: float, other: float, other_left: float) -> Outcome:
-    """Of a kernel on the lab's stream and on another: its time, and how long the device is busy afterwards."""
+    """Judge the times of a kernel on the lab's stream and on another, and how long the device is busy afterwards."""
     text = (
         f"a kernel of {1e6 * length:.0f} us times as {1e6 * own:.0f} us, on another stream as {1e6 * other:.1f} us; "
         f"{BURST} of them leave the device busy for {1e6 * own_left:.0f} and {1e6 * other_left:.0f} us"
@@ -234,7 +235,7 @@ def empty_capture(device: Gpu, spin: Spin) -> Outcome:
 
 
 def refused(make: Callable[[Bound], Any], nothing: Bound, elsewhere: Bound, real: Bound) -> Outcome:
-    """Whether `make` refuses to capture nothing and work on another stream, and captures real work."""
+    """Check that `make` refuses an empty capture and work on another stream, and captures real work."""
     said, right = [], True
     for name, bound in (("nothing", nothing), ("work elsewhere", elsewhere)):
         try:
@@ -277,7 +278,7 @@ def throttling(device: Gpu) -> Outcome:
         raise Unavailable(missing)
     try:
         condition = device.condition()
-    except Exception as error:  # NVML's own: not every card and not every user may ask for all
+    except Exception as error:  # of NVML: not every card, and not every user, may read all values
         raise Unavailable(f"NVML does not tell: {error}") from None
     return unhindered(condition)
 

@@ -1,4 +1,4 @@
-"""Work that a device's clocks cannot see: launched on another stream than the lab's."""
+"""Work that a device's clocks do not measure, because it was launched on another stream than the lab's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def outstanding(device: Gpu, run: Callable[[], object], times: int) -> float:
-    """Seconds for which the GPU still works when the lab's stream is idle, after so many runs.
+    """Seconds for which the GPU is still busy when the lab's stream is idle, after `times` runs.
 
-    A few microseconds if all of it went to the lab's stream. Tells for work that lasts longer than its launch;
-    shorter work is over by then, but the count of a capture's kernels tells of it.
+    A few microseconds if all work went to the lab's stream. This shows only work that lasts longer than its launch.
+    Shorter work on another stream shows in the count of a capture's kernels.
     """
     import pycuda.driver as driver
 

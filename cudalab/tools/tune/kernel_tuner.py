@@ -1,7 +1,7 @@
-"""Kernel Tuner at work, in the worker: which configurations are tried, and how long each takes by its clock.
+"""A search by Kernel Tuner, in the worker: which configurations are tried, and how long each takes by its clock.
 
-Its PyCUDA backend compiles and launches exactly what the lab does, so grid, block and arguments are those of the spec.
-A configuration is first checked as `cudalab check` does it: what is wrong is never timed.
+Kernel Tuner's PyCUDA backend compiles and launches what the lab does, so grid, block and arguments are those of the
+spec. Each configuration is first checked as `cudalab check` does it: one that is wrong is never timed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from cudalab.base import threads as parallel
+from cudalab.base import threads
 from cudalab.base.errors import CompileError, CudalabError
-from cudalab.device import cuda
+from cudalab.device import cuda, launch
 from cudalab.device.operands import Operands
+from cudalab.engine import group as groups
 from cudalab.engine import plan
 from cudalab.engine.job import Job
-from cudalab.engine.messages import Search, Step, Tried
-from cudalab.engine.plan import Group
+from cudalab.engine.messages import Step, Task
+from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
 from cudalab.results import record
 from cudalab.spec import cuda_source
@@ -35,10 +36,35 @@ from cudalab.spec.kernel import labelled
 BACKEND = "pycuda"
 EVERY = "brute_force"  # the strategy that tries all configurations
 ITERATIONS = 32  # launches of each configuration, of whose times the median is taken
-# By these words Kernel Tuner knows that a configuration cannot be launched; any other error ends its search.
+# Kernel Tuner skips a configuration whose error has this text (kernel_tuner/core.py, `skippable_exceptions`); it has no
+# exception class for that, and every other error ends its search.
 LEAVE_OUT = "too many resources requested for launch"
 
 Launcher = Callable[[], None]
+
+
+class Search(msgspec.Struct):
+    """What the worker is asked for: let Kernel Tuner time configurations of an entry on the arrays of `work`."""
+
+    work: Work
+    entry: str
+    strategy: str
+    most: int  # configurations to try; 0: as many as the strategy does
+    seed: int
+    among: tuple[str, ...]  # labels of the configurations that it may try
+    checked: bool = False  # they are known to be right
+
+    def task(self, group: Group) -> Task:
+        """`group` is that of `work`."""
+        return Task.of("cudalab.tools.tune.kernel_tuner:search", self, group.files)
+
+
+class Tried(msgspec.Struct):
+    """What a search found about one configuration: a median, or why there is none."""
+
+    parameters: dict[str, int]
+    seconds: float = 0.0
+    reason: str = ""
 
 
 def label(entry: str, parameters: Mapping[str, int]) -> str:
@@ -54,11 +80,13 @@ def checks(group: Group) -> list[Group]:
     return [g for g in plan.checks([group.kernel.file], group.dtype.name) if not g.values]
 
 
-def search(order: Search, group: Group, job: Job) -> list[Tried]:
-    """Let Kernel Tuner try configurations on the arrays of `group`.
+def search(job: Job, payload: msgspec.Raw) -> list[Tried]:
+    """The handler of a `Search`.
 
-    Raises CudalabError if it gives up, ContextLost (a BaseException) if a configuration costs the device.
+    Raises CudalabError if Kernel Tuner gives up, ContextLost (a BaseException) if a configuration costs the device.
     """
+    order = msgspec.json.decode(payload, type=Search)
+    group = order.work.group()
     if order.strategy == EVERY and not order.checked:
         compile_ahead(order, group, job)
     arrays = group.arrays(job.seed)
@@ -83,7 +111,7 @@ def search(order: Search, group: Group, job: Job) -> list[Tried]:
 
 
 def compile_ahead(order: Search, group: Group, job: Job) -> None:
-    """Have all configurations compiled at once. When its turn comes, PyCUDA finds each on disk, or fails again."""
+    """Compile all configurations in parallel. When its turn comes, PyCUDA finds each on disk, or fails again."""
     kernel, target = group.kernel, cuda.card(getattr(job.device, "index", 0)).target
     text = cuda_source.read(kernel.cu)
 
@@ -93,9 +121,9 @@ def compile_ahead(order: Search, group: Group, job: Job) -> None:
             cuda.cubin(text, kernel.cu.name, macros, kernel.cu.parent, target)
 
     wanted = [p for p in kernel.configurations() if label(order.entry, p) in order.among]
-    with ThreadPoolExecutor(parallel.cores()) as pool:
+    with ThreadPoolExecutor(threads.cores()) as pool:
         for _ in pool.map(compiled, wanted):
-            job.at(Step(str(group), "compiling"))  # a sign of life
+            job.at(Step(str(group), "compiling"))  # a sign of life, so that this is not taken for a hang
 
 
 class _Tuning:
@@ -126,7 +154,7 @@ class _Tuning:
         if self.reasons[self.at]:
             return None
         kernel = self.group.kernel.with_parameters(parameters)
-        return cuda.prepare(kernel, self.order.entry, self.group.dtype, self.operands)
+        return launch.on_stream(kernel, self.order.entry, self.group.dtype, self.operands)
 
     def launched(self, launcher: Launcher) -> None:
         try:
@@ -138,7 +166,7 @@ class _Tuning:
 
     def _wrong(self, parameters: dict[str, int]) -> str:
         for group in self.checks:
-            for row in self.job.cases(replace(group, forms=((self.order.entry, parameters),))):
+            for row in groups.cases(self.job, replace(group, forms=((self.order.entry, parameters),))):
                 if row.status != record.OK:
                     return f"{row.status} at {group.size}: {row.reason}"
         return ""
@@ -150,56 +178,62 @@ def _kernel_tuner(order: Search, tuning: _Tuning) -> list[dict[str, Any]]:
     with _quiet():
         import kernel_tuner
 
-        def allowed(given: Any) -> bool:  # no lambda: the text of such a one would be looked for
+        def allowed(given: Any) -> bool:  # no lambda: Kernel Tuner parses the source text of a lambda
             bare = not isinstance(given, Mapping)  # as Kernel Tuner 1.5 gives the value of an only parameter
             return tuning.allows(dict.fromkeys(kernel.tunables, given) if bare else given)
 
-        functions = _functions()
-        functions.tuning = tuning
-        try:
+        with _launching_as(tuning):
             found, _ = kernel_tuner.tune_kernel(
                 order.entry, lambda given: cuda_source.read(kernel.cu), 1, [],
                 {name: list(values) for name, values in kernel.tunables.items()}, restrictions=allowed, lang="PYCUDA",
                 device=tuning.operands.device, iterations=ITERATIONS, strategy=order.strategy, parallel=False,
                 strategy_options={"max_fevals": order.most} if order.most else {}, seed=order.seed, quiet=True,
             )  # fmt: skip
-        finally:
-            functions.tuning = None  # with its arrays, for which the memory is needed again
     return list(found)
 
 
-@cache
-def _functions() -> Any:
-    """Kernel Tuner's PyCUDA backend with the lab's way to compile and to launch, in the place of its own.
+@contextlib.contextmanager
+def _launching_as(tuning: _Tuning) -> Iterator[None]:
+    """Inside, Kernel Tuner's PyCUDA backend compiles and launches as the lab does.
 
-    That one links each configuration as relocatable device code, which is not the code that the lab runs; and it has a
-    block size only where that is itself a tunable.
+    Its own way to compile links each configuration as relocatable device code, which is not the code that the lab
+    runs; and it knows a block size only where that is itself a tunable. Kernel Tuner takes no backend from outside, so
+    methods of its class are replaced and put back at the end. The class itself stays, since it remembers which
+    context it has made current.
     """
-    from kernel_tuner.backends import pycuda
+    from kernel_tuner.backends.pycuda import PyCudaFunctions
 
-    class Functions(pycuda.PyCudaFunctions):
-        tuning: Any = None  # the `_Tuning` that is at work
+    own_init = PyCudaFunctions.__init__
 
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            self.stream = self.tuning.operands.stream
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        own_init(self, *args, **options)
+        self.stream = tuning.operands.stream
 
-        def ready_argument_list(self, arguments: list[Any]) -> list[Any]:
-            return arguments
+    def ready_argument_list(self: Any, arguments: list[Any]) -> list[Any]:
+        return arguments
 
-        def compile(self, instance: Any) -> Launcher | None:
-            return self.tuning.launcher(instance.params)
+    def compile(self: Any, instance: Any) -> Launcher | None:
+        return tuning.launcher(instance.params)
 
-        def run_kernel(self, function: Launcher, arguments: Any, threads: Any, grid: Any, stream: Any = None) -> None:
-            self.tuning.launched(function)
+    def run_kernel(self: Any, func: Launcher, arguments: Any, threads: Any, grid: Any, stream: Any = None) -> None:
+        tuning.launched(func)
 
-    pycuda.PyCudaFunctions = Functions  # for good: the class remembers which context it has made current
-    return Functions
+    ours = {
+        "__init__": init, "ready_argument_list": ready_argument_list, "compile": compile, "run_kernel": run_kernel,
+    }  # fmt: skip
+    own = {name: getattr(PyCudaFunctions, name) for name in ours}
+    try:
+        for name, method in ours.items():
+            setattr(PyCudaFunctions, name, method)
+        yield
+    finally:
+        for name, method in own.items():
+            setattr(PyCudaFunctions, name, method)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Kernel Tuner prints, warns of what it does not see of the spec, and leaves the source of what fails behind."""
+    """Kernel Tuner prints, warns of parameters that it does not find in the source, and leaves files of what fails."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="cudalab-tune-") as scratch, contextlib.redirect_stdout(io.StringIO()):
         os.chdir(scratch)

@@ -1,20 +1,19 @@
-"""`cudalab tune`: Kernel Tuner proposes launch parameters; the lab checks and times its finalists, keeps the winner.
+"""`cudalab tune`: Kernel Tuner ranks launch parameters; the lab checks and times the fastest, and keeps the winner.
 
-Kernel Tuner's clock ranks the configurations. It has launch gaps in it and knows no intervals, so it decides nothing:
-the fastest few are timed with the default in shuffled rounds, and only what is surely faster takes its place.
+Kernel Tuner's times include launch gaps and have no intervals, so they only choose the finalists. The finalists are
+timed beside the default in shuffled rounds, and one that is surely faster replaces it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
 
 import msgspec
 
@@ -22,17 +21,16 @@ from cudalab.base import globs, stats
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, unknown
 from cudalab.device import cuda
 from cudalab.engine import plan
-from cudalab.engine.messages import Search, Setup, Step, Tried, Work
-from cudalab.engine.plan import Group, Selection
-from cudalab.engine.progress import FINISHED, Progress, Report, ignore
-from cudalab.engine.session import BUDGET, File, Stopped, new_results, sources
-from cudalab.engine.supervisor import TIMEOUT, Death, Supervisor
+from cudalab.engine.messages import Step
+from cudalab.engine.plan import Group, Selection, Work
+from cudalab.engine.progress import Report, ignore
+from cudalab.engine.session import BUDGET, File, Session, Stopped, setup_of
+from cudalab.engine.supervisor import TIMEOUT, Death
 from cudalab.results import record
-from cudalab.results.record import Results
 from cudalab.spec import find, tuned
 from cudalab.spec.kernel import Kernel
 from cudalab.spec.tuned import Choice, Timed
-from cudalab.tools.tune.kernel_tuner import BACKEND, EVERY, label
+from cudalab.tools.tune.kernel_tuner import BACKEND, EVERY, Search, Tried, label
 from cudalab.tools.tune.verdict import Parameters, Tuning, judged, ranked
 
 # Kernel Tuner's strategies that need no other package.
@@ -84,10 +82,15 @@ def tune(
     need_seconds("timeout", timeout, ", or inf")
     need_gpu(kernel, device)
     target = tuned.writable(output or tuned.place(work.kernel))
-    place = "cuda" if device == "auto" else device
-    setup = Setup(place, BACKEND, "", plan.modes_for(kind), seed, budget, "shuffled", sources(list(work.groups)))
-    asked = _Asked(work, strategy, most, finalists, kind, min_effect, target)
-    return _Run(asked, setup, timeout, progress).tunings()
+    modes = plan.modes_for(kind)
+    options = {
+        "kernels": [work.kernel.name], "tune": work.entry, "strategy": strategy, "most": most, "modes": modes,
+        "device": "cuda" if device == "auto" else device, "only": BACKEND, "skip": "", "seed": seed, "budget": budget,
+        "order": "shuffled",
+    }  # fmt: skip
+    setup = setup_of(options, modes, work.groups)
+    with Session("bench", options, setup, Selection((BACKEND,)), timeout, progress) as session:
+        return _Tune(work, strategy, most, finalists, kind, min_effect, target, session).tunings()
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,10 @@ def missing() -> str | None:
     return None if found else "Kernel Tuner is not installed; pip install -e '.[tune]' in the checkout"
 
 
-@dataclass(frozen=True)
-class _Asked:
+@dataclass
+class _Tune:
+    """One call of `tune`."""
+
     work: Planned
     strategy: str
     most: int
@@ -152,86 +157,60 @@ class _Asked:
     kind: str
     min_effect: float
     target: Path
-
-
-@dataclass
-class _Run:
-    """One call of `tune`."""
-
-    asked: _Asked
-    setup: Setup
-    timeout: float
-    progress: Report
-    workers: Supervisor | None = None
-    done: int = 0  # of the steps: searches, checks and timings
-    steps: int = 0
-    labels: tuple[str, ...] = ()
-    start: float = field(default_factory=perf_counter)
+    session: Session
 
     def tunings(self) -> list[Tuning]:
-        work, found = self.asked.work, list[Tuning]()
-        self.steps = sum(2 * len(groups) + len(_checks(groups[0])) for groups in work.dtypes.values())
-        with Supervisor(self.setup, Selection((BACKEND,)), self.timeout, self._at) as workers:
-            self.workers = workers
-            try:
-                for groups in work.dtypes.values():
-                    found.append(self._tuned(groups, workers))
-            except KeyboardInterrupt:
-                kept = f"{self.asked.target} has {', '.join(t.dtype for t in found)}" if found else "nothing is kept"
-                raise Stopped(f"stopped; {kept}") from None
+        dtypes, found = self.work.dtypes.values(), list[Tuning]()
+        self.session.expected = sum(2 * len(groups) + len(_checks(groups[0])) for groups in dtypes)
+        try:
+            for groups in dtypes:
+                found.append(self._tuned(groups))
+        except KeyboardInterrupt:
+            kept = f"{self.target} has {', '.join(t.dtype for t in found)}" if found else "nothing is kept"
+            raise Stopped(f"stopped; {kept}") from None
         return found
 
-    def _tuned(self, groups: list[Group], workers: Supervisor) -> Tuning:
+    def _tuned(self, groups: list[Group]) -> Tuning:
         """One dtype: search, check, time, keep."""
-        asked, dtype = self.asked, groups[0].dtype.name
-        run = new_results(self._options(groups), self.setup, workers.ready)
-        tuning = Tuning(asked.work.kernel, asked.work.entry, dtype, asked.kind, run)
-        tuning.ranking, tuning.excluded = self._searched(groups, workers)
-        forms = self._checked(groups[0], tuning, workers)
+        entry = self.work.entry
+        sizes = {"sizes": ",".join(g.size for g in groups), "dtypes": groups[0].dtype.name}
+        run = self.session.results = self.session.new_results({**self.session.options, **sizes})
+        tuning = Tuning(self.work.kernel, entry, groups[0].dtype.name, self.kind, run)
+        tuning.ranking, tuning.excluded = self._searched(groups)
+        forms = self._checked(groups[0], tuning)
         for group in groups:
-            cases = workers.cases(self._with(group, forms))
-            run.cases += cases
-            self._finished(group, msgspec.structs.replace(run, cases=cases))
-        tuning.finalists = judged(run, groups, asked.work.entry, forms, asked.kind, asked.min_effect)
+            self.session.add(self._with(group, forms))
+        tuning.finalists = judged(run, groups, entry, forms, self.kind, self.min_effect)
         if default := tuning.finalists[0].wrong:
-            raise CudalabError(f"the default of {asked.work.entry} is {default}; see: cudalab check")
-        self._keep(tuning, groups, workers)
+            raise CudalabError(f"the default of {entry} is {default}; see: cudalab check")
+        self._keep(tuning, groups)
         return tuning
 
-    def _options(self, groups: list[Group]) -> dict[str, object]:
-        asked, setup = self.asked, self.setup
-        return {
-            "kernels": [asked.work.kernel.name], "tune": asked.work.entry, "sizes": ",".join(g.size for g in groups),
-            "dtypes": groups[0].dtype.name, "strategy": asked.strategy, "most": asked.most, "modes": setup.modes,
-            "device": setup.device, "seed": setup.seed, "budget": setup.budget, "order": setup.order,
-        }  # fmt: skip
-
-    def _searched(self, groups: list[Group], workers: Supervisor) -> tuple[list[Tried], list[Tried]]:
-        """(what Kernel Tuner has timed, the fastest first; what it could not).
+    def _searched(self, groups: list[Group]) -> tuple[list[Tried], list[Tried]]:
+        """What Kernel Tuner has timed, the fastest first, and what it could not time.
 
         It searches at the largest size; what it has timed there is timed at the other sizes too.
         """
-        asked = self.asked
+        entry = self.work.entry
         first, *rest = sorted(groups, key=lambda group: math.prod(group.shape), reverse=True)
-        among = tuple(label(asked.work.entry, p) for p in asked.work.configurations)
-        work = Work.on(first, (), False)
-        order = Search(work, asked.work.entry, asked.strategy, asked.most, self.setup.seed, among)
-        searches = [self._search(first, order, workers)]
+        among = tuple(label(entry, p) for p in self.work.configurations)
+        order = Search(Work.on(first), entry, self.strategy, self.most, self.session.setup.seed, among)
+        searches = [self._search(first, order)]
         for group in rest:
             good, _ = ranked(searches)
             again = msgspec.structs.replace(
-                order, work=Work.on(group, (), False), strategy=EVERY, most=0, checked=True,
-                among=tuple(label(asked.work.entry, t.parameters) for t in good),
+                order, work=Work.on(group), strategy=EVERY, most=0, checked=True,
+                among=tuple(label(entry, t.parameters) for t in good),
             )  # fmt: skip
-            searches.append(self._search(group, again, workers) if good else [])
+            searches.append(self._search(group, again) if good else [])
         return ranked(searches)
 
-    def _search(self, group: Group, order: Search, workers: Supervisor) -> list[Tried]:
-        """One search. After a configuration that costs a process it begins anew, without that one."""
-        by_label = {label(order.entry, p): p for p in self.asked.work.configurations}
+    def _search(self, group: Group, order: Search) -> list[Tried]:
+        """One search. If a configuration ends the worker, a new search goes on without that configuration."""
+        by_label = {label(order.entry, p): p for p in self.work.configurations}
         tried: list[Tried] = []
         while order.among:
-            end = workers.search(order)
+            end = self.session.ask(order.task(group), Step(str(group), "start"), list[Tried])
             if not isinstance(end, Death):
                 tried += end
                 break
@@ -239,45 +218,44 @@ class _Run:
                 raise CudalabError(f"the search at {group} came to an end: {end.reason}")
             tried.append(Tried(by_label[end.label], 0.0, end.reason))
             order = msgspec.structs.replace(order, among=tuple(name for name in order.among if name != end.label))
-        self._finished(group)
+        self.session.finished(group)
         return tried
 
-    def _checked(self, group: Group, tuning: Tuning, workers: Supervisor) -> list[Parameters]:
+    def _checked(self, group: Group, tuning: Tuning) -> list[Parameters]:
         """The default and the fastest configurations that pass all that `cudalab check` looks at."""
-        default, *_ = self.asked.work.configurations
+        default, *_ = self.work.configurations
         passed, waiting = list[Parameters](), [t for t in tuning.ranking if t.parameters != default]
         candidates = [default]
         while True:
-            wanted = self.asked.finalists + 1 - len(passed)
+            wanted = self.finalists + 1 - len(passed)
             candidates += [waiting.pop(0).parameters for _ in range(min(wanted - len(candidates), len(waiting)))]
             if not candidates:
                 return passed
-            reasons = self._wrong(group, candidates, workers)
+            reasons = self._wrong(group, candidates)
             tuning.excluded += [Tried(p, 0.0, reason) for p, reason in zip(candidates, reasons, strict=True) if reason]
             passed += [p for p, reason in zip(candidates, reasons, strict=True) if not reason]
             if default not in passed:
-                raise CudalabError(f"the default of {self.asked.work.entry} is {reasons[0]}; see: cudalab check")
+                raise CudalabError(f"the default of {self.work.entry} is {reasons[0]}; see: cudalab check")
             candidates = []
 
-    def _wrong(self, group: Group, candidates: list[Parameters], workers: Supervisor) -> list[str]:
-        """Why each of these is not right; "" where it is."""
-        found = dict.fromkeys((label(self.asked.work.entry, p) for p in candidates), "")
+    def _wrong(self, group: Group, candidates: list[Parameters]) -> list[str]:
+        """Why each of these is wrong; "" if it is right."""
+        found = {label(self.work.entry, p): "" for p in candidates}
         for check in _checks(group):
-            right = [p for p in candidates if not found[label(self.asked.work.entry, p)]]
+            right = [p for p in candidates if not found[label(self.work.entry, p)]]
             if not right:
                 break
-            for row in workers.cases(self._with(check, right), timed=False):
+            for row in self.session.cases(self._with(check, right), timed=False):
                 found[row.label] = "" if row.status == record.OK else f"{row.status} at {row.size}: {row.reason}"
-            self._finished(check)
+            self.session.finished(check)
         return list(found.values())
 
     def _with(self, group: Group, forms: Sequence[Parameters]) -> Group:
-        self.labels = tuple(label(self.asked.work.entry, p) for p in forms)
-        return replace(group, forms=tuple((self.asked.work.entry, p) for p in forms))
+        return replace(group, forms=tuple((self.work.entry, p) for p in forms))
 
-    def _keep(self, tuning: Tuning, groups: list[Group], workers: Supervisor) -> None:
+    def _keep(self, tuning: Tuning, groups: list[Group]) -> None:
         """Write the winner to the file."""
-        machine, chosen, default = workers.ready.machine, tuning.winner, tuning.finalists[0]
+        machine, chosen, default = tuning.run.machine, tuning.winner, tuning.finalists[0]
         times = [
             Timed(g.size, g.shape, default.seconds(i, tuning.kind), chosen.seconds(i, tuning.kind))
             for i, g in enumerate(groups)
@@ -291,21 +269,10 @@ class _Run:
             times=tuple(times),
         )  # fmt: skip
         try:
-            tuned.save(self.asked.target, [choice])
+            tuned.save(self.target, [choice])
         except OSError as error:
-            raise InputError(f"cannot write {self.asked.target}: {error.strerror}; choose another place: -o") from None
-        tuning.kept = self.asked.target
-
-    def _finished(self, group: Group, rows: Results | None = None) -> None:
-        self.done += 1
-        self.labels = ()
-        self._at(Step(str(group), FINISHED), rows)
-
-    def _at(self, step: Step, rows: Results | None = None) -> None:
-        self.progress(Progress(
-            step, min(self.done, self.steps), self.steps, perf_counter() - self.start, None, self.labels,
-            self.workers.glimpses() if self.workers else {}, rows,
-        ))  # fmt: skip
+            raise InputError(f"cannot write {self.target}: {error.strerror}; choose another place: -o") from None
+        tuning.kept = self.target
 
 
 def _checks(group: Group) -> list[Group]:

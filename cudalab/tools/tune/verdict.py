@@ -9,13 +9,12 @@ from pathlib import Path
 
 from cudalab.base.errors import InputError
 from cudalab.base.stats import FASTER, Ratio
-from cudalab.engine.messages import Tried
 from cudalab.engine.plan import Group
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.spec.kernel import Kernel
 from cudalab.timing.rounds import DIGITS
-from cudalab.tools.tune.kernel_tuner import label
+from cudalab.tools.tune.kernel_tuner import Tried, label
 
 Parameters = dict[str, int]
 

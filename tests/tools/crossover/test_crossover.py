@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import cudalab
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
+from cudalab.engine import session
 from cudalab.engine.messages import Ready
 from cudalab.engine.rows import row
 from cudalab.report.crossover import sentences
 from cudalab.results import record
 from cudalab.results.record import Machine
-from cudalab.tools.crossover import bisect as module
 from cudalab.tools.crossover.bisect import between, crossover
 
 ONE, OTHER = "pycuda:gelu_vec", "torch_native"
@@ -45,7 +46,7 @@ class Worker:
     def glimpses(self):
         return {}
 
-    def cases(self, group):
+    def cases(self, group, timed=True):
         found = [row(group, label) for label in self.labels(group)]
         for case in found:
             case.nbytes = 8 * prod(group.shape)
@@ -69,7 +70,7 @@ def lab(monkeypatch):
             return times(label, n)
 
         attributes = {"times": staticmethod(noted), **attributes}
-        monkeypatch.setattr(module, "Supervisor", type("Worker", (Worker,), attributes))
+        monkeypatch.setattr(session, "Supervisor", type("Worker", (Worker,), attributes))
         return seen
 
     return install
@@ -90,7 +91,7 @@ def test_the_interval_holds_the_crossing_and_the_verdicts_at_its_ends_are_sure(l
     ((low, high),) = found.changes
     assert low.elements < EQUAL < high.elements < 1.25 * low.elements
     assert found.ahead(low) == ONE and found.ahead(high) == OTHER
-    saved = record.load(path)
+    saved = cudalab.load(path)
     assert saved.complete and {c.dtype for c in saved.cases} == {"float16"}
     assert [c.size for c in saved.cases if c.label == ONE] == [p.size for p in found.probes]
     said = f"{ONE} is faster up to {low.size}, {OTHER} from {high.size} on (gelu, float16, cold)"
@@ -158,7 +159,7 @@ def test_a_wrong_answer_or_an_error_ends_the_search_and_what_was_measured_is_kep
     path = tmp_path / "probes.json"
     done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "--to", "2^28", "-o", str(path), "-q"])
     assert done.exit_code == code and "because" in done.output and "Traceback" not in done.output
-    assert len(record.load(path).cases) >= 4
+    assert len(cudalab.load(path).cases) >= 4
 
 
 def test_ctrl_c_keeps_what_there_is(lab, tmp_path):
@@ -171,7 +172,7 @@ def test_ctrl_c_keeps_what_there_is(lab, tmp_path):
     path = tmp_path / "probes.json"
     done = CliRunner().invoke(main, ["crossover", ONE, OTHER, "-o", str(path), "-q"])
     assert done.exit_code == 130 and f"stopped after 2 sizes; {path} has what was measured" in done.output
-    saved = record.load(path)
+    saved = cudalab.load(path)
     assert not saved.complete and {c.size for c in saved.cases} == {"1024", "16777216"}
 
 

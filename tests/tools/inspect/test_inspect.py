@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import cudalab
 from cudalab.base.errors import CompileError, InputError, NotFound, SpecError, Unavailable
 from cudalab.cli import main
 from cudalab.report import inspection as report
-from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 from cudalab.tools import inspect as inspection
@@ -354,7 +354,7 @@ def test_names_of_cards_and_architectures():
 
 
 def test_the_memory_time_is_that_of_the_copy():
-    run = record.load(GELU)
+    run = cudalab.load(GELU)
     for one in inspect("gelu", "all", file=GELU):
         copy = next(c for c in run.cases if c.backend == "copy" and (c.size, c.dtype) == ("xlarge", one.dtype))
         ours = next(c for c in run.cases if c.variant == one.entry and c.size == "xlarge" and c.dtype == one.dtype)
@@ -507,7 +507,7 @@ def test_bad_input_is_one_message(command, words, said, monkeypatch):
 
 
 def changed(tmp_path, change):
-    run = record.load(GELU)
+    run = cudalab.load(GELU)
     change(run)
     run.save(tmp_path / "changed.json")
     return tmp_path / "changed.json"

@@ -13,7 +13,7 @@ import cudalab
 from cudalab import backends
 from cudalab.base.errors import InputError
 from cudalab.device import cuda
-from cudalab.engine import plan
+from cudalab.engine import plan, session
 from cudalab.engine.supervisor import Supervisor
 from cudalab.tools.pytest import cases
 
@@ -69,7 +69,7 @@ def workers(monkeypatch):
             super().__init__(*args)
             made.append(self)
 
-    monkeypatch.setattr(cases, "Supervisor", Recorded)
+    monkeypatch.setattr(session, "Supervisor", Recorded)
     return made
 
 
@@ -91,7 +91,7 @@ def test_every_spec_below_a_folder_gives_a_test_a_case(pytester, workers):
     names = [f"mine/deep/softmax.py::host:softmax[[]float32-{size}[]] PASSED*" for size in ("small", "1x1", "5x1023")]
     result.stdout.fnmatch_lines_random([*names, "mine/deep/softmax.py::numpy[[]float32-small[]] PASSED*", "test_own*"])
     (worker,) = workers
-    assert worker._process is None or worker._process._child.returncode is not None, "a worker is left"
+    assert worker._process is None or worker._process.ended, "a worker is left"
 
 
 def test_without_the_option_specs_are_not_looked_at(pytester):
@@ -103,7 +103,7 @@ def test_without_the_option_specs_are_not_looked_at(pytester):
 
 def test_a_wrong_answer_says_what_the_command_line_says(pytester):
     spec = wrong(pytester.path)
-    reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu").rows]
+    reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu").cases]
     result = pytester.runpytest_inprocess(*QUICK)
     result.assert_outcomes(failed=CASES, passed=1)
     assert len(reasons) == CASES
@@ -166,20 +166,20 @@ def test_a_kernel_that_hangs_is_stopped(pytester):
 def test_a_test_that_is_stopped_ends_the_worker_and_tells_the_others(pytester, workers, monkeypatch):
     """As pytest-timeout does it: by an exception out of nowhere."""
 
-    def progress(bench, step):
-        bench._step = step
+    def tell(session, step, finished=None):
+        session.step = step
         if step.label == "host:endless" and step.phase == "first run":
-            stopped.append(workers[0]._process._child)
+            stopped.append(workers[0]._process)
             raise pytest.fail.Exception("Timeout", pytrace=False)
 
     stopped = []
-    monkeypatch.setattr(cases.Bench, "_progress", progress)
+    monkeypatch.setattr(session.Session, "tell", tell)
     altered(pytester.path)
     result = pytester.runpytest_inprocess(
         "--cudalab", "--cudalab-only", "host:fine,host:endless,host:also_fine", "-k", "small"
     )
     result.assert_outcomes(failed=3)
-    assert stopped[0].returncode is not None
+    assert stopped[0].ended
     because = "not checked: the test that did this together with others was stopped at host:endless (first run)"
     others = [f"error {label}: {because}" for label in ("host:endless", "host:also_fine")]
     assert failures(result) == ["Timeout", *others]
@@ -263,7 +263,7 @@ def test_two_lines(pytester, workers, monkeypatch):
 
 
 def test_two_lines_and_a_wrong_answer(pytester):
-    reason = cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu").rows[0].reason
+    reason = cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu").cases[0].reason
     pytester.makepyfile(TWO_LINES.format(", only='host'"))
     result = pytester.runpytest_inprocess("-k", "3x31")
     result.assert_outcomes(failed=1, deselected=CASES - 1)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import cudalab
 from cudalab import host
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
 from cudalab.engine import plan, session
 from cudalab.tools import sanitize
-from cudalab.tools.sanitize import asan, compute
+from cudalab.tools.sanitize import Sanitizer, asan, compute
 
 DATA = Path(__file__).parents[2] / "data" / "sanitize"
 PLANTED = str(DATA / "planted.py")
@@ -31,7 +32,7 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
         host.address_sanitizer()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    run = session.check(PLANTED, sizes="65", device="cpu", only="host", sanitize=True)
+    run = cudalab.check(PLANTED, sizes="65", device="cpu", only="host", sanitize=True)
     assert run.options["sanitize"]
     reasons = {case.variant: case.reason for case in run.cases}
     assert {case.variant: case.status for case in run.cases} == {e: "WRONG" if r else "ok" for e, r in reasons.items()}
@@ -62,7 +63,7 @@ def test_where_a_wild_write_crashed_is_said(tmp_path):
     spec = (DATA / "planted.py").read_text().replace("planted", "wild")
     spec = spec[: spec.index("    entries={")] + '    entries={"wild": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
     (tmp_path / "wild.py").write_text(spec)
-    (case,) = session.check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitize=True).cases
+    (case,) = session.check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitizer=Sanitizer).cases
     assert case.status == "error"
     assert case.reason.startswith("address sanitizer: an access where there is no memory at wild.cu:1 (block ")
     assert "; the worker process was killed by SIGSEGV while it ran host:wild" in case.reason
@@ -266,7 +267,7 @@ def test_without_compute_sanitizer_it_is_said_what_to_install(monkeypatch):
 
 @pytest.mark.gpu
 def test_each_planted_bug_is_found_by_its_tool():
-    run = session.check(PLANTED, sizes="small", device="cuda", only="pycuda", sanitize=True)
+    run = session.check(PLANTED, sizes="small", device="cuda", only="pycuda", sanitizer=Sanitizer)
     reasons = {case.variant: case.reason for case in run.cases}
     assert cuda.missing() is None
     assert "memcheck: invalid __global__ read of size 4 bytes at planted.cu:11" in reasons["reads_past"]

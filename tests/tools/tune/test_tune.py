@@ -15,31 +15,34 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from cudalab.kernels.gelu import gelu
 
 from cudalab.backends import host
 from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.base.stats import Ratio
 from cudalab.cli import main
-from cudalab.device import cuda, open_device
-from cudalab.device.cuda import Card
+from cudalab.device import cuda
+from cudalab.device.open import open_device
 from cudalab.engine import plan, session
+from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
-from cudalab.engine.messages import Ready, Tried, Work
-from cudalab.engine.plan import Selection
+from cudalab.engine.messages import Ready
+from cudalab.engine.plan import Selection, Work
 from cudalab.engine.rows import row
 from cudalab.engine.supervisor import Death
+from cudalab.kernels.gelu import gelu
 from cudalab.report import tuning as report
 from cudalab.results import comparable, record
 from cudalab.results.record import Machine
 from cudalab.spec import find
 from cudalab.spec import tuned as stored
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Launch
 from cudalab.spec.tuned import Choice
 from cudalab.tools.inspect import traced_launch
 from cudalab.tools.tune import tune
 from cudalab.tools.tune import verdict as found_
+from cudalab.tools.tune.kernel_tuner import Search, Tried
 
 DATA = Path(__file__).parents[2] / "data" / "tune"
 HERE = Card("9.0", "NVIDIA H200")
@@ -116,7 +119,7 @@ def test_what_restrictions_exclude_is_refused():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"tunables": {"threads": (1,)}}, "'threads' is to be a macro; give capitals"),
+        ({"tunables": {"threads": (1,)}}, "'threads' is not a macro's name; give capitals"),
         ({"tunables": {"THREADS": 128}}, "tunables is .*; give values by macro name, the default first"),
         ({"tunables": {"THREADS": ()}}, "give values by macro name"),
         ({"tunables": {"THREADS": (True,)}}, "give values by macro name"),
@@ -149,7 +152,7 @@ def test_a_tunable_is_no_array():
 
 def rows(group, device=None):
     device = device or open_device("cpu")[0]
-    return Job(device, Selection(only=("host",)), (), 0, 0.0, lambda step: None).cases(group)
+    return cases_of(Job(device, Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
 
 
 def test_a_check_on_the_host_looks_at_the_last_configuration_too():
@@ -364,7 +367,7 @@ class Worker:
     noise = 0.001
 
     def __init__(self, setup, selection, timeout, progress):
-        self.selection, self.progress = selection, progress
+        self.selection, self.progress, self.wall = selection, progress, {}
         details = {"compute_capability": "9.0", "driver": "1.2"}
         self.ready = Ready(Machine("cuda", HERE.name, details, {"python": "3"}), "", {}, {})
         self.rng = np.random.default_rng(0)
@@ -383,7 +386,11 @@ class Worker:
     def _label(self, parameters):
         return f"pycuda:scale[THREADS={parameters[0]} PER_THREAD={parameters[1]}]"
 
-    def search(self, order):
+    def labels(self, group):
+        return [v.label for v in self.selection.variants(group, "cuda")]
+
+    def ask(self, task, step, kind):
+        order = msgspec.json.decode(task.payload, type=Search)
         self.searches.append(order)
         for parameters in self.fatal:
             if self._label(parameters) in order.among:
@@ -398,7 +405,7 @@ class Worker:
         return found
 
     def cases(self, group, timed=True):
-        found = [row(group, v.label) for v in self.selection.variants(group, "cuda")]
+        found = [row(group, label) for label in self.labels(group)]
         for case, (_, parameters) in zip(found, group.forms):
             said = self.seconds[tuple(parameters.values())]
             if not timed and said < 0:  # passes Kernel Tuner's look, and not the whole check
@@ -417,7 +424,7 @@ def lab(monkeypatch, scale):
 
     def run(seconds, fatal=(), **options):
         worker = type("Worker", (Worker,), {"seconds": seconds, "fatal": fatal})
-        monkeypatch.setattr(tune, "Supervisor", worker)
+        monkeypatch.setattr(session, "Supervisor", worker)
         monkeypatch.setattr(tune, "need_gpu", lambda *_: None)
         monkeypatch.setattr(tune, "version", lambda name: "1.5")
         (found,) = tune.tune(scale.file, **{"sizes": "1000,2000", **options})
@@ -486,7 +493,7 @@ def test_a_default_that_is_wrong_is_an_error(lab):
 
 
 def test_ctrl_c_keeps_nothing_of_an_unfinished_search(lab, monkeypatch):
-    monkeypatch.setattr(Worker, "search", lambda self, order: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(Worker, "ask", lambda self, *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(session.Stopped, match="stopped; nothing is kept"):
         lab({(32, 1): 1e-6})
 

@@ -1,4 +1,4 @@
-"""A part of a run that has been measured."""
+"""Select groups of a run by globs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from cudalab.base.globs import split
 from cudalab.results.record import Results
 
 
-def chosen(run: Results, kernels: str, sizes: str, dtypes: str) -> Results:
-    """The groups whose kernel, size and dtype fit comma-separated globs ("": any). Raises NotFound for one in vain."""
+def filtered(run: Results, kernels: str, sizes: str, dtypes: str) -> Results:
+    """Keep the groups whose kernel, size and dtype match comma-separated globs; an empty text matches all.
+
+    Raises NotFound for a glob that matches nothing.
+    """
     groups = list(run.groups())
     wanted = tuple(map(split, (kernels, sizes, dtypes)))
     for i, what in enumerate(("kernel", "size", "dtype")):

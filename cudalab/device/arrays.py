@@ -1,24 +1,17 @@
-"""Arrays of NumPy, PyTorch, CuPy and PyCUDA as one another, without copies. Libraries are imported on use."""
+"""Arrays of NumPy, PyTorch, CuPy and PyCUDA as views of one another, without copies. Libraries are imported on use."""
 
 from __future__ import annotations
 
 import importlib.util
-import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from cudalab.base.errors import InputError, Unavailable
-from cudalab.spec.dtype import DType, dtype_of
-
-if TYPE_CHECKING:
-    from cudalab.device.operands import Operands
-    from cudalab.spec.kernel import Kernel
+from cudalab.base.errors import InputError
+from cudalab.spec.dtype import dtype_of
 
 
 @dataclass(frozen=True)
@@ -46,6 +39,16 @@ class DeviceArray:
 
 
 Plain = np.ndarray | DeviceArray
+
+
+@dataclass(frozen=True)
+class ForeignStream:
+    """A stream as other libraries take it."""
+
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle  # the protocol's version, and the stream
 
 
 def installed(module: str) -> bool:
@@ -162,90 +165,3 @@ def to_cupy(array: DeviceArray) -> Any:
     memory = cupy.cuda.UnownedMemory(array.ptr, max(array.nbytes, 1), array)
     kind = np.dtype(np.int16) if array.dtype.kind == "V" else array.dtype
     return cupy.ndarray(array.shape, kind, cupy.cuda.MemoryPointer(memory, 0))
-
-
-def to_torch_all(operands: Operands) -> list[Any]:
-    """The inputs as torch tensors; from here on torch works on the operands' stream."""
-    if operands.stream is not None:
-        import torch
-
-        torch.cuda.set_device(operands.device)
-        torch.cuda.set_stream(torch.cuda.ExternalStream(operands.stream.handle))
-    return [to_torch(a) for a in operands.inputs.values()]
-
-
-def to_cupy_all(operands: Operands) -> list[Any]:
-    """The inputs as CuPy arrays; from here on CuPy works on the operands' stream."""
-    use_cupy_stream(operands)
-    return [to_cupy(a) for a in operands.inputs.values()]
-
-
-def use_cupy_stream(operands: Operands) -> None:
-    import cupy
-
-    cupy.cuda.Device(operands.device).use()
-    cupy_stream(operands.stream.handle).use()
-
-
-def leave_stream() -> None:
-    """Libraries that were used go back to the default stream: ours is about to go."""
-    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
-        torch.cuda.set_stream(torch.cuda.default_stream())
-    if cupy := sys.modules.get("cupy"):
-        cupy.cuda.Stream.null.use()
-
-
-def give_back_memory() -> None:
-    """Libraries that were used return the device memory that they keep for later."""
-    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
-    if cupy := sys.modules.get("cupy"):
-        cupy.get_default_memory_pool().free_all_blocks()
-
-
-def cupy_stream(handle: int) -> Any:
-    """A stream of another library as CuPy's own."""
-    import cupy
-
-    if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14
-        return cupy.cuda.ExternalStream(handle)
-    return cupy.cuda.Stream.from_external(ForeignStream(handle))
-
-
-@dataclass(frozen=True)
-class ForeignStream:
-    """A stream as other libraries take it."""
-
-    handle: int
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.handle  # the protocol's version, and the stream
-
-
-def cupy_options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:
-    """Options with which CuPy compiles a kernel's `.cu` for one element type."""
-    return ("-std=c++17", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()), f"-I{kernel.cu.parent}")
-
-
-def refuse_bfloat16(dtype: DType) -> None:
-    """CuPy's array operations and ElementwiseKernel know no bfloat16; its RawModule takes any type."""
-    if dtype.name == "bfloat16":
-        raise Unavailable("CuPy's array operations have no bfloat16; cupy_raw runs it")
-
-
-def torch_pool(operands: Operands) -> Callable[[], AbstractContextManager[object]]:
-    """For `Bound.pool`: a memory pool of its own, so that no later tensor reuses what a captured graph writes."""
-    if operands.stream is None:
-        return nullcontext
-    import torch
-
-    pool = torch.cuda.MemPool()
-    return lambda: torch.cuda.use_mem_pool(pool)
-
-
-def cupy_pool() -> Callable[[], AbstractContextManager[object]]:
-    """The same for CuPy."""
-    import cupy
-
-    pool = cupy.cuda.MemoryPool()
-    return lambda: cupy.cuda.using_allocator(pool.malloc)

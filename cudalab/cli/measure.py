@@ -1,4 +1,4 @@
-"""What `bench` and `check` have in common: run, save, print, and say by the exit code how it went."""
+"""What `bench`, `check` and `study` share: run, save, print, and choose the exit code."""
 
 from __future__ import annotations
 
@@ -11,44 +11,46 @@ import click
 
 from cudalab.base.errors import CudalabError
 from cudalab.cli import terminal
-from cudalab.cli.live import shown
+from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
     from cudalab.results.record import Results
 
 
-def measured(
+def measure(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
     costs: bool = False, study: str = "",
 ) -> Results:  # fmt: skip
-    """Do the work, with what `--resume` names taken into account; the results are saved and printed.
+    """Run `work`, from the start or from the file of `--resume`; save and print its results.
 
-    `study`: its name, where the work is one.
+    `study` is the name of a study, empty for kernels.
     """
     from cudalab.engine import resume
     from cudalab.results import record
+    from cudalab.results.file import writable
 
     quiet = options.pop("quiet", False)
     if options["resume"]:
-        kernels, options = resume.adopted(options["resume"], kernels, options, given(), study)
+        command = f"study {study}" if study else str(click.get_current_context().info_name)
+        kernels, options = resume.adopted(options["resume"], kernels, options, given(), command)
         output = output or options["resume"]
     if output:
-        record.writable(output)
+        writable(output)
     try:
-        with shown(quiet) as progress:
+        with progress_shown(quiet) as progress:
             run = work(*kernels, **options, output=output or "", progress=progress)
     except KeyboardInterrupt as stop:
         _stopped(str(stop), output, study)
     if output:
         _save(run, output)
-    printed(run, format, costs)
+    print_results(run, format, costs)
     if {case.status for case in run.cases} == {record.SKIPPED}:
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
     return run
 
 
 def exit_code(run: Results) -> int:
-    """0 all right, 1 a wrong answer, 2 a kernel that does not compile or run."""
+    """Return 0 if all is right, 1 for a wrong answer, 2 for a kernel that does not compile or run."""
     from cudalab.results import record
 
     status = {case.status for case in run.broken}
@@ -56,7 +58,7 @@ def exit_code(run: Results) -> int:
 
 
 def given() -> set[str]:
-    """Names of the options that the user wrote, here or in the environment."""
+    """Return the names of the options that the user set, on the command line or in the environment."""
     from click.core import ParameterSource
 
     context = click.get_current_context()
@@ -64,13 +66,13 @@ def given() -> set[str]:
 
 
 def _stopped(text: str, output: str | None, study: str) -> NoReturn:
-    """After Ctrl-C: say what is kept and how to go on."""
+    """After Ctrl-C, say what is saved and how to continue, and exit."""
     command = f"{click.get_current_context().info_name}{study and ' ' + shlex.quote(study)}"
     kept = _kept(output)
-    if kept and output and not kept.complete:  # also where a second Ctrl-C came before `text` was made
+    if kept and output and not kept.complete:  # `text` is empty if a second Ctrl-C came at once
         advice = f"go on with: cudalab {command} --resume {shlex.quote(output)}"
-    elif kept and not text:  # Ctrl-C came after the last group
-        advice = f"the run in {output} is whole"
+    elif kept and not text:  # Ctrl-C after the last group
+        advice = f"the run in {output} is complete"
     elif output or not text:
         advice = "nothing was finished"
     else:
@@ -80,33 +82,35 @@ def _stopped(text: str, output: str | None, study: str) -> NoReturn:
 
 
 def _kept(output: str | None) -> Results | None:
-    """The run in the file, if there is one: before the first group is finished none is written."""
-    from cudalab.results import record
+    """Return the run in the file; None if no group was finished, since the file is written after the first."""
+    from cudalab.results.file import load
 
     try:
-        return record.load(output) if output else None
+        return load(output) if output else None
     except CudalabError:
         return None
 
 
 def _save(run: Results, output: str) -> None:
-    """Write the results; if that fails after all, keep them elsewhere and say where."""
+    """Write the results; if that fails, write them to a temporary file and print its path."""
     import tempfile
 
+    from cudalab.results.file import save
+
     try:
-        run.save(output)
+        save(run, output)
     except OSError as error:
         with tempfile.NamedTemporaryFile(prefix="cudalab-", suffix=".json", delete=False) as kept:
-            run.save(kept.name)
+            save(run, kept.name)
         click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
 
 
-def printed(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:
-    """The results on standard output: as wide as the terminal, in colour where it is wanted."""
+def print_results(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:
+    """Print the results on standard output, in the width and colours of the terminal."""
     from cudalab import report
 
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
     text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink)
-    # JSON is UTF-8, whatever the terminal's encoding is: escapes for what that lacks would not be JSON's
+    # JSON is always UTF-8: the escapes for another encoding would make it invalid
     click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)

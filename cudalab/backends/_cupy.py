@@ -1,0 +1,60 @@
+"""What the backends that run CuPy share: arrays on the operands' memory, on the operands' stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from cudalab.base.errors import Unavailable
+from cudalab.device.arrays import ForeignStream, to_cupy
+from cudalab.device.operands import Bound, Operands, returning
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
+
+
+def use_stream(operands: Operands) -> None:
+    """From here on CuPy works on the operands' stream."""
+    import cupy
+
+    cupy.cuda.Device(operands.device).use()
+    stream(operands.stream.handle).use()
+
+
+def stream(handle: int) -> Any:
+    """A stream of another library as CuPy's own."""
+    import cupy
+
+    if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14
+        return cupy.cuda.ExternalStream(handle)
+    return cupy.cuda.Stream.from_external(ForeignStream(handle))
+
+
+def arrays(operands: Operands) -> list[Any]:
+    """The inputs as CuPy arrays; from here on CuPy works on the operands' stream."""
+    use_stream(operands)
+    return [to_cupy(a) for a in operands.inputs.values()]
+
+
+def pool() -> Callable[[], AbstractContextManager[object]]:
+    """For `Bound.pool`: a memory pool, so that no later array reuses memory that a captured graph writes."""
+    import cupy
+
+    own = cupy.cuda.MemoryPool()
+    return lambda: cupy.cuda.using_allocator(own.malloc)
+
+
+def bound(function: Callable[..., Any], operands: Operands) -> Bound:
+    """A function of CuPy arrays that returns its result."""
+    return returning(function, arrays, operands, pool())
+
+
+def options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:
+    """Options with which CuPy compiles a kernel's `.cu` for one element type."""
+    return ("-std=c++17", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()), f"-I{kernel.cu.parent}")
+
+
+def refuse_bfloat16(dtype: DType) -> None:
+    """Raise Unavailable: CuPy's array operations and ElementwiseKernel have no bfloat16; its RawModule has any type."""
+    if dtype.name == "bfloat16":
+        raise Unavailable("CuPy's array operations have no bfloat16; cupy_raw runs it")

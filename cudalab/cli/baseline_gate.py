@@ -1,0 +1,69 @@
+"""`bench --baseline`: measure, compare with a baseline, and print as `compare` does."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cudalab.base.errors import InputError
+from cudalab.base.text import visible
+from cudalab.cli import complete, terminal
+from cudalab.cli.measure import given, measure
+from cudalab.cli.options import min_effect, not_empty, together
+
+if TYPE_CHECKING:
+    from cudalab.results.compare import Comparison
+    from cudalab.results.record import Machine
+
+FORMATS = ("table", "markdown", "json")
+
+gate = together(
+    click.option("--baseline", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
+                 help="Compare with the results in FILE; the comparison sets the exit code."),
+    min_effect,
+    click.option("--force", is_flag=True, help="Compare although machine, driver, clocks, versions or options differ."),
+)  # fmt: skip
+
+
+def measure_against(
+    baseline: str, min_effect: float, force: bool, kernels: tuple[str, ...], options: dict[str, Any],
+    format: str, output: str | None, costs: bool,
+) -> int:  # fmt: skip
+    """Measure the cases of the baseline, print the results and the comparison, and return its exit code."""
+    from cudalab.engine import session
+    from cudalab.results import comparable, compare
+    from cudalab.results.baseline import adopted, refuse
+    from cudalab.results.file import load
+
+    old = load(baseline)
+    for written in filter(None, (output, options["resume"])):
+        if os.path.realpath(written) == os.path.realpath(baseline):
+            raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")
+    if not options["resume"]:  # a resumed run keeps its own options
+        kernels, options = adopted(old, baseline, kernels, options, given())
+
+    def accept(machine: Machine) -> None:
+        refuse([] if force else comparable.machines(old.machine, machine, [old.main_kind]), baseline)
+
+    try:
+        refuse([] if force or options["resume"] else comparable.options(old, options), baseline)
+        run = measure(partial(session.bench, ready=accept), kernels, options, format, output, costs)
+    except comparable.NotComparable as error:
+        click.echo("Error: " + visible(str(error), keep="\n"), err=True)
+        return compare.NOT_COMPARABLE
+    found = compare.compare(old, run, min_effect=min_effect, force=force)
+    plain = format in ("table", "markdown")  # CSV and JSON on standard output stay one document
+    print_comparison(found, (baseline, output or "this run"), format if plain else "table", err=not plain)
+    return found.exit_code
+
+
+def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:
+    """Print the comparison on standard output or on standard error."""
+    from cudalab.report import comparison
+
+    terminal.write(lambda width, color: comparison.render(found, names, format, width, color), err)
+    if found.differences and found.refusal:
+        click.echo("to compare anyway, add --force", err=True)

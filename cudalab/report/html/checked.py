@@ -1,0 +1,99 @@
+"""The charts of a run that only checked: the largest error of each variant, and the error against the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from cudalab.base import numbers
+from cudalab.report import columns
+from cudalab.report.html.figures import LONGEST, Figure, name, ours, part, role, styles
+from cudalab.results.record import Case, Results
+
+Curve = tuple[tuple[float, ...], tuple[float | None, ...]]  # inputs and errors
+
+
+def accuracy(run: Results, cases: list[Case]) -> Figure | None:
+    """The largest error of each variant of one kernel and dtype, in a run that only checked."""
+    from cudalab.report.html.charts import Bar, bars
+
+    found = []
+    for cells, held in columns.check_rows(part(run, cases)):
+        if any(c.parity for c in held):
+            largest = max(inf if c.parity.max_ulp is None else c.parity.max_ulp for c in held if c.parity)
+            found.append((largest, dict(zip(columns.CHECK_HEADERS, cells)), held[0]))
+    if not found:
+        return None
+    found.sort(key=lambda row: row[0])
+    most = max((largest for largest, _, _ in found if largest < inf), default=0.0)
+    shown = []
+    for largest, said, case in found:
+        bad = said["verdict"] != "right"
+        text = f"{said['max ULP']}, {said['verdict'] if bad else said['rounded']}"
+        hint = (
+            f"{name(case, 80)}: {said['verdict']}, largest error {said['max ULP']} ULP, {said['rounded']} rounded right"
+        )
+        value = min(largest, 10 * max(most, 1.0))  # an infinite error gets the longest bar
+        shown.append(Bar(name(case), text, value, None, None, "bad" if bad else role(case), hint))
+    elements = max(c.parity.n for c in cases if c.parity)
+    says = f"Against float64, at up to {elements:,} values at once. Smallest: {shown[0].hint}."
+    chart = bars(shown, "largest error, ULP", symlog=1)
+    return Figure("accuracy", "Largest error, and share rounded correctly", says, chart)
+
+
+def error(run: Results, cases: list[Case]) -> Figure | None:
+    """The error against the input, for kernels with one 16-bit input."""
+    from cudalab.report.html.charts import Line, errors
+
+    found: dict[Curve, list[Case]] = {}
+    for case in sorted(cases, key=lambda c: not ours(c)):
+        curve = case.parity.curve if case.parity else None
+        if curve and curve.x:
+            found.setdefault((tuple(curve.x), tuple(curve.ulp)), []).append(case)
+    if not found:
+        return None
+    low, high = _interesting(found)
+    style, lines, notes = styles(cases), [], []
+    for (x, ulp), held in found.items():
+        more = f" +{len(held) - 1}" if len(held) > 1 else ""
+        label = name(held[0], LONGEST - 2 - len(more)) + more
+        points = [(a, e) for a, e in zip(x, ulp) if e is not None and low <= a <= high]
+        absent = [a for a, e in zip(x, ulp) if e is None]
+        if points:
+            lines.append(
+                Line(
+                    label,
+                    points,
+                    (),
+                    style[held[0].label],
+                    ours(held[0]),
+                    False,
+                    sorted({min(max(a, low), high) for a in absent}),
+                )
+            )
+        if more:
+            notes.append(f"{label}: the same errors as {', '.join(name(c, 80) for c in held[1:])}")
+        if absent:
+            ends = dict.fromkeys(f"{end(absent):.4g}" for end in (min, max))
+            notes.append(f"{label}: NaN or infinity where a number was due, at {' to '.join(ends)}")
+    if not lines:
+        return None
+    says = "; ".join(f"{line.name} at most {numbers.compact(max(e for _, e in line.points))} ULP" for line in lines)
+    trimmed = f" Shown from {low:.3g} to {high:.3g}: outside, every number is within half a ULP."
+    chart = errors(lines, ("input", "error, ULP"), (0.01, 1.0))
+    return Figure(
+        "error",
+        "Error against the input",
+        f"Each name stands at its largest error. {says}.{trimmed}",
+        chart,
+        tuple(notes),
+    )
+
+
+def _interesting(found: Iterable[Curve]) -> tuple[float, float]:
+    """The range of inputs where some variant is off by more than a rounding, with a tenfold margin."""
+    off = [a for x, ulp in found for a, e in zip(x, ulp) if e is not None and e > 0.5]
+    ends = [a for x, _ in found for a in (x[0], x[-1])]
+    if not off:
+        return min(ends), max(ends)
+    return max(min(*off, -1.0) * 10, min(ends)), min(max(*off, 1.0) * 10, max(ends))

@@ -1,0 +1,43 @@
+"""Results files: read and write them, whatever their format."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cudalab.base import files
+from cudalab.base.errors import InputError, why
+from cudalab.base.text import visible
+from cudalab.results import formats
+from cudalab.results.record import Results
+
+
+def load(path: str | os.PathLike[str]) -> Results:
+    """Read a results file: JSON, JSON Lines or CSV, of this version or an older one.
+
+    Raises InputError that names the file and says what is wrong with it.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None
+    return formats.decoded(data, os.fspath(path))
+
+
+def save(run: Results, path: str | os.PathLike[str]) -> None:
+    """Write the file whole or not at all: JSON Lines where its name ends in .jsonl, else JSON.
+
+    Raises InputError for a name that ends in .csv: a CSV does not hold the whole run.
+    """
+    files.write(path, formats.encoded(run, formats.whole_format(path)))
+
+
+def writable(path: str | os.PathLike[str]) -> None:
+    """Raise InputError now if `save` would fail later, or would replace a file that is not a results file."""
+    target = files.place(path)
+    formats.whole_format(path)
+    if target.exists() and target.stat().st_size:
+        try:
+            load(target)
+        except InputError as error:
+            raise InputError(f"will not replace {target}, which is not a run's: {error}") from None

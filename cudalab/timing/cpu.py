@@ -1,0 +1,52 @@
+"""Times on the CPU, by the wall clock."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from time import perf_counter
+
+from cudalab.device.operands import Bound
+from cudalab.device.protocol import Device
+from cudalab.timing.clock import Clock
+
+SAMPLES = 5  # a round
+SPAN = 100e-6  # seconds that a sample lasts at least, so that reading the clock does not count
+
+
+def warm_up(device: Device, bound: Bound) -> float:
+    start = perf_counter()
+    bound.run()
+    first = perf_counter() - start
+    for _ in range(2):
+        bound.run()
+    return first
+
+
+def clocks(device: Device, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
+    """Wall time; a short call is repeated until a sample lasts SPAN."""
+    repeat = min(1000, int(SPAN / _fastest(bound)) + 1)
+
+    def wall() -> list[float]:
+        samples = []
+        for _ in range(SAMPLES):
+            start = perf_counter()
+            for _ in range(repeat):
+                bound.run()
+            samples.append((perf_counter() - start) / repeat)
+        return samples
+
+    return {"wall": Clock(wall, bound)} if "launch" in modes else {}
+
+
+def calibrate(device: Device, modes: Collection[str]) -> dict[str, list[float]]:
+    return {}
+
+
+def _fastest(bound: Bound) -> float:
+    """Seconds of the fastest of a few runs: the first run has cold caches and is many times slower."""
+    found: list[float] = []
+    while len(found) < 5 and sum(found) < 100 * SPAN:
+        start = perf_counter()
+        bound.run()
+        found.append(max(perf_counter() - start, 1e-9))
+    return min(found)

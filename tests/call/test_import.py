@@ -1,0 +1,109 @@
+"""Both ways in which a spec may import its names give kernels that can be called."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cudalab
+from cudalab.base.errors import SpecError
+from cudalab.call import kernel as kernels
+from cudalab.spec import find
+from cudalab.spec.kernel import Kernel as Record
+
+NAMES = "Budget, Kernel, Launch, blocks"
+WAYS = {"new": f"from cudalab import {NAMES}", "old": f"from cudalab.spec import {NAMES}"}
+SPEC = """
+import numpy as np
+{imports}
+
+twice = Kernel(
+    file=__file__,
+    summary="y = 2 x",
+    dtypes=("float32",),
+    sizes={{"small": (1000,)}},
+    edges=((1,), (33,)),
+    reference=lambda x: 2 * x,
+    entries={{
+        "twice": lambda x, y, THREADS: Launch((blocks(x.size, THREADS),), (THREADS,), (x, y, np.int64(x.size)))
+    }},
+    budgets={{"float32": Budget(0)}},
+    tunables={{"THREADS": (64, 128)}},
+    pointwise=True,
+    torch=lambda x: x + x,
+)
+"""
+CU = """
+__global__ void twice(const float* x, float* y, long long n) {
+    const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+"""
+
+
+def spec_that(imports, folder):
+    (folder / "twice.py").write_text(SPEC.format(imports=imports))
+    (folder / "twice.cu").write_text(CU)
+    return folder / "twice.py"
+
+
+@pytest.fixture(params=WAYS)
+def kernel(request, tmp_path):
+    return find.kernel(str(spec_that(WAYS[request.param], tmp_path)))
+
+
+X = np.arange(100, dtype=np.float32)
+
+
+def test_it_is_called_with_arrays_of_numpy(kernel):
+    assert isinstance(kernel, cudalab.Kernel)
+    np.testing.assert_array_equal(kernel(X), 2 * X)
+    out = np.empty_like(X)
+    assert kernel(X, out=out) is out
+    np.testing.assert_array_equal(out, 2 * X)
+
+
+def test_what_is_made_of_it_can_be_called(kernel):
+    assert deepcopy(kernel) is kernel
+    for made in (replace(kernel, edges=()), kernel.with_parameters({"THREADS": 128})):
+        assert type(made) is cudalab.Kernel
+        assert made._calls is not kernel._calls
+        np.testing.assert_array_equal(made(X), 2 * X)
+
+
+def test_torch_tensors_take_its_torch_form_and_compile_sees_an_operator(kernel):
+    torch = pytest.importorskip("torch")
+    x = torch.from_numpy(X)
+    assert torch.equal(kernel(x), 2 * x)
+    graphs = []
+
+    def kept(graph, examples):
+        graphs.append(str(graph.graph))
+        return graph
+
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(lambda x: kernel(x) + 1, fullgraph=True, backend=kept)(x), 2 * x + 1)
+    torch._dynamo.reset()
+    assert len(graphs) == 1
+    assert "cudalab.twice_" in graphs[0]
+
+
+def test_old_names_are_those_of_the_public_face():
+    from cudalab import spec
+
+    for name in ("Budget", "Kernel", "Launch", "blocks", "counted", "deep_grid", "draw"):
+        assert getattr(spec, name) is getattr(cudalab, name)
+        assert name in dir(spec)
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec("from cudalab.spec import nothing")
+
+
+def test_a_kernel_by_its_name_can_be_called_or_says_what_to_import(tmp_path):
+    assert kernels.by_name("gelu") is find.kernel("gelu")
+    spec = spec_that("from cudalab.spec.kernel import Budget, Kernel, Launch, blocks", tmp_path)
+    assert type(find.kernel(str(spec))) is Record
+    with pytest.raises(SpecError, match="twice cannot be called; write `from cudalab import Kernel`"):
+        kernels.by_name(str(spec))

@@ -1,0 +1,134 @@
+"""Devices by their name, the driver's absence, and NVML's: what is said and what to type."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from cudalab.base.errors import InputError, LaunchError, Unavailable
+from cudalab.device import cuda, driver, nvml
+from cudalab.device.guard import offsets_by_name
+from cudalab.device.open import open_device, open_gpu
+from cudalab.spec import find
+
+
+@pytest.mark.parametrize("choice", ["gpu", "cpu:0", "cuda:x", "cuda:-1", "cuda:9999999999"])
+def test_a_word_that_names_no_device(choice):
+    with pytest.raises(InputError, match="use auto, cpu, cuda or cuda:N"):
+        open_device(choice)
+
+
+def test_auto_falls_back_to_the_cpu_and_says_why(monkeypatch):
+    monkeypatch.setattr(cuda, "missing", lambda: "no GPU in this test")
+    device, note = open_device("auto")
+    assert (device.kind, note) == ("cpu", "no GPU in this test")
+    with pytest.raises(Unavailable, match="no GPU to use: no GPU in this test; `cudalab doctor` says more"):
+        open_device("cuda")
+    with pytest.raises(Unavailable, match="no GPU in this test"):
+        open_gpu(0, "no GPU in this test")
+
+
+class Libcuda:
+    """A driver that answers as told."""
+
+    def __init__(self, init=0, count=1, name=b"NVIDIA H200", refuses=()):
+        self.init, self.count, self.name, self.refuses = init, count, name, refuses
+
+    def cuInit(self, flags):
+        return self.init
+
+    def cuDeviceGetCount(self, count):
+        count._obj.value = self.count
+        return 0
+
+    def cuDeviceGetName(self, name, size, device):
+        name.value = self.name
+        return 0
+
+    def cuGetErrorName(self, code, name):
+        name._obj.value = {900: b"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", 1: b"CUDA_ERROR_INVALID_VALUE"}.get(code)
+        return 0
+
+    def __getattr__(self, name):
+        return lambda *arguments: dict(self.refuses).get(name, 0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"init": 999}, r"does not start \(CUDA error 999\)"),
+        ({"count": 0}, "hidden by CUDA_VISIBLE_DEVICES"),
+        ({"name": b"a stub (no GPU)"}, r"libcuda is a stand-in: a stub \(no GPU\)"),
+    ],
+)
+def test_why_the_driver_offers_no_gpu(monkeypatch, answers, said):
+    monkeypatch.setattr(driver, "libcuda", lambda: Libcuda(**answers))
+    assert re.search(said, driver.missing())
+
+
+def test_a_machine_without_a_driver_and_one_with_a_gpu(monkeypatch):
+    def absent():
+        raise OSError("libcuda.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(driver, "libcuda", absent)
+    assert driver.missing() == "no NVIDIA driver (libcuda.so.1 is not there)"
+    monkeypatch.setattr(driver, "libcuda", Libcuda)
+    assert driver.missing() is None
+
+
+def test_what_the_driver_refuses_is_named(monkeypatch):
+    libcuda = Libcuda(refuses={"cuModuleLoadData": 900, "cuGraphLaunch": 1, "cuCtxGetCurrent": 12345})
+    monkeypatch.setattr(driver, "libcuda", lambda: libcuda)
+    with pytest.raises(LaunchError, match=r"cuModuleLoadData: .* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; call it once"):
+        driver.ask("cuModuleLoadData")
+    with pytest.raises(LaunchError, match=r"^the driver said CUDA_ERROR_INVALID_VALUE$"):
+        driver.replayer(1, 2)()
+    with pytest.raises(LaunchError, match="cuCtxGetCurrent: the driver said 12345"):
+        driver.ask("cuCtxGetCurrent")
+
+
+def test_handles_keep_their_64_bits(monkeypatch):
+    """ctypes passes a plain int as 32 bits."""
+    seen = []
+
+    class Watched(Libcuda):
+        def __getattr__(self, name):
+            return lambda *arguments: seen.extend(a for a in arguments if isinstance(a, int)) or 0
+
+    monkeypatch.setattr(driver, "libcuda", Watched)
+    high = 0x7FFF_0000_1000
+    driver.begin_capture(high)
+    driver.end_capture(high)
+    driver.kernels_in(high)
+    driver.replayer(high, high)()
+    driver.destroy_graph(high, high)
+    assert seen == [driver.CAPTURE_THREAD_LOCAL]
+
+
+def test_nvml_says_what_to_install_or_what_it_answered(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvml.missing().endswith("pip install nvidia-ml-py")
+    assert nvml.Nvml("0000:00:00.0").condition() == {}
+
+    def fails(*arguments):
+        raise RuntimeError("NVML Shared Library Not Found")
+
+    monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(nvmlInit=fails))
+    assert nvml.missing() == "NVML does not answer: NVML Shared Library Not Found"
+    monkeypatch.setitem(
+        sys.modules, "pynvml", SimpleNamespace(nvmlInit=lambda: None, nvmlDeviceGetHandleByPciBusId=fails)
+    )
+    assert nvml.missing() is None
+    assert nvml.Nvml("0000:00:00.0").missing == "NVML does not answer: NVML Shared Library Not Found"
+
+
+def test_offsets_are_by_array():
+    kernel = find.kernel("add2d")
+    names = (*kernel.input_names, kernel.output)
+    assert offsets_by_name(kernel, ()) == dict.fromkeys(names, 0)
+    assert offsets_by_name(kernel, range(len(names))) == {name: i for i, name in enumerate(names)}
+    with pytest.raises(ValueError, match="zip"):
+        offsets_by_name(kernel, (1,))

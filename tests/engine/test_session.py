@@ -1,0 +1,96 @@
+"""The session that all tools share: tasks with handlers of their own, single groups, and the run that it fills."""
+
+from __future__ import annotations
+
+import pytest
+from crashing import altered
+from handlers import Number
+
+import cudalab
+from cudalab.base.errors import CudalabError, Unavailable
+from cudalab.engine import plan
+from cudalab.engine.messages import Step, Task
+from cudalab.engine.progress import FINISHED
+from cudalab.engine.session import Look, Session, setup_of
+from cudalab.engine.supervisor import Death
+from cudalab.results import file
+
+STEP = Step("a task", "start")
+
+
+@pytest.fixture
+def group(tmp_path):
+    (group,) = plan.groups([str(altered(tmp_path))], "small", "")
+    return group
+
+
+def opened(group, **more):
+    options = {"device": "cpu", "only": "numpy,pycuda", "skip": "", "seed": 0, "budget": 0.01}
+    setup = setup_of(options, ("launch",), [group])
+    return Session("bench", options, setup, plan.Selection.parse(options["only"], ""), **more)
+
+
+def task(name, files=None, value=21):
+    return Task.of(f"handlers:{name}", Number(value), files or {})
+
+
+def test_a_task_names_the_function_that_does_it(group):
+    with opened(group) as session:
+        assert session.ask(task("doubled"), STEP, Number) == Number(42)
+        assert session.ask(task("modes"), STEP, list[str]) == ["launch"]
+        with pytest.raises(Unavailable, match="not today"):
+            session.ask(task("refuses"), STEP, Number)
+        with pytest.raises(CudalabError, match="the worker's answer cannot be read: Expected `int`"):
+            session.ask(task("doubled"), STEP, int)
+        death = session.ask(task("dies"), STEP, Number)
+        assert isinstance(death, Death) and death.crashed
+        assert "was killed by SIGSEGV while it was at: start" in death.reason
+        assert session.ask(task("doubled", value=1), STEP, Number) == Number(2)  # a new worker has taken its place
+
+
+def test_a_task_whose_files_have_changed_is_refused(group):
+    with opened(group) as session:
+        assert session.ask(task("doubled", group.files), STEP, Number) == Number(42)
+        group.kernel.cu.write_text(group.kernel.cu.read_text() + "\n")
+        with pytest.raises(CudalabError, match=f"{group.kernel.cu} has changed since this run began"):
+            session.ask(task("doubled", group.files), STEP, Number)
+
+
+def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group, tmp_path):
+    out, events = tmp_path / "r.json", []
+
+    def look(cases, looked_at):
+        assert looked_at is group
+        cases[0].notes.append("looked at")
+
+    with opened(group, progress=events.append, output=out, expected=1) as session:
+        cases = session.add(group, Look("looking", look), complete=True)
+        run = session.results
+    assert [case.label for case in cases] == ["numpy"]
+    assert next(case.status for case in run.cases if case.backend == "pycuda") == "skipped"
+    assert run.cases[0].notes[-1] == "looked at"
+    assert file.load(out) == run
+    assert (run.kind, run.complete) == ("bench", True)
+    assert "looking" in [event.step.phase for event in events]
+    last = events[-1]
+    assert (last.step.phase, last.done, last.groups) == (FINISHED, 1, 1)
+    assert [case.label for case in last.finished.cases] == ["numpy"]
+
+
+def test_a_check_alone_has_no_times(group):
+    with opened(group) as session:
+        (timed,) = session.cases(group)
+        (checked,) = session.cases(group, timed=False)
+    assert (timed.status, checked.status) == ("ok", "ok")
+    assert timed.times and not checked.times
+
+
+def test_a_run_says_of_what_kind_it_is(group, tmp_path):
+    spec = group.kernel.file
+    kinds = {
+        "bench": cudalab.bench(spec, sizes="small", only="numpy", device="cpu", budget=0.01),
+        "check": cudalab.check(spec, sizes="small", only="numpy", device="cpu"),
+    }
+    for kind, run in kinds.items():
+        run.save(tmp_path / "r.json")
+        assert cudalab.load(tmp_path / "r.json").kind == run.kind == kind
