@@ -182,7 +182,9 @@ def _multiply_add(state: State, instruction: Instruction) -> None:
     parts = instruction.parts
     wide = "WIDE" in parts
     x, y, z = state.number(a), state.number(b), state.number(c, 8 if wide or "HI" in parts else 4)
-    product = 0 if 0 in (x, y) else None if x is None or y is None else x * y if "U32" in parts else _s(x) * _s(y)
+    product: Number = 0
+    if 0 not in (x, y):
+        product = None if x is None or y is None else x * y if "U32" in parts else _signed(x) * _signed(y)
     carry = state.truth(ends[0]) if ends and "X" in parts else False
     if product is None or z is None or carry is None:
         total = None
@@ -196,7 +198,7 @@ def _multiply_add(state: State, instruction: Instruction) -> None:
         state.decide(predicate, None if total is None else total >> bits > 0)
 
 
-def _s(value: int, bits: int = 32) -> int:
+def _signed(value: int, bits: int = 32) -> int:
     """The signed number with these bits."""
     return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -212,7 +214,7 @@ def _load_constant(state: State, instruction: Instruction) -> None:
     size = instruction.width
     value = state.number(source, size)
     if size < 4 and value is not None and instruction.parts[-1].startswith("S"):
-        value = _s(value, 8 * size)
+        value = _signed(value, 8 * size)
     state.write(into, value, max(size, 4))
 
 
@@ -235,9 +237,9 @@ def _shift(state: State, instruction: Instruction) -> None:
     elif "L" in parts:
         value = None if low is None else low << min(by, 63)
     elif "HI" in parts:
-        value = None if high is None else (_s(high) if "S32" in parts or "S64" in parts else high) >> min(by, 63)
+        value = None if high is None else (_signed(high) if "S32" in parts or "S64" in parts else high) >> min(by, 63)
     else:
-        value = None if both is None else _s(both, 64) >> min(by, 63)
+        value = None if both is None else _signed(both, 64) >> min(by, 63)
     state.write(into, value)
 
 
@@ -248,7 +250,7 @@ def _scaled_add(state: State, instruction: Instruction) -> None:
     a, b, by = state.number(sources[0]), state.number(sources[1]), state.number(sources[-1])
     carry = state.truth(ends[0]) if "X" in parts and ends else False
     if "HI" in parts:
-        extended = None if a is None else _s(a) >> 31 & MASK
+        extended = None if a is None else _signed(a) >> 31 & MASK
         above = extended if "SX32" in parts else state.number(sources[2]) if len(sources) == 4 else 0
         scaled = None if None in (a, above, by) else ((above or 0) << 32 | (a or 0)) << (by or 0) >> 32 & MASK
     else:
@@ -307,7 +309,7 @@ def _compare(state: State, instruction: Instruction) -> None:
     found: Truth = None
     if x is not None and y is not None:
         if "U32" not in parts and "U64" not in parts:
-            x, y = _s(x, 8 * size), _s(y, 8 * size)
+            x, y = _signed(x, 8 * size), _signed(y, 8 * size)
         found = _COMPARE[parts[1]](x, y)
         if "EX" in parts:
             below = state.truth(lower[0])
@@ -341,13 +343,13 @@ def _least(state: State, instruction: Instruction) -> None:
     if x is None or y is None or least is None:
         return state.write(into, None, size)
     unsigned = "U32" in instruction.parts or "U64" in instruction.parts
-    key: Callable[[int], int] = int if unsigned else lambda value: _s(value, 8 * size)
+    key: Callable[[int], int] = int if unsigned else lambda value: _signed(value, 8 * size)
     return state.write(into, min(x, y, key=key) if least else max(x, y, key=key), size)
 
 
 def _absolute(state: State, instruction: Instruction) -> None:
     value = state.number(instruction.operands[1])
-    state.write(instruction.operands[0], None if value is None else abs(_s(value)))
+    state.write(instruction.operands[0], None if value is None else abs(_signed(value)))
 
 
 def _constant_halves(state: State, instruction: Instruction) -> None:

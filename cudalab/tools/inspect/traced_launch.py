@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError
-from cudalab.device.cuda import Card
 from cudalab.results.record import Case
 from cudalab.spec import tuned as stored
+from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape, assigned
 from cudalab.tools.inspect.sass import Code

@@ -1,5 +1,6 @@
-"""`cudalab inspect`: what is read from machine code agrees with what can be counted by hand, and with NVIDIA's
-occupancy calculator. The code of the test kernels is kept in tests/data/sass; that of the lab's kernels is compiled.
+"""`cudalab inspect` agrees with counts made by hand and with NVIDIA's occupancy calculator.
+
+The machine code of the test kernels is kept in tests/data/sass; the lab's kernels are compiled.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ COMPILED = {}
 
 
 def compiled(kernel, kind, architecture):
-    """Kept machine code of a test kernel; the lab's own kernels are compiled, each once."""
+    """The kept machine code of a test kernel; compiles each of the lab's kernels once."""
     if kernel.cu.parent != find.kernel("gelu").cu.parent:
         return KEPT(kernel, kind, architecture)
     if release() == "none":
@@ -66,7 +67,7 @@ inspect = partial(inspection.inspect, compiled=compiled)
 
 @pytest.fixture
 def command(monkeypatch):
-    """The command line, on kept machine code and compiled kernels."""
+    """Runs the command line with `compiled` above."""
     monkeypatch.setattr(compilers, "compiled", compiled)
     monkeypatch.setattr(inspection.inspect, "__defaults__", (*inspection.inspect.__defaults__[:-1], compiled))
 
@@ -137,7 +138,7 @@ def test_the_tail_is_not_the_way(kernel, entry, dtype_name, loads):
 
 
 def test_the_last_elements_go_one_by_one():
-    """Two elements after the last full vector: with 258 they are the middle thread's."""
+    """258 elements leave two after the last full vector; the middle thread has them."""
     (one,) = inspect("gelu", "float32", "gelu_vec", size="258")
     assert {a.operation: (a.bytes, a.count) for a in one.mix.accesses} == {"LDG": (4, 2), "STG": (4, 2)}
 
@@ -149,7 +150,7 @@ def test_a_thread_that_never_ends_is_an_error(monkeypatch):
 
 
 def test_sides_without_a_meeting_are_counted_once():
-    """Each of 30 branches on data may end the thread: what follows must not be walked 2^30 times."""
+    """Each of 30 branches on data may end the thread; the walk must not follow 2^30 paths."""
     branches = ["LDG.E R0, [R2]", "FSETP.GT.AND P0, PT, R0, RZ, PT", "@P0 BRA `(.end)"] * 30
     other = ["FADD R1, R1, R0", "FSETP.GT.AND P1, PT, R1, RZ, PT", "@P1 BRA `(.stop)"]
     lines = [*branches, *other, ".end:", "STG.E [R2], R1", "EXIT", ".stop:", "EXIT"]
@@ -162,7 +163,7 @@ def test_sides_without_a_meeting_are_counted_once():
 
 
 def test_every_side_of_every_branch_ends_somewhere():
-    """With nothing known, each branch is one on data: the walk ends, and notes say so."""
+    """If all values are unknown, each branch depends on data; the walk still ends, and notes say so."""
     for name, architecture in ((WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90")):
         for code in compiled(find.kernel(name), dtype("float32"), architecture).code.values():
             walked = thread_path.follow(code, symbolic_values.State())
@@ -635,7 +636,7 @@ def release():
 @pytest.mark.slow
 @pytest.mark.skipif(release() == "none", reason="nvcc or nvdisasm is not here")
 def test_an_older_architecture_by_the_compiler_itself():
-    """Everything from the source to the counts, for code that is not kept."""
+    """All steps from the source to the counts, for an architecture without kept code."""
     (one,) = inspection.inspect(WAYS, only="divided", archs="sm_80")
     assert one.mix.moved("STG") == 4 * (100_000 // 37 + 100_000 % 37 + 16)
     assert one.architecture == "sm_80"
