@@ -21,7 +21,7 @@ from cudalab.device import cuda, gpu, launch
 from cudalab.device import driver as libcuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
-from cudalab.engine import plan, round
+from cudalab.engine import group, plan
 from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.kernels.add2d import add2d
@@ -177,7 +177,7 @@ def torch(fake, monkeypatch):
             return found
         return DeviceArray(tuple(array.shape), dtype_of(array).numpy, array.data_ptr(), array)
 
-    for user in (arrays, gpu, round):
+    for user in (arrays, gpu, group):
         monkeypatch.setattr(user, "as_plain", as_plain)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0, raising=False)
     for name, value in (("on_gpu", True), ("device", 0), ("stream", 0)):
