@@ -65,13 +65,18 @@ def test_sizes(text):
         assert parse(label, NAMED) == {label: shape}
 
 
+def without_cases(run, *_):
+    """The results of a session that measures nothing."""
+    return Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", run.options, Machine("cpu", "none"))
+
+
 @pytest.fixture(scope="module")
 def without_measuring():
     """The command line as it is, up to the moment at which a worker would be started."""
 
     def nothing(self, *_):
         open_device(self.setup.device)  # what the worker does first
-        return Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", self.options, Machine("cpu", "none"))
+        return without_cases(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session.Session, "_measured", nothing)
@@ -174,7 +179,7 @@ class TestOptions:
                  st.binary(max_size=5), st.dictionaries(texts, texts, max_size=2)))  # fmt: skip
 def test_values_of_any_type_from_python(name, value):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session.Session, "_measured", lambda self, *_: None)
+        patch.setattr(session.Session, "_measured", without_cases)
         try:
             session.bench("gelu", **{name: value})
         except CudalabError as error:
