@@ -68,6 +68,13 @@ def test_a_list_has_a_blank_line_before_it(page):
             assert item.match(above) or above.startswith(("#", "<!--")), f"{above}\n{line}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=str_of)
+def test_a_fence_has_a_line_of_its_own(page):
+    """One that an editor has filled into a paragraph is no block any more."""
+    left = [line for line in prose(page).split("\n") if "```" in line]
+    assert not left, f"{page}: put each ``` and each line of its block on a line of its own: {left}"
+
+
 def commands(page: Path) -> list[str]:
     """The command lines of cudalab in a page: in its blocks and between backticks."""
     text = "\n".join(b.text for b in blocks(page)).replace("\\\n", " ")

@@ -110,7 +110,11 @@ def test_the_engine_does_what_its_proof_says():
 
 
 def test_every_kernel_has_h200_results():
-    assert [p.stem for p in H200] == sorted(find.kernels())
+    missing = sorted(find.kernels().keys() - {p.stem for p in H200})
+    script = "bench/h200.sh FOLDER"
+    assert not missing, f"on an H200: {script} {' '.join(missing)}; then copy FOLDER/*.json to bench/results/h200/"
+    gone = [p for p in H200 if p.stem not in find.kernels()]
+    assert not gone, f"no such kernel any more: git rm {' '.join(str(p.relative_to(ROOT)) for p in gone)}"
 
 
 def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path):
@@ -119,8 +123,11 @@ def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path
                           env={**os.environ, "PYTHON": "echo"}, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     for name, kernel in find.kernels().items():
-        words = (tmp_path / f"{name}.txt").read_text().split()
-        assert set(words[words.index("--sizes") + 1].split(",")) == set(kernel.sizes), name
+        log = tmp_path / f"{name}.txt"
+        assert log.exists(), f"bench/h200.sh: add {name} to kernels=(...)"
+        words = log.read_text().split()
+        sizes = set(words[words.index("--sizes") + 1].split(","))
+        assert sizes == set(kernel.sizes), f"bench/h200.sh, kernel(): add `{name}) sizes={','.join(kernel.sizes)} ;;`"
     assert {path.stem for path in (tmp_path / "studies").glob("*.txt")} == set(studies())
     asked = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path, "gleu"], capture_output=True, text=True)
     assert asked.returncode == 2 and "no gleu here" in asked.stderr
