@@ -154,7 +154,7 @@ def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_p
 
 
 def test_what_an_earlier_launch_left_is_not_an_answer(tmp_path):
-    """Right in every launch but the first."""
+    """The kernel is right in every launch but the first."""
     case = checked(tmp_path, "static __device__ float kept[70]; if (i < n) y[i] = kept[i], kept[i] = x[i] + 1;")
     assert case.status == "WRONG"
     assert "[1] got 0, want 2" in case.reason and case.reason.endswith("(in its first launch)")
@@ -168,7 +168,7 @@ def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
     assert checked(tmp_path, right, awkward=True).status == checked(tmp_path, twice).status == "ok"
     case = checked(tmp_path, twice, awkward=True)
     assert case.status == "WRONG"
-    assert "with the output in the place of 'x', which pointwise=True allows" in case.reason
+    assert "with the output in the memory of 'x', which pointwise=True allows" in case.reason
 
 
 def test_an_error_in_place_is_not_blamed_on_the_next(monkeypatch):
