@@ -59,7 +59,7 @@ def order(lab: Lab) -> list[int]:
 
 
 def loader(lab: Lab, workers: int, pinned: bool) -> Any:
-    """The same batches in the same order, however they are made.
+    """A loader of the same batches in the same order, with any options.
 
     Workers are forked from a server that has never seen a GPU, not from this process, which has a CUDA context and
     threads. They live on from epoch to epoch.
