@@ -1,4 +1,4 @@
-"""The gate: what it passes, what it must refuse, and the numbers it reports."""
+"""The gate: what passes, what fails, and the numbers it reports."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
 
 
 def test_an_error_in_place_is_not_blamed_on_the_next(monkeypatch):
-    """The input has been written over by then."""
+    """The run in place has overwritten the input."""
     real, failed = Cpu.fingerprint, []
 
     def fingerprint(self, array):
@@ -272,7 +272,7 @@ def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
 
 
 def test_each_form_is_judged_by_its_own_budget():
-    """A peer that is less exact than the kernel's own entries is right by its own budget, and only by that."""
+    """A peer that is less exact than the kernel's own entries passes by its own budget, and only by that."""
     pytest.importorskip("torch")
     from dataclasses import replace
 
