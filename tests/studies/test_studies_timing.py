@@ -131,7 +131,7 @@ def test_a_naive_clock_leaves_out_what_is_still_queued_and_the_others_do_not():
     naive, waiting = study.naive(fake, run), study.synchronized(fake, run)
     assert study.claim(fake, naive)()[0] < 0.1 <= study.claim(fake, waiting)()[0]
     start = perf_counter()
-    assert study.loop(fake, naive, 3)()[0] >= 0.1  # what it really takes has the waiting in it
+    assert study.loop(fake, naive, 3)()[0] >= 0.1  # the real time includes the waiting
     assert perf_counter() - start >= 3 * 0.1
 
 
@@ -219,7 +219,7 @@ def test_operators_are_counted_once_and_views_not_at_all():
     x = torch.randn(SIZE)
     recorded = events.record(lambda: (x * 0.5).transpose(0, 1), lambda: None, False, runs=3)
     assert recorded.counts() == {"operators": 1}
-    found = {used.name: used.count for used in recorded.top(9)}  # by time, which whatever is interrupted leads
+    found = {used.name: used.count for used in recorded.top(9)}  # sorted by time: an interrupted one may come first
     assert found["aten::mul"] == 1
 
 
