@@ -10,7 +10,7 @@ from typing import Any
 from cudalab.study.rank import Rank
 
 RATE = 1e-2  # large enough that the first losses differ, small enough that thousands of steps converge
-PASSES = 3  # whose losses are compared
+PASSES = 3  # passes whose losses are compared
 SOME = 100  # gradients of each parameter that are compared
 WAITS = 5  # passes in which the ranks' waiting is measured
 

@@ -15,7 +15,7 @@ from cudalab.study import memory, says
 from cudalab.study.lab import Lab
 
 RATE = 1e-4  # small enough for ten thousand steps on one batch
-STEPS = 3  # whose losses or weights are compared
+STEPS = 3  # steps whose losses or weights are compared
 GIB = 2**30
 MOST = 2**20  # samples of the largest batch that is tried
 

@@ -1,4 +1,4 @@
-"""Two runs side by side: verdicts on real and on made times, what may not be compared, exit codes, what is printed."""
+"""Two runs side by side: verdicts on real and made times, runs that cannot be compared, exit codes, printed text."""
 
 from __future__ import annotations
 
