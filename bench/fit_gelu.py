@@ -1,4 +1,4 @@
-"""Refits the polynomials of GELU and of its derivative without erff, and prints what each form is good for.
+"""Refits the polynomials of GELU and of its derivative without erff, and prints the error of each form.
 
     python bench/fit_gelu.py            # float32 on a sample that misses no exponent: a minute
     python bench/fit_gelu.py --every    # float32 on every number that matters: some minutes
@@ -11,14 +11,14 @@ forms of this kind):
     16 bits   Phi(-a) = exp2(-SCALE * w)^2, w = polynomial in a, which needs no division
 
 The derivative g(x) = Phi(x) + x phi(x) likewise is 1 - g(-x), and on the left g(-a) = exp(-a^2/2) * r(a), where r has a
-zero A0 near 0.75. What is fitted is r(a) / (A0 - a), so that g keeps its digits there too:
+zero A0 near 0.75. The fit is of r(a) / (A0 - a), so that g keeps its digits near A0 too:
 
     float32   r(a) / (A0 - a) = polynomial in v = a / (a + C), another C
     16 bits   g(-a) = (A0 - a) * exp2(-SCALE * w)^ORDER, w another one; a root, since the Gaussian underflows
 
 Each polynomial is the minimax one in the relative error of what it makes (Phi by exp2: in ULP), found by linear
-programming on Chebyshev nodes; in float32 its coefficients are rounded one after the other, and what is left is fitted
-again. Each C is the one of many that were tried for which the largest error over all of float32 is smallest.
+programming on Chebyshev nodes; in float32 its coefficients are rounded one after the other, and the remaining ones are
+fitted again each time. Each C is the best of many candidates: its largest error over all of float32 is the smallest.
 
 The bounds that are printed come from the float32 arithmetic of the form, step by step, on every 16-bit input, or on
 float32 inputs, against float64; in float32 also with the reciprocal off by one ULP to either side, as a GPU's may be.
@@ -188,9 +188,9 @@ def narrow(x: Array, w: Array) -> Array:
 
 
 def narrow_slope(x: Array, w: Array, order: int, scale: float) -> Array:
-    """The form of g for 16 bits, in float32; where float64 has g(-a) as 0 it is 0 here.
+    """The form of g for 16 bits, in float32; it is 0 where g(-a) in float64 is 0.
 
-    A0 is that of float32: what it lacks is 0.15 ULP at the float16 next to -A0, for some dy, and nothing elsewhere.
+    A0 is rounded to float32: this costs 0.15 ULP at the float16 next to -A0, for some dy, and nothing elsewhere.
     """
     a = np.abs(x)
     part = np.where(a > F(38.6), F(0), root(w, a, scale))
@@ -207,13 +207,13 @@ def derivative(x: Array) -> Array:
 
 
 def judged(got: Array, x: Array, kind: DType, of: Callable[[Array], Array] = gelu) -> Parity:
-    """As `cudalab check` judges it."""
+    """Compare `got` with the float64 result as `cudalab check` does."""
     want = of(np.float64(x))
     return compare(got.astype(kind.numpy), want, kind, Budget(4, why="shown, not judged"))
 
 
 def exp2_polynomial() -> tuple[Array, float]:
-    """Of degree 6 on [-1/2, 1/2]; with its relative error, as the next three."""
+    """exp2 on [-1/2, 1/2], degree 6; this and the next three functions also return the relative error."""
     return minimax(np.exp2, -0.5, 0.5, 6)
 
 
@@ -242,14 +242,14 @@ def slope_polynomial() -> tuple[Array, float]:
 # falls as far as a goes on does so beyond it.
 LOG = {"bfloat16": (7, 14.0), "float16": (5, 6.5)}
 SCALE = 100.0
-# Of the derivative: also the order of the root and the scale. Largest dy times 2^-(order * scale) has to vanish.
+# For the derivative: also the order of the root and the scale. Largest dy times 2^-(order * scale) has to vanish.
 LOG_SLOPE = {"bfloat16": (9, 19.0, 3, 100.0), "float16": (7, 7.0, 2, 70.0)}
 
 
 def log_polynomial(name: str) -> tuple[Array, float]:
     """w = -log2(Phi(-a)) / (2 * SCALE) in a, with the error in ULP of a * Phi(-a).
 
-    Where 1/1000 of a relative error is larger than that, it is the error.
+    The error is 1/1000 of the relative error where that is larger.
     """
     degree, far = LOG[name]
 
@@ -274,7 +274,7 @@ def sample() -> Iterator[Array]:
 
 
 def every() -> Iterator[Array]:
-    """All of float32 from 2^-8 to 20 and from -20 to -2^-8; a smaller number is as one of these."""
+    """All of float32 from 2^-8 to 20 and from -20 to -2^-8; a smaller number behaves like one of these."""
     low, high = (int(F(x).view(np.int32)) for x in (2.0**-8, 20.0))
     for start in range(low, high, 2**20):
         a = np.arange(start, min(start + 2**20, high), dtype=np.int32).view(F)

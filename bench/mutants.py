@@ -3,8 +3,8 @@
     python bench/mutants.py [KERNEL]... [-v] [--sample N] [--all] [--seed S] [--jobs N]
 
 Every mutant goes through the check on the host, in a process of its own. One that survives is a fault that the lab
-would pass, unless bench/mutation/equivalent says why no answer can tell it from the original. Exit code: 0 if it does
-for every survivor, 1 if not, or if it is out of date, 2 for bad input.
+would pass, unless bench/mutation/equivalent says why no answer can tell it from the original. Exit code: 0 if every
+survivor has a reason there, 1 if one has none or a reason is out of date, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from cudalab.spec.kernel import Kernel
 
 CORES = len(os.sched_getaffinity(0))
 SAMPLE = 120  # mutants of a kernel, if not told otherwise
-WIDTH = 140  # of the table, which is no use with its words cut short
+WIDTH = 140  # characters of the table: its text must not be cut
 
 
 @dataclass
 class Score:
-    """What became of the mutants of one kernel, or of some of them."""
+    """The verdicts on all mutants of one kernel, or on a sample."""
 
     kernel: str
     made: list[Mutant]
@@ -53,7 +53,7 @@ class Score:
 
     @property
     def same(self) -> list[Mutant]:
-        """Survivors of which the compiler makes the same machine code."""
+        """Survivors that compile to the same machine code as the original."""
         return [mutant for mutant, verdict in self.verdicts if verdict.reason == SAME]
 
     @property
@@ -91,14 +91,14 @@ def why(kernel: str, mutant: Mutant) -> str | None:
 
 
 def explained(kernel: str, mutant: Mutant, verdict: Verdict) -> str:
-    """Why a mutant survives, "" if nobody knows."""
+    """Why a mutant survives, "" if no reason is known."""
     return verdict.reason or why(kernel, mutant) or ""
 
 
 def judged(name: str, kernel: Kernel, found: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, Verdict]]:
     """Mutants of a kernel with their verdicts, in their order.
 
-    What takes longest, the sanitizer, is for survivors without a documented reason.
+    The sanitizer takes longest, so it runs only on survivors without a documented reason.
     """
     versions = [(m.text, m.twin if why(name, m) is None else None, m.file) for m in found]
     yield from zip(found, gate.judge_all(kernel, versions, jobs), strict=True)

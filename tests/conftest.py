@@ -1,4 +1,4 @@
-"""A cache of their own for the tests, what `gpu` means, and what keeps them quick."""
+"""The tests' own cache, the mark and fixture `gpu`, and settings that keep tests quick."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def _own_cache(tmp_path_factory):
     """Nothing compiled by an earlier version of the lab is found, and the user's cache stays as it is."""
     if "CUDALAB_CACHE" not in os.environ:
         base = tmp_path_factory.getbasetemp()
-        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # what one has built, the other need not
+        shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # shared by all workers
         os.environ["CUDALAB_CACHE"] = str(shared / "cache")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _ctrl_c():
-    """What a shell starts in the background ignores it, and so would the programs that tests interrupt."""
+    """A shell's background jobs ignore Ctrl-C, and programs that tests interrupt would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_width():
-    """Readline and pytest-xdist say how wide the terminal is; what has none is as wide as the lab thinks best."""
+    """Remove the terminal width that readline and pytest-xdist set: without one the lab uses its own."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 
@@ -49,7 +49,7 @@ def pytest_runtest_setup(item):
 
 
 def pytest_collection_finish():
-    """What lives as long as the session need not be looked through by each garbage collection, of which runs ask."""
+    """Freeze the objects that live as long as the session: runs collect garbage often, and need not scan them."""
     gc.freeze()
 
 

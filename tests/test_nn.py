@@ -68,7 +68,7 @@ def test_what_the_kernels_do_not_take_goes_to_pytorch():
 
 
 class Tagged(torch.Tensor):
-    """As users write them."""
+    """A subclass as users write it."""
 
 
 @EVERYWHERE

@@ -46,7 +46,7 @@ KILLS: tuple[Outcome, ...] = ("wrong", "overrun", "failed", "sanitizer", "crashe
 
 SAMPLE = 1 << 20  # float32 values, all exponents among them; survivors meet sixteen times as many, as in the check
 SILENCE = 300.0  # seconds of wall time: a mutant that waits for ever uses no processor time
-LEAST, TIMES = 2.0, 4.0  # seconds of processor time for a group of cases: and so many times what the kernel takes
+LEAST, TIMES = 2.0, 4.0  # limits of a group of cases: seconds of processor time, and multiples of the kernel's own time
 PRELOADED = [
     "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.engine.group", "cudalab.engine.plan",
     "cudalab.spec.find", "cudalab.tools.sanitize", __name__, "__main__",
@@ -56,7 +56,7 @@ SAME = "the compiler makes the same machine code of it"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant, the reason in words, and the processor time of each group of cases in seconds.
+    """The outcome for a mutant, the reason in words, and the processor time of each group of cases in seconds.
 
     wrong: an output differs from the reference. overrun: it wrote beside its output, or into an input. failed: the
     host says why, such as a misaligned access or a barrier that is never complete. sanitizer: right so far, but
@@ -87,12 +87,12 @@ def judge_all(kernel: Kernel, versions: Iterable[tuple[str, str | None, str]], j
 
 
 def judge(kernel: Kernel, text: str, limits: Sequence[float], twin: str | None = None, file: str = "") -> Verdict:
-    """Verdict on `text` in the place of `file`: a header, relative to the kernel's folder, or "" for its `.cu`.
+    """Verdict on the kernel with `text` as its `file`: a header's path in the kernel's folder, or "" for the `.cu`.
 
-    `limits` are seconds of processor time for each group of cases, in their order; the last is for the rest too.
-    `twin` is the original, padded so that all code has the same lines and columns. A mutant without one is known to
-    survive: it only goes through the cases of the check, and not through the sanitizer, which takes longer than all
-    the rest.
+    `limits` are seconds of processor time for each group of cases, in their order; the last one holds for all further
+    groups. `twin` is the original, padded so that all code has the same lines and columns. A mutant without one is
+    known to survive: it only goes through the cases of the check, and not through the sanitizer, which takes longer
+    than all the rest.
     """
     with tempfile.TemporaryDirectory(prefix="cudalab-mutant-", ignore_cleanup_errors=True) as folder:
         spec = _copy(kernel, Path(folder))
@@ -133,7 +133,7 @@ def _server() -> ForkServerContext:
 
 
 def _death(code: int) -> Verdict:
-    """Of a process that ended before it could answer."""
+    """Verdict on a process that ended before it could answer."""
     if code in (-signal.SIGPROF, -signal.SIGXCPU):
         return Verdict("timed out", "several times the processor time that the kernel itself takes")
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
@@ -144,9 +144,9 @@ def _child(spec: Path, place: Path, answer: Connection, limits: Sequence[float],
     """Judge one mutant, in the process that it may bring down."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (int(SILENCE), int(SILENCE)))  # for the compiler too, which inherits it
-    gc.freeze()  # the lab collects garbage after each group: not what the server has imported
+    gc.freeze()  # the lab collects garbage after each group; this skips what the server has imported
     nothing = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):  # what a mutant prints is of no interest
+    for stream in (1, 2):  # discard what a mutant prints
         os.dup2(nothing, stream)
     os.environ["CUDALAB_CACHE"] = str(spec.parent / "cache")  # gone with the mutant
     answer.send(check(spec, place, limits, twin))
@@ -165,8 +165,8 @@ def check(spec: Path, place: Path, limits: Sequence[float], twin: str | None) ->
 
     `place` is the file with the fault, the `.cu` or a header.
 
-    Dtype by dtype, small inputs first, and before all of them those of one dtype without the other forms that the
-    kernel may be tuned to, which take a compilation more: most mutants need no more than that.
+    The cases run dtype by dtype, small inputs first. Before them run the cases of one dtype without the kernel's tuned
+    forms, which take another compilation: these are enough to kill most mutants.
     """
     try:
         groups = plan.checks([str(spec)], "all", sample=SAMPLE)
@@ -199,7 +199,7 @@ def check(spec: Path, place: Path, limits: Sequence[float], twin: str | None) ->
 
 
 def _repeated(limits: Sequence[float]) -> Iterator[float]:
-    """The limits, and the last again and again."""
+    """The limits, then the last one without end."""
     return itertools.chain(limits, itertools.repeat(limits[-1]))
 
 
@@ -217,7 +217,7 @@ def _run(job: Job, group: Group, limit: float) -> tuple[list[Case], float]:
 def same_code(kernel: Kernel, place: Path, twin: str) -> bool:
     """Whether the compiler makes the same code with `twin` as the text of `place`, for all dtypes and forms.
 
-    `twin` is written to `place` for it, since the place of a header is part of what the compiler makes.
+    `twin` is written to `place` itself, since the compiler puts a header's path into its output.
     """
     found = kernel.configurations()
     chosen = (kernel.with_parameters(parameters) for parameters in (found[0], found[-1]))
@@ -242,4 +242,4 @@ def _bad(cases: list[Case]) -> Case | None:
 def _outcome(case: Case) -> Outcome:
     if case.status == record.WRONG:
         return "wrong" if case.parity and case.parity.wrong else "overrun"
-    return "failed" if "bind" in case.costs else "invalid"  # what was never bound does not compile
+    return "failed" if "bind" in case.costs else "invalid"  # variants that were never bound do not compile

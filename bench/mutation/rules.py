@@ -32,7 +32,7 @@ ASSIGNING = ("=", *(op for op in ASSIGNMENTS if op.endswith("=")))
 
 @dataclass(frozen=True)
 class Edit:
-    """Put `new` in the place of text[start:end]."""
+    """Replace text[start:end] by `new`."""
 
     start: int
     end: int
@@ -227,7 +227,7 @@ def _statements(code: Code) -> Iterator[Edit]:
 
 
 def _names(code: Code, function: Function) -> Iterator[Edit]:
-    """A parameter or local in the place of another of the same type: the next one that has a value by then."""
+    """Replace a parameter or local by the next one of its type that has a value at this place."""
     declared = [*function.parameters, *_locals(code, function)]
     kinds = {name: " ".join(w for w in kind.split() if w != "const" or "*" in kind) for kind, name, _ in declared}
     for i in range(function.opening + 1, function.closing):
@@ -257,7 +257,7 @@ def _locals(code: Code, function: Function) -> Iterator[tuple[str, str, int]]:
 
 
 def _returns(code: Code, function: Function) -> Iterator[Edit]:
-    """The first argument in the place of the result."""
+    """Replace the returned result by the first parameter."""
     for i in range(function.opening + 1, function.closing):
         if code.at(i) == "return" and code.at(i + 1) != ";" and function.parameters:
             yield _span(code, i + 1, code.reach(i + 1, (";",)) - 1, function.parameters[0][1], "return")

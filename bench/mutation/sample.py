@@ -6,14 +6,14 @@ import random
 
 from mutation.rules import Mutant
 
-GOLDEN = (5**0.5 - 1) / 2  # steps of so much of a circle: however many there are, they leave no large gap
+GOLDEN = (5**0.5 - 1) / 2  # a step as a fraction of a circle: any number of such steps leaves no large gap
 
 
 def sample(found: list[Mutant], n: int, seed: str) -> list[Mutant]:
     """`n` of the mutants in the order of their places, or all if there are no more; the same for the same seed.
 
     They are spread evenly over the mutants in the order of the rules and, of a rule, of the lines, so that their score
-    estimates that of all. More of them are the same ones and others.
+    estimates that of all. A larger `n` keeps these mutants and adds others.
     """
     if n >= len(found):
         return found

@@ -1,6 +1,6 @@
 """CUDA C++ as tokens, with as much structure as the rules of mutation ask for.
 
-No parser: what is taken for something else than it is makes a mutant that does not compile, and that is counted.
+This is no parser. A misread token gives a mutant that does not compile; such mutants are counted.
 """
 
 from __future__ import annotations

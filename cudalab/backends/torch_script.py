@@ -38,7 +38,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     # A new function object each time: TorchScript keeps one graph per object, for the shapes of its first call.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # this file's first line says it
+        warnings.simplefilter("ignore", DeprecationWarning)  # the docstring of this file says that it is deprecated
         scripted = torch.jit.script(form)
         for _ in range(PROFILING_RUNS):
             scripted(*tensors)

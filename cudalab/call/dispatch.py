@@ -31,7 +31,7 @@ def library_of(kernel: Kernel, arrays: tuple[Any, ...], out: Any = None) -> type
 
 
 def run(kernel: Kernel, library: type[NumpyArrays], arrays: tuple[Any, ...], out: Any = None) -> Done:
-    """Check everything else and run, on these very arrays: no program is recorded, differentiated or transformed."""
+    """Check the rest and run on these arrays. No program is recorded, differentiated or transformed at this point."""
     plain = {name: library.plain(a) for name, a in zip(kernel.input_names, arrays, strict=True)}
     dtype = _check_inputs(kernel, plain)
     shape = kernel.result_shape({name: a.shape for name, a in plain.items()})

@@ -29,7 +29,7 @@ ALIGNED = 255  # bits of a pointer that a launch may depend on: 256 bytes are wh
 class Hit:
     """A call that was checked and prepared."""
 
-    launch: Callable[..., None] | None  # of the stream and the pointers; None: nothing to launch
+    launch: Callable[..., None] | None  # takes the stream and the pointers; None: nothing to launch
     new: Callable[[Any], Any]  # the output of a call, from its first input
     alignment: int  # of such an output
     device: int
@@ -37,7 +37,7 @@ class Hit:
 
 
 class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
-    """How one kernel is called, by the type of the first array: `first`, until a call on a GPU has been remembered."""
+    """Functions that call one kernel, by the type of the first array: `first` until a GPU call is remembered."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
         return self._remember(arrays, out, run(self.kernel, library, arrays, out))
 
     def plainly(self, arrays: tuple[Any, ...]) -> Any:
-        """A call on plain tensors, whatever is recorded, differentiated or transformed around it."""
+        """A call on plain tensors; it ignores recording, differentiation and transforms around it."""
         quick = self.quick.get(type(arrays[0]))
         if quick and (result := quick.hit(arrays, None)) is not MISS:
             return result
@@ -128,7 +128,7 @@ class Quick:
     def remember(self, arrays: tuple[Any, ...], out: Any, result: Any, prepared: Prepared | None) -> None:
         hits = self._hits if out is None else self._hits_with_out
         if len(hits) >= MOST:
-            hits.clear()  # the program has ever new shapes
+            hits.clear()  # the program keeps using new shapes
         key, _ = self.signature(arrays if out is None else (*arrays, out))
         if key is not None:
             nbytes = tuple(array.nbytes for array in (*arrays, result))

@@ -36,7 +36,7 @@ class Done:
     """A call that was made."""
 
     result: Any
-    on_gpu: bool = False  # so that a call like it can be repeated by a launch alone
+    on_gpu: bool = False  # set if an equal call can be repeated by a launch alone
     prepared: Prepared | None = None  # that launch; None: there is nothing to launch
 
 

@@ -91,7 +91,7 @@ class TorchOperator:
         if differentiates(every) and kernel.backward is None:
             raise InputError("this kernel does not differentiate; pass x.detach(), or call it in torch.no_grad()")
         if differentiates(every) and out is not None:
-            raise InputError("what is written to out has no gradient; leave out away, or call it in torch.no_grad()")
+            raise InputError("a result written to out has no gradient; call it without out, or in torch.no_grad()")
         if special(every):
             result = self.overload(*arrays)
             return result if out is None else out.copy_(result)

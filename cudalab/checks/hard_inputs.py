@@ -1,4 +1,4 @@
-"""Inputs that leave no value out: every bit pattern of a dtype, or a sample with every sign and exponent.
+"""Inputs with hard values: every bit pattern of a dtype, or a sample with every sign and exponent.
 
 They are for pointwise functions of floating-point arrays: an output element depends only on the input elements at the
 same index. All arrays are 1-D.

@@ -93,7 +93,7 @@ def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
 def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) -> ErrorCurve:
     """The largest error in ULP among each BIN neighbouring inputs. `x` has every 16-bit value once.
 
-    An x has five digits, which tell all 16-bit numbers apart, an error four.
+    x has five digits, enough to tell all 16-bit numbers apart; an error has four.
     """
     inputs = _wide(x.reshape(-1))
     ulps = _errors(got.reshape(-1), want.reshape(-1), dtype)[-1]

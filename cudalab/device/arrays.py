@@ -90,7 +90,7 @@ def cupy_missing(device: str) -> str | None:
 def as_plain(array: Any) -> np.ndarray | DeviceArray:
     """An array of any library as a NumPy array (CPU) or a DeviceArray (GPU) on the same memory.
 
-    Raises InputError for a type or dtype that is not known and for arrays that are not C-contiguous.
+    Raises InputError for an unknown type or dtype, and for arrays that are not C-contiguous.
     """
     if isinstance(array, DeviceArray):
         return array
@@ -119,7 +119,7 @@ def as_plain(array: Any) -> np.ndarray | DeviceArray:
 
 
 def _dense(array: Any) -> None:
-    """Raise InputError for a torch object whose elements are not simply in its memory."""
+    """Raise InputError for a torch object whose memory does not hold its elements as they are."""
     import torch
 
     if not isinstance(array, torch.Tensor):

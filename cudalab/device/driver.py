@@ -47,7 +47,7 @@ def ask(name: str, *arguments: Any) -> None:
 
 
 def refused(what: str, code: int) -> LaunchError:
-    """The error to raise where `what` was answered with `code`."""
+    """The error to raise where the driver answered `what` with `code`."""
     said = error_name(code)
     hint = "; call it once before the capture, which compiles and loads it" if "CAPTURE" in said else ""
     return LaunchError(f"{what}: the driver said {said}{hint}")

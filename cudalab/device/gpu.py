@@ -223,7 +223,7 @@ class Gpu:
         self.stream.synchronize()
         self.at_release.close()
         self._sets, self._buffers, self._digests = [], {}, {}
-        # Libraries that were used return the device memory that they keep for later.
+        # Libraries that were used free the device memory that they keep for later.
         if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
             torch.cuda.empty_cache()
         if cupy := sys.modules.get("cupy"):

@@ -1,4 +1,4 @@
-"""The patterns around and in every buffer, by which a device sees what a kernel may not write or read."""
+"""Patterns around and in every buffer. They reveal forbidden writes and reads of a kernel."""
 
 from __future__ import annotations
 

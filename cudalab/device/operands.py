@@ -1,4 +1,4 @@
-"""What a variant runs on, and a variant made ready to run."""
+"""The arrays that a variant runs on, and a variant made ready to run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def returning(
     operands: Operands,
     pool: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Bound:
-    """A variant whose result is what `function(*arguments(operands))` returns, as functions of array libraries do."""
+    """A variant that calls `function(*arguments(operands))`, which returns its result, as array libraries do."""
 
     def ready(on: Operands) -> Bound:
         args, result = arguments(on), [None]

@@ -33,7 +33,7 @@ class Device(Protocol):
         """Wait for all work and return a 64-bit digest of an array's bytes, computed on the device."""
 
     def tampered(self, operands: Operands) -> str | None:
-        """Wait, then name what a kernel wrote and must not: an input, or memory beyond an array's ends."""
+        """Wait, then name memory that a kernel must not write and wrote: an input, or bytes beyond an array's ends."""
 
     def restore(self, arrays: Arrays) -> None:
         """Repair what `tampered` found: the inputs placed last, and the guard bands of every buffer."""
@@ -54,4 +54,4 @@ class Device(Protocol):
         """Free the arrays that were placed."""
 
     def close(self) -> None:
-        """Give back what the device holds."""
+        """Release all that the device holds."""

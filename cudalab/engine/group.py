@@ -1,7 +1,7 @@
 """A kernel's group in the worker: make inputs and reference, then one round over its variants.
 
 The order of a verdict: fill the output with a poison, run, look for writes where no kernel may write, compare with the
-reference. A variant whose result is wrong has no time, and what was timed is judged again.
+reference. A variant whose result is wrong has no time, and results are judged again after timing.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class _KernelRound(Round[Variant, Bound]):
         self._verify(case, bound)
         if first is not None and case.status == record.OK:  # later launches find what it left in __device__ memory
             self._conclude(case, self._compare(first, label), "in its first launch")
-        for how, other in bound.also.items() if not self.group.values else ():  # hard values are many, and about values
+        # Hard values take long, and test values and not the ways to run.
+        for how, other in bound.also.items() if not self.group.values else ():
             self._verify(case, other, how)
         if self.group.awkward and self.kernel.pointwise and variant.name in self.kernel.entries:
             self._verify_in_place(case, bound)
@@ -175,7 +176,7 @@ class _KernelRound(Round[Variant, Bound]):
                 if self.device.alive():
                     self.device.restore(self.arrays)
             if not found.ok:
-                self._conclude(case, found, f"with the output in the place of {name!r}, which pointwise=True allows")
+                self._conclude(case, found, f"with the output in the memory of {name!r}, which pointwise=True allows")
 
     def _compare(self, output: Any, label: str) -> Parity:
         """Compare an output with the reference. Bits that were compared before are not compared again."""
@@ -241,10 +242,10 @@ class _KernelRound(Round[Variant, Bound]):
             copy.condition = self.device.condition()
         except Exception as error:  # it needs memory of its own
             self.job.survived(self.group, error)
-            copy.notes.append(f"clocks and power are not known: {said(error, self.group)}")
+            copy.notes.append(f"clocks and power could not be read: {said(error, self.group)}")
 
     def judge_again(self, clocks: Clocks) -> None:
-        """Look for stray writes of the timed runs, then judge what each clock has timed."""
+        """Look for stray writes of the timed runs, then judge the results that each clock's work left."""
         with self.job.phase(AFTER):
             self.at(AFTER, "")
             try:
@@ -255,9 +256,9 @@ class _KernelRound(Round[Variant, Bound]):
                 raise
             for label in self.works:
                 case = self.cases[label]
-                if case.status != record.OK:  # it has a reason of its own, and may be the one that wrote
+                if case.status != record.OK:  # its row has a reason already, and it may be the variant that wrote
                     continue
-                if touched:  # by which variant is not known: none of them keeps its times
+                if touched:  # the variant at fault is unknown: none of them keeps its times
                     case.status, case.times = record.ERROR, {}
                     what = f"one of those timed here {touched.rstrip('?')}"
                     case.reason = f"no time holds: {what}; time them one by one, by --only"

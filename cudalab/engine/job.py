@@ -40,7 +40,7 @@ class Job:
     wall: dict[str, float] = field(default_factory=dict)  # seconds by phase
     order: str = "shuffled"
     step: Step = BEGIN  # the last that was told
-    glimpse: Callable[[Mapping[str, Glimpse]], None] = lambda found: None  # told what is known so far of a group
+    glimpse: Callable[[Mapping[str, Glimpse]], None] = lambda found: None  # gets preliminary numbers
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -33,7 +33,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Glimpse(msgspec.Struct, frozen=True):
-    """What is known of a variant while its group is still at work; the rows have the real thing."""
+    """Preliminary numbers of a variant while its group runs; the rows have the final ones."""
 
     status: str = ""  # as a case's
     max_ulp: float | None = None  # None: NaN or infinity
@@ -41,7 +41,7 @@ class Glimpse(msgspec.Struct, frozen=True):
 
 
 class Setup(msgspec.Struct, tag=True):
-    """What all groups have in common. `sources` are digests by file name, as `Results.sources`."""
+    """What all groups of a run share. `sources` are digests by file name, as `Results.sources`."""
 
     device: str
     only: str
@@ -84,7 +84,7 @@ class Ready(msgspec.Struct, tag=True):
 
 
 class Done(msgspec.Struct, tag=True):
-    """What the handler of a task returned."""
+    """The result of a task's handler."""
 
     result: msgspec.Raw
     wall: dict[str, float]
@@ -114,7 +114,7 @@ def write_board(board: int, beat: int, step: Step) -> None:
 
 
 def write_glimpses(board: int, found: Mapping[str, Glimpse]) -> None:
-    """What is known of the group's variants, by label: once a variant after its check, once after its first sample."""
+    """Write preliminary numbers by label: once for each variant after its check, once after its first sample."""
     os.pwrite(board, (msgspec.json.encode(found) + b"\n")[:GLIMPSES], BOARD)
 
 

@@ -85,7 +85,7 @@ class Group:
         return (*self.shape[:-1], self.shape[-1] // parts)
 
     def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
-        """As `Rows.task`."""
+        """Implements `Rows.task`."""
         return Task.of("cudalab.engine.worker:cases", Work.on(self, omit, timed), self.files)
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class Variant:
     name: str  # of the entry, where the backend has several
     parameters: Mapping[str, int] | None = None  # None: those tuned for this GPU, or the default
 
-    why = ""  # as of `Way`
+    why = ""  # see `Way`
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class Process:
             raise Ended(f"the worker process {ended.how}{memory}", step, said) from None
 
     def glimpses(self) -> dict[str, Glimpse]:
-        """What is known so far of the variants of the group at work."""
+        """Preliminary numbers of the variants of the running group."""
         return messages.read_glimpses(self._board)
 
     def end(self) -> None:

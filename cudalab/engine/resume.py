@@ -58,7 +58,7 @@ def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Map
             raise InputError(f"cannot resume {path}: {_option(name, was)} there, {_option(name, now)} here")
     for file in sorted(sources.keys() | run.sources.keys()):
         if sources.get(file) != run.sources.get(file):
-            raise InputError(f"cannot resume {path}: {file} is not what it was; begin a new run with -o")
+            raise InputError(f"cannot resume {path}: {file} has changed; begin a new run with -o")
     return run
 
 
@@ -74,7 +74,7 @@ def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> N
 
 
 def left(run: Results, groups: Collection[R]) -> list[R]:
-    """The groups of which `run` has no rows."""
+    """The groups that have no rows in `run`."""
     done = run.groups()
     return [g for g in groups if (g.name, g.size, g.dtype.name) not in done]
 

@@ -37,7 +37,7 @@ class Round(Generic[V, W]):
     def __init__(self, job: Job, group: Rows[V]) -> None:
         self.job, self.group = job, group
         self.cases: dict[str, Case] = {}  # the rows, by label
-        self.works: dict[str, W] = {}  # what is right and will be timed, by label
+        self.works: dict[str, W] = {}  # the variants that are right and will be timed, by label
         self.glimpses: dict[str, Glimpse] = {}
 
     def prepare(self, variant: V, case: Case) -> None:
@@ -58,12 +58,12 @@ class Round(Generic[V, W]):
         """Called for each variant that has times."""
 
     def judge_again(self, clocks: Clocks) -> None:
-        """Judge what was timed, after it was timed."""
+        """Judge the results again after timing."""
 
     def rows(self, variants: Sequence[V]) -> list[Case]:
         """Judge all variants, then time those that are right, and return every row.
 
-        A variant that fails costs its own row. Raises ContextLost where the device is no longer usable.
+        A variant that fails loses only its own row. Raises ContextLost where the device is no longer usable.
         """
         with self.job.phase(self.checking):
             for variant in variants:
@@ -123,7 +123,7 @@ class Round(Generic[V, W]):
             self.timed(label, case)
 
     def guarded(self, case: Case, what: Callable[[], object]) -> None:
-        """Call `what`. An error costs this row, unless the device is lost."""
+        """Call `what`. An error goes into this row, unless the device is lost."""
         try:
             what()
         except Unavailable as error:
@@ -133,7 +133,7 @@ class Round(Generic[V, W]):
         self.job.survived(self.group)
 
     def failed(self, case: Case, error: Exception) -> None:
-        """Write an error into its row; raise ContextLost if it took the device with it."""
+        """Write an error into its row; raise ContextLost if the device is lost."""
         self.job.survived(self.group, error)
         case.status, case.reason, case.times = record.ERROR, said(error, self.group), {}
 

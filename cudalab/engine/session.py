@@ -249,7 +249,7 @@ class Session:
         return self.workers.cases(group, timed)
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
-        """What a handler of the tool's own returned, of type `kind`, or how the worker died; see `Supervisor.ask`."""
+        """The result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""
         self._labels = ()
         return self.workers.ask(task, step, kind)
 
@@ -302,7 +302,7 @@ class Session:
     # ---- results -------------------------------------------------------------------------------------------------
 
     def new_results(self, options: dict[str, Any] | None = None) -> Results:
-        """A run without cases; `options` in the place of the session's own."""
+        """A run without cases; `options` replace the session's own."""
         return Results(
             format=record.FORMAT,
             version=record.VERSION,
@@ -316,7 +316,7 @@ class Session:
         )
 
     def keep(self) -> None:
-        """Write the results so far to the file, if there is one. Only the failure to write a complete run is told."""
+        """Write the results so far to the file, if there is one. Report a failure only if the run is complete."""
         if not self.output or not self.results.cases:
             return
         try:
@@ -334,7 +334,7 @@ class Session:
         ready: Told = lambda machine: None,
         look: Looks | None = None,
     ) -> Results:
-        """Do all groups that are `planned` for the kind of device that there is; the rest as of `bench`.
+        """Do all groups that `planned` gives for the opened device; the other arguments are those of `bench`.
 
         `planned` is called with "" before the device is known, for the progress alone.
         """
@@ -373,7 +373,7 @@ class Session:
         return self.results
 
     def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
-        """Do the groups of which the results have no rows."""
+        """Do the groups that have no rows in the results yet."""
         run = self.results
         left = resume.left(run, groups)
         self._before = dict(run.wall)
@@ -385,7 +385,7 @@ class Session:
             for group in left:
                 self.add(group, look, complete=group is left[-1])
         except KeyboardInterrupt:
-            self.keep()  # it may have come in the middle of that
+            self.keep()  # Ctrl-C may have interrupted an earlier write
             done = len(groups) - len(resume.left(run, groups))
             raise Stopped(f"stopped after {done} of {len(groups)} groups") from None
         except Unavailable as error:

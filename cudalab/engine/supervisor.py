@@ -2,8 +2,8 @@
 
 The rule for one group of cases:
 
-1. A death at a variant is that variant's: it gets a row that says what happened, and the group is run again without
-   it. (All of it: times are comparable only if they were taken in the same rounds of the same process.)
+1. If the worker dies at a variant, that variant gets a row that says what happened, and the whole group is run
+   again without it. (Times are comparable only if they were taken in the same rounds of the same process.)
 2. A second *crash* in one group makes the first verdict doubtful: a variant that overwrites the process's memory may
    make others crash. Every variant is then checked alone, in a process of its own, and those that survive are run
    together. If that dies too, they keep the verdicts that they got alone, and have no times.
@@ -37,7 +37,7 @@ TRIES = 3  # to start a worker in another's place: a GPU may need a moment after
 DOUBT = 2  # crashes in one group
 
 LOST = "no process can use the GPU after this"
-HANGS = 2  # of one variant before it is skipped: the first may be due to the size
+HANGS = 2  # hangs before a variant is skipped; the first hang may be due to the size
 NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
 
 
@@ -51,7 +51,7 @@ class Death(msgspec.Struct, frozen=True):
     reason: str
     crashed: bool = False
     hung: bool = False
-    after: bool = False  # all variants had had their turn
+    after: bool = False  # every variant had its turn
 
 
 class Supervisor:
@@ -77,11 +77,11 @@ class Supervisor:
         return [v.label for v in self.selection.variants(group, self.ready.machine.device)]
 
     def glimpses(self) -> dict[str, Glimpse]:
-        """What is known so far of the variants of the group that is at work."""
+        """Preliminary numbers of the variants of the running group."""
         return self._process.glimpses() if self._process else {}
 
     def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
-        """Rows of every selected variant of a group, whatever crashes. Not `timed`: they are only checked."""
+        """Rows of every selected variant of a group, even if some crash. `timed` False: check only."""
         struck = self._known_to_hang(group)
         again = True
         while True:
@@ -114,8 +114,8 @@ class Supervisor:
         return death
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
-        """What the handler of a task returned, of type `kind`; or how the worker died. Until it says more, it is at
-        `step`. Raises the CudalabError that the handler raised.
+        """The result of a task's handler, of type `kind`, or how the worker died. The worker is at `step` until it says
+        more. Raises the CudalabError that the handler raised.
         """
         answer = self._asked(task, step, kind)
         if isinstance(answer, Failed):
@@ -159,7 +159,7 @@ class Supervisor:
         return answer
 
     def _asked(self, task: Task, step: Step, kind: type[T]) -> T | Failed | Death:
-        """Let a worker do a task. If the worker dies, that is the death of the variant that was at work."""
+        """Let a worker do a task. If the worker dies, return the death of the variant that was at work."""
         process = self._process or self._restart()
         process.send(task, step)
         try:

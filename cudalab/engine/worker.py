@@ -1,7 +1,7 @@
 """The worker process of a run: it owns the device and does one task after the other. Any task may crash it.
 
-`cudalab.engine.process` starts it; it reads and writes what `cudalab.engine.messages` defines. Standard output and
-standard error are free for whatever a kernel or a library prints.
+`cudalab.engine.process` starts it; it reads and writes what `cudalab.engine.messages` defines. Kernels and libraries
+may print to standard output and standard error.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Worker:
         setup = self.setup
         self.progress(Step("worker", "opening the device"))
         device, note = open_device(setup.device)
-        selection = Selection(split(setup.only), split(setup.skip))  # the parent has looked at the words
+        selection = Selection(split(setup.only), split(setup.skip))  # the parent has checked the options
         self.job = Job(
             device, selection, setup.modes, setup.seed, setup.budget, self.progress, order=setup.order,
             glimpse=self.glimpse,

@@ -1,1 +1,1 @@
-"""One file a study: see `cudalab.study.Study` for what it defines."""
+"""One file per study. `cudalab.study.Study` describes what a file defines."""

@@ -1,7 +1,7 @@
 """How many samples a second does a batch size give, with and without mixed precision, and how large may it be?
 
 After NVIDIA's PyTorch performance tuning guide, "Use mixed precision and AMP" and the advice on batch sizes. A step
-costs the host the same whatever the batch, and a GPU needs many samples to be busy: samples a second grow with the
+costs the host the same time for every batch, and a GPU needs many samples to be busy: samples a second grow with the
 batch until the GPU is full. Activations of 16 bits take half the memory, so nearly twice the batch fits, and tensor
 cores make it faster.
 """

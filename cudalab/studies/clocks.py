@@ -2,8 +2,8 @@
 
 A GPU that rests lowers its clock, a cold one can go above what it keeps when hot, and one that draws all the power it
 may lowers the clock again. So the same kernel takes different times right after a rest, after 10 ms of work (which is
-what a short benchmark sees) and after 10 s. CPUs do the same, with turbo modes and heat. Results without the span of
-load mislead.
+what a short benchmark sees) and after 10 s. CPUs do the same, with turbo modes and heat. Results that do not state the
+span of load mislead.
 """
 
 from __future__ import annotations

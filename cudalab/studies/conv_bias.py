@@ -1,8 +1,8 @@
 """What does a convolution's bias cost where BatchNorm follows?
 
 After NVIDIA's PyTorch performance tuning guide, "Disable bias for convolutions directly followed by a batch norm". In
-training BatchNorm subtracts each channel's mean, and with it whatever constant was added before: the bias changes no
-output, its gradient is zero but for rounding, and it still costs a pass over the output and one over its gradient.
+training BatchNorm subtracts each channel's mean, and with it any constant that was added before: the bias changes no
+output, its gradient is zero up to rounding, and it still costs a pass over the output and one over its gradient.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How much faster does a GPU multiply matrices than a CPU, once the first call and the way there and back are counted?
 
-After an article on PyTorch on a GPU, which timed three products of 15,360 x 15,360 matrices in a row. What it does not
-tell apart is told apart here: the first call, which loads a library; TF32, which is not float32; and the transfers,
-whose speed depends on whether the host's memory is pinned.
+After an article on PyTorch on a GPU, which timed three products of 15,360 x 15,360 matrices in a row. This study
+measures apart what the article mixes: the first call, which loads a library; TF32, which is not float32; and the
+transfers, whose speed depends on whether the host's memory is pinned.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 After NVIDIA's PyTorch performance tuning guide, "Enable cuDNN auto-tuner". With `torch.backends.cudnn.benchmark` off,
 cuDNN takes for each shape what its heuristics name first; with it on, it runs several at the shape's first use and
-keeps the fastest. So the first step is dear and later ones may be cheaper, by as much as the heuristics were wrong.
+keeps the fastest. So the first step is slow, and later ones are faster where the heuristics chose badly.
 
-torch keeps the plan of a shape for as long as the thread lives, whatever the flag was when it was found: in a program
-that has met a shape before, the flag does nothing. Here each variant therefore has a thread, and so plans, of its own.
+torch keeps the plan of a shape as long as the thread lives, with the flag on or off: in a program that has run a shape
+before, the flag does nothing. Here each variant therefore has a thread, and so plans, of its own.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A benchmark on zeros flatters: the bits on a chip's wires switch less, so a large product draws less power and the clock
 stays up. Values can also lead into another branch (erf in its tails), and a CPU may take many times as long for
-subnormal numbers. What only moves data, such as a copy, does not care. So the same operations are timed on five inputs,
-each long enough that clock and power have settled.
+subnormal numbers. Work that only moves data, such as a copy, does not depend on the values. So the same operations are
+timed on five inputs, each long enough that clock and power have settled.
 """
 
 from __future__ import annotations

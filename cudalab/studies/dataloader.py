@@ -59,10 +59,10 @@ def order(lab: Lab) -> list[int]:
 
 
 def loader(lab: Lab, workers: int, pinned: bool) -> Any:
-    """The same batches in the same order, however they are made.
+    """A loader of the same batches in the same order, with any options.
 
-    Workers are forked from a server that has never seen a GPU, not from this process, which has a CUDA context and
-    threads. They live on from epoch to epoch.
+    Workers are forked from a server without a CUDA context, not from this process, which has one and threads. They live
+    on from epoch to epoch.
     """
     import multiprocessing
 

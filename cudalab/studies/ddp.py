@@ -2,10 +2,10 @@
 
 After PyTorch's tutorials "Optional: Data Parallelism" and "Getting Started with Distributed Data Parallel". The batch
 stays the same, so two GPUs have half of it each. DataParallel copies the model to the other GPU, gathers its outputs
-and adds up its gradients in every step, from threads that share one interpreter. DistributedDataParallel has a process
-a GPU, each with a model of its own; they exchange gradients only, in buckets, while the rest is still computed. With
-one bucket for all there is nothing to compute meanwhile; without any exchange one sees what is left of its cost. A
-small model takes as long as Python needs to launch it, and so does half a batch of it.
+and adds up its gradients in every step, from threads that share one interpreter. DistributedDataParallel runs one
+process per GPU, each with its own model; they exchange gradients only, in buckets, while the rest is still computed.
+With one bucket for all gradients nothing is left to compute during the exchange; the variant without an exchange shows
+the cost that remains. A small model takes as long as Python needs to launch it, for half a batch too.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 After NVIDIA's PyTorch performance tuning guide, "Disable debugging APIs". Anomaly detection keeps a stack trace for
 each operation and looks for NaN in each gradient, which waits for the GPU; a profiler records every operation;
-emit_nvtx names each for a profiler that may not even be there; gradcheck evaluates a function twice for every element
+emit_nvtx names each for a profiler, even if none is attached; gradcheck evaluates a function twice for every element
 of its input.
 """
 

@@ -1,9 +1,9 @@
 """What do fused optimizers and a fused LayerNorm save over the same arithmetic in single operations?
 
-After NVIDIA's PyTorch performance tuning guide, "Use APEX fused building blocks". An optimizer that goes from tensor to
-tensor launches a dozen kernels for each of a model's hundred; foreach does one operation on all tensors in a few
-launches, fused the whole update in as few. Most of what Apex once had is in torch now; where Apex is installed it is
-measured beside its successors.
+After NVIDIA's PyTorch performance tuning guide, "Use APEX fused building blocks". An optimizer that updates one tensor
+after the other launches a dozen kernels for each of a model's hundred tensors; foreach does one operation on all
+tensors in a few launches; fused does the whole update in a few. Most of what Apex once had is in torch now; where Apex
+is installed it is measured beside its successors.
 """
 
 from __future__ import annotations

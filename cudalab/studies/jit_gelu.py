@@ -1,8 +1,8 @@
 """How many launches and how many bytes does each form of GELU need, and does its time follow from them?
 
 Written as an expression, GELU is five kernels, each of which reads its operands from memory and writes a result there.
-What fuses them launches one kernel that reads the input once and writes the output once. So a small GELU should gain as
-many times as launches were saved, a large one as many times as bytes were: both are counted here, beside the times.
+A fused form launches one kernel that reads the input once and writes the output once. So the speed-up should be the
+ratio of launches for a small GELU, and the ratio of bytes for a large one: both are counted here, beside the times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What does it cost that the sequences of a batch differ in length, and what if they are shared out by their tokens?
 
 DistributedDataParallel exchanges gradients in every step, so in every step all ranks wait for the one that has most to
-do. A sampler that counts sequences, as DistributedSampler does, gives each rank as many of them, however long: what one
-has drawn in long ones the others wait for. Sharing them out longest first, each to the rank with the fewest tokens so
-far, makes the same step of the same batch, only with different sums on either side. The wait that is left then is that
-tokens are not quite the work: attention grows with the square of a sequence's length.
+do. A sampler that counts sequences, as DistributedSampler does, gives each rank equally many sequences of any length,
+and the other ranks wait for the one with the longest. Assigning the longest sequences first, each to the rank with the
+fewest tokens so far, makes the same step of the same batch, with a more even load. A wait remains because work is not
+proportional to tokens: attention grows with the square of a sequence's length.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 After PyTorch's recipe for its profiler: the parts of a step are labelled by record_function, torch.profiler records
 every operator, and on a GPU every kernel. A kernel belongs to the label in which it was launched, whichever thread did
-that. Whether the GPU is busy shows only beside the time of a step that nobody watches: the profiler costs the host
-microseconds for each operator and each launch, which the GPU then waits for.
+that. How busy the GPU is follows from the time of a step without the profiler: the profiler costs the host
+microseconds for each operator and each launch, and the GPU waits for the host.
 """
 
 from __future__ import annotations

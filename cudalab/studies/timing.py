@@ -2,11 +2,12 @@
 
 After an article that timed ResNet-50 on a CPU and in three ways on a GPU. A clock read before and after the call of a
 network on a GPU measures how long the host took to put the work into the queue, and not the work. Waiting for the GPU
-before each reading, or letting it take the time itself by events, measures the work; but who waits at every step to
-monitor a program may slow it down, since the GPU has nothing in its queue meanwhile.
+before each reading, or letting it take the time itself by events, measures the work; but a program that waits at every
+step may run slower, since the GPU's queue is empty meanwhile.
 
 The variants are ways to time the same steps. `says` is what a clock claims for a step, `wall` what a step really takes
-where each is timed in this way. The lab's own engine says what it always does; its wall time is that of no timing.
+where each is timed in this way. For the lab's own engine, `says` is its usual result and `wall` the time of steps
+without any timing.
 """
 
 from __future__ import annotations

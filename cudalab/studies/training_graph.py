@@ -4,7 +4,7 @@ After "Accelerating PyTorch with CUDA Graphs": a small network's step is some tw
 the host needs longer to launch each than the GPU to run it. Captured once, with input and target at fixed addresses,
 the whole step is one launch. The larger network of the same form keeps the GPU busy, so there is little to save.
 
-`static` is the step that is captured, on fixed addresses but called as it is; `callables` captures the network alone,
+`static` is the captured step, called eagerly on the same fixed addresses; `callables` captures the network alone,
 forward and backward, by make_graphed_callables, for programs whose loss or optimizer cannot be captured.
 """
 

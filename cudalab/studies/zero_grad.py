@@ -1,9 +1,9 @@
 """Gradients set to zero, or to None?
 
 After NVIDIA's PyTorch performance tuning guide, "Use parameter.grad = None instead of model.zero_grad()". Zeros are
-written, and read again when the backward pass adds to them; and they lie in memory while the forward pass fills the
-rest. None costs nothing: the backward pass writes what it would have added. torch 2 does so by default, and zeros its
-gradients by one kernel for many tensors, so less is left to gain than when the guide was written.
+written, and read again when the backward pass adds to them; they also occupy memory during the forward pass. None costs
+nothing: the backward pass writes what it would have added. torch 2 does so by default, and zeros its gradients by one
+kernel for many tensors, so less is left to gain than when the guide was written.
 """
 
 from __future__ import annotations

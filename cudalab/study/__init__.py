@@ -37,7 +37,7 @@ _SIZES = "parameters by the size's name, such as {'small': {'shape': (64, 256)}}
 
 @dataclass
 class Work:
-    """A variant made ready: what is run over and over, and what is known of it."""
+    """A variant made ready: the function that is run again and again, and how to judge and count it."""
 
     run: Callable[[], object] = field(
         metadata=about("a call, a step or an epoch: what is timed; it may only enqueue the work", callable,

@@ -29,7 +29,7 @@ from cudalab.timing.clock import Clock
 
 T = TypeVar("T")
 WALL = "wall"
-RUNS = 2  # before the check: the first compiles and loads, the second is like all later ones
+RUNS = 2  # runs before the check: the first compiles and loads, the second is like all later ones
 
 
 def cases(job: Job, workload: Workload, omit: Collection[str] = ()) -> list[Case]:

@@ -60,7 +60,7 @@ def ready(work: Any) -> Work:
 
 
 def samples(kind: str, given: Any) -> list[float]:
-    """What a clock returned, as seconds. Raises InputError if it is no list of positive numbers."""
+    """Validate what a clock returned: seconds. Raises InputError if it is no list of positive numbers."""
     try:
         found = [float(seconds) for seconds in given if not isinstance(seconds, str)]
     except (TypeError, ValueError, OverflowError):
@@ -71,7 +71,7 @@ def samples(kind: str, given: Any) -> list[float]:
 
 
 def quantities(given: Any) -> dict[str, float]:
-    """What was counted, as floats. Raises InputError if it is no mapping from names to numbers."""
+    """Validate what was counted: floats by name. Raises InputError if it is no mapping from names to numbers."""
     if not isinstance(given, Mapping):
         raise InputError(f"its quantities are {shown(given)}; give numbers by name, such as {{'held_bytes': 8.0}}")
     for name, value in given.items():

@@ -95,7 +95,7 @@ class Workload:
 
     path: str = ""  # of the file of a user's study
 
-    parts = 1  # as a plan.Group has
+    parts = 1  # for the same use as in plan.Group
 
     @property
     def name(self) -> str:
@@ -128,7 +128,7 @@ class Workload:
         return sorted(here, key=lambda v: v.label != self.study.baseline)
 
     def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
-        """As `cudalab.engine.plan.Rows.task`."""
+        """Implements `cudalab.engine.plan.Rows.task`."""
         order = StudyWork(self.path or self.name, self.size, dict(self.settings), omit, timed)
         return Task.of("cudalab.study.engine:ordered", order, self.files)
 

@@ -1,4 +1,4 @@
-"""What a study's variants get: the device, their parameters, torch, and clocks."""
+"""The argument of a study's variants: the device, their parameters, torch, and clocks."""
 
 from __future__ import annotations
 

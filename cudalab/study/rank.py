@@ -79,7 +79,8 @@ class Array(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """That an order is done, or why it failed; of Make the part's number, of Runs seconds, of Ask what was found."""
+    """The answer to an order: the `error` if it failed, else the part's number (Make), seconds (Runs) or `found`
+    (Ask)."""
 
     error: str = ""
     part: int = 0
@@ -88,7 +89,7 @@ class Answer(msgspec.Struct):
 
 
 class Part(Protocol):
-    """What a study's function makes of a rank: this rank's part of the work. Other methods are for `Ask`."""
+    """One rank's part of the work, made by a study's function. Other methods are for `Ask`."""
 
     def run(self) -> object:
         """Do one run, which may only be enqueued."""
@@ -148,7 +149,7 @@ class Rank:
             sys.modules["torch"].cuda.synchronize()
 
     def together(self) -> None:
-        """Wait until every rank has done what it had enqueued and is here."""
+        """Wait until every rank has finished its enqueued work and calls this too."""
         import torch.distributed as dist
 
         self.synchronize()

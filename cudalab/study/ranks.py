@@ -24,7 +24,7 @@ from cudalab.study.rank import Answer, Ask, Begin, Make, Order, Runs
 
 STARTING = 120.0  # seconds until all have loaded torch and found each other
 ANSWER = 60.0  # seconds for one order
-SAME = 1e-6  # ranks that exchange their gradients have the same, but for the order of a sum
+SAME = 1e-6  # allowed difference: ranks that exchange gradients differ only by the order of a sum
 LINES = 3  # of a process's last words
 
 # NVLink multicast can put the GPUs of a host that others share out of service.
@@ -33,7 +33,7 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}  # all are on one machine, whose name ma
 
 
 def work(lab: Lab, function: Callable[..., Any], items: float = 0.0, **parameters: Any) -> Work:
-    """What ranks do together, as a variant's Work. `function(rank, **parameters)` makes the part of each.
+    """A variant's Work that all ranks do together. `function(rank, **parameters)` makes the part of each.
 
     It is called in each process, from its own file, with parameters that JSON can hold. It returns a `rank.Part` that
     has two more methods: `result` (arrays by name that all ranks agree on; the first rank's are compared) and `counted`
@@ -110,14 +110,14 @@ def gpus(lab: Lab, count: int = 2) -> list[int]:
 
 
 def environment(count: int) -> dict[str, str]:
-    """The environment of the processes; what the user has set stays."""
+    """The environment of the processes; variables that the user has set stay."""
     threads = {"OMP_NUM_THREADS": str(max(1, cores() // count))}
     return {**QUIET, **LOOPBACK, **threads, **os.environ}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a function has made of every rank."""
+    """The parts that a function has made, one on each rank."""
 
     ranks: Ranks
     number: int
@@ -128,7 +128,7 @@ class Parts:
         return self._order(Runs(self.number, n))[0].seconds
 
     def ask(self, name: str) -> list[dict[str, Any]]:
-        """What a method of each rank's part returns."""
+        """The results of a method of each rank's part."""
         answers = self._order(Ask(self.number, name))
         return [{key: array.value() for key, array in answer.found.items()} for answer in answers]
 
@@ -183,7 +183,8 @@ class Ranks:
         self.order(Begin(self.devices, self.seed, self._store.port), STARTING, "the processes find each other")
 
     def order(self, order: Order | None, limit: float = 0.0, phase: str = "") -> list[Answer]:
-        """What each rank answers; None: to being started. With a `phase`, signs of life are given while it lasts.
+        """Give an order and return each rank's answer; None: wait for the answers to the start. `phase`: give signs of
+        life.
 
         Raises CudalabError, and ends all, if one fails, ends, or does not answer within `limit` seconds (0: `answer`):
         the others may be waiting for it inside a collective.

@@ -1,4 +1,4 @@
-"""`cudalab study` in the parent process: a session of the engine with a study's workloads in the place of kernels."""
+"""`cudalab study` in the parent process: an engine session whose groups are a study's workloads."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def study(
     """Run a study, by its name or by the path of its file: compare what its variants compute, then time them.
 
     `sizes` is a comma-separated list of the study's, or a sequence ("": those meant for the device; "all"), `settings`
-    are what --set takes, by name, `only` and `skip` globs on the variants' labels. The rest, and what is raised, is as
-    of `cudalab.bench`.
+    are what --set takes, by name, `only` and `skip` globs on the variants' labels. The other arguments and the errors
+    are those of `cudalab.bench`.
     """
     name = os.fspath(name)
     chosen = found.study(name)

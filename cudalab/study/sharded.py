@@ -10,7 +10,7 @@ from typing import Any
 from cudalab.study.rank import Rank
 
 RATE = 1e-2  # large enough that the first losses differ, small enough that thousands of steps converge
-PASSES = 3  # whose losses are compared
+PASSES = 3  # passes whose losses are compared
 SOME = 100  # gradients of each parameter that are compared
 WAITS = 5  # passes in which the ranks' waiting is measured
 
@@ -98,7 +98,8 @@ class Shared(Passes):
         return super().counted() | self._exchanged() | {"rank_wait_share": self._waits()}
 
     def _exchanged(self) -> dict[str, float]:
-        """From DDP's log. DDP rebuilds its buckets after the first step, in the order of the gradients."""
+        """Bytes and buckets by DDP's log. DDP rebuilds its buckets after the first step, in the order of the
+        gradients."""
         log = self.model._get_ddp_logging_data()
         buckets = (log.get("rebuilt_bucket_sizes") or log["bucket_sizes"]).split(", ")
         return {"allreduce_bytes": float(sum(map(int, buckets))), "buckets": float(len(buckets))}

@@ -15,7 +15,7 @@ from cudalab.study import memory, says
 from cudalab.study.lab import Lab
 
 RATE = 1e-4  # small enough for ten thousand steps on one batch
-STEPS = 3  # whose losses or weights are compared
+STEPS = 3  # steps whose losses or weights are compared
 GIB = 2**30
 MOST = 2**20  # samples of the largest batch that is tried
 
@@ -34,7 +34,7 @@ def cross_entropy(output: Any, target: Any) -> Any:
 
 
 def exactly(benchmark: bool = False) -> AbstractContextManager[Any]:
-    """cuDNN without TF32, whose 10-bit mantissa would hide differences, and with deterministic sums."""
+    """A context: cuDNN without TF32, whose 10-bit mantissa would hide differences, and with deterministic sums."""
     import torch
 
     flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
@@ -130,7 +130,7 @@ class Training:
         states = (value for state in self.optimizer.state.values() for value in state.values())
         gradients = (p.grad for p in self.model.parameters())
         tensors = [*self.model.parameters(), *self.model.buffers(), *gradients, *states, self.x, self.y]
-        return sum(tensor.nbytes for tensor in tensors if hasattr(tensor, "nbytes"))  # None has not
+        return sum(tensor.nbytes for tensor in tensors if hasattr(tensor, "nbytes"))  # a gradient may be None
 
 
 def largest_batch(lab: Lab, training: Training, batch: Callable[[int], tuple[Any, Any]], gib: float) -> int:

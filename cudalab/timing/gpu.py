@@ -25,7 +25,7 @@ MOST_SETS = 1024  # of operands in a cold graph
 NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are counted"
 LET_GO = "in some samples the held queue let go by itself: they hold launch gaps, or a wait for the GPU"
 HOST_WIDTH = 0.05  # relative width at which a host time's median is known; wider where a sample has few calls
-API_WARM_UPS = 3  # calls, in the first of which something may be compiled or loaded
+API_WARM_UPS = 3  # warm-up calls; the first may compile or load code
 
 _timers: WeakKeyDictionary[Gpu, Timer] = WeakKeyDictionary()
 

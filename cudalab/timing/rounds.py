@@ -27,7 +27,7 @@ class Taken:
     rounds: dict[str, list[list[float]]] = field(default_factory=dict)
     error: str = ""
     seconds: float = 0.0  # spent on sampling, overhead included
-    widths: dict[str, float] = field(default_factory=dict)  # a median is known when its interval is at most so wide
+    widths: dict[str, float] = field(default_factory=dict)  # a median is known when its interval is at most this wide
 
     def settled(self, kind: str) -> bool:
         """Whether more rounds add nothing: the median is known to its width, or the variant has failed."""

@@ -1,4 +1,4 @@
-"""Child processes: none is left behind however a process ends; orders, answers and last words arrive."""
+"""Child processes: none is left behind, however a process ends; orders, answers and last words arrive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDS = "import sys, time; from cudalab.base.child import end_with; end_with(int(
 
 
 def attached(pid):
-    """A process that would sleep for a minute, once it is attached to another."""
+    """A process that attaches itself to another, then sleeps for a minute."""
     code = ENDS + "time.sleep(60)"
     return subprocess.Popen([sys.executable, "-c", code, str(pid)], stdout=subprocess.PIPE)
 
@@ -54,7 +54,7 @@ sys.exit(subprocess.call([*sys.argv[1:], *children.command("mine.wait")]))
 
 @pytest.mark.parametrize("prefix", [[], ["sh", "-c", '"$@"; true', "-"]], ids=["child", "grandchild"])
 def test_what_is_started_does_not_outlive_who_started_it(tmp_path, prefix):
-    """A profiler or a sanitizer stands between the two."""
+    """A profiler or a sanitizer may run between the two processes."""
     (tmp_path / "mine.py").write_text("import time\ndef wait(): print('begun', flush=True); time.sleep(60)")
     starts = f"sys.path.insert(0, {str(tmp_path)!r})\n{STARTS}"
     parent = subprocess.Popen([sys.executable, "-c", f"import sys\n{starts}", *prefix], stdout=subprocess.PIPE)

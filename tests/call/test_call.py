@@ -122,8 +122,8 @@ def test_torch_tensors_that_do_not_fit():
         (lambda: gelu(x, out=torch.ones(4)), "out has float32"),
         (lambda: gelu(x.view(-1)[1:], out=x.view(-1)[:-1]), "out overlaps 'x'"),
         (lambda: add2d(needy, x), "does not differentiate; pass x.detach"),
-        (lambda: gelu(needy, out=x), "what is written to out has no gradient"),
-        (lambda: gelu(x, out=needy), "what is written to out has no gradient"),
+        (lambda: gelu(needy, out=x), "a result written to out has no gradient"),
+        (lambda: gelu(x, out=needy), "a result written to out has no gradient"),
     ):
         with pytest.raises(InputError, match=message):
             call()
@@ -153,7 +153,7 @@ def test_a_torch_form_that_gives_something_else_is_refused():
             replace(gelu, torch_native=form)(torch.ones(3))
     x = torch.ones(3)
     same = replace(gelu, torch_native=lambda x: x)(x)
-    assert same.data_ptr() != x.data_ptr()  # a new array, whatever the form does
+    assert same.data_ptr() != x.data_ptr()  # a new array for every form
 
 
 @pytest.mark.parametrize(

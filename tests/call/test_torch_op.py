@@ -47,7 +47,7 @@ def pair(shape, device, dtype=torch.float32):
 
 
 def close(got, want):
-    """Within what two kernels for one formula differ: a few roundings of the dtype."""
+    """Assert equality within a few roundings of the dtype, as two kernels for one formula may differ."""
     eps = torch.finfo(want.dtype).eps
     torch.testing.assert_close(got, want, rtol=8 * eps, atol=8 * eps)
 
@@ -80,7 +80,7 @@ def test_gradients_of_the_tanh_form(device):
 @EVERYWHERE
 @every_form
 def test_a_gradient_that_is_no_plain_array(device, form):
-    """Expanded, as that of a sum; a transposed view; a view that stands for its opposite."""
+    """Three gradients: expanded, as that of a sum; a transposed view; a negated view."""
     weights = torch.randn(2, 4, device=device)
     for last in (torch.sum, lambda y: (y.t() * weights).sum(), lambda y: torch.view_as_complex(y).conj().imag.sum()):
         x, same = pair((4, 2), device)
@@ -117,7 +117,7 @@ def test_gradients_of_several_inputs_one_of_which_has_none(device):
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("called", [operator, lambda kernel: lambda *x: kernel._calls.operator.differentiable(x)])
 def test_gradients_where_one_input_comes_of_another(device, called, create_graph):
-    """Each path counts once: autograd adds up what comes of the other input, a gradient is of its own alone."""
+    """Each path counts once: autograd adds the path through the other input, so a gradient holds its own path only."""
 
     def form(a, b):
         return a * b * b
@@ -196,7 +196,7 @@ def test_opcheck_of_strided_integer_and_empty_inputs(device):
 
 
 def spec_in(folder, name="gelu"):
-    """The lab's gelu as somebody's own pair of files."""
+    """A copy of the lab's gelu, as a user's own pair of files."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(Path(gelu.file).read_text())
     (folder / f"{name}.cu").write_text(gelu.cu.read_text())
@@ -348,7 +348,7 @@ def test_compile_of_the_function_itself_and_beside_what_cannot_be_compiled(compi
 @pytest.mark.slow
 @pytest.mark.parametrize("imported", ["cudalab.kernels.gelu", "cudalab.nn"])
 def test_compile_in_a_process_that_has_done_nothing_yet(imported):
-    """Where torch imports more and more of itself as it compiles."""
+    """torch imports modules of its own while it compiles."""
     lines = (
         f"import torch, {imported}",
         "from cudalab.kernels.gelu import gelu",

@@ -1,4 +1,4 @@
-"""The gate: what it passes, what it must refuse, and the numbers it reports."""
+"""The gate: what passes, what fails, and the numbers it reports."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_p
 
 
 def test_what_an_earlier_launch_left_is_not_an_answer(tmp_path):
-    """Right in every launch but the first."""
+    """The kernel is right in every launch but the first."""
     case = checked(tmp_path, "static __device__ float kept[70]; if (i < n) y[i] = kept[i], kept[i] = x[i] + 1;")
     assert case.status == "WRONG"
     assert "[1] got 0, want 2" in case.reason and case.reason.endswith("(in its first launch)")
@@ -168,11 +168,11 @@ def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
     assert checked(tmp_path, right, awkward=True).status == checked(tmp_path, twice).status == "ok"
     case = checked(tmp_path, twice, awkward=True)
     assert case.status == "WRONG"
-    assert "with the output in the place of 'x', which pointwise=True allows" in case.reason
+    assert "with the output in the memory of 'x', which pointwise=True allows" in case.reason
 
 
 def test_an_error_in_place_is_not_blamed_on_the_next(monkeypatch):
-    """The input has been written over by then."""
+    """The run in place has overwritten the input."""
     real, failed = Cpu.fingerprint, []
 
     def fingerprint(self, array):
@@ -272,7 +272,7 @@ def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
 
 
 def test_each_form_is_judged_by_its_own_budget():
-    """A peer that is less exact than the kernel's own entries is right by its own budget, and only by that."""
+    """A peer that is less exact than the kernel's own entries passes by its own budget, and only by that."""
     pytest.importorskip("torch")
     from dataclasses import replace
 

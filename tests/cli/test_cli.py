@@ -136,7 +136,7 @@ def mine(tmp_path):
 
 @pytest.mark.slow
 def test_an_edited_header_makes_another_source(mine, tmp_path):
-    """Whatever keeps something by the source must not take the one with the old header for the new one."""
+    """A cache keyed by the source must tell the old header from the new one."""
     path = mine(source='#include "factor.h"\n' + SOURCE.replace("2 *", "FACTOR *"))
     header, found = tmp_path / "factor.h", []
     (tmp_path / "more.h").write_text("#define FACTOR 2\n")
@@ -244,7 +244,7 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
     ],
 )
 def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
-    """The famous slip is to swap output and input, and to get zeros with no error."""
+    """A common mistake is to swap output and input, which gives zeros and no error."""
     run = invoke("check", mine(SPEC.replace(old, new)), "--sizes", "small", "--only", "host", "--device", "cpu")
     assert run.exit_code == 2, run.output
     assert message in " ".join(run.output.split())
@@ -402,7 +402,7 @@ def test_a_standard_output_that_is_closed_costs_nothing():
 
 @pytest.mark.parametrize("option", ["-o", "--resume", "--baseline"])
 def test_an_empty_name_is_not_taken_for_none(option):
-    """As of a variable that is not set: the run would not be kept, or the gate would be open."""
+    """An unset shell variable gives an empty name: the run would not be kept, or the gate would pass everything."""
     run = invoke("bench", "gelu", "--only", "numpy", option, "")
     assert run.exit_code == 2
     assert "is empty; give the name of a file" in run.output

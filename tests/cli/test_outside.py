@@ -24,7 +24,7 @@ DTYPES = {(name, dtype) for name, spec in zip(KERNELS, SPECS, strict=True) for d
 
 
 class Bug(NamedTuple):
-    """Text that stands once in the kernel's `.cu`, what takes its place, and the only entry that this spoils."""
+    """Text that occurs once in the kernel's `.cu`, its replacement, and the only entry that becomes wrong."""
 
     kernel: str
     entry: str
@@ -135,7 +135,7 @@ def test_they_can_be_benchmarked(runs):
 
 
 def test_they_pass_in_pytest(tmp_path):
-    """In a folder of a user's own, where nothing of this suite's settings holds."""
+    """The tests run in a user's folder, without this suite's settings."""
     for file in OUTSIDE.iterdir():
         if file.is_file():
             (tmp_path / file.name).write_text(file.read_text())
@@ -162,7 +162,7 @@ def test_a_planted_bug_is_caught_by_the_host(runs, name):
 
 # cupy.fuse knows neither .T nor ascontiguousarray.
 UNFUSED = {"tiled_transpose": ("--skip", "cupy_fuse")}
-# Warps that come at different times: more blocks than fit at once, and 8 equal shares of a row, or 9 for the first.
+# Warps that arrive at different times: more blocks than fit at once, and 8 equal shares of a row, or 9 for the first.
 RACY = "small,7x1023,2048x2048,2048x2049"
 # A wrong answer would need a warp that passes over its part of the row while another reads 8 numbers.
 UNSEEN = "maxima-overwritten"

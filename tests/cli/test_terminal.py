@@ -105,7 +105,7 @@ class Watched:
                 continue
             try:
                 data = os.read(self.fd, 1 << 16)
-            except OSError:  # nobody has the other end any more
+            except OSError:  # the other end is closed
                 return self.child.wait()
             self.raw += data
             self.stream.feed(data)
@@ -144,7 +144,7 @@ def test_names_are_cut_where_a_table_has_no_room_and_numbers_are_not(width):
 
 def test_ctrl_c_leaves_a_clean_screen(bench, plain):
     watched = Watched(bench, columns=40, rows=10)
-    watched.until("numpy       waiting")  # the last line: an echo in the middle of a picture would be in the way
+    watched.until("numpy       waiting")  # the last line: an echo inside a picture would garble it
     assert not watched.screen.cursor.hidden  # nor is it after SIGKILL, therefore
     os.write(watched.fd, b"\x03")
     assert watched.until() == 130

@@ -1,4 +1,4 @@
-"""No command runs a Python file of the current folder in the place of a module, in none of its processes."""
+"""No process of any command imports a Python file of the current folder instead of a module."""
 
 from __future__ import annotations
 

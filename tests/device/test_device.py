@@ -1,4 +1,4 @@
-"""Devices by their name, the driver's absence, and NVML's: what is said and what to type."""
+"""Devices by name; messages, with what to type, where the driver or NVML is missing."""
 
 from __future__ import annotations
 

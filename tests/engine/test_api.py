@@ -1,4 +1,4 @@
-"""The mode `api`: host time of a call as a user makes it, compared with nothing but its own kind."""
+"""The mode `api`: host time of a call as a user makes it, compared only with times of the same kind."""
 
 from __future__ import annotations
 

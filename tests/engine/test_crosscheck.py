@@ -1,4 +1,4 @@
-"""The second opinion by NVBench: what is read from its file, what is said without it; on a GPU, that the two agree."""
+"""The cross-check by NVBench: its file, messages without it; on a GPU, agreement with the lab's clocks."""
 
 from __future__ import annotations
 

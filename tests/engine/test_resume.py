@@ -1,4 +1,4 @@
-"""Ctrl-C keeps what is finished, and --resume does the rest: of the same run, or not at all."""
+"""Ctrl-C keeps the finished groups; --resume does the rest, and refuses another run's file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
     assert {c.size for c in begun.cases} == {"small"}
 
     again = subprocess.Popen(command("--resume", out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while again.poll() is None:  # the file can be read at every moment
+    while again.poll() is None:  # the file is readable at any moment
         cudalab.load(out)
         time.sleep(0.02)
     assert again.returncode == 0, again.stderr.read()
@@ -171,7 +171,7 @@ def test_resume_refuses_other_sources_and_machines(begun):
             cudalab.bench(str(spec), **asked)
     out.write_text(json.dumps(stored))
     spec.with_suffix(".cu").write_text(spec.with_suffix(".cu").read_text() + "\n// edited\n")
-    with pytest.raises(InputError, match=r"crash\.cu is not what it was"):
+    with pytest.raises(InputError, match=r"crash\.cu has changed"):
         cudalab.bench(str(spec), **asked)
     with pytest.raises(InputError, match=r"cannot read nothing\.json"):
         cudalab.bench(str(spec), **{**asked, "resume": "nothing.json"})

@@ -1,4 +1,4 @@
-"""What crashes, hangs or is stopped costs its own row: with kernels that really do it, in a real worker process."""
+"""A variant that crashes, hangs or is stopped loses only its own row: real failing kernels in a real worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD = ("numpy", "host:fine", "host:also_fine")
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled():
-    """So that no short timeout meets a compiler at work."""
+    """Compile first, so that no short timeout includes compilation."""
     rows("host:fine")
 
 
@@ -119,7 +119,7 @@ def test_everything_at_once():
 
 @pytest.mark.slow
 def test_the_innocent_are_not_blamed_for_a_late_death():
-    """One variant is right and kills whatever runs after it: nobody is wrong, and nothing can be timed together."""
+    """One variant is right and kills the variants after it: no row is WRONG, and no times can be taken together."""
     cases = rows("host:time_bomb", "host:slow", "host:slow_too", "numpy")
     for case in cases.values():
         assert case.status == record.OK, case.reason
@@ -128,7 +128,7 @@ def test_the_innocent_are_not_blamed_for_a_late_death():
 
 
 def test_the_timing_of_a_variant_is_watched_too(tmp_path):
-    """NumPy's form, which is timed, stops in the middle of that."""
+    """NumPy's form stops in the middle of its timing."""
     spec = altered(tmp_path, "    return 2 * x\n\n\ndef launch", """    import traceback
     timing = any(frame.name == "_time" for frame in traceback.extract_stack())
     return time.sleep(9) if timing else 2 * x\n\n\ndef launch""")  # fmt: skip
@@ -232,7 +232,7 @@ def test_errors_of_the_lab_are_the_same_in_the_parent():
 
 
 def test_a_script_needs_no_main_guard_and_loads_no_library(tmp_path):
-    """Nor does it matter what the files in its folder are called."""
+    """The names of the files in its folder do not matter either."""
     for name in ("copy", "select", "signal", "queue"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('not this one')\n")
     folder = tmp_path / "scripts"

@@ -136,8 +136,8 @@ def build_wheel(root: Path, libcuda: Path, folder: Path) -> Path:
 
 
 def build_home(root: Path, folder: Path) -> Path:
-    """A HOME with the file that PyCUDA's setup reads. Left alone it guesses the toolkit from where `nvcc` is, which
-    is wrong for a wrapper, and wants cuRAND's header and library."""
+    """A HOME with the file that PyCUDA's setup reads. Without it the setup guesses the toolkit from the place of
+    `nvcc`, which is wrong for a wrapper, and requires cuRAND's header and library."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
     settings = f"CUDA_ROOT = {str(root)!r}\nCUDA_ENABLE_CURAND = False\n"
@@ -161,7 +161,7 @@ def install_pycuda(root: Path, libcuda: Path, folder: Path) -> None:
 
 
 def install_kernel_tuner() -> None:
-    """With what it imports and no more: its other requirements are for plots, and for strategies that are not used."""
+    """Install it with the packages it imports only: the others are for plots and for unused strategies."""
     if importlib.util.find_spec("kernel_tuner") is None:
         pinned = HERE.parents[1] / "constraints.txt"
         pip("install", "-q", "--no-deps", "-c", pinned, "kernel-tuner", "python-constraint2", "xmltodict")

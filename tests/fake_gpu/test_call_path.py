@@ -42,7 +42,7 @@ def fake():
 
 @pytest.fixture
 def kernel(fake, tmp_path):
-    """The lab's gelu as a kernel that nobody has called yet."""
+    """The lab's gelu as a kernel without earlier calls."""
     for file in (Path(gelu.file), gelu.cu):
         (tmp_path / file.name).write_text(file.read_text())
     shutil.copytree(gelu.cu.parent / "common", tmp_path / "common")
@@ -245,7 +245,7 @@ def test_gradients_of_torch_tensors_are_launched(fake, torch, kernel):
 
 
 def test_transforms_of_a_kernel_that_is_known_already(fake, torch, kernel):
-    """For which nothing is launched: PyTorch transforms the torch form."""
+    """No kernel is launched: PyTorch transforms the torch form."""
     gelu, x = torch.nn.functional.gelu, torch.randn(4, 3)
     for known in (x, x.clone().requires_grad_(), x[0], x[0].clone().requires_grad_()):
         for _ in range(2):
@@ -280,7 +280,7 @@ def prepared(fake):
 
 
 def test_a_driver_that_launches_without_a_configuration(fake, prepared, monkeypatch):
-    """As before CUDA 11.8."""
+    """A driver older than CUDA 11.8."""
     made, pointers, read = prepared
     old = SimpleNamespace(cuLaunchKernel=libcuda.libcuda().cuLaunchKernel)
     monkeypatch.setattr(libcuda, "libcuda", lambda: old)
@@ -338,7 +338,7 @@ def test_a_launch_while_another_context_is_current(fake, prepared, own_stream):
 
 
 def test_a_launch_that_interrupts_another_does_not_change_it(fake, prepared):
-    """As a signal's handler may, between the pointers being written and being read."""
+    """A signal handler may launch between the writing and the reading of the pointers."""
     made, pointers, read = prepared
     made(0, pointers[0], pointers[3])  # its record is what the next call takes
     write, go = made._free.pop()
@@ -370,7 +370,7 @@ def test_a_launch_goes_to_the_given_stream_and_is_not_waited_for(fake, prepared)
     wait.prepared_async_call((1, 1), (1, 1, 1), stream, int(flag.base.get_device_pointer()))
     made(stream.handle, pointers[0], pointers[1])
     assert not stream.is_done()
-    made(0, pointers[0], pointers[2])  # which nothing holds up
+    made(0, pointers[0], pointers[2])  # which runs at once
     np.testing.assert_array_equal(read(2), np.arange(1, 1001))
     assert not read(1).any()
     flag[0] = 1
@@ -395,7 +395,7 @@ def api_cases(fake):
 
 
 def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
-    """Of tensors on the lab's own buffers, launched on the lab's stream."""
+    """The call gets tensors on the lab's own buffers and launches on the lab's stream."""
     kept = []  # memory of the host, which must not be used again before the stand-in has done its work
 
     def keeping(make):

@@ -14,7 +14,7 @@ from cudalab.tools.profile.events import KERNEL, Event, Recording
 
 @pytest.fixture
 def said(monkeypatch):
-    """What it answers, without PyTorch, which does not know this device."""
+    """The child's answers without PyTorch, which does not know this device."""
     monkeypatch.setattr(child, "torch_missing", lambda device: None)
     monkeypatch.setattr(child, "_let_torch_use", lambda operands: None)
     answers = []

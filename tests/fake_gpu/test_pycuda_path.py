@@ -84,7 +84,7 @@ def test_autoprimaryctx_is_the_current_context() -> None:
 
 
 def test_a_thread_without_a_context_is_refused() -> None:
-    """By PyCUDA, which keeps count itself, and by the driver."""
+    """PyCUDA, which tracks contexts itself, refuses it, and so does the driver."""
     results: list[object] = []
 
     def synchronize() -> None:

@@ -1,6 +1,6 @@
 """The GPU's checks of `cudalab selftest` on the CPU stand-in: that they run, and fail when what they look at is wrong.
 
-Never that they pass by a margin: the stand-in's times are those of a busy CPU.
+The margins are not tested: the stand-in's times are those of a busy CPU.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_work_that_is_not_seen_elsewhere_fails_the_wrong_stream(fake, monkeypatc
 
 
 def test_launches_that_wait_fail_naive_timing(fake, monkeypatch):
-    """As under CUDA_LAUNCH_BLOCKING=1. What a kernel lasts is a median here: on a CPU one of them stalls."""
+    """Launches wait as under CUDA_LAUNCH_BLOCKING=1. The kernel's time is a median here: on a CPU some runs stall."""
     lasted = []
     run, seconds = on_gpu.Spin.run, on_gpu.Spin.seconds
 

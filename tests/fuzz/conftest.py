@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 
-# deadline: an example that meets a compiler or an import is slow once; what may not be slow has a limit of its own.
+# deadline: an example that compiles or imports is slow once; tests that must be quick have their own limit.
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": False}
 settings.register_profile("quick", max_examples=15, derandomize=True, database=None, **COMMON)
 settings.register_profile("thorough", max_examples=1000, **COMMON)
@@ -17,7 +17,7 @@ if settings.get_current_profile_name() != "thorough":
     settings.load_profile("quick")
 
 
-@pytest.hookimpl(tryfirst=True)  # before those are left out that `-m` does not want
+@pytest.hookimpl(tryfirst=True)  # before `-m` deselects tests
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.path.parent == HERE:

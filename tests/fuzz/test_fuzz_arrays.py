@@ -36,7 +36,7 @@ def read_only(array):
 
 def matrix(array):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy would rather not have it used
+        warnings.simplefilter("ignore")  # NumPy discourages its use
         return np.asmatrix(array)
 
 

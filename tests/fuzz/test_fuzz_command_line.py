@@ -72,7 +72,7 @@ def without_cases(run, *_):
 
 @pytest.fixture(scope="module")
 def without_measuring():
-    """The command line as it is, up to the moment at which a worker would be started."""
+    """The real command line, up to the start of a worker."""
 
     def nothing(self, *_):
         open_device(self.setup.device)  # what the worker does first
@@ -85,7 +85,7 @@ def without_measuring():
 
 
 def answer(*args):
-    """(exit code, all output) of one command; fails where anything but a message comes back."""
+    """(exit code, all output) of one command; fails if the output is not a message."""
     with at_most(5):
         run = CliRunner().invoke(main, args)
     assert run.exception is None or isinstance(run.exception, SystemExit), repr(run.exception)

@@ -1,4 +1,4 @@
-"""Results files with anything in them: read and shown, or refused by name; and what is on disk is never lost."""
+"""Results files with anything in them: read and shown, or refused by name; and a file on disk is never lost."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PLACES = [list(places(tree)) for tree in TREES]
 
 @st.composite
 def altered(draw):
-    """The JSON of a run in which a few values are others, or missing, or double."""
+    """The JSON of a run in which a few values are replaced, missing or doubled."""
     which = draw(st.integers(0, len(TREES) - 1))
     tree = copy.deepcopy(TREES[which])
     for path in draw(st.lists(st.sampled_from(PLACES[which]), min_size=1, max_size=3)):
@@ -103,7 +103,7 @@ files = st.one_of(altered(), altered(), bytes_of_it(), st.sampled_from(ODD_FILES
 
 @st.composite
 def lines_of_it(draw):
-    """A run as JSON Lines or CSV, with a few lines, or a few cells, that are others, missing, double or swapped."""
+    """A run as JSON Lines or CSV, with a few lines or cells replaced, removed, doubled or swapped."""
     text = formats.encoded(draw(st.sampled_from(WHOLE)), draw(st.sampled_from(["jsonl", "csv"]))).decode()
     pieces = re.split(draw(st.sampled_from(["(\n)", "(,)", '("+)'])), text)
     return draw(damaged(text, pieces)).encode("utf-8", "surrogatepass")
@@ -130,7 +130,7 @@ def path(tmp_path_factory):
 
 
 def shown(run: Results) -> None:
-    """In every format and width: no exception, and nothing that a terminal would obey."""
+    """Show a run in every format and width: no exception, and no control sequence for a terminal."""
     for format in FORMATS:
         for width, color, costs in [(None, False, True), (1, False, False), (80, True, True)][
             : 3 if format == "table" else 1

@@ -1,4 +1,4 @@
-"""A results file is written whole or not at all, whatever happens in the middle of it."""
+"""A results file is written completely, or the old one stays, after a failure at any moment."""
 
 from __future__ import annotations
 

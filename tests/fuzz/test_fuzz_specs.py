@@ -109,7 +109,7 @@ def written(path: Path, text: str | bytes) -> None:
 
 
 def looked_at(path: Path) -> None:
-    """Everything that is done with a spec before its kernel runs on a device; then NumPy's rows of small sizes."""
+    """Do all steps with a spec before its kernel runs on a device; then make NumPy's rows of small sizes."""
     kernel = find.kernel(str(path))
     groups = [*plan.groups([str(path)], "small", "all"), *plan.checks([str(path)], "all")]
     chosen = plan.Selection(only=("numpy", "host"))
@@ -179,7 +179,7 @@ def test_specs_that_are_no_text(pair, data):
 
 
 def test_a_spec_that_has_just_changed_is_read_anew(pair):
-    """Same length, same second: Python's own cache of compiled files takes it for the file that it knows."""
+    """Same length, same second: Python's cache of compiled files would not notice the change."""
     for value in ("1", "2", "3"):
         written(pair, SPEC.replace("x + 1", f"x + {value}"))
         assert find.kernel(str(pair)).elementwise == f"x + {value}"
@@ -200,7 +200,7 @@ cu_texts = st.one_of(damaged(CU, re.findall(r"\w+|\s+|[^\w\s]", CU)), texts, st.
 
 
 def read_all(text: str) -> None:
-    """Everything that is read out of a `.cu`."""
+    """Read all that the lab reads from a `.cu`."""
     blank = cuda_source.blank_comments(text)
     assert len(blank) == len(text)
     assert blank.count("\n") == text.count("\n")

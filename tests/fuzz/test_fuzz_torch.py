@@ -105,6 +105,6 @@ def test_torch_tensors(torch, name, shape, kind, view, with_out, seed):
 
 def test_a_parameter_within_no_grad(torch):
     x = torch.nn.Parameter(torch.linspace(-3, 3, 100))
-    as_pytorch = replace(gelu, budgets=gelu.peers)  # on the CPU it is its F.gelu that answers
+    as_pytorch = replace(gelu, budgets=gelu.peers)  # on the CPU its F.gelu computes the answer
     with torch.no_grad():
         judged(as_pytorch, as_plain(gelu(x).detach()), {"x": x.detach().numpy()})

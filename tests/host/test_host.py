@@ -1,4 +1,4 @@
-"""The CPU executor: what it promises to run, and what it promises to refuse."""
+"""The CPU executor: sources and launches that it runs, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no 
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Use a cache of our own, so that no object of an earlier version can help."""
+    """Use a cache of our own, so that no object of an earlier version is found."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDALAB_CACHE", str(folder))
@@ -368,7 +368,7 @@ def test_every_order_runs_every_thread_once_and_right_kernels_stay_right(element
 
 
 def ordered(module: host.Module, order: host.Order) -> host.Module:
-    """The same module, whose launches have this order."""
+    """The module with launches in this order."""
     given = copy(module)
     given.launch = partial(module.launch, order=order)
     return given
@@ -569,7 +569,7 @@ def test_fused_multiply_add_rounds_once(narrow, rng):
     info = ml_dtypes.finfo(dtype)
     n, step, least = 100_000, float(info.eps), float(info.smallest_subnormal)
     a, b, c = rng.standard_normal((3, n)).astype(dtype)
-    # (1 + step) * 1.5 lies on a tie; the least of all numbers decides it, and is lost if the sum
+    # (1 + step) * 1.5 lies on a tie; the smallest number decides it, and is lost if the sum
     # is rounded to float or double first.
     a[:2], b[:2], c[:2] = 1 + step, 1.5, [least, -least]
     y = np.zeros(n, dtype)
@@ -832,7 +832,7 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path, monkeypatch):
 
 
 def test_without_a_home_the_cache_has_to_be_named(tmp_path, monkeypatch):
-    """As in containers whose user the system does not know."""
+    """A container may run as a user that the system does not know."""
     for name in ("HOME", "XDG_CACHE_HOME", "CUDALAB_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])

@@ -1,4 +1,4 @@
-"""A kernel that includes a header beside its `.cu`: whatever reads the kernel also reads the header, as it is now."""
+"""A kernel that includes a header beside its `.cu`: all code that reads the kernel also reads the current header."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_run_is_not_resumed_with_another_header(spec, tmp_path):
     run.cases, run.complete = run.cases[:1], False
     run.save(out)
     factor(spec.parent, 3)
-    with pytest.raises(InputError, match=r"scaled\.cu is not what it was"):
+    with pytest.raises(InputError, match=r"scaled\.cu has changed"):
         cudalab.bench(spec, **asked, resume=out)
     factor(spec.parent, 2)
     assert len(cudalab.bench(spec, **asked, resume=out).cases) == 2

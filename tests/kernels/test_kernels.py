@@ -1,4 +1,4 @@
-"""What is particular to single kernels of the lab: hard inputs, and bounds of their own, on the host."""
+"""Tests of single kernels of the lab: hard inputs, and bounds of their own, on the host."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def test_every_float16(name):
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
 def test_gelu_with_several_packs_a_thread(name, kind, monkeypatch):
-    """As large arrays have it, at shapes at which a check is quick: the launch reads the bound from the spec."""
+    """Large arrays take this path; here at small shapes, so that the check is quick: the launch reads the bound from
+    the spec."""
     monkeypatch.setattr(sys.modules[f"cudalab.kernels.{name}"], "MANY", 0)
     planned = [group for group in checks([name], kind) if group.awkward][1::2]  # with and without offsets
     assert planned[0].kernel.launch(f"{name}_vec", {"x": np.empty(8), "y": np.empty(8)}).args[-1] == 2
@@ -109,7 +110,7 @@ def right_on_the_host(planned):
     ("spec", "MAX_GRID_Y", 2, 16), ("kernels.bias_gelu", "COUNTED", 0, 0), ("kernels.bias_gelu", "BUSY", 0, 0),
 ])  # fmt: skip
 def test_bias_gelu_where_matrices_are_huge(monkeypatch, module, name, value, least):
-    """Blocks in z, packs that 32 bits do not count, and several rows a thread, whatever their number."""
+    """Blocks in z, more packs than 32 bits count, and several rows a thread, for any number of rows."""
     monkeypatch.setattr(sys.modules[f"cudalab.{module}"], name, value)
     every = (group for kind in ("float32", "float16") for group in checks(["bias_gelu"], kind))
     right_on_the_host([group for group in every if group.awkward and group.shape[:1] > (least,)])
@@ -129,7 +130,7 @@ def test_gelu_backward_keeps_its_digits(kind, most):
 
 @pytest.mark.parametrize(("kind", "most"), [("float32", 3.6), ("float16", 0.74), ("bfloat16", 0.63)])
 def test_gelu_backward_next_to_its_zero(kind, most):
-    """Every mantissa of dy, where float16 loses most: in 16 bits the zero is known to float32 and no further."""
+    """Every mantissa of dy, where float16 loses most: the 16-bit forms know the zero in float32 precision only."""
     kernel, of = KERNELS["gelu_backward"], dtype(kind)
     dy = (1 + np.arange(2**10) / 2**10).astype(of.numpy)
     x = np.full_like(dy, -0.751953125)  # no float16 is closer to the zero
@@ -143,14 +144,14 @@ def test_bias_gelu_keeps_its_digits(kind, most):
     rng = np.random.default_rng(0)
     tail = {"x": rng.uniform(-8, 2, (200, 260)).astype(of.numpy), "bias": rng.uniform(-6, 2, 260).astype(of.numpy)}
     special = hard_inputs.special(of)
-    bias = special[:6]  # the smallest: a sum beyond float32 is infinite, in float64 it is not
+    bias = special[:6]  # the smallest: such a sum is infinite in float32 and finite in float64
     for entry in kernel.entries:
         judged(kernel, entry, tail, most)
         judged(kernel, entry, {"x": np.repeat(special[:, None], bias.size, 1), "bias": bias}, most)
 
 
 def test_bias_gelu_at_the_worst_sums_that_were_found():
-    """Small: 4.15 to 4.38 ULP of the sums below 0, so a budget of 4 would call wrong what the lab has."""
+    """The errors are 4.15 to 4.38 ULP at sums below 0, so with a budget of 4 the lab's kernel would fail."""
     kernel = KERNELS["bias_gelu"]
     x = np.array([[-0.0318260826, -0.0129888374, 9.56422446e-05, 0.000337688689, 0.0172960404]], np.float32)
     bias = np.array([3.967738e-07, -0.0188368484, -0.0157455616, 0.000602737942, 0.0410682373], np.float32)
@@ -159,7 +160,7 @@ def test_bias_gelu_at_the_worst_sums_that_were_found():
 
 
 def test_softmax_of_rows_that_are_masked():
-    """-inf counts as 0, a row of nothing else is NaN, and numbers near the largest do not overflow."""
+    """exp(-inf) counts as 0, a row of only -inf is NaN, and numbers near the largest do not overflow."""
     kernel, big = KERNELS["softmax"], np.finfo(np.float32).max
     x = draw((6, 257), np.dtype("float32"), np.random.default_rng(0))
     x[0, ::3], x[1], x[2], x[3], x[4, 5], x[5, 200:] = -np.inf, -np.inf, -big, big, np.nan, -big
@@ -210,7 +211,7 @@ def test_layernorm_beyond_the_registers_and_far_from_zero(cols, entry):
 @pytest.mark.parametrize("kind", ["float32", "float16"])  # bfloat16 is shared out as float16
 @pytest.mark.parametrize("entry", ["softmax_short", "softmax_vec", "layernorm_vec"])
 def test_rows_are_right_however_they_are_shared_out(entry, kind):
-    """One to many packs a thread, whole or in turns, part of a warp to several: as for many rows."""
+    """One to many packs a thread, whole or in turns, on part of a warp to several warps, as for many rows."""
     kernel, of, rows = KERNELS[entry.split("_")[0]], dtype(kind), 5
     most = 32 if entry == "softmax_short" else 64
     for cols, threads in ((24, 2), (128, 4), (200, 8), (1016, 8), (1016, 32), (1000, most), (1040, 16), (1033, most)):
@@ -237,7 +238,7 @@ def test_what_a_call_of_layernorm_runs(shape, kind, entry):
 
 
 def test_sum_has_the_same_bits_every_time():
-    """Whichever block comes last; and the counter is where it was for the launch that follows."""
+    """The bits do not depend on which block ends last; and the counter is reset for the next launch."""
     kernel = KERNELS["sum"]
     x = kernel.make((2**16 + 5,), dtype("float32"))["x"]
     for entry in ("sum_blocks", "sum_vec"):
@@ -269,7 +270,7 @@ def test_the_table_of_sum_has_room():
 
 @pytest.mark.parametrize("kind", ["float32", pytest.param("float16", marks=pytest.mark.slow)])
 def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
-    """The columns of tiles are spread over y and z, of which the last need not be full: here 3 at most in y."""
+    """The columns of tiles are spread over y and z, and the last z need not be full: here 3 at most in y."""
     kernel, of = KERNELS["transpose"], dtype(kind)
     spec = sys.modules["cudalab.kernels.transpose"]
     monkeypatch.setattr("cudalab.spec.launch.MAX_GRID_Y", 3)
@@ -281,7 +282,7 @@ def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
 
 
 def test_transpose_of_long_matrices_fits_the_limits_of_a_grid():
-    """As many rows or columns as are counted, a memory of them and more: nothing is read here."""
+    """As many rows or columns as a kernel can count, more than fit in memory: nothing is read here."""
     kernel, one = KERNELS["transpose"], np.zeros(1, np.float32)
     for shape in ((8, 2**31), (1, 2**27 + 1), (4096, 2**24), (2**32 - 2**18 - 1, 8)):
         x = np.broadcast_to(one, shape)
@@ -296,7 +297,7 @@ def test_transpose_of_long_matrices_fits_the_limits_of_a_grid():
     ("softmax_vec", (1, 2**31)), ("layernorm_vec", (1, 2**31)), ("matmul_plain", (2**31, 1)),
 ])  # fmt: skip
 def test_what_a_kernel_cannot_count_is_an_error(entry, shape):
-    """Not a number that has wrapped around, as NumPy 1 makes it."""
+    """The kernel must not get a number that has wrapped around, as NumPy 1 makes it."""
     kernel, x = KERNELS[entry.rpartition("_")[0]], np.broadcast_to(np.zeros(1, np.float32), shape)
     arrays = dict.fromkeys((*kernel.input_names, kernel.output), x)
     with pytest.raises(InputError, match=r"length of [\d,]{13}: the kernel counts in u?int32; give the array in parts"):
@@ -307,9 +308,9 @@ def test_what_a_kernel_cannot_count_is_an_error(entry, shape):
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")
 @pytest.mark.parametrize("kernel", [k for k in KERNELS.values() if not k.pointwise], ids=lambda kernel: kernel.name)
 def test_compiles_without_a_spill(kernel, tmp_path):
-    """For the H200 and with warnings as errors; a register that goes to memory is traffic that no one asked for.
+    """Compile for the H200 with warnings as errors; a spilled register costs memory traffic.
 
-    Those that keep many numbers, in one dtype, since nvcc takes its time; the table in bench/NOTES.md has all.
+    Only kernels that keep many numbers, in one dtype, since nvcc is slow; the table in bench/NOTES.md has all.
     """
     name = kernel.dtypes[-1]
     macros = [f"-D{k}={v}" for k, v in kernel.macros(dtype(name)).items()]

@@ -1,6 +1,6 @@
-"""The gate must bite: mutants of a kernel's own source are rejected; `make mutants` does it for all of them.
+"""The gate rejects mutants of a kernel's own source; `make mutants` tests all of them.
 
-Here: how mutants are made, what becomes of a few chosen by hand and of a seeded sample of the others.
+Here: the rules for mutants, and verdicts on a few chosen by hand and on a seeded sample of the others.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def test_a_sample_is_spread_over_rules_and_lines(name):
 
 
 def score(monkeypatch, outcomes, documented=(), also=None):
-    """What `make mutants` prints and its exit code, if the first mutants of plus_one end so."""
+    """What `make mutants` prints and its exit code, if the first mutants of plus_one get these verdicts."""
     found = made("plus_one")
     lines = {found[i].key: "the same answers, for some reason" for i in documented}
     monkeypatch.setattr(script, "EQUIVALENT", {"plus_one": {**lines, **(also or {})}})

@@ -14,7 +14,7 @@ from cudalab.spec.dtype import dtype
 pytestmark = pytest.mark.slow
 
 ARCHITECTURES = ("80", "100")  # sm_90 is that of the kept machine code
-# In one dtype, another for each: nvcc takes its time, and what differs between dtypes is a few lines of each file.
+# One dtype per kernel, in turn: nvcc is slow, and dtypes differ in only a few lines of each file.
 KERNELS = find.kernels().values()
 FILES = [(k.cu, name, k.macros(dtype(name))) for i, k in enumerate(KERNELS) for name in [k.dtypes[i % len(k.dtypes)]]]
 FILES += [(path, "float32", {}) for path in sorted(cuda.LAB.parents[1].rglob("*.cu"))]

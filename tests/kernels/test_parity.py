@@ -13,8 +13,8 @@ from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 from cudalab.tools.pytest.cases import cases
 
-# What others have wrong, found by this very check: `cudalab check gelu` says it to users.
-# Where there is no GPU, the skips of one kernel say so as well as those of all, which are thousands.
+# Errors of other libraries, found by this check: `cudalab check gelu` shows them to users.
+# Without a GPU only one kernel's tests are collected and skipped: those of all would be thousands of skips.
 ON_A_GPU = () if os.environ.get("CUDALAB_REQUIRE") == "cuda" or not cuda.missing() else ("plus_one",)
 COUSINS = ("gelu_tanh", "gelu_backward", "bias_gelu", "layernorm", "matmul")  # built as others are
 SAMPLE = 2**16  # values of float32, no exponent missing; `cudalab check` takes 2^24
@@ -113,14 +113,14 @@ def test_on_the_gpu(case):
     subnormal = (case.group.name, case.group.size) == ("add2d", "special pairs")
     if subnormal and case.variant.backend_name.startswith("cupy"):
         with pytest.raises(pytest.fail.Exception, match=r"WRONG cupy.* got 0, want 1.40129846e-45"):
-            case.check()  # CuPy compiles with -ftz=true, whatever it is told: a subnormal number becomes 0
+            case.check()  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
     else:
         assert case.check().parity.n == outputs(case.group)
 
 
 @pytest.mark.parametrize("kernel", find.kernels().values(), ids=find.kernels())
 def test_the_reference_is_not_trivial(kernel):
-    """An output of zeros, or a copy of an input, must not be able to pass."""
+    """An output of zeros, or a copy of an input, must fail."""
     from cudalab.checks.parity import compare, expected
 
     for name in kernel.dtypes:

@@ -1,4 +1,4 @@
-"""Nothing optional is imported before it is used: shown in a fresh process, with a bound on modules, not on time."""
+"""Optional modules are imported on use only: tested in a fresh process, with a bound on modules, not on time."""
 
 from __future__ import annotations
 

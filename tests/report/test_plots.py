@@ -75,7 +75,7 @@ def test_a_histogram_counts_what_lies_beyond_at_its_ends():
 
 @pytest.mark.parametrize("others", [(), (NOISY,), (NOISY, EAGER, TWICE)])
 def test_two_groups_of_samples_show_as_two(others):
-    """Also beside a row that is so noisy that its own samples would want a wide scale."""
+    """The row beside them is so noisy that its own samples need a wide scale."""
     assert stats.bimodal(TWO.times["wall"])
     line = next(line for line in drawn((TWO, *others)) if line.startswith("torch_script"))
     assert re.search(r"[▁-█] +[▁-█]", line.partition("|")[2])

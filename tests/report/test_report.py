@@ -315,7 +315,7 @@ def test_what_cannot_be_drawn_is_said_in_one_line(file, tmp_path, monkeypatch, a
 @pytest.mark.slow
 def test_links(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("page.html").symlink_to("page")  # what it is to be is told by the name that was given
+    Path("page.html").symlink_to("page")  # the given name decides the format
     assert invoke("report", file, "-o", "page.html").exit_code == 0
     assert "<!DOCTYPE html>" in Path("page").read_text()
     assert Path("page.html").is_symlink()

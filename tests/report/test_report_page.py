@@ -55,7 +55,7 @@ def pages(tmp_path_factory):
 
 
 def drawn_here(spec):
-    """Without a process of its own, which takes its time to start."""
+    """Draw in this process: another one is slow to start."""
     done = Future()
     done.set_result(draw.svg(spec))
     return done
@@ -69,7 +69,7 @@ def opened(browser, pages):
     seen = []
 
     def loaded(_):
-        """The driver may say that the page is there before it is. This asks without a script of the page's own."""
+        """Wait for the page: the driver may report it too early. This needs no script of the page."""
         asked = {"expression": "document.readyState + ' ' + document.URL"}
         state = browser.execute_cdp_cmd("Runtime.evaluate", asked)["result"]["value"]
         return state.startswith(f"complete {seen[-1]}")
@@ -87,7 +87,7 @@ def opened(browser, pages):
 
     yield open_
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert browser.get_log("browser") == []  # errors, and what the page's policy had to refuse
+    assert browser.get_log("browser") == []  # errors, and requests that the page's policy refused
     assert asked(browser) <= {*seen, "about:blank"}
 
 

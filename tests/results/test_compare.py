@@ -1,4 +1,4 @@
-"""Two runs side by side: verdicts on real and on made times, what may not be compared, exit codes, what is printed."""
+"""Two runs side by side: verdicts on real and made times, runs that cannot be compared, exit codes, printed text."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_threshold_of_a_short_time_is_a_part_of_the_floor():
 
 
 def test_a_copy_that_could_not_be_made_is_no_wrong_answer():
-    """It needs as much memory again as the kernel."""
+    """A copy needs as much memory again as the kernel."""
     lost = copy(status=record.ERROR, reason="out of memory", times={})
     found = compare(run(row(), lost), run(row(), lost))
     assert (found.wrong, found.exit_code) == ({}, 0)

@@ -1,4 +1,5 @@
-"""A run in other forms: what is written is read back, the viewers' formats hold what they read, files are not lost."""
+"""A run in other formats: each file reads back as written, viewers' formats have the fields they need, no file is
+lost."""
 
 from __future__ import annotations
 

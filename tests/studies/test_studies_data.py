@@ -1,4 +1,4 @@
-"""Studies of where data lies, what it holds and how long a device has worked: what they compute and count."""
+"""Results and counts of the studies cpu-vs-gpu, dataloader, data-values and clocks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STUDIES = {
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread():
-    """Threads that wait for one another cost more than what there is to compute."""
+    """Use one thread: with several, waiting takes longer than the work."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -96,7 +96,7 @@ def test_an_extrapolation_is_called_one(monkeypatch):
 
 
 def test_transfers_and_tf32_have_their_place():
-    """The variants for a GPU, on the CPU's memory: what they compute, and that a copy that does nothing is WRONG."""
+    """Run the GPU's variants on the CPU's memory: their results are right, and a copy that does nothing is WRONG."""
     everywhere = [replace(v, devices=("cuda", "cpu")) for v in cpu_vs_gpu.study.variants if "pin" not in v.label]
     nowhere = Variant("no copy", lambda lab: replace_run(cpu_vs_gpu.back(False)(lab)))
     study = replace(cpu_vs_gpu.study, variants=(*(v for v in everywhere if "gpu-with" not in v.label), nowhere))
@@ -281,7 +281,7 @@ def test_what_was_read_is_told_as_medians(monkeypatch):
     for _ in range(3):
         load._read()
     assert load.condition() == {"sm_hz": 2e9, "power_w": 300.0, "temperature_c": 40.0}
-    load._read()  # NVML's error is none of the times'
+    load._read()  # an error of NVML does not affect the times
     assert load.condition()["sm_hz"] == 2e9
     assert load._nvml is None
 

@@ -1,4 +1,4 @@
-"""Studies on two processes: what they compute and count, and that no process outlives the lab's, whatever ends it."""
+"""Studies on two processes: their results and counts, and no process outlives the lab's, for every way it may end."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
 def test_a_rank_that_fails_ends_all_with_its_words(order, said):
     two = ranks.Ranks(2)
     two.start()
-    two.order(Make(HERE, "sleeping", {}))  # this file takes its time to load
+    two.order(Make(HERE, "sleeping", {}))  # this file is slow to load
     pids, two.answer = two.pids, 30.0 if order.function != "silent" else 1.0
     old = ranks.Parts(two, 0, two.generation)
     with pytest.raises(CudalabError, match=said):
@@ -285,7 +285,7 @@ def test_processes_that_do_not_start_are_an_error(monkeypatch):
 
 @pytest.mark.parametrize("group", [True, False])
 def test_no_process_outlives_the_worker(group):
-    """Neither a crash of it, with a kill of it alone, nor the supervisor's kill of its group, at whatever they are."""
+    """No rank survives a crash of the worker, a kill of the worker alone, or a kill of its process group."""
     script = WORKER.format(tests=str(Path(__file__).parent))
     worker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
     with worker:

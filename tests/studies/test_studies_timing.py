@@ -131,7 +131,7 @@ def test_a_naive_clock_leaves_out_what_is_still_queued_and_the_others_do_not():
     naive, waiting = study.naive(fake, run), study.synchronized(fake, run)
     assert study.claim(fake, naive)()[0] < 0.1 <= study.claim(fake, waiting)()[0]
     start = perf_counter()
-    assert study.loop(fake, naive, 3)()[0] >= 0.1  # what it really takes has the waiting in it
+    assert study.loop(fake, naive, 3)()[0] >= 0.1  # the real time includes the waiting
     assert perf_counter() - start >= 3 * 0.1
 
 
@@ -219,7 +219,7 @@ def test_operators_are_counted_once_and_views_not_at_all():
     x = torch.randn(SIZE)
     recorded = events.record(lambda: (x * 0.5).transpose(0, 1), lambda: None, False, runs=3)
     assert recorded.counts() == {"operators": 1}
-    found = {used.name: used.count for used in recorded.top(9)}  # by time, which whatever is interrupted leads
+    found = {used.name: used.count for used in recorded.top(9)}  # sorted by time: an interrupted one may come first
     assert found["aten::mul"] == 1
 
 
@@ -426,7 +426,7 @@ def test_counters_are_read_and_belong_to_the_variant_before_which_the_mark_stand
     assert by["torch_native"][0].metrics[ncu.DURATION] == 1600
     assert by["torch_native"][0].metrics[ncu.MEMORY] == 12.5
     assert ncu.REGISTERS not in by["torch_native"][1].metrics
-    with pytest.raises(Unavailable, match="ncu saw 2 variants and not 1"):
+    with pytest.raises(Unavailable, match="ncu saw 2 variants, expected 1"):
         ncu.by_variant(ncu.read(text), ["torch_native"])
 
 

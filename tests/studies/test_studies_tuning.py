@@ -103,7 +103,7 @@ def test_what_a_device_cannot_run_says_why(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_variant_that_learns_something_else_is_wrong(name, monkeypatch):
-    """The comparison sees a step that is left out, and a gradient of something else."""
+    """The comparison detects a step that is left out, and a gradient of another function."""
     from cudalab.study import training
 
     study = module(name).study
@@ -197,7 +197,7 @@ def test_a_checkpoint_saves_memory_and_a_larger_batch_fits(runs):
 
 
 def test_the_aids_are_on_during_a_step(monkeypatch):
-    """Each variant's step does what makes it dear, and the plain one does not."""
+    """Each variant's step has its debugging aid on, and the plain one has none."""
     debug = module("debug-apis")
     seen = {}
     for variant in debug.study.variants:

@@ -1,4 +1,4 @@
-"""Studies: what the engine makes of variants that are right, wrong, slow or deadly, and the command around it."""
+"""Studies: the engine's rows for variants that are right, wrong, slow or crash, and the command `cudalab study`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ study = Study(
 
 
 def study(*variants: Variant, sizes=None, **more) -> Study:
-    """A study in this process; the first variant is what the others are compared with."""
+    """A study in this process; the first variant is the baseline."""
     given = {"file": "/none/trial.py", "summary": "a trial", "sizes": sizes or {"tiny": {}}, "finding": lambda run: "",
              "defaults": {"cpu": tuple(sizes or ("tiny",))}, "baseline": variants[0].label, **more}  # fmt: skip
     return Study(variants=variants, **given)

@@ -1,4 +1,4 @@
-"""What the fuzz tests share: odd texts, damaged texts, hard values, a run, and what an error's message must be like."""
+"""Shared by the fuzz tests: odd texts, damaged texts, hard values, a run, and the rules for an error's message."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ texts = st.one_of(st.sampled_from(ODD), st.text(st.characters(), max_size=40))
 
 
 def more(factor: float) -> settings:
-    """Settings with so many times the profile's examples: for tests whose examples are quick, or slow."""
+    """Settings with a multiple of the profile's examples, for tests with quick or slow examples."""
     return settings(max_examples=max(int(settings.default.max_examples * factor), 5))
 
 

@@ -1,4 +1,4 @@
-"""Runs made by hand for the tests of the report: what a GPU gives, what goes wrong, and what a file may try to do."""
+"""Runs made by hand for the tests of the report: a GPU's run, failures, and hostile files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def checked(kernel: str = "gelu", dtype: str = "bfloat16") -> Results:
 
 
 def hostile() -> Results:
-    """A file whose every text would like to be run."""
+    """A file in which every text is an attempt to inject a script."""
     run = timed(HOSTILE, NASTY)
     run.cases = [case for case in run.cases if case.size == "small"]
     for case in run.cases:
@@ -88,7 +88,7 @@ def _times(rng: random.Random, seconds: float) -> dict[str, list[list[float]]]:
 
 
 def undrawn(spec):
-    """In place of a drawing."""
+    """Replaces a drawing."""
     done = Future()
     done.set_result("<svg></svg>")
     return done

@@ -99,7 +99,7 @@ def test_a_drift_of_the_machine_cancels_in_the_speedup():
 
 
 def noisy(rng, rounds=20, samples=5, factor=1.0, spread=0.02):
-    """Rounds whose level moves by `spread` from one to the next, with less noise inside: as machines do it."""
+    """Rounds whose level moves by `spread` from one to the next, with less noise inside, as on real machines."""
     levels = factor * (1 + spread * rng.standard_normal(rounds))
     return [list(level * (1 + spread / 5 * rng.standard_normal(samples))) for level in levels]
 
@@ -122,7 +122,7 @@ def test_equal_variants_are_hardly_ever_called_different():
 
 
 def test_times_in_steps_are_compared_as_finely_as_times_without():
-    """As at a few microseconds on a GPU, where most samples are one of two values 5 % apart."""
+    """Times of a few microseconds on a GPU: most samples are one of two values 5 % apart."""
     rng = np.random.default_rng(0)
     ratios = [stats.speedup(*rng.choice([4.0, 4.2], (2, 100, 8)).tolist(), seed=i) for i in range(50)]
     assert max(r.high - r.low for r in ratios) < 0.02
@@ -158,7 +158,7 @@ def test_an_outlier_does_not_hide_two_groups():
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("rounds", [2, 3, 4, 5, 9])
 def test_few_rounds_promise_no_more_than_they_know(rounds, paired):
-    """Of a 95 % interval at most a twentieth may miss, and a difference be claimed where there is none."""
+    """At most a twentieth of the 95 % intervals may miss the truth, and claim a difference where there is none."""
     rng, missed, claimed = np.random.default_rng(rounds), 0, 0
     for _ in range(400):
         a, b = np.exp(rng.normal(0, 0.03, (2, rounds)))

@@ -9,7 +9,7 @@ FEW = (
 DEEP = "of a grid with blocks in z, for more than 65,535 rows; tests/kernels/test_kernels.py makes the grid small"
 SINGLY = "all elements go one by one, to the same values; slower"
 LAST = "rows that end where the matrix does go element by element, as those after them; slower"
-HUGE = "of sums beyond 10^7, of which what is lost overflows in the square; tests/kernels/test_kernels.py has such"
+HUGE = "only for sums beyond 10^7, whose rounding error overflows when squared; tests/kernels/test_kernels.py has such"
 
 REASONS = {
     **PHI_16,

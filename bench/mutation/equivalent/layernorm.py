@@ -3,15 +3,15 @@
 from mutation.equivalent.reasons import ALIGNED_16, LANES, lines
 
 EIGHT = "blocks of 64 to 512 threads, a power of two: divided by 31 they give as many warps as by 32"
-ZERO_SUM = "distances from the mean add up to 0, whatever multiplies all of them: the same number but for rounding"
-NO_WEIGHT = "a mean of no numbers, which has no weight in what it is joined with"
+ZERO_SUM = "distances from the mean add up to 0 with any common factor: the same number up to rounding"
+NO_WEIGHT = "a mean of no numbers, which has weight 0 in the joined mean"
 PLAIN = "of a row that one warp has: through shared memory it gets the same sum"
-CORRECTION = "a thousandth of what makes good the last digit of a division"
+CORRECTION = "a thousandth of a term that corrects the last digit of a division"
 POWERS = "blocks have a power of two of threads: none has 33"
 PAST = "a pack that begins beyond the row, where nothing is done"
 NO_DISTANCE = "means that are equal add nothing, and those of no numbers are equal"
-TURNS = "the row goes by in more turns, to the same values; slower"
-TURN = "a turn more, of packs that begin beyond the row, where nothing is done"
+TURNS = "the row takes more turns and gets the same values; slower"
+TURN = "one more turn, with packs that begin beyond the row, where nothing is done"
 SINGLY = "all rows go element by element, to the same values; slower"
 UNREAD = "a second pack is loaded, and not used; slower"
 

@@ -3,9 +3,7 @@
 from mutation.equivalent.reasons import UNUSED, lines
 
 ZEROS = "one more round, with tiles that lie beyond the matrices and are 0: it adds nothing; slower"
-OTHER = (
-    "what is beyond the inner dimension in one tile is multiplied by the 0 there in the other; y beyond is not written"
-)
+OTHER = "elements of one tile beyond the inner dimension are multiplied by 0 in the other; y beyond is not written"
 STEPS = "depth is a multiple of DEPTH: -8, 0, 8 ..."
 
 REASONS = {

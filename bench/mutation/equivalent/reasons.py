@@ -15,17 +15,18 @@ FOLDED = "17, 8, 4, 2, 1 bring each of the 32 lanes together with all others onc
 
 
 def budgeted(ulp: float) -> str:
-    """For a number of a 16-bit form, changed by a thousandth: the largest error over all values."""
+    """Reason for a number of a 16-bit form, changed by a thousandth: its largest error over all values."""
     return f"{ulp} ULP at most over all values of 16 bits: within the budget of 1"
 
 
 def within(ulp: float) -> str:
-    """For a coefficient of bench/fit_gelu.py, changed by a thousandth: the largest error over all values."""
+    """Reason for a coefficient of bench/fit_gelu.py, changed by a thousandth: its largest error over all values."""
     return f"{budgeted(ulp)}; tests/kernels/test_fit_gelu.py has the digits"
 
 
 def below(ulp: float) -> str:
-    """For a constant of a float32 form, changed by a thousandth: it moves results by less than rounding does."""
+    """Reason for a constant of a float32 form, changed by a thousandth: results move by less than rounding moves
+    them."""
     return f"moves no result by more than {ulp} ULP of float32, which is rounded to half a ULP several times"
 
 

@@ -3,14 +3,14 @@
 from mutation.equivalent.reasons import ALIGNED_16, ELEMENTS, LANES, TWICE, UNUSED, lines
 
 ALL_LANES = "after the exchange all lanes of the warp have the value: the others write what the first would"
-NEAR = "what is subtracted cancels: any number near the largest will do, so that nothing overflows or vanishes"
+NEAR = "the subtracted number cancels: any number near the largest avoids overflow and underflow"
 WITHIN = "the 16 bits' exponential is 12 ULP off in float32, within the budget of 16, which rounding x - max asks for"
 PLAIN = "of a row that one warp has: the entries that call this are launched with 256 threads"
-NEIGHBOURS = "of 256 threads those whose number 33 divides are one in each warp, and all lanes of a warp have its value"
-MANY = "of more rows than a block has threads, that are longer too: no size of the CPU's check; the GPU's has `large`"
+NEIGHBOURS = "of 256 threads, one in each warp has a number divisible by 33, and all lanes of a warp have its value"
+MANY = "only for more rows than threads in a block, and longer ones: no size of the CPU's check; the GPU's has `large`"
 NOTHING = "a row of -1 columns has nothing to read or to write either"
 HOLLOW = "a second pack begins beyond the row, and counts as -inf; slower"
-LONG = "the form for rows of any length takes what would fit into registers as well; slower"
+LONG = "the form for rows of any length also takes rows that would fit into registers; slower"
 
 REASONS = {
     **lines("if (blockDim.x <= 32) return value;", ("blockDim.x <= 32", "false", PLAIN)),

@@ -2,20 +2,20 @@
 
 from mutation.equivalent.reasons import LONGER, UNUSED, lines
 
-ORDER = "a fence orders what other multiprocessors see; on the CPU the counter's atomic addition orders everything"
+ORDER = "a fence orders writes for other multiprocessors; on the CPU the counter's atomic addition orders all writes"
 NOTHING = "a thread for which top is n has an inner loop that ends at once"
 ONE_BY_ONE = "one element fewer than a pack is left: it is taken one by one, as a part of the head or of the tail"
-BEYOND = "the first loop has ended because the last of UNROLL packs is beyond the end: so the bound below it says no"
+BEYOND = "the first loop ends when the last of UNROLL packs is beyond the end, so the bound below it is false"
 
 AGAIN = "the only block that adds twice has a barrier of its own between the two sums"
-SIZES = "of 256, 512 or 1,024 threads it makes as many warps, or one more where all 32 lanes have one"
+SIZES = "256, 512 or 1,024 threads give as many warps, or one more where all 32 lanes have one"
 STEPS = "a thread goes by steps of a block, and the last of 1,024 ends well before"
 ONE_STEP = "a sum in one step has larger roundings, which are within the budget at these sizes"
 ROOM = "tests/kernels/test_kernels.py asks whether the table has room for every launch"
 ALL = "blocks that are not the last write too: on the CPU they end one after the other, and the last one writes last"
 DEPTH = "more or fewer loads under way: the same terms in another order; slower"
 
-UNREAD = "thread 0 alone uses the sum of a block: what other warps return is not read"
+UNREAD = "only thread 0 uses the sum of a block: the results of other warps are not read"
 
 REASONS = {
     **lines("__shared__ float partial[32];", ("32", "33", UNUSED)),

@@ -7,12 +7,12 @@ FLAT = (
     "blockIdx.z is above 0 where x has more than 65,535 tiles side by side; "
     "tests/kernels/test_kernels.py lowers that limit"
 )
-ASKED = "every tile asks where the sides of the matrix are, as those at its sides do; slower"
+ASKED = "every tile tests the matrix's bounds, as the tiles at its edges do; slower"
 
-SHARE = "a warp takes its pieces of a tile in another order: the same pieces, as all warps together take all"
+SHARE = "a warp takes the pieces of a tile in another order; all warps together take the same pieces"
 WHOLE = "rows and columns are multiples of a pack here, and so is where a pack begins: none begins at the last element"
 LOOPS = "the loop's own bound is below it: no thread has an element beyond"
-NOTHING = "nothing is loaded or stored there, since every access asks for the side that ends"
+NOTHING = "nothing is loaded or stored there, since every access tests the bound"
 
 REASONS = {
     **lines(

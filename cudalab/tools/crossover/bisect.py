@@ -43,7 +43,7 @@ class Probe:
 
 @dataclass
 class Crossover:
-    """What was found about two variants; `probes` in ascending order of size."""
+    """The result for two variants; `probes` are in ascending order of size."""
 
     first: str
     second: str
@@ -58,12 +58,12 @@ class Crossover:
 
     @property
     def changes(self) -> list[tuple[Probe, Probe]]:
-        """Where the faster one changes: the last size at which one surely is, the first at which the other is."""
+        """The interval of the change: the last size at which one is surely faster, the first at which the other is."""
         sure = [probe for probe in self.probes if probe.verdict in (FASTER, SLOWER)]
         return [(low, high) for low, high in pairwise(sure) if low.verdict != high.verdict]
 
     def ahead(self, probe: Probe) -> str:
-        """Label of the one that is surely faster, or nothing."""
+        """Label of the variant that is surely faster, or ""."""
         return {FASTER: self.second, SLOWER: self.first}.get(probe.verdict, "")
 
 
@@ -182,8 +182,8 @@ class _Search:
     def _worth(self, low: int, high: int) -> bool:
         """Whether an end of the interval lies between two sizes that are still too far apart.
 
-        The first two must have sure verdicts. Later one of two may be unsure: there ends the region in which neither
-        is surely faster.
+        The first two must have sure verdicts. Later one of the two may be unsure: then the interval holds an end of the
+        region where neither is surely faster.
         """
         verdicts = {self.probes[low].verdict, self.probes[high].verdict}
         sure = verdicts & {FASTER, SLOWER}

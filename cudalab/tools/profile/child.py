@@ -28,7 +28,7 @@ from cudalab.spec import tuned
 from cudalab.tools.profile import events, found
 from cudalab.tools.profile.found import Row
 
-NO_OPERATORS = "no operators: it does not run by PyTorch; kernels are a GPU's"
+NO_OPERATORS = "no operators: PyTorch does not run this variant, and a CPU has no GPU kernels to count"
 
 
 class Request(msgspec.Struct):

@@ -63,7 +63,7 @@ class Recording:
     def counts(self) -> dict[str, float]:
         """`operators` (top-level, without views), and on a GPU `kernels`, `launches`, `gpu_busy_s`.
 
-        A launch is whatever the host puts into a queue: a kernel, a copy or fill, or a graph of many kernels.
+        Each item that the host puts into a queue is a launch: a kernel, a copy or fill, or a graph of many kernels.
         """
         found = {"operators": len(self.operators()) / self.runs}
         if self.cuda:

@@ -21,7 +21,7 @@ from cudalab.tools.profile.child import Answer, Request
 from cudalab.tools.profile.found import Profile, Row
 
 RUNS = 10
-TIMEOUT = 300.0  # seconds for all variants: that of torch.compile takes a while
+TIMEOUT = 300.0  # seconds for all variants: torch.compile takes long
 MAIN = "cudalab.tools.profile.child.main"
 
 

@@ -24,7 +24,7 @@ MARKS = ("empty", "empty()")  # the lab's kernel before each variant's
 PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/ncu")
 PERMISSION = (
     "ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM); root may, or in a container CAP_SYS_ADMIN, "
-    "or everybody with the driver's option NVreg_RestrictProfilingToAdminUsers=0"
+    "or all users with the driver's option NVreg_RestrictProfilingToAdminUsers=0"
 )
 
 
@@ -88,5 +88,5 @@ def by_variant(kernels: list[Counters], labels: list[str]) -> dict[str, list[Cou
         elif parts:
             parts[-1].append(kernel)
     if len(parts) != len(labels):
-        raise Unavailable(f"ncu saw {len(parts)} variants and not {len(labels)}: whose kernels are whose is not known")
+        raise Unavailable(f"ncu saw {len(parts)} variants, expected {len(labels)}: no kernel can be matched")
     return dict(zip(labels, parts, strict=True))

@@ -178,7 +178,7 @@ class Bench:
         if case.key not in self._rows:
             self._rows[case.key] = self._checked(case)
             if all(key in self._rows for key in self._expected if key[-1] == case.device):
-                self.close(case.device)  # the tests that follow need the GPU's memory
+                self.close(case.device)  # later tests need the GPU's memory
         return self._rows[case.key][case.variant.label]
 
     def close(self, *devices: str) -> None:

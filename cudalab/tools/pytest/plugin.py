@@ -1,6 +1,6 @@
-"""What pytest loads by itself where cudalab is installed: `pytest --cudalab mykernels/`, and `cudalab.testing`.
+"""The plugin that pytest loads where cudalab is installed: `pytest --cudalab mykernels/`, and `cudalab.testing`.
 
-Nothing else of the lab is imported before a kernel is to be tested: this costs other people's tests nothing.
+It imports nothing else of the lab before a kernel is tested, so other test suites do not get slower.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cudalab", action="store_true", help="Also test the kernels found: name.cu with its spec name.py."
     )
     group.addoption("--cudalab-device", default="auto", choices=("auto", "cpu", "cuda"),
-                    help="Where; auto (the default): on the GPU what can run there, if there is one.")  # fmt: skip
+                    help="Device; auto (the default) uses a GPU, if there is one, where it can.")  # fmt: skip
     group.addoption("--cudalab-only", default="", metavar="GLOBS",
                     help="Backends or backend:entry, such as 'host,torch_*'.")  # fmt: skip
     group.addoption("--cudalab-timeout", type=_seconds, metavar="SECONDS",
-                    help="Of silence, for a variant: then it is stopped and fails.")  # fmt: skip
+                    help="A variant without a sign of life for so long is stopped and fails.")  # fmt: skip
 
 
 def _seconds(text: str) -> float:
@@ -58,7 +58,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A spec that was named on the command line is not imported as a module of tests too, unless its name is such."""
+    """Do not import a spec named on the command line as a test module too, unless its name is that of one."""
     config = parent.config
     if not config.option.cudalab or not _may_be_spec(module_path):
         return None
@@ -67,7 +67,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize what `cudalab.tools.pytest.cases.cases` has marked."""
+    """Parametrize the tests that `cudalab.tools.pytest.cases.cases` has marked."""
     wanted = getattr(metafunc.function, "__dict__", {}).get("cudalab")
     if wanted is None:
         return
@@ -117,14 +117,14 @@ class CaseItem(pytest.Item):
 
 
 class NoTests(pytest.File):
-    """Stands for a module that is not to be imported."""
+    """Replaces a module that must not be imported."""
 
     def collect(self) -> tuple[()]:
         return ()
 
 
 def _may_be_spec(path: Path) -> bool:
-    """Has a `.cu` beside it, and speaks of cudalab's record: other people's pairs of files are left alone."""
+    """Whether a `.cu` lies beside it and its text mentions cudalab's record; other pairs of files are left alone."""
     if path.suffix != ".py" or not path.with_suffix(".cu").is_file():
         return False
     text = path.read_text("utf-8", errors="replace")
@@ -151,6 +151,6 @@ def _cases_of(item: pytest.Item) -> Iterator[Case]:
 
 
 def _marks(config: pytest.Config, case: Case) -> list[pytest.MarkDecorator]:
-    """`gpu` on what is to run on one, in a suite that has registered this mark."""
+    """The mark `gpu` for cases that run on a GPU, in a suite that has registered this mark."""
     known = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
     return [pytest.mark.gpu] if case.device == "cuda" and "gpu" in known else []

@@ -1,4 +1,4 @@
-"""Sanitizers find what a comparison of results cannot: a read beyond an array, or a race without a wrong result.
+"""Sanitizers find faults that leave the results right: a read beyond an array, or a race without a wrong result.
 
 `asan.py` is for the CPU, `compute.py` for NVIDIA's compute-sanitizer on a GPU. Both launch every entry once on the
 inputs of each group, in a child process (`child.py`), without the lab's guard bands and poison.

@@ -225,7 +225,7 @@ def _users(report: Report) -> str:
 
 
 def _where(report: Report, buffers: Buffers) -> Iterator[str]:
-    """What is known of the address: that it is misaligned, or how far from an array."""
+    """Text about the address: misaligned, or how far from an array."""
     names = {address: name for name, (address, _) in buffers.items()}
     for line in report.more:
         if address := _ADDRESS.search(line):

@@ -17,7 +17,7 @@ from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
 from cudalab.tools.selftest import Check, Outcome
 
-KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; the host's time of a call is not
+KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; host times of calls are left out
 JUDGED = ("cold", "wall")  # the kinds from which tables take speed-ups and verdicts
 BUDGET = 0.5  # seconds of sampling for each variant of one comparison
 LEAST, MOST = 3, 50  # repetitions of an A/A run
@@ -71,7 +71,7 @@ class Comparison:
         return Check(
             f"A/A {name}",
             f"no FASTER or SLOWER, and UNCLEAR in {100 * UNCLEAR_SHARE:g} % at most, or once",
-            "whatever a thing differs from itself by, no two variants may be told apart by",
+            "a difference smaller than that between two runs of one variant is noise",
             lambda: self._equal(bound, share * self.seconds),
         )
 
@@ -80,7 +80,7 @@ class Comparison:
         return Check(
             "smallest difference",
             f"at most {100 * COARSEST:g} %",
-            "a difference below it is noise of this machine, whatever a table says",
+            "a difference below it is noise of this machine",
             self._judge,
         )
 

@@ -77,13 +77,13 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     yield Check(
         "known cycles",
         f"twice the cycles cost what those cycles last at the SM's own clock, within {100 * TOLERANCE:g} %",
-        "every GPU time is a difference of events: if that is wrong, all is",
+        "every GPU time is a difference of two events: an error in it is in all times",
         lambda: known_cycles(spins, medians(_timed(device, spins))),
     )
     yield Check(
         "host's clock",
         f"events and the host agree on a long span within {100 * HOST_TOLERANCE:g} %",
-        "two clocks of the GPU could be wrong alike; the host's is another",
+        "two clocks of the GPU could share an error; the host's clock is independent",
         lambda: agree(*long_span(device, spins[0])),
     )
     yield Check(
@@ -94,7 +94,7 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     )
     yield Check(
         "wrong stream",
-        "work on another stream times as nothing, and is told by the device being busy when its stream is idle",
+        "work on another stream takes no time by events, and is detected: the device is busy while the stream is idle",
         "a library that launches elsewhere would look infinitely fast",
         lambda: wrong_stream(device, spins[0]),
     )
@@ -113,7 +113,7 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     yield Check(
         "throttling",
         "under load, nothing that protects the hardware slows it down",
-        "what is measured on a hot or starved card is the card's cooling or supply",
+        "times of a throttled card depend on its cooling and power supply",
         lambda: throttling(device),
     )
     footprints = {"small": 1 << 18, "large": large(device)}

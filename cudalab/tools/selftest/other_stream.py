@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def outstanding(device: Gpu, run: Callable[[], object], times: int) -> float:
     """Seconds for which the GPU is still busy when the lab's stream is idle, after `times` runs.
 
-    A few microseconds if all work went to the lab's stream. This shows only work that lasts longer than its launch.
-    Shorter work on another stream shows in the count of a capture's kernels.
+    A few microseconds if all work went to the lab's stream. This detects only work that lasts longer than its launch.
+    The kernel count of a capture detects shorter work on another stream.
     """
     import pycuda.driver as driver
 

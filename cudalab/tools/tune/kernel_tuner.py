@@ -44,7 +44,7 @@ Launcher = Callable[[], None]
 
 
 class Search(msgspec.Struct):
-    """What the worker is asked for: let Kernel Tuner time configurations of an entry on the arrays of `work`."""
+    """The worker's task: let Kernel Tuner time configurations of an entry on the arrays of `work`."""
 
     work: Work
     entry: str
@@ -60,7 +60,7 @@ class Search(msgspec.Struct):
 
 
 class Tried(msgspec.Struct):
-    """What a search found about one configuration: a median, or why there is none."""
+    """The result of a search for one configuration: a median, or why there is none."""
 
     parameters: dict[str, int]
     seconds: float = 0.0
@@ -75,7 +75,7 @@ def label(entry: str, parameters: Mapping[str, int]) -> str:
 def checks(group: Group) -> list[Group]:
     """Where a configuration must be right before it is timed: awkward shapes, alignments, the smallest size.
 
-    Values are left out: how a kernel is launched does not change what it computes of them.
+    Hard values are left out: launch parameters do not change what a kernel computes from a value.
     """
     return [g for g in plan.checks([group.kernel.file], group.dtype.name) if not g.values]
 

@@ -63,7 +63,7 @@ def tune(
     """Find launch parameters of a kernel for this GPU and keep them beside its `.cu`; one record for each dtype.
 
     `sizes` and `dtypes` are as in `bench` ("": the largest two of the spec; its first); `entry` is the last if not
-    named. `strategy` is one of STRATEGIES, which tries at most so many configurations (`most`; 0: as it likes).
+    named. `strategy` is one of STRATEGIES, which tries at most `most` configurations (0: its own number).
     `finalists` of them are timed for `budget` seconds each at each size, and judged by their `kind` of time: a winner
     is faster than the default by more than `min_effect`, over all sizes. `output` is another file to keep it in.
     Raises CudalabError for bad input or where there is no GPU, before measuring; Stopped after Ctrl-C.
@@ -95,7 +95,7 @@ def tune(
 
 @dataclass(frozen=True)
 class Planned:
-    """What a search is about; known without a GPU."""
+    """The inputs of a search; known without a GPU."""
 
     kernel: Kernel
     entry: str
@@ -114,7 +114,7 @@ class Planned:
 
 
 def planned(kernel: str, sizes: object = "", dtypes: object = "", entry: str = "") -> Planned:
-    """The kernel, the entry, and where it is to be tuned. Raises CudalabError for what there is not."""
+    """The kernel, the entry, and where it is to be tuned. Raises CudalabError if one of them does not exist."""
     spec = find.kernel(kernel)
     if not spec.tunables:
         example = "tunables={'BLOCK_THREADS': (256, 128, 512)}"
@@ -141,7 +141,7 @@ def need_gpu(kernel: str, device: str) -> None:
 
 
 def missing() -> str | None:
-    """Why nothing can be searched, and what to type; None if Kernel Tuner is there."""
+    """Why no search can run, and what to type; None if Kernel Tuner is installed."""
     found = find_spec("kernel_tuner")
     return None if found else "Kernel Tuner is not installed; pip install -e '.[tune]' in the checkout"
 
@@ -187,9 +187,9 @@ class _Tune:
         return tuning
 
     def _searched(self, groups: list[Group]) -> tuple[list[Tried], list[Tried]]:
-        """What Kernel Tuner has timed, the fastest first, and what it could not time.
+        """Configurations that Kernel Tuner has timed, the fastest first, and those that it could not time.
 
-        It searches at the largest size; what it has timed there is timed at the other sizes too.
+        It searches at the largest size; the configurations timed there are timed at the other sizes too.
         """
         entry = self.work.entry
         first, *rest = sorted(groups, key=lambda group: math.prod(group.shape), reverse=True)

@@ -38,13 +38,13 @@ def slow(x, y):
 
 
 def time_bomb(x, y):
-    """Right, and fatal to whatever this process does a little later: as a kernel that spoils the heap is."""
+    """A right result, then a crash of the process a little later, as after a kernel that corrupts the heap."""
     signal.setitimer(signal.ITIMER_REAL, 0.4)
     return launch(x, y)
 
 
 def inputs(shape, dtype, rng):
-    print("a print", file=sys.stdout)  # as of a library; must not get between the messages
+    print("a print", file=sys.stdout)  # as a library may print; it must not get between the messages
     return {"x": rng.standard_normal(shape).astype(dtype)}
 
 

@@ -1,4 +1,4 @@
-"""A kernel with launch parameters to tune: the default is slow on a GPU, and what would be the fastest is wrong."""
+"""A kernel with launch parameters to tune: the default is slow on a GPU, and the fastest configuration is wrong."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The search for the size at which one variant overtakes another: on a worker whose answers are known."""
+"""The search for the size at which one variant overtakes another, with a worker of known answers."""
 
 from __future__ import annotations
 

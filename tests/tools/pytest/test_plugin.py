@@ -22,7 +22,7 @@ pytest_plugins = "pytester"
 backends.by_name()  # for the same reason
 
 EXAMPLE = Path(__file__).parents[3] / "bench" / "examples" / "softmax.py"
-# What is checked of the example: its entry at every shape, what libraries make of it at the first.
+# The example's cases: its entry at every shape, the libraries' forms at the first.
 CASES, LIBRARIES = len(plan.checks([str(EXAMPLE)], "all")), 4
 QUICK = ("--cudalab", "--cudalab-only", "host,numpy")  # no library that takes seconds to import
 NO_GPU = "no NVIDIA driver (a test says so)"
@@ -53,7 +53,7 @@ def failures(result):
 
 @pytest.fixture(autouse=True)
 def no_gpu(pytester, monkeypatch):
-    """The same everywhere. `gpu`-marked parity tests run these cases where there is a GPU."""
+    """Hide any GPU, so that tests behave alike everywhere. Parity tests marked `gpu` run these cases on a GPU."""
     monkeypatch.setattr(cuda, "missing", lambda: NO_GPU)
     monkeypatch.delenv("CUDALAB_REQUIRE", raising=False)
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")  # it imports all of hypothesis in every run
@@ -119,7 +119,7 @@ def test_cases_for_a_gpu_are_skipped_with_the_reason(pytester):
 
 
 def test_a_required_gpu_that_is_missing_is_a_failure(pytester, monkeypatch):
-    """Also for what could run on the CPU instead."""
+    """Cases that could run on the CPU instead fail too."""
     monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
     example(pytester.path)
     result = pytester.runpytest_inprocess("--cudalab", "--cudalab-only", "host,pycuda,torch_eager")
@@ -196,7 +196,7 @@ def test_two_kernels_of_one_name_stay_apart(pytester, workers):
 
 @pytest.mark.slow
 def test_one_case_by_its_id(pytester, workers):
-    """The spec is not imported as a module of tests besides: one called copy.py could not be."""
+    """The spec is not imported as a test module too: a spec called copy.py could not be."""
     example(pytester.path)
     for file in pytester.path.glob("softmax.*"):
         file.rename(file.with_stem("copy"))
@@ -309,7 +309,7 @@ def test_what_cannot_be_used_is_one_clear_error(pytester, arguments, message):
 
 
 def test_a_device_that_cannot_be_opened_fails_every_case_of_it(pytester, monkeypatch):
-    monkeypatch.setattr(cuda, "missing", lambda: None)  # a lie: the worker finds out
+    monkeypatch.setattr(cuda, "missing", lambda: None)  # a wrong claim, which the worker detects
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     example(pytester.path)
     result = pytester.runpytest_inprocess("--cudalab", "--cudalab-only", "pycuda")

@@ -1,4 +1,4 @@
-"""Sanitizers: planted bugs that no result shows are found, and said in one line each."""
+"""Sanitizers find planted bugs that leave results right, and report each in one line."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
         "bytes; give the Launch more: shared=BYTES"
     )
     assert "overflows: planted.cu:31: block (0,0,0), thread (1,0,0): signed integer overflow" in reasons["overflows"]
-    assert not reasons["right"] + reasons["races"] + reasons["diverges"]  # the latter two are for a GPU's tools
+    assert not reasons["right"] + reasons["races"] + reasons["diverges"]  # the last two are for a GPU's tools
 
 
 def test_where_a_wild_write_crashed_is_said(tmp_path):
-    """The row of a process that was killed has no result, and needs the line most."""
+    """The row of a killed process has no result, so its line is the only hint."""
     try:
         host.address_sanitizer()
     except Unavailable as reason:

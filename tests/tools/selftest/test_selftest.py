@@ -1,4 +1,4 @@
-"""The lab's test of its own measuring: it runs here, and each check fails when what it looks at is wrong."""
+"""The selftest runs on this machine, and each of its checks fails when its subject is wrong."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_every_check_says_something_here():
     report = selftest.selftest("cpu", 0.3, shown.append)
     assert shown == report.findings
     states = {f.name: f.state for f in report.findings}
-    assert states["known length, long"] in (PASSED, FAILED)  # by what else the CPU does
+    assert states["known length, long"] in (PASSED, FAILED)  # by other work of the CPU
     assert {n for n, s in states.items() if s == SKIPPED} == set(cpu.GPU_ONLY)
     assert {"A/A small", "A/A large", "smallest difference"} < set(states)
     for finding in report.findings:

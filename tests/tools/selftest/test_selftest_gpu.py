@@ -1,4 +1,4 @@
-"""The GPU's part of `cudalab selftest`: its judgements on numbers that are right and wrong, and a run on a GPU."""
+"""The GPU's part of `cudalab selftest`: verdicts on right and wrong numbers, and a run on a GPU."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_bandwidth_must_be_possible_and_not_poor(seconds, wrong, ok):
         ((503e-6, 8e-6, 2e-6, 2.4e-3), True),
         ((503e-6, 8e-6, 2e-6, 8e-6), False),  # the device was idle: the check does not see stray work
         ((503e-6, 8e-6, 503e-6, 8e-6), False),  # the clock saw the other stream, so nothing is shown
-        ((503e-6, 2.4e-3, 2e-6, 2.4e-3), False),  # it suspects everything
+        ((503e-6, 2.4e-3, 2e-6, 2.4e-3), False),  # the check reports every stream as stray
         ((300e-6, 8e-6, 2e-6, 2.4e-3), False),  # even the right stream is timed wrongly
     ],
 )

@@ -51,7 +51,7 @@ FLOAT32 = dtype("float32")
 
 @pytest.fixture
 def scale(tmp_path):
-    """A kernel of which a choice may be kept."""
+    """A copy of a kernel, beside which a choice may be kept."""
     return find.kernel(str(copied("scale", tmp_path)))
 
 
@@ -75,7 +75,7 @@ def test_parameters_are_macros_and_arguments_of_the_launch():
 
 
 def test_a_launch_function_may_leave_a_parameter_out():
-    """The plain entries of a kernel have nothing to tune; and a part of the parameters is for the .cu alone."""
+    """Plain entries of a kernel have nothing to tune, and some parameters are used only in the .cu."""
     kernel = replace(
         find.kernel("plus_one"), tunables={"THREADS": (64, 128), "UNROLL": (1, 2)},
         entries={"plus_one_scalar": lambda x, y: _launch(x, y, 32),
@@ -156,7 +156,7 @@ def rows(group, device=None):
 
 
 def test_a_check_on_the_host_looks_at_the_last_configuration_too():
-    """So what a GPU may be tuned to is checked where there is none."""
+    """Configurations for a GPU are checked without one too."""
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
     (case,) = rows(group)
     assert case.status == record.WRONG
@@ -298,7 +298,7 @@ def test_choices_for_others_stay(scale):
 
 
 def test_a_row_says_what_it_was_measured_with_and_what_was_ignored(scale, monkeypatch):
-    """On a device with a number, as a GPU has; its kernels run on the host."""
+    """The device has a number, as a GPU has; its kernels run on the host."""
     device, _ = open_device("cpu")
     device.index = 0
     monkeypatch.setattr(cuda, "card", lambda index: HERE)
@@ -408,7 +408,7 @@ class Worker:
         found = [row(group, label) for label in self.labels(group)]
         for case, (_, parameters) in zip(found, group.forms):
             said = self.seconds[tuple(parameters.values())]
-            if not timed and said < 0:  # passes Kernel Tuner's look, and not the whole check
+            if not timed and said < 0:  # passes the search's check, and not the whole check
                 case.status, case.reason = record.WRONG, "at some value"
             if timed:
                 times = abs(said) * prod(group.shape) / 1000 * self.rng.normal(1, self.noise, 20)
@@ -469,7 +469,7 @@ def test_the_default_stays_where_nothing_is_surely_faster(lab, scale):
 
 
 def test_a_finalist_that_is_wrong_makes_room_for_the_next(lab):
-    """Kernel Tuner's fastest, which fails the whole check, and wins nothing."""
+    """Kernel Tuner's fastest fails the whole check and is not a finalist."""
     found, worker = lab({(32, 1): 10e-6, (256, 3): -1e-6, (32, 3): -8e-6, (256, 1): 9e-6}, finalists=1)
     assert [t.parameters["THREADS"] for t in found.ranking] == [256, 32, 256, 32]
     assert [f.parameters for f in found.finalists] == [
@@ -477,7 +477,7 @@ def test_a_finalist_that_is_wrong_makes_room_for_the_next(lab):
     ]  # fmt: skip
     assert [(t.parameters["THREADS"], t.parameters["PER_THREAD"]) for t in found.excluded] == [(256, 3), (32, 3)]
     every = len(plan.checks([str(DATA / "scale.py")], "float32"))
-    assert len(worker.checked) == every + 1 + every  # of the second, no more was looked at than the first check
+    assert len(worker.checked) == every + 1 + every  # the second configuration got only the first check
 
 
 def test_a_configuration_that_costs_the_process_is_left_out(lab):
