@@ -90,6 +90,7 @@ class Child(Generic[T]):
             for fd in (theirs, answer, stdout, stderr):
                 os.close(fd)
         self._lines = bytearray()
+        self._searched = 0  # bytes of `_lines` that are known to hold no newline
         self._tails = {self._output: b"", self._errors: b""}
         self._echo = {{OUT: self._output, ERR: self._errors}[stream] for stream in echo}
         self._open = selectors.EpollSelector()
@@ -149,11 +150,13 @@ class Child(Generic[T]):
     def poll(self, wait: float = 0.0) -> list[T]:
         """The next answer, or nothing if there is none within `wait` seconds. Raises Ended if the child has ended."""
         gone = self._gone()  # asked before reading: all that it sent is then in the pipe
-        if b"\n" not in self._lines:
+        if (end := self._line_end()) < 0:
             self._read(0.0 if gone else wait)
-        line, newline, rest = self._lines.partition(b"\n")
-        if newline:
-            self._lines = rest
+            end = self._line_end()
+        if end >= 0:
+            line = bytes(self._lines[:end])
+            del self._lines[: end + 1]
+            self._searched = 0
             try:
                 return [self._decoder.decode(line)]
             except msgspec.DecodeError as error:
@@ -204,6 +207,13 @@ class Child(Generic[T]):
     def fileno(self) -> int:
         """Readable when there is something to `poll` for."""
         return self._open.fileno()
+
+    def _line_end(self) -> int:
+        """Where the first line of `_lines` ends; -1 if it is not whole yet. A byte is searched once."""
+        end = self._lines.find(b"\n", self._searched)
+        if end < 0:
+            self._searched = len(self._lines)
+        return end
 
     @property
     def _closed(self) -> bool:

@@ -100,6 +100,11 @@ class TorchOperator:
         return self.differentiable(arrays)
 
 
+def operator(kernel: Any) -> Any:
+    """The operator of a `cudalab.Kernel`: `operator(gelu)` is `torch.ops.cudalab.gelu.default`. Registers it."""
+    return kernel._calls.operator.overload
+
+
 def _free_name(kernel: Kernel) -> str:
     stem = re.sub(r"\W", "_", kernel.name, flags=re.ASCII)
     if not find.of_lab(kernel):

@@ -35,10 +35,14 @@ class Process:
 
     def __init__(self) -> None:
         self._board = os.memfd_create("cudalab-board")
-        self._child: Child[Report] = Child(
-            "cudalab.engine.worker.main", str(self._board), answers=Report, env={**ALLOCATOR, **os.environ},
-            share=(self._board,), echo=(child.OUT, child.ERR),
-        )  # fmt: skip
+        try:
+            self._child: Child[Report] = Child(
+                "cudalab.engine.worker.main", str(self._board), answers=Report, env={**ALLOCATOR, **os.environ},
+                share=(self._board,), echo=(child.OUT, child.ERR),
+            )  # fmt: skip
+        except BaseException:
+            os.close(self._board)
+            raise
 
     @property
     def pid(self) -> int:
@@ -76,7 +80,8 @@ class Process:
             self.kill()
             if ended.hung:
                 raise Ended(ended.how, step, hung=True) from None
-            memory = " (has the machine run out of memory?)" if ended.code == -signal.SIGKILL else ""
+            killed = ended.how == child.how(-signal.SIGKILL)  # by the system: this process says so in other words
+            memory = " (has the machine run out of memory?)" if killed else ""
             said = child.last(ended.said)[:MOST]
             raise Ended(f"the worker process {ended.how}{memory}", step, said) from None
 

@@ -100,6 +100,9 @@ def echo(parent, *given):
             raise ValueError(order["raise"])
         if "garbage" in order:
             os.write(parent._answers, b"no JSON\\n")
+        if "fill" in order:
+            parent.answer({"fill": "x" * order["fill"]})
+            continue
         parent.answer({"order": order, "given": given, "path": sys.path, "session": os.getsid(0)})
 
 def start(parent):
@@ -135,6 +138,20 @@ def test_orders_are_answered_one_after_the_other():
         assert process.ended
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_long_answer_takes_time_in_proportion_to_its_length():
+    """32 MB took six seconds when each part of it was searched with all parts before it."""
+    with echo() as process:
+        process.send({})
+        process.receive(60)
+        start = monotonic()
+        process.send({"fill": 1 << 25})
+        assert len(process.receive(60)["fill"]) == 1 << 25
+        assert monotonic() - start < 4
+        process.send({"next": 1})
+        assert process.receive(60)["order"] == {"next": 1}
 
 
 @pytest.mark.usefixtures("mine")

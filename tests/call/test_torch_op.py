@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cudalab.base.errors import CudalabError, InputError, SpecError
+from cudalab.call.torch_operator import operator
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.gelu_backward import gelu_backward
@@ -22,11 +23,6 @@ from cudalab.spec import find
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 EVERYWHERE = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-
-
-def operator(kernel):
-    """The kernel's operator, such as `torch.ops.cudalab.gelu.default`."""
-    return kernel._calls.operator.overload
 
 
 def through_operator(x):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import pkgutil
 import re
 import shlex
 from itertools import pairwise
@@ -112,6 +113,26 @@ def test_python_can_be_read(page):
     for block in blocks(page):
         if block.language == "python":
             ast.parse(block.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str_of)
+def test_a_name_of_the_package_is_there(page):
+    """A name such as `cudalab.nn.GELU` that a page gives can be imported. CHANGELOG.md has names that are gone."""
+    text = re.sub(r"torch\.ops\.cudalab[\w.]*|cudalab\.fish", "", page.read_text())
+    names = set(re.findall(r"\bcudalab(?:\.[A-Za-z_]\w*)+", text)) if page.name != "CHANGELOG.md" else set()
+    assert {name for name in names if not _is_there(name)} == set()
+
+
+def _is_there(name):
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def test_a_name_that_is_gone_is_noticed():
+    assert _is_there("cudalab.engine.session.bench") and not _is_there("cudalab.engine.session.bank")
 
 
 @pytest.mark.slow

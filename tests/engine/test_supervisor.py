@@ -308,3 +308,33 @@ def launch"""
     for size in ("small", "large"):
         assert cases[size, "pycuda:fine"].status == record.OK, cases[size, "pycuda:fine"].reason
         assert cases[size, "pycuda:fine"].times["cold"]
+
+
+# ---- the parent's end of a worker --------------------------------------------------------------------------------
+
+
+def test_a_worker_that_cannot_be_started_leaves_no_file_open(monkeypatch):
+    def fails(*_, **options):
+        raise OSError("no process")
+
+    monkeypatch.setattr(process, "Child", fails)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(OSError, match="no process"):
+            process.Process()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("how", ["was killed by SIGKILL", "sent an answer that cannot be read: JSON is malformed"])
+def test_memory_is_suspected_only_where_the_system_killed_the_worker(monkeypatch, how):
+    worker = process.Process()
+
+    def ends(limit, watch):
+        worker._child.kill()
+        raise child.Ended(how, code=-signal.SIGKILL)  # a worker whose answer cannot be read is killed as well
+
+    monkeypatch.setattr(worker._child, "receive", ends)
+    with pytest.raises(process.Ended) as caught:
+        worker.receive(1, lambda step: None)
+    memory = " (has the machine run out of memory?)" if "SIGKILL" in how else ""
+    assert caught.value.how == f"the worker process {how}{memory}"
