@@ -179,7 +179,7 @@ class _Tune:
         tuning.ranking, tuning.excluded = self._searched(groups)
         forms = self._checked(groups[0], tuning)
         for group in groups:
-            self.session.add(self._with(group, forms))
+            self.session.add(self._with(group, forms), complete=group is groups[-1])
         tuning.finalists = judged(run, groups, entry, forms, self.kind, self.min_effect)
         if default := tuning.finalists[0].wrong:
             raise CudalabError(f"the default of {entry} is {default}; see: cudalab check")

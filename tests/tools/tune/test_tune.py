@@ -439,6 +439,7 @@ def test_the_surely_fastest_is_kept(lab, scale):
         {"THREADS": 32, "PER_THREAD": 1}, {"THREADS": 256, "PER_THREAD": 1}, {"THREADS": 256, "PER_THREAD": 3},
     ]  # fmt: skip
     assert found.winner.parameters == {"THREADS": 256, "PER_THREAD": 1}
+    assert found.run.complete
     (kept_,) = stored.load(stored.place(scale)).choices
     assert kept_.parameters == found.winner.parameters
     assert kept_.key == ("9.0", "scale", "float32")
