@@ -29,7 +29,8 @@ from cudalab.results.file import load
 from cudalab.results.record import Case, Results
 from cudalab.spec import cuda_source, find
 from cudalab.spec.validate import described
-from cudalab.study import Published, Study, Variant, Work, found, says
+from cudalab.study import found, says
+from cudalab.study.record import Published, Study, Variant, Work
 from cudalab.tools.inspect import compilers, inspect
 
 ROOT = Path(__file__).parent.parent

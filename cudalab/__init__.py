@@ -79,6 +79,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})
+
+
 def bench(*names: str, **options: Any) -> Results:
     """Check and time kernels; the arguments are those of `cudalab.engine.session.bench`."""
     from cudalab.engine import session

@@ -102,6 +102,8 @@ class _Worker:
             device, selection, setup.modes, setup.seed, setup.budget, self.progress, order=setup.order,
             glimpse=self.glimpse,
         )  # fmt: skip
+        if setup.modes:
+            timing.prepare(device)
         self.progress(Step("worker", "calibrating"))
         with self.job.phase("calibration"):
             calibration = timing.calibrate(device, setup.modes) if setup.modes and setup.calibrate else {}

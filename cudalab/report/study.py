@@ -10,7 +10,8 @@ from cudalab.base.errors import named, short
 from cudalab.report import columns
 from cudalab.results import record
 from cudalab.results.record import Case, Results
-from cudalab.study import Published, Study, found, says
+from cudalab.study import found, says
+from cudalab.study.record import Published, Study
 
 SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 SUFFIXES = {  # endings of quantities' names, and the units that they are printed in

@@ -16,7 +16,8 @@ from cudalab.report import plots as plots_
 from cudalab.report.markdown import one_line, tabled
 from cudalab.report.study import Column
 from cudalab.results.record import Results
-from cudalab.study import Study, found
+from cudalab.study import found
+from cudalab.study.record import Study
 
 NARROW = 9  # characters; a shorter head stays on one line
 

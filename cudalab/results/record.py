@@ -13,10 +13,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from cudalab.base import stats
+from cudalab.base.errors import short
 
 FORMAT = "cudalab-results"
 VERSION = 5  # of the files that are written; `cudalab.results.json_file` also reads the older ones
 
+RUNS = ("bench", "check", "study")  # the kinds of a run
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
@@ -196,6 +198,8 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not self.kind:  # an older file
             self.kind = "study" if "study" in self.options else "bench" if "modes" in self.options else "check"
+        if self.kind not in RUNS:
+            raise ValueError(f"kind is {short(self.kind)}, not one of {', '.join(RUNS)}")
 
     @property
     def broken(self) -> list[Case]:

@@ -22,9 +22,10 @@ from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Budget
-from cudalab.study import Variant, Work, fields, memory
+from cudalab.study import fields, memory
 from cudalab.study.found import StudyWork, Workload
 from cudalab.study.lab import Lab
+from cudalab.study.record import Variant, Work
 from cudalab.timing.clock import Clock
 
 T = TypeVar("T")

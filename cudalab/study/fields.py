@@ -10,7 +10,8 @@ from typing import Any
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
 from cudalab.spec.validate import checks, first_wrong, shown
-from cudalab.study import Study, Work, values
+from cudalab.study import values
+from cudalab.study.record import Study, Work
 
 LARGEST = 1e30  # the largest quantity that the results file may hold
 SHORTEST, LONGEST = 1e-11, 1e12  # seconds of a sample; a shorter one would be rounded to zero

@@ -20,7 +20,8 @@ from cudalab.base.globs import split
 from cudalab.engine.messages import Task
 from cudalab.spec import find
 from cudalab.spec.dtype import DType, dtype
-from cudalab.study import Setting, Study, Variant, fields
+from cudalab.study import fields
+from cudalab.study.record import Setting, Study, Variant
 
 if TYPE_CHECKING:
     from cudalab.results.record import Results

@@ -18,9 +18,9 @@ import numpy as np
 from cudalab.base.child import OUT, SLICE, Child, Ended, last, wait
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.base.threads import cores
-from cudalab.study import Work
 from cudalab.study.lab import Lab, several
 from cudalab.study.rank import Answer, Ask, Begin, Make, Order, Runs
+from cudalab.study.record import Work
 
 STARTING = 120.0  # seconds until all have loaded torch and found each other
 ANSWER = 60.0  # seconds for one order

@@ -13,6 +13,11 @@ from cudalab.device.protocol import Device
 from cudalab.timing.clock import Clock
 
 
+def prepare(device: Device) -> None:
+    """Allocate what the clocks of a device need: a lack of memory then shows here, and not at some variant."""
+    _of(device).prepare(device)
+
+
 def warm_up(device: Device, bound: Bound) -> float:
     """Run until lazy loading and compilation are over; returns the seconds of the first run."""
     return float(_of(device).warm_up(device, bound))

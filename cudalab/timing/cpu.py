@@ -13,6 +13,10 @@ SAMPLES = 5  # a round
 SPAN = 100e-6  # seconds that a sample lasts at least, so that reading the clock does not count
 
 
+def prepare(device: Device) -> None:
+    """The wall clock needs nothing."""
+
+
 def warm_up(device: Device, bound: Bound) -> float:
     start = perf_counter()
     bound.run()

@@ -37,6 +37,10 @@ def timer_of(device: Gpu) -> Timer:
     return _timers[device]
 
 
+def prepare(device: Gpu) -> None:
+    timer_of(device)
+
+
 def warm_up(device: Gpu, bound: Bound) -> float:
     start = perf_counter()
     bound.run()

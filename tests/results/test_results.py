@@ -154,6 +154,11 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
         ('{"format": "cudalab-results", "version": 1}', "missing required field"),
         ('{"format": "cudalab-results", "version": 1, "created": 5}', "Expected `str`, got `int`"),
         ('{"format": "cudalab-results", "version": 5, "created": 5}', "Expected `str`, got `int`"),
+        (
+            '{"format": "cudalab-results", "version": 5, "created": "", "options": {}, "machine": {"device": "cpu", '
+            '"name": ""}, "kind": "banana"}',
+            "kind is 'banana', not one of bench, check, study",
+        ),
         ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool, and is not read back"),
         ("  ", "is empty; write one with"),
         ('""" a text """', "is not a results file: JSON is malformed"),

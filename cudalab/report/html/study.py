@@ -9,7 +9,8 @@ from cudalab.report.html.figures import Figure, plain
 from cudalab.report.html.findings import Answer
 from cudalab.results import record
 from cudalab.results.record import Case, Results
-from cudalab.study import Published, found, says
+from cudalab.study import found, says
+from cudalab.study.record import Published
 
 
 def answer(run: Results) -> Answer:

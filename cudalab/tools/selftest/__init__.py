@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from cudalab.base.errors import Unavailable, named, need_seconds
 from cudalab.base.stats import MIN_EFFECT
 from cudalab.device.protocol import Device
+from cudalab.tools.selftest.check import Check
 
 if TYPE_CHECKING:
     from cudalab.device.gpu import Gpu
@@ -21,24 +22,6 @@ if TYPE_CHECKING:
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 SECONDS = 10.0  # of A/A runs, about; the other checks take a few more
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a check measured, and whether it passes."""
-
-    ok: bool
-    measured: str
-
-
-@dataclass(frozen=True)
-class Check:
-    """One check. `work` raises Unavailable if it cannot run here."""
-
-    name: str
-    expected: str
-    why: str
-    work: Callable[[], Outcome]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from cudalab.device.operands import Bound
 from cudalab.device.protocol import Device
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
-from cudalab.tools.selftest import Check, Outcome
+from cudalab.tools.selftest.check import Check, Outcome
 
 KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; host times of calls are left out
 JUDGED = ("cold", "wall")  # the kinds from which tables take speed-ups and verdicts

@@ -11,7 +11,7 @@ import numpy as np
 from cudalab.base.errors import Unavailable
 from cudalab.device.operands import Bound
 from cudalab.device.protocol import Device
-from cudalab.tools.selftest import Check, Outcome
+from cudalab.tools.selftest.check import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, clocks, medians
 
 TOLERANCE = 0.03

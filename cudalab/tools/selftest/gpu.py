@@ -17,7 +17,7 @@ from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.gpu import COPIED
 from cudalab.device.operands import Bound
-from cudalab.tools.selftest import Check, Outcome
+from cudalab.tools.selftest.check import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, Medians, clocks, medians
 from cudalab.tools.selftest.other_stream import outstanding
 

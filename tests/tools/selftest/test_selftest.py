@@ -19,7 +19,8 @@ from cudalab.device.cpu import Cpu
 from cudalab.device.operands import Bound
 from cudalab.timing import cpu as wall_clock
 from cudalab.tools import selftest
-from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Check, Finding, Outcome, Report, cpu
+from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Finding, Report, cpu
+from cudalab.tools.selftest.check import Check, Outcome
 from cudalab.tools.selftest.comparison import COARSEST, Comparison, deviation
 
 NOTHING = Bound(lambda: None, lambda: None)

@@ -9,8 +9,9 @@ import pytest
 from cudalab.base.errors import LaunchError
 from cudalab.device.operands import Bound
 from cudalab.tools import selftest
-from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Check
+from cudalab.tools.selftest import FAILED, PASSED, SKIPPED
 from cudalab.tools.selftest import gpu as on_gpu
+from cudalab.tools.selftest.check import Check
 from cudalab.tools.selftest.comparison import COARSEST, Comparison
 
 NOTHING = Bound(lambda: None, lambda: None)
