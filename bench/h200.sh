@@ -5,7 +5,7 @@
 #
 # WHAT: kernels (14 minutes), checks (5), sanitizers (2, a part of checks), studies (8), pair (2; needs two GPUs),
 # tests (4), or the name of a kernel or a study. Default: all but pair. A file is written when it is complete, so an
-# interrupted run keeps what it finished.
+# interrupted run keeps what it finished. `bench/studies.sh` runs the studies.
 set -uo pipefail
 out=${1:?give a folder for the results}
 shift
@@ -25,22 +25,19 @@ take() {
 
 # gelu, add2d and plus_one run on all backends. The other kernels skip backends that no table compares them with.
 kernel() {
-    local options=(--modes launch --skip cupy_raw,cupy_fuse,cupy_elementwise,pycuda_elementwise)
+    local options=(--skip cupy_raw,cupy_fuse,cupy_elementwise,pycuda_elementwise)
     local sizes=small,large,xlarge
     case $1 in
-        gelu) options=(--modes launch,graph,api) ;;
-        add2d) options=(--modes launch,graph) sizes=tiny,small,odd,large,xlarge ;;
-        plus_one) options=(--modes launch,graph) ;;
+        gelu | plus_one) options=() ;;
+        add2d) options=() sizes=tiny,small,odd,large,xlarge ;;
         softmax) sizes=$sizes,short,long,longest ;;
         layernorm) sizes=$sizes,long ;;
     esac
-    take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --budget 0.1 "${options[@]}"
+    take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --modes launch,graph,api --budget 0.1 \
+        "${options[@]}"
 }
 
 kernels=(gelu gelu_tanh gelu_backward bias_gelu softmax layernorm sum transpose matmul add2d plus_one)
-studies=(graphs jit-gelu training-graph profile timing cpu-vs-gpu data-values clocks zero-grad conv-bias debug-apis
-    fused-modules checkpoint cudnn-benchmark dataloader batch-size)
-pair=(ddp load-balance)
 
 checks() {
     take "gelu, every value of 16 bits" checks/gelu $lab check gelu
@@ -68,7 +65,15 @@ sanitize() {
         $lab check "$1" --sanitize --sizes $shapes --dtypes all --only 'pycuda:*'
 }
 
-study() { take "$1" "studies/$1" $lab study "$1" --device cuda --budget 0.4; }
+# NAME: of one study, all, or pair.
+studies() {
+    bash "$(dirname "$0")/studies.sh" "$out/studies" "$1"
+    local code=$?
+    log "studies, $1" $code
+    [ $code != 64 ] && return
+    echo "no $1 here; give kernels, checks, sanitizers, studies, pair, tests, a kernel or a study" >&2
+    exit 2
+}
 
 tests() {
     CUDALAB_REQUIRE=cuda ${PYTHON:-python3} -m pytest -m gpu -q >"$out/tests.txt" 2>&1
@@ -78,18 +83,14 @@ tests() {
 
 for what in "${@:-kernels checks studies tests}"; do
     for one in $what; do
-        case " kernels checks sanitizers studies pair tests ${kernels[*]} ${studies[*]} ${pair[*]} " in
-            *" $one "*) ;;
-            *) echo "no $one here; give kernels, checks, sanitizers, studies, pair, tests, a kernel or a study" >&2; exit 2 ;;
-        esac
         case $one in
             kernels) for k in "${kernels[@]}"; do kernel "$k"; done ;;
             checks) checks ;;
             sanitizers) sanitizers ;;
-            studies) for s in "${studies[@]}"; do study "$s"; done ;;
-            pair) for s in "${pair[@]}"; do study "$s"; done ;;
+            studies) studies all ;;
+            pair) studies pair ;;
             tests) tests ;;
-            *) if [[ " ${kernels[*]} " == *" $one "* ]]; then kernel "$one"; else study "$one"; fi ;;
+            *) if [[ " ${kernels[*]} " == *" $one "* ]]; then kernel "$one"; else studies "$one"; fi ;;
         esac
     done
 done

@@ -56,16 +56,16 @@ def backward(dy, x):
 
 
 def cupy_composite(x):
-    from cupyx.scipy.special import erf
+    from cupyx.scipy.special import ndtr  # Phi, one array operation
 
-    inner = (x / 1.4142135623730951).astype("float32", copy=False)  # CuPy's erf makes float64 of float16
-    return (x * 0.5 * (1.0 + erf(inner))).astype(x.dtype, copy=False)
+    return (x * ndtr(x.astype("float32", copy=False))).astype(x.dtype, copy=False)
 
 
 FITTED = "Phi(-|x|) is fitted in relative error, in a handful of float32 roundings, so the tail is as exact as the rest"
 INSIDE = "float32 inside, one rounding at the end"
 CANCELS = (
-    "of the peers: 1 + erf(x / sqrt(2)) cancels in the negative tail: |x| / 2 times a few roundings of 1 in float32"
+    "of the peers: 1 + erf(x / sqrt(2)) cancels in the negative tail: |x| / 2 times a few roundings of 1 in float32; "
+    "on CPUs F.gelu takes an erf that is off by 5e-7"
 )
 ROUNDS = "each array operation rounds to the dtype, so 1 + erf(...) carries |x| / 2 roundings of 1 into the tail"
 
@@ -84,9 +84,9 @@ gelu = Kernel(
         "bfloat16": Budget(1, why=INSIDE),
     },
     peers={
-        "float32": Budget(4, 1e-6, CANCELS),
-        "float16": Budget(1, 1e-6, CANCELS),
-        "bfloat16": Budget(1, 1e-6, CANCELS),
+        "float32": Budget(4, 2e-6, CANCELS),
+        "float16": Budget(1, 2e-6, CANCELS),
+        "bfloat16": Budget(1, 2e-6, CANCELS),
     },
     composed={"float16": Budget(4, 2e-3, ROUNDS), "bfloat16": Budget(4, 1.6e-2, ROUNDS)},
     pointwise=True,

@@ -39,11 +39,10 @@ def native(dy, x):
 
 def cupy_composite(dy, x):
     import cupy
-    from cupyx.scipy.special import erf
+    from cupyx.scipy.special import ndtr  # Phi, one array operation
 
-    inner = (x * 0.7071067811865476).astype("float32", copy=False)  # CuPy's erf makes float64 of float16
     density = cupy.exp(x * x * -0.5) * 0.3989422804014327
-    return (dy * (0.5 * (1.0 + erf(inner)) + x * density)).astype(x.dtype, copy=False)
+    return (dy * (ndtr(x.astype("float32", copy=False)) + x * density)).astype(x.dtype, copy=False)
 
 
 FITTED = (
@@ -68,9 +67,9 @@ gelu_backward = Kernel(
         "bfloat16": Budget(1, why=INSIDE),
     },
     peers={
-        "float32": Budget(4, 1e-6, CANCELS),
-        "float16": Budget(1, 1e-6, CANCELS),
-        "bfloat16": Budget(1, 1e-6, CANCELS),
+        "float32": Budget(4, 2e-6, CANCELS),
+        "float16": Budget(1, 2e-6, CANCELS),
+        "bfloat16": Budget(1, 2e-6, CANCELS),
     },
     composed={"float16": Budget(4, 4e-3, ROUNDS), "bfloat16": Budget(4, 3.2e-2, ROUNDS)},
     output="dx",

@@ -109,4 +109,5 @@ layernorm = Kernel(
     torch=composite,
     torch_native=native,
     cupy=cupy_composite,
+    triton="triton/layernorm.py",
 )

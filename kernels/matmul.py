@@ -64,7 +64,9 @@ matmul = Kernel(
     agree=lambda a, b: len(a) == len(b) == 2 and a[1] == b[0],
     output_shape=lambda a, b: (a[0], b[1]),
     rank=3,
+    flops=lambda a, b: 2 * a.shape[0] * a.shape[1] * b.shape[1],
     torch=composite,
     torch_native=native,
     cupy=composite,
+    triton="triton/matmul.py",
 )

@@ -121,4 +121,5 @@ softmax = Kernel(
     torch=composite,
     torch_native=native,
     cupy=cupy_composite,
+    triton="triton/softmax.py",
 )

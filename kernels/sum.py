@@ -63,4 +63,5 @@ sum = Kernel(
     torch=composite,
     torch_native=composite,
     cupy=cupy_composite,
+    triton="triton/sum.py",
 )

@@ -66,4 +66,5 @@ transpose = Kernel(
     torch=composite,
     torch_native=composite,
     cupy=cupy_composite,
+    triton="triton/transpose.py",
 )

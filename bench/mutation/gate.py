@@ -115,10 +115,11 @@ def judge(kernel: Kernel, text: str, limits: Sequence[float], twin: str | None =
 
 
 def _copy(kernel: Kernel, folder: Path) -> Path:
-    """The spec, its `.cu` and the headers that stand beside that or below, in `folder`; the copied spec's path."""
+    """The spec, its `.cu`, and what belongs to them and lies beside or below, in `folder`; the copy of the spec."""
     home = kernel.cu.parent
-    headers = cuda_source.local_headers(kernel.cu.read_text(encoding="utf-8"), kernel.cu)
-    for path in (Path(kernel.file), kernel.cu, *(header for header in headers if header.is_relative_to(home))):
+    others = list(cuda_source.local_headers(kernel.cu.read_text(encoding="utf-8"), kernel.cu))
+    others += [kernel.triton_file] if kernel.triton_file else []
+    for path in (Path(kernel.file), kernel.cu, *(other for other in others if other.is_relative_to(home))):
         place = folder / path.relative_to(home)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, place)

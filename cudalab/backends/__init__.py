@@ -7,10 +7,17 @@ To add a backend, write `cudalab/backends/NAME.py` with the parts of the `Backen
 - Importing the file imports no optional library; functions import it. `missing` says what to type where it is absent.
 - `bind` compiles, loads and allocates. What it returns is a `Bound`, made by `writing` (the backend writes into
   `operands.output`) or `returning` (it returns an array of its own); both are in `cudalab/device/operands.py`.
+  A backend for a library that allocates its results uses `returning`, and calls the library as its users do, without
+  `out=`. The clock then keeps the results of a batch, so that every run writes to memory of its own, as it does with
+  `writing`; `call` and `api` times contain the allocation.
+- Each row is the library's best documented form, said in the docstring of its file. What tunes does so in `bind`, on
+  the case's operands, and keeps its choice: later runs do not tune. Only the output may change meanwhile.
 - `Bound.run` enqueues the work once on `operands.stream` and does not wait for it. On the CPU it returns when done.
 - `Bound.again` binds the same compiled code to other operands of the same shape. Graphs on cold data need it.
 - `Bound.pool` gives a captured graph memory of its own where the library allocates results.
 - `Bound.api` prepares the call as a user of the library makes it: it allocates a result and returns it.
+- `only_on` in a backend's file, which may be left out, names devices by variant, for variants that run on fewer devices
+  than `devices` says.
 - A case that the backend cannot run raises Unavailable with the reason, which becomes the row's text.
 """
 

@@ -1,4 +1,4 @@
-"""Eager CuPy: the formula as array operations, one launch each."""
+"""Eager CuPy: the formula as array operations, one launch each, with the functions that CuPy has for its parts."""
 
 from __future__ import annotations
 

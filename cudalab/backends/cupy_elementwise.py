@@ -1,10 +1,14 @@
-"""The spec's one-line expression as a `cupy.ElementwiseKernel`, with the `.cu`'s device functions in reach."""
+"""The spec's one-line expression as a `cupy.ElementwiseKernel`, with the `.cu`'s device functions in reach.
+
+A thread loads one element at a time and CuPy chooses the launch; it documents no way to widen the loads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from cudalab.backends import _cupy
+from cudalab.device import cuda
 from cudalab.device.arrays import cupy_missing, to_cupy
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
@@ -46,4 +50,4 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         arrays = _cupy.arrays(on)
         return lambda: compiled(*arrays)
 
-    return writing(prepare, operands, as_users_call)
+    return writing(prepare, operands, as_users_call, cuda.kept_bytes(kernel, dtype))

@@ -1,4 +1,7 @@
-"""`cupy.fuse` of the array formula: CuPy's own fusion into one kernel."""
+"""`cupy.fuse` of the array formula: CuPy's own fusion, into one kernel for array operations, more around a reduction.
+
+Its kernels load one element at a time; CuPy documents no way to widen the loads or to tune the launch.
+"""
 
 from __future__ import annotations
 

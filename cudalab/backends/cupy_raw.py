@@ -1,4 +1,4 @@
-"""The `.cu` through CuPy's RawModule: every entry, launched on CuPy arrays.
+"""The `.cu` through CuPy's RawModule: every entry, launched on CuPy arrays. Loads are as wide as the `.cu` makes them.
 
 CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, ...). nvcc compiles what fails there.
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 from cudalab.backends import _cupy
 from cudalab.base.errors import CompileError, Unavailable
+from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray, cupy_missing, to_cupy
-from cudalab.device.cuda import nvcc
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
@@ -62,14 +62,15 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
         return call
 
-    return writing(prepare, operands, as_users_call if variant == kernel.entry_of_call(operands.inputs) else None)
+    launched = kernel.entry_of_call(operands.inputs)
+    return writing(prepare, operands, as_users_call if variant == launched else None, cuda.kept_bytes(kernel, dtype))
 
 
 def _function(text: str, entry: str, options: tuple[str, ...], name: str) -> Any:
     import cupy
 
     failed = ""
-    for compiler in ("nvrtc", "nvcc") if nvcc() else ("nvrtc",):
+    for compiler in ("nvrtc", "nvcc") if cuda.nvcc() else ("nvrtc",):
         try:
             return cupy.RawModule(code=text, options=options, backend=compiler).get_function(entry)
         except cupy.cuda.compiler.CompileException as error:

@@ -1,6 +1,8 @@
-"""NumPy: the spec's reference, in float32 where the input is no wider. The slow, obvious baseline."""
+"""NumPy: the spec's reference, in float32 where neither input nor output is wider. The slow, obvious baseline."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -23,11 +25,42 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    narrow = dtype.floating and dtype.itemsize == 2  # NumPy computes these in float32 at best
+    kinds = [precision(a.dtype, dtype) for a in operands.inputs.values()]
+    own_copies = False  # whether the reference changes its inputs
 
     def work(*arrays: np.ndarray) -> np.ndarray:
+        nonlocal own_copies
         with np.errstate(all="ignore"):  # the check judges NaN and overflow
-            wide = [a.astype(np.float32) for a in arrays] if narrow else arrays
-            return np.asarray(kernel.reference(*wide), order="C").astype(dtype.numpy, copy=False)
+            if not own_copies:
+                try:
+                    result = kernel.reference(*[_read_only(a, kind) for a, kind in zip(arrays, kinds, strict=True)])
+                except ValueError:  # NumPy's, of an array that is read-only; any other is raised again
+                    own_copies = True
+            if own_copies:
+                result = kernel.reference(*[a.astype(kind) for a, kind in zip(arrays, kinds, strict=True)])
+            found = np.asarray(result, order="C").astype(dtype.numpy, copy=False)
+            return found.copy() if any(np.may_share_memory(found, a) for a in arrays) else found
 
     return returning(work, lambda on: list(on.inputs.values()), operands)
+
+
+def precision(kind: np.dtype, output: DType) -> np.dtype:
+    """In which dtype the reference computes with an input of dtype `kind`: in no narrower one than the output's."""
+    if kind.kind in "biu":
+        return kind
+    widths = [np.dtype(np.float32), kind if kind.kind in "fc" else np.dtype(np.float32)]
+    if output.floating and output.numpy.kind == "f":
+        widths.append(output.numpy)
+    return np.result_type(*widths)
+
+
+def computes_in(kinds: Iterable[np.dtype], output: DType) -> str:
+    """The widest floating-point dtype in which the reference computes with these inputs; "" if they are integers."""
+    found = [precision(kind, output) for kind in kinds if kind.kind not in "biu"]
+    return np.result_type(*found).name if found else ""
+
+
+def _read_only(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    view = array.astype(kind, copy=False).view()
+    view.flags.writeable = False
+    return view

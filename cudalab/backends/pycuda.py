@@ -35,9 +35,15 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         call = cast(Callable[..., Any], kernel)  # the spec of a kernel is a `cudalab.Kernel`, which can be called
         return lambda: call(*tensors)
 
+    def fresh(on: Operands) -> Bound:
+        module = cuda.loaded_anew(kernel, dtype)
+        return writing(lambda other: launch.on_stream(kernel, variant, dtype, other, module), on)
+
     launched = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
     return writing(
         lambda on: launch.on_stream(kernel, variant, dtype, on),
         operands,
         as_a_function if variant == launched else None,
+        cuda.kept_bytes(kernel, dtype),
+        fresh,
     )

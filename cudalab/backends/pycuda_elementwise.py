@@ -50,7 +50,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         arrays = [GPUArray(by_name[n].shape, by_name[n].dtype, gpudata=by_name[n].ptr) for n in names]
         return (lambda: compiled(*arrays, stream=on.stream)) if on.output.size else lambda: None
 
-    return writing(prepare, operands)
+    return writing(prepare, operands, kept=cuda.kept_bytes(kernel, dtype))
 
 
 @cache

@@ -1,8 +1,18 @@
-"""`torch.compile` (Inductor) of the eager form, compiled for the case's own shape."""
+"""`torch.compile` (Inductor), compiled for the case's own shape: in its default mode, and with max-autotune.
+
+It compiles `torch_native` where the spec has it, otherwise `torch`: Inductor has its own code for F.softmax or
+F.layer_norm, and makes better kernels of them than of the formula. The row max_autotune is
+mode="max-autotune-no-cudagraphs": Inductor times more configurations, and of a matrix product several kernels and
+cuBLAS. CUDA Graphs are left out, since the lab captures every variant itself for graph times. Inductor keeps its
+choices on disk, in $TORCHINDUCTOR_CACHE_DIR or the folder for temporary files.
+"""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
 
 from cudalab import host
 from cudalab.backends import _torch
@@ -16,6 +26,9 @@ timed = True
 budget = "composed"
 own_indexing = False
 
+MODES = {"": "default", "max_autotune": "max-autotune-no-cudagraphs"}
+only_on = {"max_autotune": ("cuda",)}  # one compilation is enough where the row is mostly checked
+
 
 def missing(device: str) -> str | None:
     if device == "cuda" and not (shutil.which("gcc") or shutil.which("cc")):
@@ -24,14 +37,29 @@ def missing(device: str) -> str | None:
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
-    return ("",) if kernel.torch else ()
+    return tuple(MODES) if kernel.torch else ()
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     import torch
 
-    assert kernel.torch is not None
-    torch._dynamo.reset()  # otherwise later shapes use the first one's tuning
-    compiled = torch.compile(kernel.torch, dynamic=False)
-    compiled(*_torch.tensors(operands))
+    form = kernel.torch_native or kernel.torch
+    assert form is not None
+    compiled = torch.compile(own_code(form), mode=MODES[variant], dynamic=False)
+    compiled(*_torch.tensors(operands))  # compiles and tunes
     return _torch.bound(compiled, operands)
+
+
+def own_code(form: Callable[..., Any]) -> FunctionType:
+    """The function with a code object of its own.
+
+    Dynamo keeps what it compiled by code object: up to 8 versions, and `torch._dynamo.reset()` discards all of them,
+    those of other variants of the group too.
+    """
+    if not isinstance(form, FunctionType):  # such as torch.nn.functional.gelu itself
+        built_in = form
+
+        def form(*tensors: Any) -> Any:
+            return built_in(*tensors)
+
+    return FunctionType(form.__code__.replace(), form.__globals__, form.__name__, form.__defaults__, form.__closure__)

@@ -1,33 +1,43 @@
-"""The spec's Triton expression as a kernel of 1,024 elements a program, for pointwise kernels."""
+"""The spec's Triton form: an expression of one element, or a launch function, mostly in a file beside the spec.
+
+Each is autotuned, as Triton's documentation does it. An expression becomes a kernel that is tuned over elements a
+program, warps, and what L2 is told about the input (`eviction_policy`), separately for every number of elements.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab.backends import _torch
+from cudalab.backends import _torch, _triton
 from cudalab.base.cache import folder
+from cudalab.base.errors import SpecError
 from cudalab.device.arrays import installed, to_torch, torch_missing
 from cudalab.device.operands import Bound, Operands, writing
+from cudalab.spec import find
 from cudalab.spec.dtype import DType
-from cudalab.spec.kernel import Kernel, blocks
+from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
 budget = "peers"
 own_indexing = True
 
-BLOCK = 1024  # elements a program, Triton's own tutorial value
+FUNCTION = "launch"  # what a file defines
+SHAPES = ((1024, 4), (512, 4), (1024, 8), (2048, 8), (4096, 8), (256, 1), (256, 2))  # elements of a program, warps
+HINTS = ("", "evict_last", "evict_first")
 TEMPLATE = """import triton
 import triton.language as tl
 
 
 @triton.jit
-def kernel({pointers}, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+def kernel({pointers}, n, BLOCK: tl.constexpr, HINT: tl.constexpr, LONG: tl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    if LONG:
+        start = tl.program_id(0).to(tl.int64) * BLOCK
+    i = start + tl.arange(0, BLOCK)
     inside = i < n
 {loads}
     tl.store({output}_ptr + i, {expression}, inside)
@@ -41,28 +51,30 @@ def missing(device: str) -> str | None:
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
-    return ("",) if kernel.triton and kernel.pointwise else ()
+    expression = isinstance(kernel.triton, str) and not kernel.triton_file
+    return ("",) if kernel.triton and (kernel.pointwise or not expression) else ()
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    assert kernel.triton is not None
-    function = _compiled(tuple(operands.inputs), kernel.output, kernel.triton, dtype.floating and dtype.itemsize == 2)
+    _triton.keep_code_in_the_cache()
+    tensors = [*_torch.tensors(operands), to_torch(operands.output)]
+    launch = _launch(kernel, dtype, tensors)
+    if operands.output.size:
+        launch(*tensors)  # tunes: a later launch must not, least of all while a graph is captured
 
     def prepare(on: Operands) -> Callable[[], object]:
-        tensors, n = [*_torch.tensors(on), to_torch(on.output)], on.output.size
-        grid = (blocks(n, BLOCK),)
-        return (lambda: function[grid](*tensors, n, BLOCK=BLOCK)) if n else lambda: None
+        arrays = [*_torch.tensors(on), to_torch(on.output)]
+        return (lambda: launch(*arrays)) if on.output.size else lambda: None
 
     def as_users_call(on: Operands) -> Callable[[], Any]:
         import torch
 
-        tensors, n = _torch.tensors(on), on.output.size
-        grid = (blocks(n, BLOCK),)
+        inputs, like = _torch.tensors(on), to_torch(on.output)
 
         def call() -> Any:
-            result = torch.empty_like(tensors[0])
-            if n:
-                function[grid](*tensors, result, n, BLOCK=BLOCK)
+            result = torch.empty_like(like)
+            if result.numel():
+                launch(*inputs, result)
             return result
 
         return call
@@ -70,21 +82,52 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     return writing(prepare, operands, as_users_call)
 
 
+def _launch(kernel: Kernel, dtype: DType, tensors: list[Any]) -> Callable[..., object]:
+    """What takes the inputs and the output as tensors and launches the form of a kernel."""
+    if kernel.triton_file:
+        found = getattr(find.loaded(kernel.triton_file), FUNCTION, None)
+        if not callable(found):
+            raise SpecError(f"{kernel.triton_file} has no function {FUNCTION!r}; define {FUNCTION}(inputs..., output)")
+        return found
+    if not isinstance(kernel.triton, str):
+        assert kernel.triton is not None
+        return kernel.triton
+    text = _text(kernel.input_names, kernel.output, kernel.triton, dtype.floating and dtype.itemsize == 2)
+    return _pointwise(_tuner(text), tensors)
+
+
+def _pointwise(tuner: Any, tensors: list[Any]) -> Callable[..., object]:
+    """The tuned kernel with its best configuration, called without the tuner, which takes time on the host."""
+    import triton
+
+    n = tensors[-1].numel()
+    long = n > 2**31 - 2**13  # the last program's indices do not fit in 32 bits
+    if n:
+        tuner[lambda values: (triton.cdiv(n, values["BLOCK"]),)](*tensors, n, LONG=long)
+    best = tuner.best_config.all_kwargs() if n else {}
+    function, grid = tuner.fn, (triton.cdiv(n, best["BLOCK"]) if n else 0,)
+    return lambda *arrays: function[grid](*arrays, n, LONG=long, **best)
+
+
 @cache
-def _compiled(inputs: tuple[str, ...], output: str, expression: str, widen: bool) -> Any:
-    """Triton reads a kernel's source from its file, so the generated one is written to the cache first."""
-    text = TEMPLATE.format(
+def _tuner(text: str) -> Any:
+    """The kernel, to be tuned. Triton reads its source from a file, so the cache gets one."""
+    import triton
+
+    path = folder("triton") / f"pointwise_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    configs = [
+        triton.Config({"BLOCK": block, "HINT": hint}, num_warps=warps) for hint in HINTS for block, warps in SHAPES
+    ]
+    return _triton.tuned(configs, key=["n"])(find.loaded(path).kernel)
+
+
+def _text(inputs: tuple[str, ...], output: str, expression: str, widen: bool) -> str:
+    load = "    {0} = tl.load({0}_ptr + i, inside, eviction_policy=HINT)" + (".to(tl.float32)" if widen else "")
+    return TEMPLATE.format(
         pointers=", ".join(f"{n}_ptr" for n in (*inputs, output)),
-        loads="\n".join(f"    {n} = tl.load({n}_ptr + i, inside){'.to(tl.float32)' if widen else ''}" for n in inputs),
+        loads="\n".join(load.format(n) for n in inputs),
         output=output,
         expression=expression,
     )
-    name = f"pointwise_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    path = folder("triton") / f"{name}.py"
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
-    found = importlib.util.spec_from_file_location(name, path)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module.kernel

@@ -169,12 +169,17 @@ class Child(Generic[T]):
             raise Ended(how(code), self.said, code=code)
         return []
 
+    def dismiss(self) -> None:
+        """Send no more orders: the child ends by itself."""
+        if self._orders >= 0:
+            os.close(self._orders)
+            self._orders = -1
+
     def end(self, grace: float = GRACE) -> None:
         """Send no more orders, and wait until the child has ended by itself; kill it after `grace` seconds."""
         if self.ended:
             return
-        os.close(self._orders)
-        self._orders = -1
+        self.dismiss()
         deadline = monotonic() + grace
         try:
             while not self._gone() and monotonic() < deadline:

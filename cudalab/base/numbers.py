@@ -1,23 +1,30 @@
 """How numbers are rounded and printed, everywhere in the lab.
 
-The rule: a measured median has as many significant digits as its 95 % interval supports, two to four (`supported`).
-What is derived from it has three (`three`), a ratio of two times has two decimals (`factor`). Records keep every digit:
-these functions return text.
+One rule: what was measured has as many digits as its 95 % interval supports (`supported`): two to four for a median and
+for a ratio of two, at most three for what is derived from them (a bandwidth, a share of the copy). A ratio whose
+interval spans a factor of NOTHING is no number: it is printed as "?". Records keep every digit: these functions return
+text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import floor, inf, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cudalab.base.stats import Ratio
 
 TIME_UNITS = (("s", 1.0), ("ms", 1e-3), ("\u00b5s", 1e-6))  # largest first
+DERIVED = 3  # the most digits of a number that is derived from measured times
+NOTHING = 10  # an interval that spans this factor says nothing about the ratio
+WIDE = 1.5  # the ends of an interval that spans this factor have digits of their own
 
 
 def significant(value: float, digits: int) -> str:
     """`value` with so many significant digits, never in exponent form; zeros stand where digits were cut."""
     if value == 0:
         return "0"
-    places = digits - 1 - floor(log10(abs(value)))
+    places = digits - 1 - floor(log10(abs(float(f"{value:.{digits}g}"))))  # of the rounded value: 0.9996 is 1.00
     return f"{round(value, places):,.{max(places, 0)}f}"
 
 
@@ -26,41 +33,72 @@ def three(value: float) -> str:
     return significant(value, 3)
 
 
-def supported(value: float, width: float) -> str:
-    """Two to four digits: as many as an interval of this width, relative to `value`, supports.
+def supported(value: float, width: float, most: int = 4) -> str:
+    """Two to `most` digits: as many as an interval of this width, relative to `value`, supports.
 
     Rounding moves the value by at most half of the interval, so the printed number stays inside it.
     """
     if value == 0 or width <= 0:
-        return significant(value, 4)
-    return significant(value, min(4, max(2, 1 + floor(log10(abs(value))) - floor(log10(abs(value) * min(width, 1))))))
+        return significant(value, most)
+    first = floor(log10(abs(float(f"{value:.{most}g}"))))  # the place of the first digit, once rounded
+    last = floor(log10(abs(value) * min(width, 1)))  # the place of the interval's own first digit
+    last = min(max(last, first + 1 - most), first - 1)
+    return f"{round(value, -last):,.{max(-last, 0)}f}"
+
+
+def ratio(of: Ratio, most: int = 4) -> str:
+    """How many times as fast, with the digits that the interval supports; "?" where the interval says nothing.
+
+    Below a thousandth in exponent form: variants of a study may differ so much.
+    """
+    if says_nothing(of):
+        return "?"
+    return supported(of.value, (of.high - of.low) / of.value, most) if of.value >= 1e-3 else f"{of.value:.1e}"
+
+
+def says_nothing(of: Ratio) -> bool:
+    """Whether the interval of a ratio spans a factor of NOTHING, as that of a single round does."""
+    return of.high > NOTHING * of.low
+
+
+def ends(low: float, high: float) -> str:
+    """The two ends of an interval, such as "1.012 to 1.017": three to thirty steps of the last digit apart.
+
+    Where the interval spans a factor of more than WIDE, each end has two digits of its own.
+    """
+    if high == inf:
+        return "?"
+    if high > WIDE * low:
+        return " to ".join(significant(end, 2) if end >= 1e-3 or end == 0 else f"{end:.1e}" for end in (low, high))
+    finest = 3 - floor(log10(high))
+    places = min(finest, -floor(log10((high - low) / 3))) if high > low else finest
+    return " to ".join(f"{round(end, places):,.{max(places, 0)}f}" for end in (low, high))
+
+
+def with_ends(of: Ratio) -> str:
+    """A ratio and its interval, such as "1.08 (1.06 to 1.10)"."""
+    return f"{ratio(of)} ({ends(of.low, of.high)})"
+
+
+def percent(of: Ratio) -> str:
+    """A ratio of two measured times in percent, without the sign: 99.6, 104."""
+    scaled = 100 * of.value
+    return "?" if says_nothing(of) else supported(scaled, (of.high - of.low) / of.value, DERIVED)
+
+
+def of_all(share: float) -> str:
+    """A share of results in percent with four digits, such as "99.81 %"; 100 only where it is all of them."""
+    text = f"{100 * share:.4g}"
+    return f"{'99.99' if text == '100' and share < 1 else text} %"
 
 
 def factor(ratio: float) -> str:
-    """How many times as fast: two decimals, one from 10 on, two digits below a tenth."""
+    """How many times as fast, of numbers without an interval, such as published ones: two decimals, one from 10 on."""
+    if 0 < ratio < 1e-3:
+        return f"{ratio:.1e}"
     if 0 < ratio < 0.0995:
         return significant(ratio, 2)
     return f"{ratio:.{2 if ratio < 9.995 else 1}f}"
-
-
-def wide_factor(ratio: float) -> str:
-    """`factor`, in exponent form below a thousandth: variants of a study may differ so much."""
-    return factor(ratio) if ratio >= 1e-3 else f"{ratio:.1e}"
-
-
-def close_factor(ratio: float) -> str:
-    """`factor` of two times that are nearly equal: three decimals below 10."""
-    return f"{ratio:.3f}" if ratio < 9.9995 else factor(ratio)
-
-
-def interval(low: float, high: float, text: Callable[[float], str] = factor) -> str:
-    """The two ends of a ratio's interval: 1.20 to 1.30."""
-    return f"{text(low)} to {text(high)}"
-
-
-def factor_in_words(ratio: float, digits: int) -> str:
-    """So many digits for a sentence: 0.9996 with three is 1.00, not 1.000."""
-    return significant(float(f"{ratio:.{digits}g}"), digits)
 
 
 def compact(value: float) -> str:
@@ -93,10 +131,10 @@ def time_unit(least: float) -> tuple[str, float]:
     return next((unit for unit in TIME_UNITS if least >= unit[1]), TIME_UNITS[-1])
 
 
-def time(seconds: float) -> str:
-    """Three digits and the unit: 1.36 s."""
+def time(seconds: float, width: float) -> str:
+    """A median with the digits that an interval of this relative width supports, and the unit: 1.36 s."""
     unit, scale = time_unit(seconds)
-    return f"{three(seconds / scale)} {unit}"
+    return f"{supported(seconds / scale, width)} {unit}"
 
 
 def duration(seconds: float) -> str:

@@ -1,24 +1,37 @@
-"""Statistics of repeated times. All times are seconds; samples come in rounds and are never dropped."""
+"""Statistics of repeated times. All times are seconds; samples come in rounds and are never dropped.
+
+A run is one or several worker processes, and each takes rounds of samples. The value of a time or of a ratio is the
+mean over processes; its interval counts what differs between processes, the noise within each, and the step of the
+clock. bench/METHOD.md, "Rounds, intervals, verdicts", has the formulas and their sources, bench/coverage.py the
+simulations that show how often the intervals hold the truth.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from math import ceil, exp, floor, inf, sqrt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil, exp, floor, hypot, inf, log, pi, sqrt
 
 import numpy as np
 
+from cudalab.base.estimate import KNOWN, ONCE, Estimate, midmean, over_processes, student
+
 Rounds = Sequence[Sequence[float]]
 
-RESAMPLES = 2000  # of the bootstrap: enough to know the ends of a 95 % interval to a few per cent of its width
 FASTER, SAME, SLOWER, UNCLEAR = "FASTER", "SAME", "SLOWER", "UNCLEAR"
-FEW = 10  # rounds: with fewer the interval is at least as wide as Student's
-ONCE = 1e3  # the interval of one round is a factor of this either way; finite, since it is divided by and stored
-# 97.5 % quantiles of Student's t, 1 to 8 degrees of freedom. Importing them from SciPy would slow `cudalab show` down
-# (scipy.special 0.6 s, scipy.stats 3 s, on a shared core).
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)
 MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, even if it is certain
+VAGUE = 1.5  # a ratio whose interval spans this factor is marked as rough
+
+# What is known of the difference between processes before a run shows it: the standard deviation of a time, a share of
+# it and seconds, and how many degrees of freedom this knowledge counts as much as (`over_processes`).
+PLACEMENT, PLACEMENT_SECONDS = 0.0035, 6e-9  # beside the other variants of its process
+LEVEL, LEVEL_SECONDS = 0.002, 80e-9  # of a time alone: short times come in steps that change from process to process
+
+COARSEST = 0.5e-6  # no clock of the lab has a longer step: cudaEventElapsedTime's, as CUDA's documentation gives it
+
+STATES = 0.03  # processes further apart than this share and STATES_SECONDS disagree: their code or memory differs
+STATES_SECONDS = 0.3e-6
 
 
 def flat(rounds: Rounds) -> np.ndarray:
@@ -31,20 +44,26 @@ def median(rounds: Rounds) -> float:
 
 
 def median_interval(rounds: Rounds) -> tuple[float, float]:
-    """A 95 % interval for the median that assumes no distribution: order statistics n/2 -+ 0.98 sqrt(n).
+    """A 95 % interval for the median of independent samples that assumes no distribution.
 
-    This is the normal approximation of the binomial count of samples below the median (Conover, Practical
-    Nonparametric Statistics, 3.2).
+    Order statistics n/2 -+ 0.98 sqrt(n), the normal approximation of the binomial count of samples below the median
+    (Conover, Practical Nonparametric Statistics, 3.2). Even the extremes of fewer than six samples hold the median too
+    seldom (of five in 94 %, of two in 50 %); the interval is then also as wide as Student's of the logarithm.
     """
     values = np.sort(flat(rounds))
     n = len(values)
     low = max(floor(n / 2 - 0.98 * sqrt(n)), 0)
     high = min(ceil(n / 2 + 0.98 * sqrt(n)), n - 1)
-    return float(values[low]), float(values[high])
+    if n >= 6:
+        return float(values[low]), float(values[high])
+    logs = np.log(values)
+    reach = student(n - 1) * float(logs.std(ddof=1)) / sqrt(n) if n > 1 else log(ONCE)
+    middle = float(np.median(values))
+    return min(float(values[0]), middle * exp(-reach)), max(float(values[-1]), middle * exp(reach))
 
 
 def relative_width(rounds: Rounds) -> float:
-    """Width of the median's interval divided by the median: it decides how many digits are printed. One sample: inf."""
+    """Width of the median's interval divided by the median. One sample: inf."""
     if len(flat(rounds)) < 2:
         return inf
     low, high = median_interval(rounds)
@@ -52,36 +71,37 @@ def relative_width(rounds: Rounds) -> float:
 
 
 def spread(rounds: Rounds) -> float:
-    """Relative width of the interval for the median of the rounds' own medians.
+    """Relative width of the interval for the median of the rounds' own medians, within one process.
 
     It is wider than `relative_width` where rounds differ by more than the samples within a round.
     """
     return relative_width([[float(np.median(r))] for r in rounds])
 
 
-VAGUE = 1.5  # a ratio whose interval spans this factor is marked as rough
-
-
 @dataclass(frozen=True)
 class Ratio:
-    """How many times faster one variant is than another: a value with its 95 % interval."""
+    """How many times faster one variant is than another: a value with its 95 % interval.
+
+    The 90 % interval reaches from the value `inner` of the way to the ends of the other, in logarithms.
+    """
 
     value: float
     low: float
     high: float
+    inner: float = 1.0
 
     def verdict(self, min_effect: float = MIN_EFFECT) -> str:
-        """FASTER or SLOWER if the whole interval is further than `min_effect` from 1; SAME if all of it is nearer.
+        """FASTER, SLOWER: the 95 % interval is further than `min_effect` from 1; SAME: the 90 % interval is nearer.
 
-        UNCLEAR if the interval lies in more than one of these regions.
+        So SAME is wrong in at most 5 % of cases in which the difference is larger (two one-sided tests: Schuirmann,
+        Journal of Pharmacokinetics and Biopharmaceutics 15 (1987), 657). All else is UNCLEAR.
         """
         if self.low > 1 + min_effect:
             return FASTER
         if self.high < 1 / (1 + min_effect):
             return SLOWER
-        if 1 / (1 + min_effect) <= self.low and self.high <= 1 + min_effect:
-            return SAME
-        return UNCLEAR
+        low, high = (self.value * (end / self.value) ** self.inner for end in (self.low, self.high))
+        return SAME if 1 / (1 + min_effect) <= low and high <= 1 + min_effect else UNCLEAR
 
     @property
     def vague(self) -> bool:
@@ -90,51 +110,173 @@ class Ratio:
 
     def over(self, factor: float) -> Ratio:
         """The ratio relative to a control that became `factor` times faster."""
-        return Ratio(self.value / factor, self.low / factor, self.high / factor)
+        return Ratio(self.value / factor, self.low / factor, self.high / factor, self.inner)
 
 
-def speedup(baseline: Rounds, other: Rounds, seed: int = 0, paired: bool = True) -> Ratio:
-    """How many times faster `other` is: the midmean over rounds of the ratio of that round's medians.
+@dataclass(frozen=True)
+class Timing:
+    """One variant's rounds of samples, of one or several processes.
 
-    Both were measured in the same rounds, so a drift of the machine's speed cancels in each ratio. The midmean is the
-    mean of the middle half of the rounds. It ignores outliers; unlike a median it does not jump where times come in
-    steps, as times of a few microseconds do. The interval is a percentile bootstrap over rounds, not over samples,
-    because samples of one round are not independent (Efron and Tibshirani, An Introduction to the Bootstrap, 13.3).
-    With `paired` False the rounds were not measured side by side: each side is resampled on its own, and the value is
-    the ratio of the midmeans.
-
-    With fewer than FEW rounds a bootstrap underestimates the spread. The interval is then at least as wide as Student's
-    for the mean logarithm; with one round it is a factor of ONCE either way.
+    `processes` says how many of the rounds each process took (empty: one took all). `step` is the clock's, in seconds;
+    0: the smallest difference between two samples, at most COARSEST. `states` is the relative deviation between
+    processes that other rows of the same variant have shown; 0: none of them disagreed.
     """
-    if not paired:
-        return _unpaired(baseline, other, seed)
-    pairs = min(len(baseline), len(other))
-    return _bootstrap((_medians(baseline[:pairs]) / _medians(other[:pairs])).tobytes(), seed)
+
+    rounds: Rounds
+    processes: Sequence[int] = ()
+    step: float = 0.0
+    states: float = 0.0
+
+    @cached_property
+    def median(self) -> float:
+        """Of all samples."""
+        return median(self.rounds)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the median of a process that is one of many. It holds `median`."""
+        found = over_processes(
+            list(np.log(self.medians)), [midmean(np.log(_medians(rounds))) for rounds in self.parts], self.alone
+        )
+        reach = replace(found, bound=self._step / 2 / self.median).reach
+        return min(self.median, exp(found.value - reach)), max(self.median, exp(found.value + reach))
+
+    @property
+    def width(self) -> float:
+        """Width of the interval divided by the median: it decides how many digits are printed. One sample: inf."""
+        if len(self.rounds) == 1 and len(self.rounds[0]) == 1:
+            return inf
+        low, high = self.interval
+        return (high - low) / self.median
+
+    @cached_property
+    def disagree(self) -> bool:
+        """Whether the processes differ by more than their noise and where an array happens to lie in memory.
+
+        torch.compile, for one, falls into one of several states when it starts. No interval of a few processes says
+        how often each state occurs.
+        """
+        if len(self.parts) < 2:
+            return False
+        low, high = min(self.medians), max(self.medians)
+        beyond = high - low - STATES * low - STATES_SECONDS
+        if beyond <= 0:
+            return False
+        ends = (midmean(np.log(_medians(self.parts[self.medians.index(end)]))) for end in (low, high))
+        noise = [end.variance for end in ends]
+        return not np.isfinite(noise).all() or beyond > 4 * high * sqrt(sum(noise))
+
+    @cached_property
+    def deviation(self) -> float:
+        """Standard deviation of the logarithm of the processes' medians; 0 with one process."""
+        return float(np.std(np.log(self.medians), ddof=1)) if len(self.medians) > 1 else 0.0
+
+    @cached_property
+    def medians(self) -> list[float]:
+        """The median of each process's samples."""
+        return [median(part) for part in self.parts]
+
+    @cached_property
+    def parts(self) -> list[Rounds]:
+        """The rounds of each process that took any."""
+        return [part for part in self.by_process if part]
+
+    @cached_property
+    def by_process(self) -> list[Rounds]:
+        """The rounds of each process, in the order of the run's processes. A process that failed has none."""
+        if sum(self.processes) != len(self.rounds):
+            return [self.rounds]
+        ends = np.cumsum(self.processes)
+        return [self.rounds[end - n : end] for n, end in zip(self.processes, ends, strict=True)]
+
+    @property
+    def beside(self) -> float:
+        """The relative standard deviation between processes that is expected of a time relative to another's."""
+        return hypot(PLACEMENT + PLACEMENT_SECONDS / self.median, self.states)
+
+    @property
+    def alone(self) -> float:
+        """The one that is expected of the time itself."""
+        return hypot(LEVEL + LEVEL_SECONDS / self.median, self.states)
+
+    @cached_property
+    def levels(self) -> list[np.ndarray]:
+        """The logarithm of each round's level, for every process of `by_process`."""
+        return [np.log(_levels(part, self._step)) if part else np.empty(0) for part in self.by_process]
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The logarithm of the time, for a comparison with rounds that were not taken beside these."""
+        levels = [midmean(part) for part in self.levels if len(part)]
+        found = over_processes([level.value for level in levels], levels, self.alone)
+        return replace(found, bound=self.rounding)
+
+    @property
+    def expected(self) -> Estimate:
+        """How well an `estimate` of as many processes is known if they differ as expected. Its value is 0."""
+        n = len(self.parts)
+        return Estimate(0.0, self.alone**2 / n, KNOWN + n - 1)
+
+    @cached_property
+    def _step(self) -> float:
+        """Samples are multiples of this."""
+        if self.step:
+            return self.step
+        apart = np.diff(np.unique(flat(self.rounds)))
+        return min(float(apart.min()), COARSEST) if len(apart) else 0.0
+
+    @cached_property
+    def rounding(self) -> float:
+        """A bound on the relative error that the clock's step leaves in a mean of samples.
+
+        Noise much wider than a step makes the mean exact: what is left is at most step / pi * exp(-2 pi^2 (s / step)^2)
+        for normal noise of deviation s (Widrow and Kollar, Quantization Noise, 4). Samples on one or two multiples
+        alone may be wrong by up to half a step: if a share p lies on the further one, the truth is between them, and
+        the mean is off by at most |1/2 - p| = sqrt(1/4 - variance) steps.
+        """
+        if not self._step:
+            return 0.0
+        samples = flat(self.rounds)
+        in_steps = np.clip((samples - np.median(samples)) / self._step, -1, 1)  # so that a spike is no noise
+        variance = float(in_steps.var())
+        left = max(sqrt(max(0.25 - variance, 0)), exp(-2 * pi**2 * max(variance - 1 / 12, 0)) / pi)
+        return self._step * left / self.median
 
 
-@lru_cache(maxsize=4096)  # tables, plots and sentences ask for the same ratios
-def _bootstrap(ratios: bytes, seed: int) -> Ratio:
-    """The midmean of float64 numbers, given as bytes, and its interval."""
-    values = np.frombuffer(ratios)
-    picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
-    low, high = np.percentile(_midmean(values[picks]), [2.5, 97.5])
-    return _at_least(Ratio(float(_midmean(values)), float(low), float(high)), values)
+def speedup(base: Timing, other: Timing, paired: bool = True, elsewhere: bool = True) -> Ratio:
+    """How many times faster `other` is than `base`.
 
+    Paired, the rounds of both were taken side by side in the same processes, so a drift of the machine's speed cancels
+    in the ratio of each round. The value is the geometric mean over processes of the midmean (mean of the middle half)
+    over rounds. A midmean ignores outliers; unlike a median it does not jump where times come in steps. Unpaired, each
+    side has its own mean and its own interval.
 
-def _at_least(found: Ratio, *samples: np.ndarray) -> Ratio:
-    """`found` with an interval at least as wide as Student's, if there are fewer than FEW of `samples`.
-
-    Two samples were not measured side by side: their variances add up, with the smaller number of degrees of freedom.
-    That interval is never too narrow (Welch's approximation has more degrees of freedom).
+    With `elsewhere` False the interval of one process is that of this process alone. It says how well the process can
+    tell two variants apart, not what another process would find.
     """
-    fewest = min(map(len, samples))
-    if fewest >= FEW:
-        return found
-    if fewest < 2:
-        return Ratio(found.value, found.value / ONCE, found.value * ONCE)
-    error = sqrt(sum(float(np.var(np.log(s), ddof=1)) / len(s) for s in samples))
-    factor = exp(STUDENT[fewest - 2] * error)
-    return Ratio(found.value, min(found.low, found.value / factor), max(found.high, found.value * factor))
+    together = list(zip(base.levels, other.levels, strict=False))
+    if not paired or len(base.levels) != len(other.levels) or any(len(a) == 0 or len(b) == 0 for a, b in together):
+        return as_ratio(base.estimate - other.estimate)
+    ratios = [midmean(a[: len(b)] - b[: len(a)]) for a, b in together]
+    expected = hypot(base.beside, other.beside) if elsewhere else 0.0
+    found = over_processes([r.value for r in ratios], ratios, expected)
+    return as_ratio(replace(found, bound=base.rounding + other.rounding))
+
+
+def as_ratio(found: Estimate) -> Ratio:
+    """The number whose logarithm was estimated, with its intervals."""
+    reach = found.reach
+    low, value, high = (exp(found.value + r) for r in (-reach, 0.0, reach))
+    return Ratio(value, low, high, min(found.inner_reach / reach, 1.0) if reach else 1.0)
+
+
+def states(others: Iterable[Timing]) -> float:
+    """The relative deviation between processes of those timings whose processes disagree; 0 where none does.
+
+    A variant that falls into states in one row may do so in all: three processes in the same state agree by chance.
+    """
+    found = [other.deviation for other in others if other.disagree]
+    return sqrt(sum(d * d for d in found) / len(found)) if found else 0.0
 
 
 def _medians(rounds: Rounds) -> np.ndarray:
@@ -144,23 +286,15 @@ def _medians(rounds: Rounds) -> np.ndarray:
     return np.array([np.median(r) for r in rounds])
 
 
-def _midmean(values: np.ndarray) -> np.ndarray:
-    """Mean of the middle half along the last axis. scipy.stats.trim_mean is slower and differs in the last bit."""
-    n = values.shape[-1]
-    return np.sort(values, axis=-1)[..., n // 4 : n - n // 4].mean(axis=-1)
+def _levels(rounds: Rounds, step: float) -> np.ndarray:
+    """Each round's mean, with samples far from the round's median moved to three deviations from it (Huber, 1964).
 
-
-def _unpaired(baseline: Rounds, other: Rounds, seed: int) -> Ratio:
-    rng = np.random.default_rng(seed)
-
-    def resampled(medians: np.ndarray) -> tuple[float, np.ndarray]:
-        picks = rng.integers(0, len(medians), (RESAMPLES, len(medians)))
-        return float(_midmean(medians)), _midmean(medians[picks])
-
-    samples = _medians(baseline), _medians(other)
-    (base, bases), (ours, others) = map(resampled, samples)
-    low, high = np.percentile(bases / others, [2.5, 97.5])
-    return _at_least(Ratio(base / ours, float(low), float(high)), *samples)
+    A mean, unlike a median, averages the steps of the clock out.
+    """
+    middle = _medians(rounds)
+    samples = [np.asarray(r, np.float64) - m for r, m in zip(rounds, middle, strict=True)]
+    reach = max(3 * 1.4826 * float(np.median(np.abs(np.concatenate(samples)))), step)
+    return middle + np.array([np.clip(s, -reach, reach).mean() for s in samples])
 
 
 def bimodal(rounds: Rounds) -> bool:

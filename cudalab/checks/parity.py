@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 from sys import float_info
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,13 @@ BIN = 128  # inputs per point of an error curve; divides the number of finite fl
 
 
 def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
-    """The reference's result for inputs upcast to float64; integers keep their dtype."""
+    """The reference's result for copies of the inputs, upcast to float64; integers and booleans keep their dtype.
+
+    Raises SpecError for a result that cannot be judged as it is.
+    """
     shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
     if not kernel.pointwise:
-        want = np.asarray(kernel.reference(**{k: _wide(a) for k, a in arrays.items()}))
+        want = _judged_as_it_is(kernel, kernel.reference(**{k: _wide(a) for k, a in arrays.items()}))
         if want.shape != shape:
             due = "output_shape says {}" if kernel.output_shape else "the first input has {}; set output_shape"
             raise SpecError(f"{kernel.file}: reference gives shape {want.shape}, but {due.format(shape)}")
@@ -51,6 +55,9 @@ class _Chunk:
         want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
         with np.errstate(all="ignore"):
             good = exact | (finite & (error <= budget.ulp * ulp + budget.atol))
+        if dtype.floating and not budget.ulp and not budget.atol:  # the same value: +0 is not -0
+            zero = np.flatnonzero(w == 0)
+            good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
         self.n = len(w)
         self.wrong = self.n - int(np.count_nonzero(good))
         self.rounded = int(np.count_nonzero(ulps <= 0.5))
@@ -184,14 +191,40 @@ def _shown(value: float) -> str:
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
+    """A copy of an input for the reference, which may change it: float64 or complex128; integers and booleans as is."""
+    kind = array.dtype.kind
     with np.errstate(invalid="ignore"):  # raised by signalling NaN, which convert like quiet ones
-        return array if array.dtype.kind in "iu" else array.astype(np.float64)
+        return array.astype(array.dtype if kind in "biu" else np.complex128 if kind == "c" else np.float64)
+
+
+def _judged_as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
+    """The reference's result as an array of real numbers; raises SpecError where a conversion would lose something."""
+    if isinstance(result, np.ma.MaskedArray):
+        raise SpecError(f"{kernel.file}: reference gives a masked array, whose mask would be lost; give y.filled(0)")
+    try:
+        want = np.asarray(result)
+    except Exception as error:  # from rows of different lengths, or from another library's array
+        what = f"reference gives a {type(result).__name__}, which is no NumPy array ({error})"
+        raise SpecError(f"{kernel.file}: {what}; give numbers, such as np.asarray(y)") from None
+    if want.dtype.kind == "c":
+        what = "reference gives complex values; give real ones, such as y.real, or both parts along an axis of two"
+        raise SpecError(f"{kernel.file}: {what}")
+    if want.dtype.kind == "b":
+        return want.astype(np.uint8)
+    if want.dtype.kind not in "iuf" and not _of_ml_dtypes(want.dtype):
+        what = "None" if result is None else f"values of dtype {want.dtype}"
+        raise SpecError(f"{kernel.file}: reference gives {what}; give an array of numbers, such as y.astype(float)")
+    return want
+
+
+def _of_ml_dtypes(dtype: np.dtype) -> bool:
+    return dtype.type.__module__ == "ml_dtypes"
 
 
 def _quiet(kernel: Kernel, arrays: Arrays) -> np.ndarray:
     """A pointwise reference's result for one chunk, without floating-point warnings."""
     with np.errstate(all="ignore"):
-        want = np.asarray(kernel.reference(**arrays))
+        want = _judged_as_it_is(kernel, kernel.reference(**arrays))
     if want.shape != (shape := next(iter(arrays.values())).shape):
         raise SpecError(f"{kernel.file}: reference gives shape {want.shape} for {shape}; is the kernel pointwise?")
     return want

@@ -9,7 +9,8 @@ from cudalab import backends, host
 from cudalab.base import cache
 from cudalab.base.errors import Unavailable
 from cudalab.device import cpu, cuda, driver, machine, nvml
-from cudalab.engine import cross_check
+from cudalab.engine.cross_check import nvbench
+from cudalab.engine.messages import PROCESSES
 from cudalab.tools.inspect import compilers
 from cudalab.tools.profile import ncu
 from cudalab.tools.sanitize import compute
@@ -28,6 +29,8 @@ def findings() -> Iterator[Finding]:
     yield _finding("nvcc", no_nvcc, _version(compiler) if compiler else "")
     yield _finding("host compiler", no_compiler, "" if no_compiler else host.compiler_version())
     yield "cache", *_cache()
+    count = PROCESSES["cpu" if no_gpu else "cuda"]
+    yield "processes", "", f"{count} process{'es' if count > 1 else ''} for a run with times, or --processes N"
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
     yield from _tools()
     for name, backend in backends.by_name().items():
@@ -49,7 +52,7 @@ def _tools() -> Iterator[Finding]:
         "ncu": ("profile", ncu.missing()),
         "compute-sanitizer": ("check --sanitize", compute.missing()),
         "Kernel Tuner": ("tune", tune.missing()),
-        "NVBench": ("bench --cross-check", cross_check.missing()),
+        "NVBench": ("bench --cross-check nvbench", nvbench.missing()),
     }
     for name, (command, why) in lacking.items():
         yield name, "missing" if why else "ready", why or f"for `cudalab {command}`"

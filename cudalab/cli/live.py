@@ -34,7 +34,7 @@ REFRESH_TIMING = 0.5  # the same interval while samples are taken
 QUIET = 2.0  # seconds between two log lines about groups that were only checked and are right
 MARGIN = 3  # free columns at the right: an echoed ^C must not start a new line, or the table is removed incompletely
 SUMMARIES = 3  # finished groups that stay visible
-STYLES = {"WRONG": "red", "error": "red", "skipped": "dim"}
+STYLES = {"WRONG": "red", "IMPOSSIBLE": "red", "error": "red", "skipped": "dim"}
 WORDS = {"compile": "compiling", "check": "checking", "check after timing": "checking again"}
 
 
@@ -172,7 +172,8 @@ def picture(event: Progress, summaries: list[str], width: int, height: int) -> l
 def _head(event: Progress, width: int) -> list[Line]:
     step = event.step
     place = f"[{min(event.done + 1, event.groups)}/{event.groups}] " if event.groups and step.group != "worker" else ""
-    doing = f"{place}{step.group}: {step.phase if step.label else WORDS.get(step.phase, step.phase)}"
+    turn = f", process {event.process} of {event.processes}" if event.processes > 1 and place else ""
+    doing = f"{place}{step.group}{turn}: {step.phase if step.label else WORDS.get(step.phase, step.phase)}"
     minutes, seconds = divmod(int(event.elapsed), 60)
     time = f"{minutes}:{seconds:02}, {remaining(event)}"
     if len(doing) + len(time) + 3 + MARGIN < width:
@@ -228,7 +229,7 @@ def summary(event: Progress) -> str:
     if timed:
         best = min(timed, key=lambda c: c.median(kind) or 0.0)
         ratio = rows.speedup(best, kind)
-        than = f", {numbers.factor(ratio.value)} x {rows.reference_name}" if ratio else ""
+        than = f", {numbers.ratio(ratio)} x {rows.reference_name}" if ratio else ""
         said.insert(0, f"fastest {best.label} {columns.microseconds(best, kind)} \u00b5s{than}")
     else:
         right = sum(c.status == "ok" for c in rows.cases)
@@ -237,10 +238,12 @@ def summary(event: Progress) -> str:
 
 
 def _bad(rows: Results) -> dict[str, list[str]]:
-    """Return the labels of the variants that are wrong or failed, by status."""
+    """Return the labels of the variants that failed, by status."""
+    from cudalab.results.record import BROKEN
+
     found: dict[str, list[str]] = {}
     for case in rows.cases:
-        if case.status in ("WRONG", "error"):
+        if case.status in BROKEN:
             found.setdefault(case.status, []).append(case.label)
     return found
 

@@ -14,7 +14,10 @@ from cudalab.cli import terminal
 from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
-    from cudalab.results.record import Results
+    from cudalab.results.record import Case, Results
+
+NOT_RUN = 5  # the exit code where no entry of a kernel ran
+ENTRIES = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
 
 
 def measure(
@@ -44,17 +47,47 @@ def measure(
     if output:
         _save(run, output)
     print_results(run, format, costs)
+    _say_seed(run, options, quiet)
     if {case.status for case in run.cases} == {record.SKIPPED}:
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
     return run
 
 
 def exit_code(run: Results) -> int:
-    """Return 0 if all is right, 1 for a wrong answer, 2 for a kernel that does not compile or run."""
+    """Return 0 if all is right, 1 for a wrong answer or an impossible time, 2 for what does not compile or run.
+
+    NOT_RUN is for a kernel none of whose entries ran; the reason is printed.
+    """
     from cudalab.results import record
 
     status = {case.status for case in run.broken}
-    return 2 if record.ERROR in status else 1 if record.WRONG in status else 0
+    failed = 2 if record.ERROR in status else 1 if status & {record.WRONG, record.IMPOSSIBLE} else 0
+    return failed or (NOT_RUN if say_not_run(run) else 0)
+
+
+def say_not_run(run: Results) -> bool:
+    """Print why no entry of a kernel ran, for each such kernel of whose entries some were chosen; say if there are."""
+    from cudalab.base.text import visible
+    from cudalab.results import record
+
+    entries: dict[str, list[Case]] = {}
+    for case in run.cases if not run.of_study else ():
+        if case.backend in ENTRIES:
+            entries.setdefault(case.kernel, []).append(case)
+    skipped = {name: rows[0] for name, rows in entries.items() if {row.status for row in rows} == {record.SKIPPED}}
+    for name, row in skipped.items():
+        click.echo(visible(f"Error: no entry of {name}.cu ran: {row.label}: {row.reason}"), err=True)
+    return bool(skipped)
+
+
+def _say_seed(run: Results, options: dict[str, Any], quiet: bool) -> None:
+    """Say with which seed the same inputs are made again, unless it was given."""
+    from cudalab.results import record
+
+    wrong = any(case.status == record.WRONG for case in run.cases)
+    seed = run.options.get("seed")
+    if seed is not None and options.get("seed") is None and (wrong or not quiet):
+        click.echo(f"the same inputs again: --seed {seed}", err=True)
 
 
 def given() -> set[str]:

@@ -59,11 +59,18 @@ only = click.option("--only", default="", metavar="GLOBS", shell_complete=comple
                     help="Use only these variants: backends or backend:entry, such as 'torch_*,pycuda'.")  # fmt: skip
 skip = click.option("--skip", default="", metavar="GLOBS", shell_complete=complete.variants,
                     help="Leave out these variants, written as in --only.")  # fmt: skip
-seed = click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the random inputs.")
+seed = click.option("--seed", type=click.IntRange(0),
+                    help="Seed of the random inputs. Default: a new one in each run.")  # fmt: skip
 dtypes = click.option("--dtypes", default="", metavar="LIST", shell_complete=complete.dtypes,
                       help="Dtypes, such as float32,bfloat16, or all.")  # fmt: skip
 budget = click.option("--budget", default=1.0, show_default=True, metavar="SECONDS",
                       help="Time to sample each variant.")  # fmt: skip
+processes = click.option("--processes", default=0, show_default="3 on a GPU, 1 on the CPU", metavar="N",
+                         type=click.IntRange(0, 16),
+                         help="Fresh processes that measure in turn, so that intervals cover what differs between "
+                         "them. 0: the default.")  # fmt: skip
+quick = click.option("--quick", is_flag=True,
+                     help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS",
                        help="Stop a variant that shows no progress for this long.")  # fmt: skip
 output = click.option("-o", "--output", metavar="FILE", callback=not_empty, shell_complete=complete.files,

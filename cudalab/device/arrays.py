@@ -118,6 +118,16 @@ def as_plain(array: Any) -> np.ndarray | DeviceArray:
     raise InputError(f"cannot use a {type(array).__name__}; pass a torch tensor or a CuPy, PyCUDA or NumPy array")
 
 
+def overlap(array: Any, other: Any) -> bool:
+    """Whether two arrays of any libraries, both on the CPU or both on the GPU, share memory."""
+    a, b = as_plain(array), as_plain(other)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.may_share_memory(a, b)
+    if isinstance(a, DeviceArray) and isinstance(b, DeviceArray):
+        return a.ptr < b.ptr + b.nbytes and b.ptr < a.ptr + a.nbytes
+    return False
+
+
 def _dense(array: Any) -> None:
     """Raise InputError for a torch object whose memory does not hold its elements as they are."""
     import torch
@@ -131,6 +141,10 @@ def _dense(array: Any) -> None:
         raise InputError(
             "this tensor is a negative view, or zeros without memory; pass x.resolve_neg() or zeros_like(x)"
         )
+    theirs = [c for c in type(array).__mro__ if issubclass(c, torch.Tensor)]
+    own = [c for c in theirs if c not in (torch.Tensor, torch.nn.Parameter)]
+    if any({"__torch_function__", "__torch_dispatch__"} & vars(c).keys() for c in own):  # it may compute itself later
+        raise InputError(f"a {type(array).__name__} has a meaning of its own; pass x.as_subclass(torch.Tensor)")
 
 
 def _contiguous(array: Any, is_so: bool, remedy: str) -> Any:
@@ -149,7 +163,9 @@ def to_torch(array: np.ndarray | DeviceArray) -> Any:
     """A torch tensor on the memory of a NumPy or device array."""
     import torch
 
-    target = getattr(torch, dtype_of(array).name)
+    target = getattr(torch, array.dtype.name, None)  # bool and complex ones, too
+    if not isinstance(target, torch.dtype):
+        raise InputError(f"PyTorch has no {array.dtype.name}")
     if isinstance(array, DeviceArray):
         if array.size == 0:  # there is no memory to share
             return torch.empty(array.shape, dtype=target, device="cuda")

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from cudalab.base.threads import chunks
 from cudalab.device.arrays import as_plain
-from cudalab.device.guard import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, offsets_by_name
-from cudalab.device.operands import Operands
+from cudalab.device.guard import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Content, offsets_by_name
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
 
@@ -49,7 +50,8 @@ class Cpu:
     def __init__(self) -> None:
         self.name = cpu_name()
         self._guarded: dict[str, Guarded] = {}
-        self._pristine: dict[str, np.ndarray] = {}
+        self._pristine: dict[str, np.ndarray] = {}  # the contents that the inputs should have
+        self._kept: list[Arrays] = []
 
     def place(self, kernel: Kernel, dtype: DType, arrays: Arrays, offsets: Sequence[int] = ()) -> Operands:
         shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
@@ -63,10 +65,16 @@ class Cpu:
         self.poison(result.array)
         return Operands({k: self._guarded[k].array for k in arrays}, result.array)
 
-    def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
+    def poison(self, array: Any, content: Content = POISON_BYTE) -> None:
         plain = as_plain(array)
         assert isinstance(plain, np.ndarray)
-        plain.reshape(-1).view(np.uint8)[:] = byte
+        memory = plain.reshape(-1).view(np.uint8)
+        if isinstance(content, int):
+            memory[:] = content
+            return
+        block = np.frombuffer(content, np.uint8)
+        for part in chunks(memory.size, block.size):
+            memory[part] = block[: part.stop - part.start]
 
     def fetch(self, array: Any) -> np.ndarray:
         return np.array(as_plain(array))
@@ -76,7 +84,20 @@ class Cpu:
         assert isinstance(plain, np.ndarray)
         return int.from_bytes(hashlib.blake2b(_bytes(plain).data, digest_size=8).digest())
 
-    def tampered(self, operands: Operands) -> str | None:
+    def digests(self, arrays: Sequence[Any]) -> list[int]:
+        return [self.fingerprint(array) for array in arrays]
+
+    def keep(self, arrays: Arrays) -> int:
+        self._kept.append(arrays)
+        return len(self._kept) - 1
+
+    def load(self, contents: int, operands: Operands | None = None) -> None:
+        if operands is None:
+            self._pristine = dict(self._kept[contents])
+        for name, array in self._kept[contents].items():
+            (operands.inputs[name] if operands else self._guarded[name].array)[...] = array
+
+    def tampered(self, operands: Operands, slack: bool = False) -> str | None:
         for name, guarded in self._guarded.items():
             if where := guarded.overrun():
                 return f"wrote {where} {name!r}; is each index checked against the size?"
@@ -89,14 +110,21 @@ class Cpu:
     def restore(self, arrays: Arrays) -> None:
         for guarded in self._guarded.values():
             guarded.mend()
+        self._pristine = dict(arrays)
         for name, array in arrays.items():
             self._guarded[name].array[...] = array
 
     def copy(self, nbytes: int) -> None:
         return None
 
+    def copies(self, nbytes: int) -> dict[str, Bound]:
+        return {}
+
     def condition(self) -> dict[str, float | str]:
         return {}
+
+    def held_down(self) -> list[str]:
+        return []
 
     def details(self) -> dict[str, str | int | float]:
         return {}
@@ -105,7 +133,7 @@ class Cpu:
         return True
 
     def release(self) -> None:
-        self._guarded, self._pristine = {}, {}
+        self._guarded, self._pristine, self._kept = {}, {}, []
 
     def close(self) -> None:
         self.release()

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from cudalab.base.errors import CompileError
-from cudalab.device import driver
+from cudalab.device import driver, kept_data
 from cudalab.device.arrays import installed
 from cudalab.spec import cuda_source
 from cudalab.spec.card import Card
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
 
 INSTALL = "pip install -e '.[cuda12]' in the checkout (or cuda13, as your driver has; it needs a CUDA toolkit)"
 FLAGS = ("-std=c++17",)
 LAB = Path(__file__).with_name("lab.cu")
+SCRUB = Path(__file__).with_name("scrub.cu")  # apart: the host takes no `volatile` beside shared memory
 
 
 @cache
@@ -70,6 +73,29 @@ def _compiled(text: str, name: str, macros: tuple[tuple[str, str], ...], include
 
     with _compile_errors(name):
         return SourceModule(cuda_source.with_c_names(text, name), **_options(macros, include))
+
+
+def of_kernel(kernel: Kernel, dtype: DType) -> Any:
+    """The PyCUDA module of a kernel's `.cu` for one element type, as `compiled` gives it."""
+    return compiled(cuda_source.read(kernel.cu), kernel.cu.name, kernel.macros(dtype), kernel.cu.parent)
+
+
+def loaded_anew(kernel: Kernel, dtype: DType) -> Any:
+    """The same module, loaded once more: its `__device__` variables are as the source initialises them."""
+    return driver.pycuda().module_from_buffer(_code(kernel, dtype))
+
+
+def kept_bytes(kernel: Kernel, dtype: DType) -> int:
+    """Bytes that the kernel's code keeps from one launch to the next, in `__device__` variables."""
+    text = cuda_source.read(kernel.cu)
+    headers = b"".join(cuda_source.local_headers(text, kernel.cu).values())
+    return kept_data.kept_bytes(_code(kernel, dtype), text + headers.decode(errors="replace"))
+
+
+def _code(kernel: Kernel, dtype: DType) -> bytes:
+    architecture = driver.card(driver.current_context()).target
+    text = cuda_source.read(kernel.cu)
+    return cubin(text, kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, architecture)
 
 
 def cubin(text: str, name: str, macros: Mapping[str, str], include: Path, architecture: str) -> bytes:

@@ -12,6 +12,7 @@ three pointers and a number: ctypes 4.17 us, cuda-bindings 4.04 us, cuda.core 4.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -22,7 +23,7 @@ from cudalab.base.errors import LaunchError
 from cudalab.spec.card import Card
 
 CAPTURE_THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
+KERNEL_NODE, COPY_NODE = 0, 1  # CU_GRAPH_NODE_TYPE_KERNEL and _MEMCPY
 
 
 @cache
@@ -44,6 +45,11 @@ def ask(name: str, *arguments: Any) -> None:
     """Call the driver's function `name`; raises LaunchError if it refuses."""
     if code := getattr(libcuda(), name)(*arguments):
         raise refused(name, code)
+
+
+def newest(name: str) -> Any:
+    """The driver's function `name`, in its second version where this driver has one."""
+    return getattr(libcuda(), f"{name}_v2", None) or getattr(libcuda(), name)
 
 
 def refused(what: str, code: int) -> LaunchError:
@@ -78,6 +84,15 @@ def missing() -> str | None:
     if b"no GPU" in name.value:
         return f"libcuda is a stand-in: {name.value.decode()}"
     return None
+
+
+def card_id(index: int) -> str:
+    """Twelve hex digits that tell this card from others of its kind: the start of a SHA-256 of its UUID."""
+    device, uuid = ctypes.c_int(), ctypes.create_string_buffer(16)
+    ask("cuDeviceGet", ctypes.byref(device), index)
+    if code := newest("cuDeviceGetUuid")(uuid, device):
+        raise refused("the card's UUID", code)
+    return hashlib.sha256(uuid.raw).hexdigest()[:12]
 
 
 def release() -> str:
@@ -151,6 +166,30 @@ def _module(code: bytes, context: int) -> ctypes.c_void_p:
     return module
 
 
+# ---- events ------------------------------------------------------------------------------------------------------
+
+
+class Event:
+    """A point in a stream whose time the GPU records. The driver's functions are taken once, when the lab begins."""
+
+    def __init__(self) -> None:
+        handle = ctypes.c_void_p()
+        ask("cuEventCreate", ctypes.byref(handle), 0)
+        self.handle = handle
+        self._record, self._elapsed = libcuda().cuEventRecord, newest("cuEventElapsedTime")
+
+    def record(self, stream: ctypes.c_void_p) -> None:
+        if code := self._record(self.handle, stream):
+            raise refused("an event", code)
+
+    def until(self, later: Event) -> float:
+        """Seconds from this event to a later one; both are over."""
+        milliseconds = ctypes.c_float()
+        if code := self._elapsed(ctypes.byref(milliseconds), self.handle, later.handle):
+            raise refused("the time between two events", code)
+        return 1e-3 * milliseconds.value
+
+
 # ---- graphs ------------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +206,7 @@ def end_capture(stream: int) -> int:
 
 
 def kernels_in(graph: int) -> int:
-    """How many kernels a graph launches."""
+    """How many kernels a graph launches; a copy by the driver counts as one."""
     count = ctypes.c_size_t()
     _graph_call("cuGraphGetNodes", ctypes.c_void_p(graph), None, ctypes.byref(count))
     if not count.value:
@@ -177,7 +216,7 @@ def kernels_in(graph: int) -> int:
     found = 0
     for node in nodes:
         _graph_call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
-        found += kind.value == KERNEL_NODE
+        found += kind.value in (KERNEL_NODE, COPY_NODE)
     return found
 
 

@@ -3,49 +3,26 @@
 from __future__ import annotations
 
 import sys
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cudalab.device import cuda, driver
+from cudalab.device import copy, cuda, driver
 from cudalab.device.arrays import DeviceArray, as_plain
-from cudalab.device.guard import GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, offsets_by_name
+from cudalab.device.gpu_memory import Buffer, Regions
+from cudalab.device.guard import GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Content, offsets_by_name
 from cudalab.device.nvml import Condition, Nvml
-from cudalab.device.operands import Bound, Operands
+from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, blocks
 
-THREADS = 256
-COPIED = 0x3F9D70A4  # the word that `copy` copies: 1.23 in float32
+ALIGNMENT = 512  # bytes: that of the driver's own allocations
+GAPS = 256  # times ALIGNMENT, at most, between the arrays of one buffer
+MOST_REGIONS = 500  # kept ready
 BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
-
-
-class Buffer:
-    """Device memory with guard bands before and after."""
-
-    def __init__(self, nbytes: int, stream: Any, offset: int = 0, guard: int = GUARD_BYTE) -> None:
-        self.nbytes, self._guard = nbytes, guard
-        self._memory = driver.pycuda().mem_alloc(nbytes + 2 * GUARD + offset)
-        self.ptr = int(self._memory) + GUARD + offset
-        self._stream = stream
-        self.mend()
-
-    def mend(self) -> None:
-        """Write the pattern into both ends."""
-        for start in (self.ptr - GUARD, self.ptr + self.nbytes):
-            driver.pycuda().memset_d8_async(start, self._guard, GUARD, self._stream)
-
-    def overrun(self) -> str | None:
-        """Where its ends were written, or None. The stream must be idle."""
-        for where, start in (("before", self.ptr - GUARD), ("after", self.ptr + self.nbytes)):
-            band = np.empty(GUARD, np.uint8)
-            driver.pycuda().memcpy_dtoh(band, start)
-            if touched := int((band != self._guard).sum()):
-                return f"{touched} bytes {where}"
-        return None
 
 
 class Gpu:
@@ -61,9 +38,17 @@ class Gpu:
         self._driver = driver.pycuda()
         self._device = self._driver.Device(index)
         self._buffers: dict[str, Buffer] = {}
-        self._digests: dict[str, int] = {}
-        self._sets: list[Operands] = []  # the operands that were placed, and copies of them
+        self._block: tuple[bytes, Any] | None = None  # what `poison` repeats, and its memory
+        self._digests: dict[str, int] = {}  # of the inputs, as their contents should be
+        self._bands: dict[tuple[int, int], int] = {}  # digests of the guard bands, by (pointer, bytes)
+        self._slack: dict[tuple[int, int], int] = {}  # of the memory behind them
+        self._sets: dict[int, list[Operands]] = {}  # operands and copies of them, by the first one's output
+        self._outputs: dict[tuple[tuple[int, ...], str], list[DeviceArray]] = {}  # more of them, by shape and dtype
+        self._placed: dict[str, int] = {}  # digests of the inputs as they were placed
+        self._kept: list[tuple[dict[str, DeviceArray], dict[str, int]]] = []  # contents of the inputs, their digests
+        self._regions: dict[tuple[tuple[int, int], ...], Regions] = {}
         self.at_release = ExitStack()
+        self._rng = np.random.default_rng()  # for places in memory, which no seed reproduces
         self.index, self.name = index, self._device.name()
         self._context = self._device.retain_primary_context()
         self._context.push()
@@ -84,15 +69,61 @@ class Gpu:
         output = self._put(kernel.output, shape, dtype.numpy, off[kernel.output], OUTPUT_GUARD_BYTE)
         self.poison(output)
         self._context.synchronize()  # the uploads went through another stream
-        self._digests = {name: self._digest(array) for name, array in inputs.items()}
-        self._sets = [Operands(inputs, output, self.stream, self.index)]
-        return self._sets[0]
+        self._digests = self._placed = self._digests_of(inputs)
+        bands = tuple(piece for buffer in self._buffers.values() for piece in buffer.bands.values())
+        slack = tuple(buffer.slack for buffer in self._buffers.values())
+        self._bands = dict(zip(bands, self._regions_of(bands).digests(), strict=True))
+        self._slack = dict(zip(slack, self._regions_of(slack).digests(), strict=True))
+        self._placed_operands = Operands(inputs, output, self.stream, self.index)
+        return self._placed_operands
 
     def restore(self, arrays: Arrays) -> None:
         for buffer in self._buffers.values():
             buffer.mend()
-        self._upload(arrays, self._sets[0].inputs)
+        self._upload(arrays, self._placed_operands.inputs)
+        self._digests = self._placed
         self._context.synchronize()
+
+    def keep(self, arrays: Arrays) -> int:
+        like = {name: DeviceArray(array.shape, array.dtype, 0) for name, array in arrays.items()}
+        found = {name: self._arrays(array, 1)[0] for name, array in like.items()}
+        self._upload(arrays, found)
+        self._context.synchronize()
+        self._kept.append((found, self._digests_of(found)))
+        return len(self._kept) - 1
+
+    def load(self, contents: int, operands: Operands | None = None) -> None:
+        kept, digests = self._kept[contents]
+        operands = operands or self._placed_operands
+        if operands.inputs is self._placed_operands.inputs:
+            self._digests = digests
+        for name, array in kept.items():
+            if array.nbytes:
+                self._driver.memcpy_dtod_async(operands.inputs[name].ptr, array.ptr, array.nbytes, self.stream)
+
+    def outputs(self, like: DeviceArray, count: int) -> list[DeviceArray]:
+        """`count` arrays for results; the same ones when asked for again. Raises PyCUDA's MemoryError."""
+        found = self._outputs.setdefault((like.shape, like.dtype.str), [])
+        found += self._arrays(like, count - len(found), OUTPUT_GUARD_BYTE)
+        return found[:count]
+
+    def _arrays(self, like: DeviceArray, count: int, guard: int = GUARD_BYTE) -> list[DeviceArray]:
+        """Arrays of the shape and dtype of `like`, in one buffer, in an order and with gaps that are drawn anew.
+
+        So no kernel knows where the result of an earlier run lies.
+        """
+        if count < 1:
+            return []
+        gaps = self._rng.integers(1, GAPS, count) if count > 1 else np.zeros(1, np.int64)
+        starts = ALIGNMENT * np.cumsum(gaps + blocks(like.nbytes, ALIGNMENT))
+        buffer = Buffer(int(starts[-1]), self.stream, guard=guard)
+        places = self._rng.permutation(starts - ALIGNMENT * blocks(like.nbytes, ALIGNMENT)).tolist()
+        return [DeviceArray(like.shape, like.dtype, buffer.ptr + place, buffer) for place in places]
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory of the GPU that is free."""
+        return int(self._driver.mem_get_info()[0])
 
     def _upload(self, arrays: Arrays, to: Mapping[str, DeviceArray]) -> None:
         for name, array in arrays.items():
@@ -106,10 +137,29 @@ class Gpu:
         buffer = self._buffers[name] = Buffer(array.nbytes, self.stream, offset, guard)
         return DeviceArray(array.shape, dtype, buffer.ptr, buffer)
 
-    def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
+    def poison(self, array: Any, content: Content = POISON_BYTE) -> None:
         plain = as_plain(array)
-        if plain.size:
-            self._driver.memset_d8_async(plain.ptr, byte, plain.nbytes, self.stream)  # type: ignore[union-attr]
+        assert isinstance(plain, DeviceArray)
+        if not plain.size:
+            return
+        if isinstance(content, int):
+            self._driver.memset_d8_async(plain.ptr, content, plain.nbytes, self.stream)
+            return
+        filled = min(len(content), plain.nbytes)
+        self._driver.memcpy_dtod_async(plain.ptr, self._block_of(content), filled, self.stream)
+        while filled < plain.nbytes:  # what is there is copied behind itself
+            more = min(filled, plain.nbytes - filled)
+            self._driver.memcpy_dtod_async(plain.ptr + filled, plain.ptr, more, self.stream)
+            filled += more
+
+    def _block_of(self, content: bytes) -> int:
+        """The address of these bytes in device memory; the last ones that were asked for stay there."""
+        if not self._block or self._block[0] != content:
+            memory = self._driver.mem_alloc(len(content))
+            self._driver.memcpy_htod(int(memory), np.frombuffer(content, np.uint8))
+            self._context.synchronize()  # the upload went through another stream
+            self._block = content, memory
+        return int(self._block[1])
 
     def fetch(self, array: Any) -> np.ndarray:
         plain = as_plain(array)
@@ -123,71 +173,78 @@ class Gpu:
         plain = as_plain(array)
         assert isinstance(plain, DeviceArray)
         self.stream.synchronize()
-        return self._digest(plain)
+        return self.digests([plain])[0]
 
-    def tampered(self, operands: Operands) -> str | None:
-        self.stream.synchronize()
-        for name, buffer in self._buffers.items():
-            if where := buffer.overrun():
-                return f"wrote {where} {name!r}; is each index checked against the size?"
-        for name, before in self._digests.items():
-            if self._digest(operands.inputs[name]) != before:
+    def tampered(self, operands: Operands, slack: bool = False) -> str | None:
+        bands = self._bands | (self._slack if slack else {})
+        inputs = {name: _piece(operands.inputs[name]) for name in self._digests}
+        found = self._regions_of((*bands, *inputs.values())).digests()
+        if found[: len(bands)] != list(bands.values()):
+            for name, buffer in self._buffers.items():
+                if where := buffer.overrun():
+                    return f"wrote {where} {name!r}; is each index checked against the size?"
+        for name, digest in zip(inputs, found[len(bands) :], strict=True):
+            if digest != self._digests[name]:
                 return f"changed its input {name!r}"
         return None
 
-    def _digest(self, array: DeviceArray) -> int:
-        if array.ptr % 4:  # the kernel reads words; such arrays are small
-            plain = np.empty(array.nbytes, np.uint8)
-            self._driver.memcpy_dtoh(plain, array.ptr)
-            return zlib.crc32(plain.tobytes())
-        result = np.zeros(1, np.uint64)
-        words, rest = divmod(array.nbytes, 4)
-        if words:
-            self.lab.get_function("digest")(
-                np.uintp(array.ptr), np.int64(words), self._driver.InOut(result),
-                grid=(min(blocks(words, THREADS), 4096), 1), block=(THREADS, 1, 1),
-            )  # fmt: skip
-        if rest:  # the last of an odd number of small elements
-            last = np.zeros(4, np.uint8)
-            self._driver.memcpy_dtoh(last[:rest], array.ptr + 4 * words)
-            result += last.view(np.uint32)
-        return int(result[0])
+    def digests(self, arrays: Sequence[Any]) -> list[int]:
+        return self.regions(arrays).digests()
+
+    def _digests_of(self, inputs: Mapping[str, DeviceArray]) -> dict[str, int]:
+        return dict(zip(inputs, self.digests(list(inputs.values())), strict=True))
+
+    def regions(self, arrays: Sequence[Any]) -> Regions:
+        """Arrays of any library as regions, which are filled and digested together."""
+        return self._regions_of(tuple(map(_piece, arrays)))
+
+    def _regions_of(self, key: tuple[tuple[int, int], ...]) -> Regions:
+        if key not in self._regions:
+            if len(self._regions) > MOST_REGIONS:  # of libraries that return another array each time
+                self.stream.synchronize()
+                self._regions.clear()
+            self._regions[key] = Regions(self.lab, self.stream, key)
+        return self._regions[key]
 
     def attribute(self, name: str) -> int:
         """A device attribute by PyCUDA's name, such as L2_CACHE_SIZE."""
         return int(self._device.get_attribute(getattr(self._driver.device_attribute, name)))
 
-    def operand_sets(self, count: int) -> list[Operands]:
-        """The placed operands, and copies of them in other memory until there are `count`; all stay until `release`."""
+    def operand_sets(self, count: int, first: Operands | None = None) -> list[Operands]:
+        """Operands, and copies of them in other memory until there are `count`; all stay until `release`.
 
-        def copied(array: DeviceArray) -> DeviceArray:
-            buffer = Buffer(array.nbytes, self.stream)
-            if array.nbytes:
-                self._driver.memcpy_dtod_async(buffer.ptr, array.ptr, array.nbytes, self.stream)
-            return DeviceArray(array.shape, array.dtype, buffer.ptr, buffer)
-
-        first = self._sets[0]
-        while len(self._sets) < count:
-            inputs = {name: copied(array) for name, array in first.inputs.items()}
-            self._sets.append(Operands(inputs, copied(first.output), self.stream, self.index))
+        `first`: what is copied; None: the operands that were placed.
+        """
+        first = first or self._placed_operands
+        sets = self._sets.setdefault(first.output.ptr, [first])
+        lacking = count - len(sets)
+        inputs = {name: self._arrays(array, lacking) for name, array in first.inputs.items()}
+        for i, output in enumerate(self._arrays(first.output, lacking, OUTPUT_GUARD_BYTE)):
+            own = {name: arrays[i] for name, arrays in inputs.items()}
+            for name, array in own.items():
+                if array.nbytes:
+                    self._driver.memcpy_dtod_async(array.ptr, first.inputs[name].ptr, array.nbytes, self.stream)
+            sets.append(Operands(own, output, self.stream, self.index))
         self.stream.synchronize()
-        return list(self._sets)
+        return sets[: max(count, 1)]
 
     def copy(self, nbytes: int) -> Bound | None:
-        words = blocks(nbytes, 32)  # 16 bytes read and 16 written by each thread
-        function, grid = self.lab.get_function("copy").prepare("PPq"), (blocks(words, THREADS), 1)
+        return self._copies(nbytes, [copy.USUAL])[copy.USUAL]
 
-        def ready(operands: Operands | None) -> Bound:
-            origin, target = (Buffer(16 * words, self.stream) for _ in range(2))
-            self._driver.memset_d32_async(origin.ptr, COPIED, 4 * words, self.stream)
-            held = DeviceArray((4 * words,), np.dtype(np.float32), target.ptr, (origin, target))
+    def copies(self, nbytes: int) -> dict[str, Bound]:
+        return self._copies(nbytes, copy.available(self._device.compute_capability()))
 
-            def run() -> None:
-                function.prepared_async_call(grid, (THREADS, 1, 1), self.stream, origin.ptr, target.ptr, words)
+    def _copies(self, nbytes: int, forms: Sequence[str]) -> dict[str, Bound]:
+        packs = blocks(nbytes, 2 * copy.PACK)
+        like = DeviceArray((copy.PACK // 4 * packs,), np.dtype(np.float32), 0)
+        (origin,), (target,) = self._arrays(like, 1), self._arrays(like, 1)
+        copy.fill(origin.ptr, packs, self.stream)
+        operands = Operands({"from": origin}, target, self.stream, self.index)
+        return {form: writing(partial(self._copying, form, packs), operands) for form in forms}
 
-            return Bound(run, lambda: held, again=ready)
-
-        return ready(None)
+    def _copying(self, form: str, packs: int, on: Operands) -> Callable[[], object]:
+        sms = self.attribute("MULTIPROCESSOR_COUNT")
+        return copy.ready(form, on.inputs["from"].ptr, on.output.ptr, packs, self.stream, sms)
 
     def condition(self) -> Condition:
         """Clocks, power and temperature of the GPU under load; {} where NVML does not tell."""
@@ -198,16 +255,21 @@ class Gpu:
         self.stream.synchronize()
         return found
 
+    def held_down(self) -> list[str]:
+        return self._nvml.held_down()
+
     def details(self) -> dict[str, str | int | float]:
         return {
             "compute_capability": ".".join(map(str, self._device.compute_capability())),
             "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
             "l2_bytes": self.attribute("L2_CACHE_SIZE"),
+            "sm_clock_hz": max(self.attribute("CLOCK_RATE") * 1000, self._nvml.highest_sm_clock()),
             "memory_bytes": self._device.total_memory(),
             "memory_clock_hz": self.attribute("MEMORY_CLOCK_RATE") * 1000,
             "memory_bus_bits": self.attribute("GLOBAL_MEMORY_BUS_WIDTH"),
             "driver_cuda": self._driver.get_driver_version(),
             "driver": driver.release(),
+            "card": driver.card_id(self.index),
         }
 
     def alive(self) -> bool:
@@ -222,7 +284,8 @@ class Gpu:
     def release(self) -> None:
         self.stream.synchronize()
         self.at_release.close()
-        self._sets, self._buffers, self._digests = [], {}, {}
+        self._sets, self._buffers, self._digests = {}, {}, {}
+        self._kept, self._outputs, self._regions, self._block = [], {}, {}, None
         # Libraries that were used free the device memory that they keep for later.
         if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
             torch.cuda.empty_cache()
@@ -239,6 +302,12 @@ class Gpu:
                 cupy.cuda.Stream.null.use()
         finally:
             self._context.pop()
+
+
+def _piece(array: Any) -> tuple[int, int]:
+    plain = as_plain(array)
+    assert isinstance(plain, DeviceArray)
+    return plain.ptr, plain.nbytes
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:

@@ -1,34 +1,41 @@
 // The lab's own kernels: what the clocks need around the kernel that they time. Compiled once a run.
 
+// Nanoseconds of the GPU's own timer, which no event takes part in; 0 on the CPU, where cudalab.host runs this.
+__device__ unsigned long long nanoseconds() {
+#ifdef __CUDACC_VER_MAJOR__
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+#else
+    return 0;
+#endif
+}
+
 // Holds the stream until *released >= ticket, so that everything queued behind it starts with no gap, whatever the
-// host's pace was. `released` is host memory that the device sees. After max_cycles it lets go by itself and
-// counts that in *expired: some library waited for the stream inside the work, and would have waited for ever.
-extern "C" __global__ void hold(volatile int* released, int ticket, long long max_cycles, int* expired) {
+// host's pace was, and writes when it let go. `released` is host memory that the device sees. After max_cycles it lets
+// go by itself and counts that in *expired: some library waited for the stream inside the work, and would have waited
+// for ever.
+extern "C" __global__ void hold(
+    volatile int* released, int ticket, long long max_cycles, int* expired, unsigned long long* let_go
+) {
     const long long start = clock64();
     while (*released < ticket) {
         if (clock64() - start > max_cycles) {
             *expired = *expired + 1;
-            return;
+            break;
         }
     }
+    *let_go = nanoseconds();
 }
 
 extern "C" __global__ void empty() {}
 
+// Writes the time of the GPU's own timer.
+extern "C" __global__ void stamp(unsigned long long* at) { *at = nanoseconds(); }
+
 struct __align__(16) Word4 {
     unsigned v[4];
 };
-
-// The ceiling: 16 bytes a thread from one place to another. What is read L2 is advised to keep (evict_last, by the
-// builtin under libcu++'s cuda::associate_access_property), as kernels do that come near it: at 2 x 617 MB an H200 moves
-// 4,330 GB/s so, and 4,250 without.
-extern "C" __global__ void copy(const Word4* __restrict__ from, Word4* __restrict__ to, long long n) {
-#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000  // nvcc 13.0 breaks down at it for later ones
-    from = static_cast<const Word4*>(__nv_associate_access_property(from, 0x14F0000000000000ull));
-#endif
-    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) to[i] = from[i];
-}
 
 // Reads all of a buffer through the caches. The sum only keeps the loads from being optimised away.
 extern "C" __global__ void sweep(const Word4* __restrict__ from, long long n, unsigned* sink) {
@@ -39,16 +46,42 @@ extern "C" __global__ void sweep(const Word4* __restrict__ from, long long n, un
     if (sum == 0x9e3779b9u) *sink = sum;
 }
 
-// A 64-bit digest of n words that depends on each word and its place: tells whether a buffer was changed. The mixing
-// steps are those of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-extern "C" __global__ void digest(const unsigned* __restrict__ words, long long n, unsigned long long* result) {
-    const long long step = (long long)gridDim.x * blockDim.x;
+// Memory between two addresses.
+struct Region {
+    unsigned char* at;
+    long long bytes;
+};
+
+// Writes one word again and again into each region; blockIdx.y is the region's number.
+extern "C" __global__ void fill(const Region* regions, unsigned word) {
+    const Region region = regions[blockIdx.y];
+    const long long step = (long long)gridDim.x * blockDim.x, first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    const bool aligned = (unsigned long long)region.at % 4 == 0;
+    const long long words = aligned ? region.bytes / 4 : 0;
+    for (long long i = first; i < words; i += step) reinterpret_cast<unsigned*>(region.at)[i] = word;
+    for (long long i = 4 * words + first; i < region.bytes; i += step) region.at[i] = word >> (8 * (i % 4));
+}
+
+// A 64-bit digest of each region that depends on each word and its place: tells whether memory was changed, or holds
+// what it should. The last word is padded with zeros. The mixing steps are those of splitmix64 (Steele, Lea, Flood:
+// Fast Splittable Pseudorandom Number Generators, 2014).
+extern "C" __global__ void digest(const Region* regions, unsigned long long* results) {
+    const Region region = regions[blockIdx.y];
+    const long long step = (long long)gridDim.x * blockDim.x, words = (region.bytes + 3) / 4;
+    const bool aligned = (unsigned long long)region.at % 4 == 0;
     unsigned long long sum = 0;
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-        unsigned long long h = words[i] + 0x9e3779b97f4a7c15ull * (unsigned long long)(i + 1);
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += step) {
+        unsigned word = 0;
+        if (aligned && 4 * i + 4 <= region.bytes) {
+            word = reinterpret_cast<const unsigned*>(region.at)[i];
+        } else {
+            for (int b = 0; b < 4 && 4 * i + b < region.bytes; b++) word |= (unsigned)region.at[4 * i + b] << (8 * b);
+        }
+        unsigned long long h = word + 0x9e3779b97f4a7c15ull * (unsigned long long)(i + 1);
         h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;
         h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;
         sum += h ^ (h >> 31);
     }
-    atomicAdd(result, sum);
+    for (int other = 16; other; other /= 2) sum += __shfl_down_sync(0xFFFFFFFFu, sum, other);
+    if (threadIdx.x % 32 == 0) atomicAdd(&results[blockIdx.y], sum);
 }

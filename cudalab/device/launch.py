@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from functools import partial
 from struct import Struct
+from typing import Any
 
 from cudalab.device import cuda, driver
 from cudalab.device.arrays import DeviceArray
@@ -97,9 +98,12 @@ def for_call(
     return Prepared(f"{kernel.name}: {entry}", driver.function(code, entry, context), context, launch, arrays)
 
 
-def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Callable[[], None]:
-    """Compile one entry through PyCUDA, pack its arguments, and return what launches it on the operands' stream."""
-    module = cuda.compiled(cuda_source.read(kernel.cu), kernel.cu.name, kernel.macros(dtype), kernel.cu.parent)
+def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, module: Any = None) -> Callable[[], None]:
+    """Pack the arguments of one entry, and return what launches it on the operands' stream, through PyCUDA.
+
+    `module`: loaded code; None: the module that all launches of the kernel share.
+    """
+    module = module or cuda.of_kernel(kernel, dtype)
     launch = kernel.launch(entry, operands.named(kernel))
     if launch.empty:
         return lambda: None

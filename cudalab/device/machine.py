@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from cudalab.device.protocol import Device
 from cudalab.results.record import Machine
+
+ROOT = Path(__file__).parents[2]  # of a checkout; of an installed package it is the folder of all packages
+COMMIT = "CUDALAB_COMMIT"  # says which commit it is where the checkout was copied without its history
 
 PACKAGES = {
     "cudalab": "cudalab",
@@ -41,9 +47,23 @@ def describe(device: Device) -> Machine:
     return Machine(device.kind, device.name, {**device.details(), **system}, versions())
 
 
-def cpu_count_and_name() -> str:
-    import os
+def commit() -> str:
+    """The commit of the lab's source, with a "+" where a file of it was changed; "" where no history is at hand."""
+    if given := os.environ.get(COMMIT):
+        return given
+    if not (ROOT / ".git").exists():
+        return ""
 
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", "cudalab", "kernels") else "")
+    except (OSError, subprocess.CalledProcessError):  # no git, or another user's checkout
+        return ""
+
+
+def cpu_count_and_name() -> str:
     from cudalab.device.cpu import cpu_name
 
     return f"{os.cpu_count()} x {cpu_name()}"

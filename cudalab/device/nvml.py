@@ -19,6 +19,9 @@ REASONS = {
     0x0000000000000100: "display clock setting",
 }
 
+# NVML's counters of the time for which a limit held the clocks down. A reading takes 80 us on an H200.
+POLICIES = {"POWER": "power cap", "THERMAL": "thermal slowdown"}
+
 
 def missing() -> str | None:
     """Why NVML cannot be asked, and what to type; None if it can."""
@@ -38,6 +41,7 @@ class Nvml:
 
     def __init__(self, pci_bus_id: str) -> None:
         self.missing = missing() or ""
+        self._counted: dict[str, int] = {}
         if self.missing:
             return
         import pynvml
@@ -53,15 +57,49 @@ class Nvml:
         if self.missing:
             return {}
         nvml, handle = self._nvml, self._handle
-        reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
         return {
             "sm_hz": 1e6 * nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
             "memory_hz": 1e6 * nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
             "power_w": 1e-3 * nvml.nvmlDeviceGetPowerUsage(handle),
             "power_limit_w": 1e-3 * nvml.nvmlDeviceGetEnforcedPowerLimit(handle),
             "temperature_c": nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
-            "throttled": ", ".join(name for bit, name in REASONS.items() if reasons & bit),
+            "throttled": ", ".join(self.reasons()),
         }
+
+    def reasons(self) -> list[str]:
+        """What holds the clocks down at this moment."""
+        if self.missing:
+            return []
+        reasons = self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle)
+        return [name for bit, name in REASONS.items() if reasons & bit]
+
+    def held_down(self) -> list[str]:
+        """What has held the clocks down since the last call: by the driver's counters, and at this moment."""
+        before, self._counted = self._counted, self._counters()
+        counted = [reason for reason, spent in self._counted.items() if spent > before.get(reason, spent)]
+        return list(dict.fromkeys([*counted, *self.reasons()]))
+
+    def _counters(self) -> dict[str, int]:
+        """Nanoseconds for which each limit has held the clocks down so far; {} where it is not counted."""
+        if self.missing:
+            return {}
+        nvml, found = self._nvml, {}
+        for policy, reason in POLICIES.items():
+            try:
+                status = nvml.nvmlDeviceGetViolationStatus(self._handle, getattr(nvml, f"NVML_PERF_POLICY_{policy}"))
+            except Exception:  # NVML's own: this card does not count it
+                continue
+            found[reason] = int(status.violationTime)
+        return found
+
+    def highest_sm_clock(self) -> int:
+        """Hz that the SMs may reach; 0 without NVML. On a GeForce it is above the driver's attribute CLOCK_RATE."""
+        if self.missing:
+            return 0
+        try:
+            return 1_000_000 * int(self._nvml.nvmlDeviceGetMaxClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
+        except Exception:  # NVML's own: not known for this GPU
+            return 0
 
     def power_now(self) -> float | None:
         """Watts at this moment; None where the driver has only the mean of the last second, which is `power_w`."""

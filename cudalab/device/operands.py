@@ -34,20 +34,33 @@ class Bound:
     pool: Callable[[], AbstractContextManager[object]] = nullcontext
     again: Callable[[Operands], Bound] | None = None  # binds the compiled code to other operands of the same shape
     also: Mapping[str, Bound] = field(default_factory=dict)  # other ways to run it, which must be right as well
+    on: Operands | None = None  # what it writes to; None: it returns a result of its own
+    kept: int = 0  # bytes of its code's __device__ variables, which outlive a launch
+    # Binds newly loaded code, whose __device__ variables are as the source initialises them.
+    fresh: Callable[[], Bound] | None = None
     # Prepares the call that a user makes: it allocates a result, enqueues the work, returns the result. None: no such
     # call.
     api: Callable[[], Callable[[], Any]] | None = None
+    allocates: bool = False  # whether `run` allocates its result
 
 
 def writing(
     prepare: Callable[[Operands], Callable[[], object]],
     operands: Operands,
     api: Callable[[Operands], Callable[[], Any]] | None = None,
+    kept: int = 0,
+    fresh: Callable[[Operands], Bound] | None = None,
 ) -> Bound:
-    """A variant that writes to `operands.output`: `prepare(operands)` gives its `run`, `api(operands)` a user call."""
+    """A variant that writes to `operands.output`: `prepare(operands)` gives its `run`, `api(operands)` a user call.
+
+    `kept` and `fresh` are those of `Bound`, for code with `__device__` variables.
+    """
 
     def ready(on: Operands) -> Bound:
-        return Bound(prepare(on), lambda: on.output, again=ready, api=(lambda: api(on)) if api else None)
+        return Bound(
+            prepare(on), lambda: on.output, again=ready, on=on, api=(lambda: api(on)) if api else None,
+            kept=kept, fresh=(lambda: fresh(on)) if fresh else None,
+        )  # fmt: skip
 
     return ready(operands)
 
@@ -66,6 +79,6 @@ def returning(
         def run() -> None:
             result[0] = function(*args)
 
-        return Bound(run, lambda: result[0], pool, ready, api=lambda: lambda: function(*args))
+        return Bound(run, lambda: result[0], pool, ready, api=lambda: lambda: function(*args), allocates=True)
 
     return ready(operands)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from cudalab.device.guard import POISON_BYTE
+from cudalab.device.guard import POISON_BYTE, Content
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
@@ -23,8 +23,8 @@ class Device(Protocol):
         `offsets` are bytes, for the inputs and then the output: each moves an array off its natural alignment.
         """
 
-    def poison(self, array: Any, byte: int = POISON_BYTE) -> None:
-        """Fill an array of any library with a pattern that results hardly have (NaN for floats)."""
+    def poison(self, array: Any, content: Content = POISON_BYTE) -> None:
+        """Fill an array of any library with what results hardly have: NaN for floats, or other bytes, repeated."""
 
     def fetch(self, array: Any) -> np.ndarray:
         """Wait for all work and copy an array of any library into new NumPy memory."""
@@ -32,8 +32,20 @@ class Device(Protocol):
     def fingerprint(self, array: Any) -> int:
         """Wait for all work and return a 64-bit digest of an array's bytes, computed on the device."""
 
-    def tampered(self, operands: Operands) -> str | None:
-        """Wait, then name memory that a kernel must not write and wrote: an input, or bytes beyond an array's ends."""
+    def digests(self, arrays: Sequence[Any]) -> list[int]:
+        """Wait for all work and return the fingerprint of each array."""
+
+    def keep(self, arrays: Arrays) -> int:
+        """Keep contents of the placed inputs on the device, for `load`; returns their number, counted from 0."""
+
+    def load(self, contents: int, operands: Operands | None = None) -> None:
+        """Copy contents that are kept into the inputs: those of `operands`, None: those that were placed."""
+
+    def tampered(self, operands: Operands, slack: bool = False) -> str | None:
+        """Wait, then name memory that a kernel must not write and wrote: an input, or bytes beyond an array's ends.
+
+        `slack`: look at all that a buffer's pages hold, and not at its guard bands alone.
+        """
 
     def restore(self, arrays: Arrays) -> None:
         """Repair what `tampered` found: the inputs placed last, and the guard bands of every buffer."""
@@ -41,8 +53,14 @@ class Device(Protocol):
     def copy(self, nbytes: int) -> Bound | None:
         """A copy that moves `nbytes` in all (half read, half written), or None where none is measured."""
 
+    def copies(self, nbytes: int) -> Mapping[str, Bound]:
+        """That copy in each form that the device has, by name, all from one buffer to one other."""
+
     def condition(self) -> dict[str, float | str]:
         """The device's clocks, power and temperature under load, and what slows it down."""
+
+    def held_down(self) -> list[str]:
+        """What has held the device's clocks down since the last call; [] where nothing did or it is not known."""
 
     def details(self) -> dict[str, str | int | float]:
         """What identifies the device and bounds its speed, for the results file."""

@@ -6,14 +6,17 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import perf_counter, sleep
 
 from cudalab.device.protocol import Device
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.plan import Selection
 from cudalab.engine.rows import Defined, said
+from cudalab.results.record import Parity
 
-BEGIN, RELEASE = Step("", "start"), "releasing the arrays"
+BEGIN, RELEASE, WAIT = Step("", "start"), "releasing the arrays", "waiting until the other processes have started"
+FEWEST = 4  # rounds that a process takes at least, if the run as a whole asks for as many
+NAP = 0.02  # seconds between two looks whether the worker may go on
 
 
 class ContextLost(BaseException):
@@ -41,6 +44,19 @@ class Job:
     order: str = "shuffled"
     step: Step = BEGIN  # the last that was told
     glimpse: Callable[[Mapping[str, Glimpse]], None] = lambda found: None  # gets preliminary numbers
+    processes: int = 1  # of the run; `budget` is for this one
+    process: int = 0  # the number of this one
+    held: Callable[[], bool] = lambda: False  # whether other processes are starting, which would disturb times
+    known: dict[str, Parity] = field(default_factory=dict)  # verdicts on outputs, see `messages.Done`
+
+    @property
+    def order_seed(self) -> int:
+        """Seed of the order of the rounds, which differs between processes; the inputs come from `seed`."""
+        return self.seed + self.process
+
+    def share(self, rounds: int) -> int:
+        """This process's share of the least number of rounds of the run."""
+        return max(min(rounds, FEWEST), -(-rounds // self.processes))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -55,6 +71,12 @@ class Job:
         """Tell what is done next."""
         self.step = step
         self.progress(step)
+
+    def wait(self, group: object) -> None:
+        """Wait until no other process of the run is starting."""
+        while self.held():
+            self.at(Step(str(group), WAIT))
+            sleep(NAP)
 
     def survived(self, group: Defined, error: Exception | None = None) -> None:
         """Raise ContextLost if the device does not work any more; `error` is what showed it."""

@@ -1,10 +1,12 @@
 """What the parent of a run and its worker process send each other: JSON objects, one a line.
 
 The parent sends `Setup` once, then one `Task` at a time. The worker answers `Ready`, then `Done` for each task; or
-`Failed`; or `Lost`, after which it exits. A task names the function that does it, so the worker knows no tool.
+`Failed`; or `Lost`, after which it exits. A task names the function that does it, so the worker knows no tool. A run
+may have several workers; each of them gets a `Setup` with its own number.
 
 The worker writes its present `Step` to the *board*, a piece of memory that both processes map. So the parent knows
 which variant was at work when the worker crashed or hung, and the worker never waits for the parent between samples.
+The parent writes there whether the worker has to wait before it times anything.
 """
 
 from __future__ import annotations
@@ -15,10 +17,14 @@ from pathlib import Path
 
 import msgspec
 
-from cudalab.results.record import Machine
+from cudalab.results.record import Machine, Parity
 
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
+HOLD = BOARD + GLIMPSES  # the place of one byte: 1 while the worker has to wait before it times anything
+
+PROCESSES = {"cuda": 3, "cpu": 1}  # of a run that times something, by the kind of device, if no number was given
+MOST_PROCESSES = 16  # each holds a context on the GPU, of half a gigabyte or more
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -52,21 +58,31 @@ class Setup(msgspec.Struct, tag=True):
     order: str
     sources: dict[str, str]
     calibrate: bool = True  # False for a worker that takes another's place
+    processes: int = 0  # of the run; 0: PROCESSES
+    process: int = 0  # the number of this one, from 0
+    flush: str = "clean"  # lines in L2 before a cold run: clean or dirty
+    backends: tuple[str, ...] = ()  # whose libraries a worker loads while it opens, if another works meanwhile
 
     def __post_init__(self) -> None:
         self.budget = min(self.budget, 1e12)  # JSON has no infinity
+
+    def count(self, kind: str) -> int:
+        """Processes of the run on this kind of device: one if nothing is timed."""
+        return (self.processes or PROCESSES[kind]) if self.modes else 1
 
 
 class Task(msgspec.Struct, tag=True):
     """One thing for the worker to do: call `handler`, "module:function", with its `Job` and the payload.
 
     The handler decodes the payload, and returns what msgspec can encode. `files` are the files that the task reads, by
-    their names in `Setup.sources`: the worker refuses a task whose files have changed since the run began.
+    their names in `Setup.sources`: the worker refuses a task whose files have changed since the run began. `known` are
+    verdicts of other processes on the same task, see `Done`.
     """
 
     handler: str
     payload: msgspec.Raw
     files: dict[str, str]
+    known: dict[str, Parity] = {}
 
     @classmethod
     def of(cls, handler: str, payload: msgspec.Struct, files: Mapping[str, Path]) -> Task:
@@ -84,10 +100,15 @@ class Ready(msgspec.Struct, tag=True):
 
 
 class Done(msgspec.Struct, tag=True):
-    """The result of a task's handler."""
+    """The result of a task's handler.
+
+    `known` are the outputs that were compared with the reference and are right, by a text that names the inputs'
+    contents, the output's contents and the budget: another process of the run need not compare the same bits again.
+    """
 
     result: msgspec.Raw
     wall: dict[str, float]
+    known: dict[str, Parity] = {}
 
 
 class Failed(msgspec.Struct, tag=True):
@@ -116,6 +137,15 @@ def write_board(board: int, beat: int, step: Step) -> None:
 def write_glimpses(board: int, found: Mapping[str, Glimpse]) -> None:
     """Write preliminary numbers by label: once for each variant after its check, once after its first sample."""
     os.pwrite(board, (msgspec.json.encode(found) + b"\n")[:GLIMPSES], BOARD)
+
+
+def write_hold(board: int, held: bool) -> None:
+    os.pwrite(board, b"1" if held else b"0", HOLD)
+
+
+def read_hold(board: int) -> bool:
+    """Whether the worker has to wait before it times anything."""
+    return os.pread(board, 1, HOLD) == b"1"
 
 
 def read_glimpses(board: int) -> dict[str, Glimpse]:

@@ -6,6 +6,7 @@ import fnmatch
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -15,7 +16,7 @@ from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, split
-from cudalab.checks import hard_inputs
+from cudalab.checks import hard_inputs, inputs, misaligned
 from cudalab.engine.messages import Task
 from cudalab.spec import find, sizes
 from cudalab.spec.dtype import DType, dtype
@@ -46,8 +47,9 @@ class Group:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The `.cu` and the spec, by the names under which the results keep their digests."""
-        return {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
+        """The `.cu`, the spec and its Triton form, by the names under which the results keep their digests."""
+        found = {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
+        return found | ({f"{self.name}.triton.py": form} if (form := self.kernel.triton_file) else {})
 
     def variants(self) -> Iterator[Variant]:
         """Every variant on every device, in the order of the backends."""
@@ -63,21 +65,26 @@ class Group:
     @property
     def parts(self) -> int:
         """Number of parts that the inputs come in: all values of 32 bits do not fit into memory at once."""
-        return hard_inputs.parts(self.dtype) if self.values == hard_inputs.EVERY else 1
+        return hard_inputs.parts(self._kinds[0]) if self.values == hard_inputs.EVERY else 1
+
+    @cached_property
+    def _kinds(self) -> tuple[DType, ...]:
+        """The inputs' dtypes, of a group with hard values."""
+        return inputs.floating(self.kernel, self.dtype)
 
     def arrays(self, seed: int, part: int = 0) -> Arrays:
         """The inputs, by name; the same for the same seed."""
         names = self.kernel.input_names
         if self.values == hard_inputs.EVERY:
-            return {names[0]: hard_inputs.every(self.dtype, part).reshape(self._cut(self.parts))}
+            return {names[0]: hard_inputs.every(self._kinds[0], part).reshape(self._cut(self.parts))}
         if self.values == hard_inputs.SAMPLE:
-            return {names[0]: hard_inputs.sample(self.dtype, math.prod(self.shape), seed).reshape(self.shape)}
+            return {names[0]: hard_inputs.sample(self._kinds[0], math.prod(self.shape), seed).reshape(self.shape)}
         if self.values == hard_inputs.PAIRS:
-            found = (hard_inputs.pairs(self.dtype, i, seed) for i in range(len(names)))
+            found = (hard_inputs.pairs(kind, i, seed) for i, kind in enumerate(self._kinds))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
         if self.values == hard_inputs.EACH:
             n = math.prod(self.shape) // len(names)
-            found = (hard_inputs.each(self.dtype, n, len(names), i, seed) for i in range(len(names)))
+            found = (hard_inputs.each(kind, n, len(names), i, seed) for i, kind in enumerate(self._kinds))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
         return self.kernel.make(self.shape, self.dtype, seed)
 
@@ -134,7 +141,8 @@ class Variant:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        return self.backend.devices
+        only: Mapping[str, tuple[str, ...]] = getattr(self.backend, "only_on", {})
+        return only.get(self.name, self.backend.devices)
 
     @property
     def label(self) -> str:
@@ -271,7 +279,7 @@ def checks(
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text):
         for kind in dtypes:
-            if kernel.pointwise and kind.floating:
+            if kernel.pointwise:
                 found += _hard_values(name, kernel, kind, exhaustive, sample)
             label, shape = next(iter(kernel.sizes.items()))
             found.append(Group(kernel, label, shape, kind, alias=name))
@@ -287,19 +295,19 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
         shape = {None: (n,), 1: (n,)}.get(kernel.rank, (*(1,) * ((kernel.rank or 0) - 2), n // rows, rows))
         return Group(kernel, label, shape, kind, values=which, alias=name)
 
-    bits = 8 * kind.itemsize
-    if len(kernel.input_names) == 2:
-        label, n = ("all values", 1 << bits) if bits == 16 else ("every exponent", min(sample, hard_inputs.EACH_SIZE))
-        pairs = group("special pairs", hard_inputs.pairs_size(kind), hard_inputs.PAIRS)
-        return [pairs, group(f"{label} of each", 2 * n, hard_inputs.EACH)]
-    if len(kernel.input_names) > 2:
+    kinds = inputs.floating(kernel, kind)
+    if not kinds or len(kinds) > 2:
         return []
+    bits = 8 * kinds[0].itemsize
+    if len(kinds) == 2 and kinds[0] != kinds[1]:
+        return [group("hard values of each", 2 << 16, hard_inputs.EACH)]
+    if len(kinds) == 2:
+        label, n = ("all values", 1 << bits) if bits == 16 else ("every exponent", min(sample, hard_inputs.EACH_SIZE))
+        pairs = group("special pairs", hard_inputs.pairs_size(kinds[0]), hard_inputs.PAIRS)
+        return [pairs, group(f"{label} of each", 2 * n, hard_inputs.EACH)]
     if bits == 16 or (exhaustive and bits == 32):
         return [group("all values", 1 << bits, hard_inputs.EVERY)]
     return [group("every exponent", sample, hard_inputs.SAMPLE)]
-
-
-OFFSETS = (1, 2, 4, 8)  # bytes: those of slices and packed records, below the 16 of the widest access
 
 
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
@@ -310,10 +318,9 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
     if not shapes:
         return []
-    arrays = (*kernel.input_names, kernel.output)
-    cases = {f"all +{off} B": (off,) * len(arrays) for off in OFFSETS if off % kind.itemsize == 0}
-    cases |= {f"{a} +{kind.itemsize} B": tuple(kind.itemsize * (b == a) for b in arrays) for a in arrays}
-    chosen = [(shapes[0], f"all +{kind.itemsize} B")] if len(shapes) > 1 else []
+    kinds = inputs.kinds(kernel, kind)
+    cases = misaligned.offsets({name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize})
+    chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
     chosen += [(shapes[-1], what) for what in cases]
     return [
         Group(

@@ -76,21 +76,39 @@ class Process:
         try:
             return self._child.receive(limit, watch)
         except child.Ended as ended:
-            _, step = messages.read_board(self._board)
-            self.kill()
-            if ended.hung:
-                raise Ended(ended.how, step, hung=True) from None
-            killed = ended.how == child.how(-signal.SIGKILL)  # by the system: this process says so in other words
-            memory = " (has the machine run out of memory?)" if killed else ""
-            said = child.last(ended.said)[:MOST]
-            raise Ended(f"the worker process {ended.how}{memory}", step, said) from None
+            raise self._ended(ended) from None
+
+    def poll(self) -> Report | None:
+        """The next report, or None if it is not there yet. Raises Ended if the worker has ended."""
+        try:
+            return next(iter(self._child.poll()), None)
+        except child.Ended as ended:
+            raise self._ended(ended) from None
+
+    def _ended(self, ended: child.Ended) -> Ended:
+        """What is told of a worker that has ended or was silent; kill what is left of it."""
+        _, step = messages.read_board(self._board)
+        self.kill()
+        if ended.hung:
+            return Ended(ended.how, step, hung=True)
+        killed = ended.how == child.how(-signal.SIGKILL)  # by the system: this process says so in other words
+        memory = " (has the machine run out of memory?)" if killed else ""
+        return Ended(f"the worker process {ended.how}{memory}", step, child.last(ended.said)[:MOST])
+
+    def hold(self, held: bool) -> None:
+        """Let the worker wait before it times anything, or go on."""
+        messages.write_hold(self._board, held)
 
     def glimpses(self) -> dict[str, Glimpse]:
         """Preliminary numbers of the variants of the running group."""
         return messages.read_glimpses(self._board)
 
+    def dismiss(self) -> None:
+        """Send no more orders to a worker that has answered everything: it ends by itself."""
+        self._child.dismiss()
+
     def end(self) -> None:
-        """Wait until a worker that has answered everything has ended by itself."""
+        """Dismiss the worker, and wait until it has ended."""
         try:
             self._child.end()
         finally:

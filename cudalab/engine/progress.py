@@ -40,6 +40,8 @@ class Progress:
     labels: tuple[str, ...] = ()  # of the group's variants, in the order in which they are compiled and checked
     glimpses: Mapping[str, Glimpse] = field(default_factory=dict)  # of those variants, by label: what is known so far
     finished: Results | None = None  # the rows of a group, when it is finished
+    process: int = 1  # the number of the worker process that is at work
+    processes: int = 1  # that do each group in turn
 
     def __str__(self) -> str:
         return str(self.step)
@@ -59,18 +61,18 @@ def guess(group: Rows[Way], variants: int, budget: float) -> float:
 
 
 class Pace:
-    """Estimates the time that is left from the groups that this call has finished."""
+    """Estimates the time that is left from what this call has finished."""
 
     def __init__(self, guesses: list[float], clock: Callable[[], float] = monotonic) -> None:
-        """`guesses`: estimated seconds of each group, in their order."""
+        """`guesses`: estimated seconds of each group in each process, in their order."""
         self._guesses, self._clock = guesses, clock
-        self._begun = self._began = clock()  # when the first group began, and the present one
+        self._begun = self._began = clock()  # when the first began, and the present one
         self._done = 0
 
-    def next(self) -> None:
-        """A group is finished."""
-        self._done += 1
-        self._began = self._clock()
+    def reach(self, done: int) -> None:
+        """So many are finished."""
+        if done > self._done:
+            self._done, self._began = done, self._clock()
 
     def left(self) -> float | None:
         """Seconds: the guesses of the groups that are left, scaled by the finished ones; None before the first."""

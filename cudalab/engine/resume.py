@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from cudalab.base.errors import InputError, short
+from cudalab.engine.messages import MOST_PROCESSES
 from cudalab.engine.plan import Rows, Way
 from cudalab.results import record
 from cudalab.results.comparable import machines
@@ -46,13 +47,22 @@ def _alike(value: Any, default: Any) -> bool:
     """Whether a value from a file can stand where the command line has `default`."""
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
+    if default is None:  # the seed, which is drawn
+        return isinstance(value, int) and value >= 0
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))
+
+
+def seed(path: str | os.PathLike[str]) -> int | None:
+    """The seed of the run in `path`; None if it has none."""
+    kept = load(path).options.get("seed")
+    return kept if type(kept) is int and kept >= 0 else None
 
 
 def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Mapping[str, str]) -> Results:
     """The run in `path`. Raises InputError that names the first option or source file that has changed since."""
     run = load(path)
-    for name in sorted((options.keys() | run.options.keys()) - set(FREE)):
+    free = {*FREE, *(["processes"] if not options.get("processes") else [])}  # 0: as many as the run has
+    for name in sorted((options.keys() | run.options.keys()) - free):
         was, now = run.options.get(name), options.get(name)
         if was != now:
             raise InputError(f"cannot resume {path}: {_option(name, was)} there, {_option(name, now)} here")
@@ -60,6 +70,14 @@ def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Map
         if sources.get(file) != run.sources.get(file):
             raise InputError(f"cannot resume {path}: {file} has changed; begin a new run with -o")
     return run
+
+
+def processes(run: Results) -> int:
+    """How many processes took each group of a run. An older file does not say: it was one."""
+    found = run.options.get("processes", 1)
+    if type(found) is not int or not 1 <= found <= MOST_PROCESSES:
+        raise InputError(f"cannot resume: the run's processes are {short(found)}; begin a new run with -o")
+    return found
 
 
 def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> None:

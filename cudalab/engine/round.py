@@ -6,7 +6,9 @@ variant is made ready, how its result is judged, and which clocks it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -51,14 +53,14 @@ class Round(Generic[V, W]):
         """The clocks of `works[label]` by kind of time, the main one first."""
         raise NotImplementedError
 
+    def after_turn(self, label: str) -> None:
+        """Called after each round's samples of a variant."""
+
     def after_samples(self) -> None:
         """Called at once after the last sample, while the device is warm."""
 
     def timed(self, label: str, case: Case) -> None:
         """Called for each variant that has times."""
-
-    def judge_again(self, clocks: Clocks) -> None:
-        """Judge the results again after timing."""
 
     def rows(self, variants: Sequence[V]) -> list[Case]:
         """Judge all variants, then time those that are right, and return every row.
@@ -73,10 +75,9 @@ class Round(Generic[V, W]):
                 self.glimpses[label] = Glimpse(case.status, case.parity.max_ulp if case.parity else 0.0)
                 self.job.glimpse(self.glimpses)
         if self.job.modes:
-            with self.job.phase("timing"):
-                clocks = self._all_clocks()
-                self._time(clocks)
-            self.judge_again(clocks)
+            self.job.wait(self.group)
+            with self.job.phase("timing"), _little_garbage():
+                self._time(self._all_clocks())
         return list(self.cases.values())
 
     def _all_clocks(self) -> Clocks:
@@ -111,10 +112,14 @@ class Round(Generic[V, W]):
         return replace(clock, sample=sample)
 
     def _time(self, clocks: Clocks) -> None:
-        taken = rounds.take(clocks, self.job.seed, self.job.budget, self.job.order, self.least_rounds)
+        job = self.job
+        least = job.share(self.least_rounds)
+        taken = rounds.take(clocks, job.order_seed, job.budget, job.order, least, self.after_turn)
         self.after_samples()
         for label, found in taken.items():
             case = self.cases[label]
+            if case.status == record.WRONG:  # in a timed run
+                continue
             if found.error:
                 case.status, case.reason = record.ERROR, found.error
                 continue
@@ -140,3 +145,16 @@ class Round(Generic[V, W]):
     def at(self, phase: str, label: str) -> None:
         """Tell what is done next, so that a crash or a hang is blamed on it."""
         self.job.at(Step(str(self.group), phase, label))
+
+
+@contextmanager
+def _little_garbage() -> Iterator[None]:
+    """Collect garbage, and until the end leave what lives now out of collections: each takes 0.2 s with PyTorch loaded,
+    and a graph's capture needs one.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -40,6 +40,13 @@ def failed(group: Rows[Way], label: str, reason: str) -> Case:
     return case
 
 
+def refused(cases: list[Case], reason: str) -> list[Case]:
+    """These rows without times, where `reason` says why none of them can be trusted; "": as they are."""
+    for case in cases if reason else ():
+        case.status, case.reason, case.times = record.ERROR, reason, {}
+    return cases
+
+
 def said(error: Exception, kernel: Defined) -> str:
     """The text of an error in a row. An error that is not the lab's has its type, and its line in the spec if any."""
     if isinstance(error, CudalabError):

@@ -1,16 +1,17 @@
-"""One session: a worker process with a device, and the run that it fills. Everything that measures goes through here.
+"""One session: worker processes with a device, and the run that they fill. Everything that measures goes through here.
 
     with Session("check", options, setup, selection) as session:
         rows = session.cases(group)
 
 `bench` and `check` give it the groups of kernels, a study its workloads; the tools give it groups one at a time. No
-library that can crash is loaded in this process: see `cudalab.engine.supervisor` for what happens if the worker dies,
-and `cudalab.engine.job` for what the worker does.
+library that can crash is loaded in this process: see `cudalab.engine.team` for the processes of a run,
+`cudalab.engine.supervisor` for what happens if one dies, and `cudalab.engine.job` for what it does.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,22 +23,27 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from cudalab import timing
 from cudalab.base import cache, globs
-from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
-from cudalab.engine import cross_check as nvbench
+from cudalab.base.errors import InputError, Unavailable, need_seconds, short, unknown
+from cudalab.device.machine import commit
+from cudalab.engine import cross_check as other_clock
 from cudalab.engine import plan, resume
-from cudalab.engine.messages import Ready, Setup, Step, Task
+from cudalab.engine.messages import MOST_PROCESSES, Ready, Setup, Step, Task
 from cudalab.engine.plan import Group, Rows, Selection, Way
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.engine.rows import skipped
-from cudalab.engine.supervisor import TIMEOUT, Death, Supervisor
-from cudalab.results import record
+from cudalab.engine.supervisor import TIMEOUT, Death
+from cudalab.engine.team import Team
+from cudalab.results import limit, record
 from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import cuda_source
 from cudalab.timing import rounds
 
 BUDGET = 1.0  # seconds of sampling for each variant
+SEEDS = 1 << 31  # seeds that are drawn are below this
+QUICK = 0.2  # the budget of a quick run
 File = str | os.PathLike[str]
 Words = str | Sequence[str]
 Names = str | os.PathLike[str]
@@ -76,9 +82,12 @@ def bench(
     skip: Words = "",
     modes: Words = "launch,graph",
     device: str | int = "auto",
-    seed: int = 0,
+    seed: int | None = None,
     budget: float = BUDGET,
     order: str = "shuffled",
+    flush: str = timing.CLEAN,
+    processes: int = 0,
+    quick: bool = False,
     fresh_caches: bool = False,
     cross_check: str = "",
     timeout: float = TIMEOUT,
@@ -92,8 +101,12 @@ def bench(
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.spec.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
     globs on `backend` or `backend:variant`; `modes` of launch, graph and api; `device` is auto, cpu, cuda or cuda:N;
-    `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked;
-    `fresh_caches` makes every library compile anew; `cross_check` "nvbench" has NVBench time the same launches too.
+    `seed` is that of the random inputs (None: a new one, which the results' options keep);
+    `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked; `flush`
+    leaves clean or dirty lines in L2 before a cold run; `processes` is the
+    number of fresh processes that measure each group in turn (0: 3 on a GPU, 1 on the CPU); a `quick` run is one
+    process with a budget of at most 0.2 s, so its intervals do not cover what differs between processes;
+    `fresh_caches` makes every library compile anew; `cross_check` "nvbench" or "cupti" adds another clock.
 
     A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`
     is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
@@ -101,11 +114,13 @@ def bench(
     `cudalab.engine.progress`; `ready` is told the machine before anything is measured, and what it raises ends the run.
     Raises CudalabError for bad input, before measuring.
     """
+    processes, budget = claimed(processes, quick, budget)
     options = as_text({
         "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order, "fresh_caches": fresh_caches,
-        "cross_check": cross_check, "timeout": timeout,
-    })  # fmt: skip
+        "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order, "flush": flush,
+        "processes": processes,
+        "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
+    }, resume)  # fmt: skip
     selection = Selection.parse(options["only"], options["skip"])
     groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
     wanted = plan.chosen_modes(options["modes"])
@@ -113,15 +128,21 @@ def bench(
     need_seconds("budget", budget)
     if order not in rounds.ORDERS:
         raise unknown("order", order, rounds.ORDERS)
+    if flush not in timing.FLUSHES:
+        raise unknown("flush", flush, timing.FLUSHES)
     if cross_check:
-        nvbench.chosen(cross_check)
+        other_clock.chosen(cross_check)
     setup = setup_of(options, wanted, groups)
 
     @contextmanager
     def cross_checked(here: Ready) -> Iterator[Look]:
         if here.machine.device != "cuda":
             raise Unavailable(f"a cross-check needs a GPU, and {here.no_gpu}")
-        yield Look("timing with NVBench", lambda cases, group: nvbench.add(cases, group, seed, setup.device))
+        name = other_clock.NAMES[cross_check]
+        yield Look(
+            f"timing with {name}",
+            lambda cases, group: other_clock.add(cross_check, cases, group, setup.seed, setup.device),
+        )
 
     session = Session("bench", options, setup, selection, timeout, progress, output or resume)
     with cache.fresh() if fresh_caches else nullcontext():
@@ -135,7 +156,7 @@ def check(
     only: Words = "",
     skip: Words = "",
     device: str | int = "auto",
-    seed: int = 0,
+    seed: int | None = None,
     exhaustive: bool = False,
     sanitizer: Sanitizers | None = None,
     timeout: float = TIMEOUT,
@@ -153,7 +174,7 @@ def check(
     options = as_text({
         "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
         "device": device, "seed": seed, "exhaustive": exhaustive, "sanitize": sanitizer is not None, "timeout": timeout,
-    })  # fmt: skip
+    }, resume)  # fmt: skip
     selection = Selection.parse(options["only"], options["skip"])
     if options["sizes"] and exhaustive:
         raise InputError("exhaustive is about values; leave out the sizes")
@@ -167,36 +188,64 @@ def check(
     @contextmanager
     def sanitized(here: Ready) -> Iterator[Look]:
         assert sanitizer
-        with sanitizer(here.machine.device, setup.device, seed, timeout) as watching:
+        with sanitizer(here.machine.device, setup.device, setup.seed, timeout) as watching:
             yield Look("under the sanitizers", watching.add)
 
     session = Session("check", options, setup, selection, timeout, progress, output or resume)
     return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)
 
 
+def claimed(processes: int, quick: bool, budget: float) -> tuple[int, float]:
+    """Number of processes and budget of a run, which may be `quick`. Raises InputError."""
+    if not isinstance(processes, int) or isinstance(processes, bool) or not 0 <= processes <= MOST_PROCESSES:
+        wanted = f"a whole number from 1 to {MOST_PROCESSES}, or 0 for the default"
+        raise InputError(f"processes is {short(processes)}; give {wanted}")
+    if quick and processes > 1:
+        raise InputError(f"a quick run is one process, and processes is {processes}; leave out one of the two")
+    return (1, min(budget, QUICK)) if quick else (processes, budget)
+
+
 LISTS = ("sizes", "dtypes", "only", "skip", "modes")
 
 
-def as_text(options: dict[str, Any]) -> dict[str, Any]:
-    """Options with lists and a GPU's number as the command line has them. Raises InputError for a wrong seed."""
+def as_text(options: dict[str, Any], resumed: File = "") -> dict[str, Any]:
+    """Options with lists and a GPU's number as the command line has them, and with a seed.
+
+    Raises InputError for a wrong seed.
+    """
     options |= {k: globs.joined(options[k]) for k in LISTS if k in options}
     if isinstance(options["device"], int):
         options["device"] = f"cuda:{options['device']}"
-    if not isinstance(options["seed"], int) or options["seed"] < 0:
-        raise InputError(f"seed is {options['seed']!r}; give a whole number that is not negative")
+    options["seed"] = seed_of(options["seed"], resumed)
     return options
+
+
+def seed_of(given: int | None, resumed: File = "") -> int:
+    """The given seed; else that of the run in the file that is resumed, or a new one. Raises InputError."""
+    if given is None:
+        kept = resume.seed(resumed) if resumed else None
+        return secrets.randbelow(SEEDS) if kept is None else kept
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise InputError(f"seed is {given!r}; give a whole number that is not negative")
+    return given
 
 
 def setup_of(options: dict[str, Any], modes: tuple[str, ...], groups: Sequence[Rows[Way]]) -> Setup:
     """What a worker needs of a run's options."""
     budget, order = options.get("budget", BUDGET), options.get("order", "shuffled")
     sources = {name: cuda_source.digest(path) for group in groups for name, path in group.files.items()}
-    return Setup(options["device"], options["only"], options["skip"], modes, options["seed"], budget, order, sources)
+    selection = Selection(globs.split(options["only"]), globs.split(options["skip"]))
+    variants = (v for group in groups for v in selection.variants(group))
+    backends = dict.fromkeys(v.backend_name for v in variants if isinstance(v, plan.Variant))
+    return Setup(
+        options["device"], options["only"], options["skip"], modes, options["seed"], budget, order, sources,
+        processes=options.get("processes", 1), backends=tuple(backends), flush=options.get("flush", timing.CLEAN),
+    )  # fmt: skip
 
 
 @dataclass
 class Session:
-    """A worker process and the run that it fills. A context manager: at its end no worker is left.
+    """The worker processes and the run that they fill. A context manager: at its end no worker is left.
 
     `kind` of the run is bench, check or study; `output` is the file that it is written to after each group; a worker
     that gives no sign of life for `timeout` seconds is stopped; `progress` is told how far the run is.
@@ -213,16 +262,19 @@ class Session:
     done: int = field(default=0, init=False)  # of those
     step: Step = field(default=Step("", "start"), init=False)  # the last that was told
     results: Results = field(init=False)  # the run so far
-    _workers: Supervisor | None = field(default=None, init=False)
+    _workers: Team | None = field(default=None, init=False)
     _pace: Pace | None = field(default=None, init=False)
     _labels: tuple[str, ...] = field(default=(), init=False)  # of the variants of the group at work
     _start: float = field(default=0.0, init=False)
+    _resumed: int = field(default=0, init=False)  # groups that were done before
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
 
     def __enter__(self) -> Session:
-        """Start the worker. Raises what opening the device raised there."""
+        """Start the first worker. Raises what opening the device raised there."""
         self._start = perf_counter()
-        self._workers = Supervisor(self.setup, self.selection, self.timeout, self.tell).__enter__()
+        self._workers = Team(self.setup, self.selection, self.timeout, self.tell).__enter__()
+        if "processes" in self.options:
+            self.options["processes"] = self._workers.count
         self.results = self.new_results()
         return self
 
@@ -232,7 +284,7 @@ class Session:
         self.workers.__exit__(kind, error, trace)
 
     @property
-    def workers(self) -> Supervisor:
+    def workers(self) -> Team:
         assert self._workers, "the session is not open"
         return self._workers
 
@@ -246,7 +298,10 @@ class Session:
     def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
         """Rows of every selected variant of a group that can run here. Not `timed`: they are only checked."""
         self._labels = tuple(self.workers.labels(group))
-        return self.workers.cases(group, timed)
+        cases = self.workers.cases(group, timed)
+        for case in cases if isinstance(group, Group) else ():  # a study's kinds of time are its own
+            limit.refuse(case, self.ready.machine, self.results.calibration)
+        return cases
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
         """The result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""
@@ -256,8 +311,6 @@ class Session:
     def finished(self, group: Rows[Way], cases: list[Case] | None = None) -> None:
         """Tell that a group is done, with its rows where they are rows of the run."""
         self.done += 1
-        if self._pace:
-            self._pace.next()
         rows = None if cases is None else msgspec.structs.replace(self.results, cases=cases)
         self.tell(Step(str(group), FINISHED), rows)
 
@@ -288,8 +341,13 @@ class Session:
     def tell(self, step: Step, finished: Results | None = None) -> None:
         """Tell how far the session is."""
         self.step = step
+        turn, count = (self._workers.turn, self._workers.count) if self._workers else (0, 1)
+        if self._pace:
+            self._pace.reach((self.done - self._resumed) * count + turn)
         self.progress(Progress(
             step=step,
+            process=turn + 1,
+            processes=count,
             done=min(self.done, self.expected),
             groups=self.expected,
             elapsed=perf_counter() - self._start,
@@ -310,6 +368,7 @@ class Session:
             options=self.options if options is None else options,
             machine=self.ready.machine,
             no_gpu=self.ready.no_gpu,
+            commit=commit(),
             sources=self.setup.sources,
             calibration=self.ready.calibration,
             kind=self.kind,
@@ -340,6 +399,8 @@ class Session:
         """
         need_seconds("timeout", self.timeout, ", or inf")
         begun = resume.begun(resumed, self.options, self.setup.sources) if resumed else None
+        if begun and not self.setup.processes:
+            self.setup.processes = resume.processes(begun)
         if begun and not resume.left(begun, planned(begun.machine.device)):
             self.results = begun
             begun.complete = True
@@ -379,8 +440,10 @@ class Session:
         self._before = dict(run.wall)
         run.complete = False
         budget = self.setup.budget if self.setup.modes else 0.0
-        self._pace = Pace([guess(group, len(self.workers.labels(group)), budget) for group in left])
-        self.done = len(groups) - len(left)
+        count = self.workers.count
+        guesses = [guess(group, len(self.workers.labels(group)), budget / count) for group in left]
+        self.done = self._resumed = len(groups) - len(left)
+        self._pace = Pace([seconds for seconds in guesses for _ in range(count)])
         try:
             for group in left:
                 self.add(group, look, complete=group is left[-1])

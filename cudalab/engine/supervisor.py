@@ -1,5 +1,7 @@
 """Runs groups in one worker process at a time. Where a worker dies, the variant at fault loses its row.
 
+A run of several processes has a supervisor for each (`cudalab.engine.team`).
+
 The rule for one group of cases:
 
 1. If the worker dies at a variant, that variant gets a row that says what happened, and the whole group is run
@@ -14,7 +16,7 @@ So a group of V variants starts a worker at most 2 V + 4 times, and every run en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter, sleep
 from types import TracebackType
@@ -25,11 +27,11 @@ import msgspec
 from cudalab.base import errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine.job import RELEASE
-from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
+from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Setup, Step, Task
 from cudalab.engine.plan import Rows, Selection, Way
 from cudalab.engine.process import Ended, Process
 from cudalab.engine.rows import failed
-from cudalab.results.record import COPY, Case
+from cudalab.results.record import COPY, Case, Parity
 
 TIMEOUT = 120.0  # seconds: longer than any compiler takes for one kernel
 OPENING = 120.0  # seconds that opening the device may take, if `timeout` is shorter
@@ -55,22 +57,41 @@ class Death(msgspec.Struct, frozen=True):
 
 
 class Supervisor:
-    """Runs groups of cases in a worker process. A context manager: at its end no worker is left."""
+    """Runs groups of cases in a worker process. A context manager: at its end no worker is left.
+
+    `begin` and `opened` start the first worker without waiting for it; entering the context does both.
+    """
 
     def __init__(self, setup: Setup, selection: Selection, timeout: float, progress: Callable[[Step], None]) -> None:
         self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
+        self.known: dict[str, Parity] = {}  # verdicts of the group at work, see `messages.Done`
+        self.hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
         self._process: Process | None = None
-        self._hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
+        self._begun = 0.0  # when the worker was started that has not opened its device yet
+        self._held = False
+        self._left_out: tuple[str, ...] = ()  # labels that the present call of `cases` leaves out
 
     def __enter__(self) -> Supervisor:
         """Start the first worker. Raises what opening the device raised there."""
-        self.ready = self._start()
+        self.begin()
+        self.opened()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         if self._process:
-            self._process.kill() if kind else self._process.end()
+            self._process.kill() if kind or self._begun else self._process.end()
+
+    def dismiss(self) -> None:
+        """Let the worker end by itself; leaving the context waits for that."""
+        if self._process and not self._begun:
+            self._process.dismiss()
+
+    def hold(self, held: bool) -> None:
+        """Let the worker wait before it times anything, or go on; also one that takes its place."""
+        self._held = held
+        if self._process:
+            self._process.hold(held)
 
     def labels(self, group: Rows[Way]) -> list[str]:
         """Of the selected variants, in the order of the rows."""
@@ -80,8 +101,18 @@ class Supervisor:
         """Preliminary numbers of the variants of the running group."""
         return self._process.glimpses() if self._process else {}
 
-    def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
-        """Rows of every selected variant of a group, even if some crash. `timed` False: check only."""
+    def cases(
+        self,
+        group: Rows[Way],
+        timed: bool = True,
+        omit: Collection[str] = (),
+        known: Mapping[str, Parity] | None = None,
+    ) -> list[Case]:
+        """Rows of every selected variant of a group, even if some crash; without the labels in `omit`.
+
+        `timed` False: check only. `known` are verdicts of other processes on this group.
+        """
+        self._left_out, self.known = tuple(omit), dict(known or {})
         struck = self._known_to_hang(group)
         again = True
         while True:
@@ -97,20 +128,24 @@ class Supervisor:
             elif again and not end.hung:
                 again = False
             else:
-                return self._merged(group, [], dict.fromkeys(self.labels(group), end))
+                return self._merged(group, [], dict.fromkeys(self._wanted(group), end))
+
+    def _wanted(self, group: Rows[Way]) -> list[str]:
+        """The labels that the present call of `cases` is about."""
+        return [label for label in self.labels(group) if label not in self._left_out]
 
     def _known_to_hang(self, group: Rows[Way]) -> dict[str, Death]:
         """Variants that hung in HANGS groups before: they are skipped."""
         found = {}
-        for label in (*self.labels(group), COPY):
-            places = self._hung.get((group.file, group.dtype.name, label), [])
+        for label in (*self._wanted(group), COPY):
+            places = self.hung.get((group.file, group.dtype.name, label), [])
             if len(places) >= HANGS:
                 found[label] = Death(label, f"not tried: it did not end at {' and at '.join(places)}")
         return found
 
     def _noted(self, group: Rows[Way], death: Death) -> Death:
         if death.hung:
-            self._hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
+            self.hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
         return death
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
@@ -126,10 +161,10 @@ class Supervisor:
         """Check every variant in a process of its own, except those that surely are at fault; time the survivors."""
         guilty = {label: death for label, death in struck.items() if not death.crashed}
         alone: list[Case] = []
-        for label in self.labels(group):
+        for label in self._wanted(group):
             if label not in guilty:
                 self._kill()
-                end = self._attempt(group, [other for other in self.labels(group) if other != label], timed=False)
+                end = self._attempt(group, [other for other in self._wanted(group) if other != label], timed=False)
                 if isinstance(end, Death):
                     guilty[label] = self._noted(group, end)
                 alone += [] if isinstance(end, Death) else end
@@ -153,9 +188,11 @@ class Supervisor:
 
     def _attempt(self, group: Rows[Way], omit: Collection[str], timed: bool = True) -> list[Case] | Death:
         """Let a worker do the group without the variants in `omit`."""
-        answer = self._asked(group.task(tuple(omit), timed), Step(str(group), "start"), list[Case])
+        task = group.task((*self._left_out, *omit), timed)
+        task.known = self.known
+        answer = self._asked(task, Step(str(group), "start"), list[Case])
         if isinstance(answer, Failed):
-            return [failed(group, label, answer.message) for label in self.labels(group) if label not in omit]
+            return [failed(group, label, answer.message) for label in self._wanted(group) if label not in omit]
         return answer
 
     def _asked(self, task: Task, step: Step, kind: type[T]) -> T | Failed | Death:
@@ -175,6 +212,7 @@ class Supervisor:
             return report
         assert isinstance(report, Done)
         self._add(report.wall)
+        self.known |= report.known
         try:
             return msgspec.json.decode(report.result, type=kind)
         except msgspec.DecodeError as error:
@@ -196,7 +234,8 @@ class Supervisor:
         for attempt in range(TRIES):
             sleep(attempt)
             try:
-                self._start()
+                self.begin()
+                self.opened()
             except errors.CudalabError as error:
                 why = error
             else:
@@ -204,24 +243,41 @@ class Supervisor:
                 return self._process
         raise Unavailable(f"after a failure the device cannot be opened again: {why}") from None
 
-    def _start(self) -> Ready:
-        start = perf_counter()
+    def begin(self) -> None:
+        """Start a worker, and do not wait until it has opened the device."""
+        self._begun = perf_counter()
         process = self._process = Process()
         with self._ending_if_it_fails():
+            process.hold(self._held)
             process.send(self.setup, Step("worker", "start"))
-            report = self._opened(process)
+
+    def opened(self, wait: bool = True) -> bool:
+        """Whether the worker has opened the device; `wait` until it has. Raises what opening the device raised there.
+
+        Where the worker is waited for, the time counts as that of starting workers.
+        """
+        if not self._begun:
+            return True
+        assert self._process
+        start, limit = perf_counter(), max(self.timeout, OPENING)
+        with self._ending_if_it_fails():
+            try:
+                report = self._process.receive(limit, self.progress) if wait else self._process.poll()
+            except Ended as ended:
+                raise Unavailable(f"the device cannot be used: {self._death(ended).reason}") from None
+            if report is None:
+                if start - self._begun > limit:
+                    raise Unavailable(f"the device cannot be used: it did not open within {limit:g} s")
+                return False
             if isinstance(report, Failed):
                 raise getattr(errors, report.kind, errors.CudalabError)(report.message)
             assert isinstance(report, Ready)
-        self._add(report.wall)
-        self._add({"starting workers": perf_counter() - start - sum(report.wall.values())})
-        return report
-
-    def _opened(self, process: Process) -> Report:
-        try:
-            return process.receive(max(self.timeout, OPENING), self.progress)
-        except Ended as ended:
-            raise Unavailable(f"the device cannot be used: {self._death(ended).reason}") from None
+        self._begun, self.ready = 0.0, report
+        waited = perf_counter() - start
+        opening = {name: min(seconds, waited) for name, seconds in report.wall.items()}
+        self._add(opening)
+        self._add({"starting workers": max(waited - sum(opening.values()), 0.0)})
+        return True
 
     @contextmanager
     def _ending_if_it_fails(self) -> Iterator[None]:
@@ -234,7 +290,7 @@ class Supervisor:
     def _kill(self) -> None:
         if self._process:
             self._process.kill()
-        self._process = None
+        self._process, self._begun = None, 0.0
 
     def _add(self, wall: dict[str, float]) -> None:
         for name, seconds in wall.items():

@@ -21,14 +21,15 @@ from typing import NoReturn
 
 import msgspec
 
-from cudalab import timing
+from cudalab import backends, timing
+from cudalab.base import genuine
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
 from cudalab.device import machine
 from cudalab.device.open import open_device
 from cudalab.engine import group as groups
-from cudalab.engine import messages
+from cudalab.engine import messages, rows
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
 from cudalab.engine.plan import Selection, Work
@@ -48,6 +49,7 @@ def main(parent: Parent, shared: str) -> None:
         setup,
         lambda step: messages.write_board(board, next(beats), step),
         lambda found: messages.write_glimpses(board, found),
+        lambda: messages.read_hold(board),
     )
     try:
         parent.answer(_guarded(worker.open))
@@ -88,9 +90,10 @@ class _Worker:
     """The device, and the job that all tasks are part of."""
 
     def __init__(
-        self, setup: Setup, progress: Callable[[Step], None], glimpse: Callable[[Mapping[str, Glimpse]], None]
-    ) -> None:
-        self.setup, self.progress, self.glimpse = setup, progress, glimpse
+        self, setup: Setup, progress: Callable[[Step], None], glimpse: Callable[[Mapping[str, Glimpse]], None],
+        held: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.setup, self.progress, self.glimpse, self.held = setup, progress, glimpse, held
         self.job: Job | None = None
 
     def open(self) -> Ready:
@@ -98,12 +101,17 @@ class _Worker:
         self.progress(Step("worker", "opening the device"))
         device, note = open_device(setup.device)
         selection = Selection(split(setup.only), split(setup.skip))  # the parent has checked the options
+        count = setup.count(device.kind)
         self.job = Job(
-            device, selection, setup.modes, setup.seed, setup.budget, self.progress, order=setup.order,
-            glimpse=self.glimpse,
+            device, selection, setup.modes, setup.seed, setup.budget / count, self.progress, order=setup.order,
+            glimpse=self.glimpse, processes=count, process=setup.process, held=self.held,
         )  # fmt: skip
+        if setup.process:
+            self.progress(Step("worker", "loading libraries"))
+            for name in setup.backends:  # `missing` imports the library on a GPU; the rows say what lacks
+                backends.by_name()[name].missing(device.kind)
         if setup.modes:
-            timing.prepare(device)
+            timing.prepare(device, setup.flush)
         self.progress(Step("worker", "calibrating"))
         with self.job.phase("calibration"):
             calibration = timing.calibrate(device, setup.modes) if setup.modes and setup.calibrate else {}
@@ -114,9 +122,11 @@ class _Worker:
         for name, path in task.files.items():
             if cuda_source.digest(Path(path)) != self.setup.sources[name]:
                 raise InputError(f"{path} has changed since this run began")
+        self.job.known = dict(task.known)
         module, _, function = task.handler.partition(":")
         found = getattr(importlib.import_module(module), function)(self.job, task.payload)
-        return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall())
+        right = {name: parity for name, parity in self.job.known.items() if parity.ok and self.job.processes > 1}
+        return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall(), right)
 
     def close(self) -> None:
         if self.job is not None:
@@ -132,5 +142,7 @@ class _Worker:
 def cases(job: Job, payload: msgspec.Raw) -> list[Case]:
     """The handler of a `Group`: the rows of its selected variants."""
     work = msgspec.json.decode(payload, type=Work)
-    job = job if work.timed else dataclasses.replace(job, modes=())  # `wall` is shared
-    return groups.cases(job, work.group(), work.omit)
+    job = job if work.timed else dataclasses.replace(job, modes=())  # `wall` and `known` are shared
+    found = groups.cases(job, work.group(), work.omit)
+    replaced = genuine.replaced()
+    return rows.refused(found, genuine.refusal(replaced) if replaced else "")

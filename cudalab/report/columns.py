@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from cudalab.base import numbers, stats
-from cudalab.results import record
+from cudalab.results import comparable, limit, record
 from cudalab.results.record import Case, Results
 
 GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
-WIDE = 110  # characters; a table this wide has room for intervals and verdicts
 NOT_MEASURED = "-"
 BASELINES = ("torch_eager", "torch_native", "numpy")
+# Backends whose calls allocate their result, for files that do not say it (`Case.allocates`).
+ALLOCATING = ("torch_eager", "torch_native", "torch_script", "torch_compile", "cupy_eager", "cupy_fuse")
 
 FLOOR = 10  # a time below this many empty event pairs is mostly launch and timer
 CEILING = 1.01  # a bandwidth this many times the copy's does not come from memory alone
@@ -22,19 +25,35 @@ MARKS = {
     "~": f"below {FLOOR} x the time of an empty event pair: much of it is launch and timer, not the kernel",
     "^": "faster than a copy of as many bytes: more read than written, or part of it in cache",
     "!": "the GPU ran below its highest clock",
+    "#": "the worker processes of the run disagree about this time by more than chance: it has several values",
     "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}, "
     f"or the speed-up to no better than a factor of {stats.VAGUE:g}",
 }
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of a group's table. `joined`: it is never separated from the column before it."""
+
+    name: str
+    cells: list[str]
+    joined: bool = False
+
+
 def heading(run: Results) -> str:
     """The first line: the machine that measured the numbers, or why there is no GPU."""
     if run.machine.device == "cpu":
-        how = "times are wall clock" if run.timed else "nothing is timed"
+        how = f"times are wall clock{_processes(run)}" if run.timed else "nothing is timed"
         return f"No GPU: {run.no_gpu}. On the CPU ({run.machine.name}): {how}"
     l2, driver = run.machine.details.get("l2_bytes"), run.machine.details.get("driver", "unknown")
     cache = f"L2 {l2 / 2**20:.0f} MiB, " if isinstance(l2, int) else ""
-    return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}"
+    return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}{_processes(run)}"
+
+
+def _processes(run: Results) -> str:
+    """How many processes took each group, if the run says it: intervals of one know nothing of the others."""
+    count = run.options.get("processes")
+    return f", {count} process{'es' if count != 1 else ''}" if isinstance(count, int) and run.timed else ""
 
 
 def missing(run: Results) -> str:
@@ -61,33 +80,90 @@ def kinds(run: Results) -> tuple[str, ...]:
     return tuple(k for k in wanted if any(k in c.times for c in run.cases))
 
 
-def table(run: Results, cases: list[Case], wide: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Headers and rows of one group; `wide` adds the cold graph, the speed-up's interval and its verdict."""
-    shown = [k for k in kinds(run) if wide or k != "graph_cold"]
-    gpu = run.machine.device == "cuda"
-    headers = ["variant", "max ULP", *(f"{k.replace('_', ' ')} \u00b5s" for k in shown)]
-    headers += [*(f"{name} \u00b5s" for name in others(cases)), "GB/s"]
-    headers += [*(["% copy"] if gpu else []), "x eager", *(["95 % interval", "verdict"] if wide else [])]
-    return headers, [_cells(run, case, cases, shown, gpu, wide) for case in rows(cases)]
+def table(run: Results, cases: list[Case]) -> tuple[list[str], list[list[str]]]:
+    """Headers and rows of one group."""
+    found = drawn(run, cases)
+    return [column.name for column in found], [list(cells) for cells in zip(*(c.cells for c in found), strict=True)]
 
 
-def _cells(run: Results, case: Case, cases: list[Case], shown: list[str], gpu: bool, wide: bool) -> list[str]:
-    kind = run.main_kind
-    copy = ceiling(cases)
-    ours, best = case.median(kind), copy.median(kind) if copy else None
-    share = f"{100 * best / ours:.0f}" if ours and best else NOT_MEASURED
-    rate, ratio = case.bandwidth(kind), run.speedup(case, kind)
-    interval = [numbers.interval(ratio.low, ratio.high), ratio.verdict()] if ratio else [NOT_MEASURED] * 2
-    return [
-        name(case),
-        verdict(case),
-        *(microseconds(case, k) + (marks(run, case, cases) if k == kind else "") for k in shown),
-        *(numbers.significant(1e6 * case.cross[k], 4) if case.cross.get(k) else NOT_MEASURED for k in others(cases)),
-        numbers.three(rate / 1e9) if rate else NOT_MEASURED,
-        *([share] if gpu else []),
-        numbers.factor(ratio.value) if ratio else NOT_MEASURED,
-        *(interval if wide else []),
+def drawn(run: Results, cases: list[Case]) -> list[Column]:
+    """The columns of one group: the main time and what is derived from it, then the other times."""
+    main, shown = run.main_kind, rows(cases)
+    found = [
+        Column("variant", [name(case) for case in shown]),
+        Column("max ULP", [verdict(case) for case in shown], joined=True),
+        *([Column(f"{_head(main)} \u00b5s", _marked(run, shown, cases, main), joined=True)] if main else []),
     ]
+    if run.machine.device == "cuda":
+        found += [
+            Column("% copy", [share(run, case, ceiling(cases)) for case in shown], joined=True),
+            Column("% limit", [of_limit(run, case) for case in shown], joined=True),
+        ]
+    found += [
+        *compared("x eager", [run.speedup(c, main) for c in shown], [c is run.baseline(c) for c in shown]),
+        Column("GB/s", [bandwidth(case, main) for case in shown]),
+    ]
+    found += [Column(f"{_head(kind)} \u00b5s", _marked(run, shown, cases, kind)) for kind in kinds(run) if kind != main]
+    return found + [
+        Column(f"{tool} \u00b5s", [numbers.significant(1e6 * c.cross[tool], 4) if c.cross.get(tool) else NOT_MEASURED
+                                  for c in shown])
+        for tool in others(cases)
+    ]  # fmt: skip
+
+
+def compared(name: str, ratios: Sequence[stats.Ratio | None], own: Sequence[bool]) -> list[Column]:
+    """Ratios to a baseline, their intervals and verdicts; none where there is no baseline.
+
+    `own`: which row is the baseline, that is, exactly 1.
+    """
+    if not any(ratios):
+        return []
+    others = [None if is_own else ratio for ratio, is_own in zip(ratios, own, strict=True)]
+    values = [(numbers.ratio(o) if o else "1") if r else NOT_MEASURED for r, o in zip(ratios, others, strict=True)]
+    return [
+        Column(name, values, joined=True),
+        Column("95 % interval", [numbers.ends(o.low, o.high) if o else NOT_MEASURED for o in others], joined=True),
+        Column("verdict", [o.verdict() if o else NOT_MEASURED for o in others], joined=True),
+    ]
+
+
+def _head(kind: str) -> str:
+    return "call (out)" if kind == "call" else kind.replace("_", " ")
+
+
+def _marked(run: Results, shown: list[Case], cases: list[Case], kind: str) -> list[str]:
+    """Times of a kind with their marks. A call that allocates is left out: only *api* times compare with it."""
+    return [
+        NOT_MEASURED if kind == "call" and allocates(case) else
+        microseconds(case, kind) + marks(run, case, cases, kind) for case in shown
+    ]  # fmt: skip
+
+
+def allocates(case: Case) -> bool:
+    """Whether each timed run allocates its result."""
+    return case.backend in ALLOCATING if case.allocates is None else case.allocates
+
+
+def share(run: Results, case: Case, copy: Case | None) -> str:
+    """The copy's time in percent of the case's, by rounds; main times."""
+    kind = run.main_kind
+    if case is copy and case.times.get(kind):
+        return "100"
+    both = copy and copy.times.get(kind) and case.times.get(kind)
+    return numbers.percent(run.ratio(copy, case, kind)) if copy and both else NOT_MEASURED
+
+
+def of_limit(run: Results, case: Case) -> str:
+    """The least time that physics allows, in percent of the case's main time."""
+    kind, timing = run.main_kind, case.timing(run.main_kind)
+    found = limit.share(case, kind, run.machine, run.calibration)
+    return numbers.supported(100 * found, timing.width, numbers.DERIVED) if found and timing else NOT_MEASURED
+
+
+def bandwidth(case: Case, kind: str) -> str:
+    """GB/s with the digits that the time's interval supports."""
+    rate, timing = case.bandwidth(kind), case.timing(kind)
+    return numbers.supported(rate / 1e9, timing.width, numbers.DERIVED) if rate and timing else NOT_MEASURED
 
 
 def name(case: Case) -> str:
@@ -104,20 +180,22 @@ def ceiling(cases: list[Case]) -> Case | None:
     return next((c for c in cases if c.status == record.CEILING), None)
 
 
-def marks(run: Results, case: Case, cases: list[Case]) -> str:
-    """The MARKS on the main time of a case."""
-    kind, copy = run.main_kind, ceiling(cases)
-    time = case.median(kind)
-    if not time:
+def marks(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
+    """The MARKS on a time of a case: of `kind`, or the main one, which alone has `^` and is judged with its ratio."""
+    main, copy = run.main_kind, ceiling(cases)
+    kind = kind or main
+    timing = case.timing(kind)
+    if not timing:
         return ""
     floor_ = run.calibration.get("empty event pair")
-    found = "~" if floor_ and kind == "cold" and time < FLOOR * stats.median([floor_]) else ""
-    best = copy.median(kind) if copy else None
-    found += "^" if best and case is not copy and time * CEILING < best and "~" not in found else ""
-    found += "!" if copy and copy.condition.get("throttled") else ""
-    samples = case.times[kind]
-    ratio = run.speedup(case, kind)
-    rough = stats.relative_width(samples) > NOISY or stats.bimodal(samples) or (ratio is not None and ratio.vague)
+    found = "~" if floor_ and kind == "cold" and timing.median < FLOOR * stats.median([floor_]) else ""
+    best = copy.median(kind) if copy and kind == main else None
+    found += "^" if best and case is not copy and timing.median * CEILING < best and "~" not in found else ""
+    on_gpu = not comparable.of_host(kind)
+    found += "!" if on_gpu and (case.condition.get("throttled") or (copy and copy.condition.get("throttled"))) else ""
+    found += "#" if timing.disagree else ""
+    ratio = run.speedup(case, kind) if kind == main else None
+    rough = timing.width > NOISY or stats.bimodal(timing.rounds) or (ratio is not None and ratio.vague)
     return found + ("?" if rough else "")
 
 
@@ -157,10 +235,8 @@ def verdict(case: Case) -> str:
 
 def microseconds(case: Case, kind: str) -> str:
     """A median in microseconds, rounded by `numbers.supported`."""
-    rounds = case.times.get(kind)
-    if not rounds:
-        return NOT_MEASURED
-    return numbers.supported(stats.median(rounds) * 1e6, stats.relative_width(rounds))
+    timing = case.timing(kind)
+    return numbers.supported(timing.median * 1e6, timing.width) if timing else NOT_MEASURED
 
 
 def rows(cases: list[Case]) -> list[Case]:
@@ -197,7 +273,7 @@ def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str
     """
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
-        if case.status in (record.WRONG, record.ERROR):
+        if case.status in record.BROKEN:
             found.setdefault((case.status, case.reason), []).append(case)
         for note in case.notes:
             found.setdefault(("note", note), []).append(case)
@@ -230,15 +306,19 @@ def footer(run: Results) -> list[str]:
         if "api" in str(run.options.get("modes", "")).split(","):
             lines.append("api: not measured, since the wall time of a call on the CPU is the host's.")
     elif run.main_kind:
-        lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot; call: host time.")
+        lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot.")
+        if "call" in kinds(run):
+            lines.append("call (out): host time of a launch into an existing array; not to be compared with api.")
         if "api" in kinds(run):
             lines.append("api: host time of a call as a user makes it, with the allocation of its result.")
-        of = "x eager is" if run.main_kind == "api" else "GB/s, % copy and x eager are"
+        of = "x eager is" if run.main_kind == "api" else "GB/s, % copy, % limit and x eager are"
         lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
     if run.calibration:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
         lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
-    borne = "".join(marks(run, case, cases) for cases in run.groups().values() for case in cases)
+    borne = "".join(
+        marks(run, case, cases, kind) for cases in run.groups().values() for case in cases for kind in case.times
+    )
     return lines + [f"{mark} {text}." for mark, text in MARKS.items() if mark in borne]
 
 
@@ -262,7 +342,7 @@ def _sum_up(cases: list[Case]) -> list[str]:
     n = sum(p.n for p in parities)
     rounded = sum(p.rounded * p.n for p in parities) / n if n else 1.0
     largest = numbers.ulp(max(p.largest for p in parities))
-    return [bad, largest, f"{100 * rounded:.4g} %", f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
+    return [bad, largest, numbers.of_all(rounded), f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
 
 
 NOTABLE = 4  # ULP; a few roundings make a smaller error

@@ -22,8 +22,8 @@ HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "thr
 ULP_HEADERS = ["kernel", "dtype", "variant", "old max ULP", "new max ULP"]
 STYLES = {SLOWER: "bold red", FASTER: "green", UNCLEAR: "yellow", MOVED: "bold yellow", SAME: ""}
 FOOTER = (
-    "speed-up: old time over new time, with its 95 % interval. threshold: smaller differences are found between runs "
-    "of the same code, or are below --min-effect; UNCLEAR: the interval has times on both sides of it."
+    "speed-up: old time over new time, with its 95 % interval. threshold: --min-effect and what two runs of the same "
+    "code differ by; UNCLEAR: the processes of a run differ by more, or the copy moved too."
 )
 COMPARISON = "cudalab-comparison"
 
@@ -69,7 +69,7 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
     """(what, which cases, why) for everything that is not in a row of the tables."""
     drift: dict[str, list[str]] = {}
     for pair in found.drift:
-        drift.setdefault(numbers.close_factor(pair.ratio.value), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
+        drift.setdefault(numbers.ratio(pair.ratio), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
     why = "is the speed-up of the copy, which no change of a kernel explains"
     moved = [("the machine moved", _several(where), f"{value} {why}") for value, where in drift.items()]
     wrong = [("wrong", _about(cases), text) for text, cases in found.wrong.items()]
@@ -103,11 +103,10 @@ def _title(pair: Pair) -> str:
 def cells(pair: Pair) -> list[str]:
     """One row, in the order of HEADERS."""
     r = pair.ratio
-    interval = numbers.interval(r.low, r.high, numbers.close_factor) if r.high < inf else columns.NOT_MEASURED
     threshold = f"{numbers.compact(100 * pair.effect)} %"
     name = "copy (control)" if pair.control else pair.old.label
     times = (columns.microseconds(case, pair.kind) for case in (pair.old, pair.new))
-    return [name, *times, numbers.close_factor(r.value), interval, threshold, pair.verdict]
+    return [name, *times, numbers.ratio(r), numbers.ends(r.low, r.high), threshold, pair.verdict]
 
 
 def _about(cases: list[Case]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from cudalab.base import numbers
+from cudalab.base.stats import Ratio
 from cudalab.report import columns
 from cudalab.report.table import screen
 from cudalab.results.record import Case
@@ -60,14 +61,13 @@ def rows(found: Crossover) -> list[list[str]]:
 def _row(found: Crossover, probe: Probe, cases: dict[tuple[str, str], Case]) -> list[str]:
     times = (columns.microseconds(cases[probe.size, label], found.kind) for label in (found.first, found.second))
     r = probe.ratio
-    interval = numbers.interval(r.low, r.high)
-    return [probe.size, *times, numbers.factor(r.value), interval, found.ahead(probe) or UNSURE]
+    return [probe.size, *times, numbers.ratio(r), numbers.ends(r.low, r.high), found.ahead(probe) or UNSURE]
 
 
 def _no_change(found: Crossover) -> str:
     low, high = found.probes[0], found.probes[-1]
     if found.ahead(low) and found.ahead(low) == found.ahead(high):
-        by = " and ".join(f"{numbers.factor(_factor(p))}x at {p.size}" for p in (low, high))
+        by = " and ".join(f"{_factor(p)} at {p.size}" for p in (low, high))
         return f"{found.ahead(low)} is faster at both ends, by {by} ({_what(found)})"
     return f"no crossover: {_end(found, low)}, {_end(found, high)} ({_what(found)})"
 
@@ -76,13 +76,15 @@ def _end(found: Crossover, probe: Probe) -> str:
     ahead = found.ahead(probe)
     r = probe.ratio
     if not ahead:
-        return f"at {probe.size} neither is surely faster ({numbers.interval(r.low, r.high)}x)"
-    return f"at {probe.size} {ahead} is, by {numbers.factor(_factor(probe))}x"
+        return f"at {probe.size} neither is surely faster ({numbers.ends(r.low, r.high)}x)"
+    return f"at {probe.size} {ahead} is, by {_factor(probe)}"
 
 
-def _factor(probe: Probe) -> float:
-    """How many times as fast the faster variant is."""
-    return max(probe.ratio.value, 1 / probe.ratio.value)
+def _factor(probe: Probe) -> str:
+    """How many times as fast the faster variant is, with the interval."""
+    r = probe.ratio
+    r = r if r.value >= 1 else Ratio(1 / r.value, 1 / r.high, 1 / r.low)
+    return f"{numbers.ratio(r)}x ({numbers.ends(r.low, r.high)})"
 
 
 def _what(found: Crossover) -> str:

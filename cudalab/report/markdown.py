@@ -25,7 +25,7 @@ def _lines(run: Results) -> list[str]:
 
 def group(run: Results, cases: list[Case]) -> list[str]:
     """The table of one group."""
-    names, body = columns.table(run, cases, wide=True)
+    names, body = columns.table(run, cases)
     return tabled(names, body)
 
 

@@ -8,6 +8,7 @@ is fine enough to show two groups of samples as two.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -23,6 +24,9 @@ REACHES = (0.005, 0.01, 0.02, 0.05, 0.1)  # half widths of the scale, as shares 
 WIDER = (0.2, 0.5)  # only if no samples are bimodal: so wide a scale might hide two groups
 WITHIN = 0.95  # share of a group's samples that the scale must hold; the outermost bins count those beyond
 # stats.bimodal needs a gap of 2 % of the median: 2.5 bins of the last of REACHES, so at least one bin is empty.
+
+
+SELF = stats.Ratio(1.0, 1.0, 1.0)  # the baseline's speed-up over itself
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,10 @@ def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> lis
     what, speeds = _speeds(run, timed, kind)
     reach = _reach(timed, kind)
     found = [_heading(what, kind, reach, label + 1 + bar + 1 + VALUE, both)]
+    longest = max(speed.value for speed in speeds)
     for case, speed in zip(timed, speeds, strict=True):
-        drawn = bars(speed / max(speeds), bar, ink)
-        line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {numbers.factor(speed):>{VALUE}}"
+        drawn, text = bars(speed.value / longest, bar, ink), "1" if speed == SELF else numbers.ratio(speed)
+        line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {text:>{VALUE}}"
         found.append(f"{line}  |{histogram(deviations(case, kind), reach, ink)}|" if both else line)
     return found
 
@@ -87,13 +92,13 @@ def histogram(values: np.ndarray, reach: float, ink: Ink = BLOCKS) -> str:
     return "".join(ink.levels[h - 1] if h else " " for h in heights)
 
 
-def _speeds(run: Results, timed: list[Case], kind: str) -> tuple[str, list[float]]:
+def _speeds(run: Results, timed: list[Case], kind: str) -> tuple[str, list[stats.Ratio]]:
     """A heading and speed-ups over eager or a study's baseline; without those, speeds relative to the fastest."""
-    ratios = [run.speedup(case, kind) for case in timed]
-    if all(ratios):
-        return f"x {run.reference_name}", [ratio.value for ratio in ratios if ratio]
-    medians = [stats.median(case.times[kind]) for case in timed]
-    return "speed, fastest = 1", [min(medians) / m for m in medians]
+    base = run.baseline(timed[0])
+    what = f"x {run.reference_name}"
+    if base is None or not base.times.get(kind):
+        base, what = min(timed, key=lambda case: case.median(kind) or inf), "speed, fastest = 1"
+    return what, [SELF if case is base else run.ratio(base, case, kind) for case in timed]
 
 
 def _reach(timed: list[Case], kind: str) -> float:

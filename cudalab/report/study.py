@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from cudalab.base import numbers, stats
+from cudalab.base import numbers
 from cudalab.base.errors import named, short
 from cudalab.report import columns
+from cudalab.report.columns import Column
 from cudalab.results import record
 from cudalab.results.record import Case, Results
-from cudalab.study import found, says
+from cudalab.study import found, says, sources
 from cudalab.study.record import Published, Study
 
 SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
@@ -22,15 +22,6 @@ ITEMS = "items"  # the quantity that is shown as a throughput
 NAMED = {  # quantities that the engine counts, and their explanation
     "peak_bytes": "the most that torch had allocated at once during a run, above what it had before it.",
 }
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of one workload's table. `joined`: it is never separated from the column before it."""
-
-    name: str
-    cells: list[str]
-    joined: bool = False
 
 
 def heading(run: Results) -> str:
@@ -84,30 +75,19 @@ def table(run: Results, cases: list[Case]) -> list[Column]:
 
 def _ratios(run: Results, study: Study, rows: list[Case]) -> list[Column]:
     ratios = [says.speedup(run, case) for case in rows]
-    if not any(ratios):
-        return []
-    others = [None if c.label == study.baseline else r for c, r in zip(rows, ratios, strict=True)]
-    return [
-        Column(f"x {study.baseline}", [numbers.wide_factor(r.value) if r else BLANK for r in ratios]),
-        Column(
-            "95 % interval",
-            [numbers.interval(r.low, r.high, numbers.wide_factor) if r else BLANK for r in others],
-        ),
-        Column("verdict", [r.verdict() if r else BLANK for r in others], joined=True),
-    ]
+    return columns.compared(f"x {study.baseline}", ratios, [case.label == study.baseline for case in rows])
 
 
 def _failed(case: Case) -> str:
-    return case.status if case.status in (record.WRONG, record.ERROR) else BLANK
+    return case.status if case.status in record.BROKEN else BLANK
 
 
 def _time(run: Results, case: Case, kind: str, unit: float) -> str:
-    """A median in the unit, rounded by `numbers.supported`, with the marks of the main time."""
-    rounds = case.times.get(kind)
-    if not rounds:
+    """A median in the unit, rounded by `numbers.supported`, with its marks."""
+    timing = case.timing(kind)
+    if not timing:
         return _failed(case)
-    text = numbers.supported(stats.median(rounds) / unit, stats.relative_width(rounds))
-    return text + (columns.marks(run, case, []) if kind == run.main_kind else "")
+    return numbers.supported(timing.median / unit, timing.width) + columns.marks(run, case, [], kind)
 
 
 def _any(cases: list[Case], kind: str) -> bool:
@@ -120,13 +100,7 @@ def _quantity(run: Results, rows: list[Case], name: str) -> Column:
         values = [case.quantities.get(name) for case in rows]
         title, scale = quantity_name(name, values)
         return Column(title, [quantity(value, scale) for value in values])
-    rates = (_rate(run, case) for case in rows)
-    return Column("items/s", [numbers.three(rate) if rate else BLANK for rate in rates])
-
-
-def _rate(run: Results, case: Case) -> float | None:
-    items, seconds = case.quantities.get(ITEMS), case.median(run.main_kind)
-    return items / seconds if items and seconds else None
+    return Column("items/s", [says.items_per_second(case, run.main_kind) or BLANK for case in rows])
 
 
 def quantity_name(name: str, values: Sequence[float | None] = ()) -> tuple[str, float]:
@@ -162,7 +136,7 @@ def printed(study: Study, rows: list[Case]) -> list[Published]:
 def _published(article: Published, name: str, study: Study, rows: list[Case], main: str) -> list[Column]:
     theirs = [article.seconds.get((case.size, case.label)) for case in rows]
     base = article.seconds.get((rows[0].size, study.baseline))
-    ratios = [numbers.wide_factor(base / s) if s else BLANK for s in theirs] if base else []
+    ratios = [numbers.factor(base / s) if s else BLANK for s in theirs] if base else []
     unit = numbers.time_unit(min(s for s in theirs if s))
     return [
         Column(f"{name} {unit[0]}", [numbers.three(s / unit[1]) if s else BLANK for s in theirs]),
@@ -189,7 +163,7 @@ def footer(run: Results) -> list[str]:
         lines.append(f"x {study.baseline}: how many times as fast, from the {kind.replace('_', ' ')} time.")
     counted = dict.fromkeys(name for case in run.cases for name in case.quantities)
     lines += [f"{in_name(name)}: {NAMED[name]}" for name in counted if name in NAMED]
-    borne = "".join(columns.marks(run, case, []) for case in run.cases)
+    borne = "".join(columns.marks(run, case, [], kind) for case in run.cases for kind in case.times)
     lines += [f"{mark} {text}." for mark, text in columns.MARKS.items() if mark in borne]
     articles = printed(study, run.cases)
     for i, p in enumerate(articles):
@@ -213,8 +187,11 @@ def finding(run: Results) -> str:
     """The study's finding in one line; empty if nothing was timed. An exception in it becomes text."""
     if not any(case.times for case in run.cases):
         return ""
+    one = found.of(run)
+    if reason := sources.outdated(one, run):
+        return reason
     try:
-        said = found.of(run).finding(run)
+        said = one.finding(run)
     except (Exception, SystemExit) as error:  # a user's code may raise anything, also where the run lacks a case
         return f"none could be made of this run: {named(error)}"
     return " ".join(said.split()) if isinstance(said, str) else f"none could be made of this run: it is {short(said)}"

@@ -13,8 +13,8 @@ from rich.text import Text
 from cudalab.base.text import visible
 from cudalab.report import columns, study, table
 from cudalab.report import plots as plots_
+from cudalab.report.columns import Column
 from cudalab.report.markdown import one_line, tabled
-from cudalab.report.study import Column
 from cudalab.results.record import Results
 from cudalab.study import found
 from cudalab.study.record import Study
@@ -33,7 +33,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     for cases in run.groups().values():
         console.print()
         console.print(table.plain(study.title(run, cases)))
-        split = parts(study.table(run, cases), console.width)
+        split = table.parts(study.table(run, cases), console.width, _head)
         if not split:
             console.print(table.plain("nothing that runs here", "dim"))
         for i, part in enumerate(split):
@@ -52,34 +52,6 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     if text := study.finding(run):
         console.print(table.plain(f"Finding: {text}", "bold"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
-
-
-def parts(drawn: list[Column], width: int) -> list[list[Column]]:
-    """The columns split into tables that fit `width`; each begins with the variants' names."""
-    if not drawn:
-        return []
-    first, *others = drawn
-    found_: list[list[Column]] = [[first]]
-    room = width - _width(first)
-    for i, column in enumerate(others):
-        if column.joined:
-            continue
-        together = [column]
-        for after in others[i + 1 :]:
-            if not after.joined:
-                break
-            together.append(after)
-        needed = sum(1 + _width(c) for c in together)
-        if needed > room and len(found_[-1]) > 1:
-            found_.append([first])
-            room = width - _width(first)
-        found_[-1] += together
-        room -= needed
-    return found_
-
-
-def _width(column: Column) -> int:
-    return max(len(line) for text in (_head(column), *column.cells) for line in visible(text, keep="\n").split("\n"))
 
 
 def _head(column: Column) -> str:

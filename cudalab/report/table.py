@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from rich.console import Console
@@ -15,12 +15,19 @@ from cudalab.base.errors import unknown
 from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report import plots as plots_
+from cudalab.report.columns import Column
 from cudalab.results import record
 from cudalab.results.record import Results
 
 INKS = {"blocks": plots_.BLOCKS, "ascii": plots_.ASCII}
 PIPED_WIDTH = 140  # columns, if the output is not a terminal
-STYLES = {record.WRONG: "bold red", record.ERROR: "red", record.CEILING: "dim", "note": "yellow"}
+STYLES = {
+    record.WRONG: "bold red",
+    record.IMPOSSIBLE: "bold red",
+    record.ERROR: "red",
+    record.CEILING: "dim",
+    "note": "yellow",
+}
 
 
 def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
@@ -58,11 +65,11 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
     for cases in run.groups().values():
         console.print()
         console.print(plain(columns.title(cases)))
-        headers, rows = columns.table(run, cases, wide=console.width >= columns.WIDE)
-        table = columns_of(headers, left=1)
-        for cells, case in zip(rows, columns.rows(cases), strict=True):
-            table.add_row(*map(plain, cells), style=STYLES.get(case.status))
-        console.print(fitted(table, console.width))
+        for i, part in enumerate(parts(columns.drawn(run, cases), console.width, lambda c: headed(c.name))):
+            table = columns_of([column.name for column in part], left=1)
+            for texts, case in zip(zip(*(c.cells for c in part), strict=True), columns.rows(cases), strict=True):
+                table.add_row(*map(plain, texts), style=STYLES.get(case.status))
+            console.print(Padding(fitted(table, console.width), (bool(i), 0, 0, 0)))
         if ink and (drawn := plots_.lines(run, cases, console.width, ink)):
             console.print(Padding(plain("\n".join(drawn), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
         for said in columns.remarks(cases):
@@ -90,11 +97,41 @@ def _checks(console: Console, run: Results) -> None:
         console.print()
 
 
+def parts(drawn: list[Column], width: int, head: Callable[[Column], str]) -> list[list[Column]]:
+    """The columns split into tables that fit `width`; each begins with the names. `head`: a column's printed head.
+
+    What is joined to the names stands in the first table, also where it does not fit: then the names are cut.
+    """
+    blocks: list[list[Column]] = []
+    for column in drawn:
+        if column.joined and blocks:
+            blocks[-1].append(column)
+        else:
+            blocks.append([column])
+
+    def taken(block: list[Column]) -> int:
+        texts = ((head(column), *column.cells) for column in block)
+        return sum(1 + max(len(line) for text in t for line in visible(text, keep="\n").split("\n")) for t in texts)
+
+    found: list[list[Column]] = []
+    for block in blocks:
+        if found and (len(found[-1]) == 1 or taken(found[-1]) + taken(block) - 1 <= width):
+            found[-1] += block
+        else:
+            found.append([drawn[0], *block] if found else [*block])
+    return found
+
+
+def headed(name: str) -> str:
+    """A column's name on two lines."""
+    return visible(name).replace(" ", "\n", 1)
+
+
 def columns_of(names: list[str], left: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
     for i, name in enumerate(names):
         justify: Literal["left", "right"] = "left" if i < left else "right"
-        table.add_column(Text(visible(name).replace(" ", "\n", 1)), justify=justify, no_wrap=True)
+        table.add_column(Text(headed(name)), justify=justify, no_wrap=True)
     return table
 
 

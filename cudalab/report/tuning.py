@@ -58,10 +58,9 @@ def row(tuning: Tuning, finalist: Finalist) -> list[str]:
         return [*first, *("" for _ in finalist.cases), "", "", finalist.wrong.partition(" ")[0]]
     times = [columns.microseconds(case, tuning.kind) for case in finalist.cases]
     if default:
-        return [*first, *times, numbers.close_factor(1.0), "", DEFAULT]
+        return [*first, *times, "1", "", DEFAULT]
     r = finalist.total
-    return [*first, *times, numbers.close_factor(r.value), numbers.interval(r.low, r.high, numbers.close_factor),
-            finalist.verdict]  # fmt: skip
+    return [*first, *times, numbers.ratio(r), numbers.ends(r.low, r.high), finalist.verdict]
 
 
 def excluded(tuning: Tuning) -> Iterator[str]:
@@ -78,8 +77,8 @@ def sentence(tuning: Tuning) -> str:
     where = f"{tuning.kept} has it, for GPUs of compute capability {_architecture(tuning)}"
     if winner is tuning.finalists[0]:
         return f"nothing is surely faster than the default ({assigned(winner.parameters)}), which stays; {where}"
-    value, low, high = map(numbers.close_factor, (winner.total.value, winner.total.low, winner.total.high))
-    return f"{assigned(winner.parameters)} is {value} times as fast as the default ({low} to {high}); {where}"
+    value, interval = numbers.ratio(winner.total), numbers.ends(winner.total.low, winner.total.high)
+    return f"{assigned(winner.parameters)} is {value} times as fast as the default ({interval}); {where}"
 
 
 def described(work: Planned) -> Iterator[str]:

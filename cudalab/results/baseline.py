@@ -15,8 +15,8 @@ ADOPTED = (
     "only",
     "skip",
     "modes",
-    "seed",
     "order",
+    "flush",
 )  # options taken from the baseline
 
 

@@ -12,8 +12,10 @@ from cudalab.results.record import Machine, Results
 from cudalab.spec.kernel import assigned
 
 GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # all other times depend on the host too
+OF_ONE = ("card", "sm_clock_hz")  # details that may differ between runs that are compared; older files lack them
 HOST = ("system", "cpu")  # details of a machine that only matter for times that depend on the host
-ASKED = ("seed", "order", "settings")  # options that change what is measured or how
+ASKED = ("order", "flush", "settings")  # options that change what is measured or how
+BEFORE = {"flush": "clean"}  # what older files were measured with
 CLOCKS = {"sm_hz": "SM clock", "memory_hz": "memory clock"}
 CLOCK_CHANGE = 0.03  # clocks further apart than this forbid a comparison; steps of boost clocks are below 1 %
 UNKNOWN = "not known"
@@ -48,7 +50,9 @@ def differences(old: Results, new: Results, kinds: Collection[str]) -> list[Diff
 def options(old: Results, new: Mapping[str, Any], timed: bool = True) -> list[Difference]:
     """The options of a new run that forbid a comparison: more of them if both runs are `timed`."""
     names = [name for name in ASKED if (name in old.options and name in new) or (old.timed and timed)]
-    was, now = ({f"--{name}": asked.get(name, UNKNOWN) for name in names} for asked in (old.options, new))
+    was, now = (
+        {f"--{name}": asked.get(name, BEFORE.get(name, UNKNOWN)) for name in names} for asked in (old.options, new)
+    )
     return _fields(was, now)
 
 
@@ -91,7 +95,7 @@ def _parameters(old: Results, new: Results) -> Iterator[Difference]:
 
 def _essential(machine: Machine, kinds: Collection[str]) -> dict[str, Any]:
     host = any(map(of_host, kinds))
-    return {k: v for k, v in machine.details.items() if host or k not in HOST}
+    return {k: v for k, v in machine.details.items() if k not in OF_ONE and (host or k not in HOST)}
 
 
 def _fields(old: dict[str, Any], new: dict[str, Any], absent: str = UNKNOWN) -> list[Difference]:

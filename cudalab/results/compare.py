@@ -5,15 +5,16 @@ docs/compare.md says how a verdict is made, and from which data the thresholds c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from math import inf
+from math import exp, hypot, inf, log, log1p
 
 from msgspec.structs import replace
 
 from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, short, unknown
-from cudalab.base.stats import FASTER, MIN_EFFECT, SAME, SLOWER, UNCLEAR, Ratio, Rounds
+from cudalab.base.estimate import Estimate
+from cudalab.base.stats import FASTER, MIN_EFFECT, SAME, SLOWER, UNCLEAR, Ratio, Timing
 from cudalab.results import comparable, record
 from cudalab.results.comparable import Difference
 from cudalab.results.record import KINDS, Case, Results
@@ -25,28 +26,12 @@ ALL = "all"
 NOTHING_SLOWER, REGRESSION, WRONG_ANSWER, NOT_COMPARABLE = 0, 1, 3, 4  # exit codes; 2 is bad input
 
 
-@dataclass(frozen=True)
-class Between:
-    """How much times of unchanged code differ between runs: the larger of a share and STEP times a floor.
-
-    Times of a few microseconds come in steps, and the steps move from process to process. A step is about as long as a
-    part of an empty measurement; `floor` is the name of that measurement in `Results.calibration`.
-    """
-
-    share: float
-    floor: str = ""
-
-
-STEP = 1 / 3  # of the floor
-BETWEEN = {
-    "cold": Between(0.04, "empty event pair"),
-    "hot": Between(0.04, "empty graph node"),  # the least that one run in a batch costs
-    "graph": Between(0.04, "empty graph node"),
-    "graph_cold": Between(0.04, "empty graph node"),
-    "call": Between(1.0),  # host time: a factor of 1.75 was seen between two machines of one kind
-    "api": Between(1.0),
-    "wall": Between(1.0),  # on a shared CPU; the fastest samples must differ as much, see `_otherwise`
-}
+# What changes between two runs of unchanged code beside what differs between processes: the card and the day. Standard
+# deviations of the logarithm of a time; docs/compare.md says from which runs they come.
+NEAR = 0.4  # rows that reach this share of the copy's speed move about as the memory does
+RUN, RUN_FAR = 0.002, 0.015  # rows near the copy, and all others: times of arithmetic differ between cards
+STATES = {"torch_compile": 0.12}  # a backend whose times fall into one of several states when a process starts
+HOST_EFFECT = 1.0  # times that depend on the host: a factor of 1.75 was seen between two machines of one kind
 
 LEAST_ROUNDS = 5  # fewer do not show how rounds scatter; a file of medians has one
 
@@ -61,8 +46,9 @@ class Pair:
     new: Case
     kind: str
     ratio: Ratio
-    effect: float  # smaller differences do not count: 0.04 is a factor of 1.04 either way
+    effect: float  # smaller differences are not found: 0.04 is a factor of 1.04 either way
     verdict: str
+    disagree: bool = False  # the processes of a run differ: see `stats.Timing.disagree`
 
     @property
     def control(self) -> bool:
@@ -141,18 +127,6 @@ def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN
     return found
 
 
-def _between(kind: str) -> Between:
-    """The entry of BETWEEN; a study's own kind of time is treated as host time."""
-    return BETWEEN.get(kind, Between(1.0))
-
-
-def effect(kind: str, seconds: float, runs: Iterable[Results], min_effect: float) -> float:
-    """The smallest difference that two runs can resolve at times of about `seconds`; at least `min_effect`."""
-    between = _between(kind)
-    floors = [stats.median([run.calibration[between.floor]]) for run in runs if between.floor in run.calibration]
-    return max(min_effect, between.share, STEP * max(floors, default=0.0) / seconds)
-
-
 def share(text: str, what: str) -> float:
     """2% or 0.02 as a number. Raises InputError if it is not a number, negative, or not below 1."""
     number, percent, rest = text.strip().partition("%")
@@ -211,40 +185,70 @@ def _by_key(run: Results) -> dict[Key, Case]:
 def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Results, min_effect: float) -> list[Pair]:
     """The cases that both runs timed, each with its verdict."""
     timed = [(was, now) for was, now in cases if was.times.get(kind) and now.times.get(kind)]
-    ratios = [_ratio(was.times[kind], now.times[kind]) for was, now in timed]
-    copies = {was.group: r for (was, _), r in zip(timed, ratios, strict=True) if was.status == record.CEILING}
+    copies = {was.group: (was, now) for was, now in timed if was.status == record.CEILING}
     found = []
-    for (was, now), ratio in zip(timed, ratios, strict=True):
-        least = effect(kind, stats.median(was.times[kind]), (old, new), min_effect)
+    for was, now in timed:
+        before, after = old.timing(was, kind), new.timing(now, kind)
+        assert before and after
+        copy = copies.get(was.group)
+        between = _between_runs(was, kind, copy and copy[0])
+        ratio = _ratio(before, after, between)
+        least = max(min_effect, HOST_EFFECT) if comparable.of_host(kind) else min_effect
+        threshold = least if comparable.of_host(kind) else _threshold(before, after, between, least)
         verdict = ratio.verdict(least)
         if verdict in (FASTER, SLOWER):
             if was.status == record.CEILING:
                 verdict = MOVED
-            elif not all(r.verdict(least) == verdict for r in _otherwise(was, now, kind, ratio, copies)):
+            elif not all(r.verdict(least) == verdict for r in _otherwise(before, after, kind, ratio, copy)):
                 verdict = UNCLEAR
-        found.append(Pair(was, now, kind, ratio, least, verdict))
+        elif _within(ratio, threshold):
+            verdict = SAME
+        found.append(Pair(was, now, kind, ratio, threshold, verdict, before.disagree or after.disagree))
     return found
 
 
-def _otherwise(
-    was: Case, now: Case, kind: str, ratio: Ratio, copies: dict[tuple[str, str, str], Ratio]
-) -> Iterator[Ratio]:
+def _between_runs(case: Case, kind: str, copy: Case | None) -> float:
+    """The standard deviation of the logarithm of a time from run to run, beyond that between processes."""
+    own, ceiling = case.median(kind), copy and copy.median(kind)
+    states = STATES.get(case.backend, 0.0)
+    if own and ceiling and ceiling >= NEAR * own:
+        return hypot(RUN, states)
+    steps = 3.5 * stats.LEVEL_SECONDS / (ceiling or own or inf)  # of several launches, which move together
+    return hypot(RUN_FAR, steps, states)
+
+
+def _threshold(was: Timing, now: Timing, between: float, min_effect: float) -> float:
+    """The smallest difference that is found if the processes of both runs differ as expected."""
+    reach = (was.expected - now.expected - Estimate(0.0, between**2, inf)).reach
+    return (1 + min_effect) * exp(reach) - 1
+
+
+def _within(ratio: Ratio, threshold: float) -> bool:
+    """Whether a ratio is nearer to 1 than the threshold, and known as well as the threshold assumes."""
+    limit = log1p(threshold)
+    return bool(ratio.low) and abs(log(ratio.value)) <= limit and log(ratio.high / ratio.value) <= limit
+
+
+def _otherwise(was: Timing, now: Timing, kind: str, ratio: Ratio, copy: tuple[Case, Case] | None) -> Iterator[Ratio]:
     """Other ratios of a pair that must have the same verdict; otherwise the machine may have caused the difference.
 
     Where the copy moved: the ratio relative to the copy's. For times that depend on the host: the ratio of the fastest
     samples, since other processes only add to a time.
     """
-    control = copies.get(was.group)
-    if control and control.verdict(MIN_EFFECT) != SAME:
-        yield ratio.over(control.value)
+    if copy:
+        before, after = (stats.median(case.times[kind]) for case in copy)
+        if max(before, after) > (1 + MIN_EFFECT) * min(before, after):
+            yield ratio.over(before / after)
     if comparable.of_host(kind):
-        fastest = min(stats.flat(was.times[kind])) / min(stats.flat(now.times[kind]))
+        fastest = min(stats.flat(was.rounds)) / min(stats.flat(now.rounds))
         yield Ratio(fastest, fastest, fastest)
 
 
-def _ratio(was: Rounds, now: Rounds) -> Ratio:
-    ratio = stats.speedup(was, now, paired=False)
-    return ratio if min(len(was), len(now)) >= LEAST_ROUNDS else Ratio(ratio.value, 0.0, inf)
+def _ratio(was: Timing, now: Timing, between_runs: float) -> Ratio:
+    """Old time over new time. Where too few rounds were taken, the interval says that nothing is known."""
+    found = was.estimate - now.estimate - Estimate(0.0, between_runs**2, inf)
+    ratio = stats.as_ratio(found)
+    return ratio if min(len(was.rounds), len(now.rounds)) >= LEAST_ROUNDS else Ratio(ratio.value, 0.0, inf)
 
 
 def _leave_out(found: Comparison, before: dict[Key, Case], after: dict[Key, Case]) -> None:

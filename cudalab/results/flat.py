@@ -15,11 +15,12 @@ from cudalab.base.errors import InputError
 from cudalab.results import json_file
 from cudalab.results.record import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
 
-TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu", "kind")
+TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu", "kind", "commit")
 OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
 OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "versions", "options", "sources")
-LATER = ("parameters", "quantities")  # fields of a case that older tables lack
-LATER_OF_RUN = ("kind",)
+# Fields of a case that older tables lack.
+LATER = ("parameters", "quantities", "processes", "allocates", "written", "flops")
+LATER_OF_RUN = ("kind", "commit")
 NEEDED = (*IDENTITY, "shape", *OF_RUN, *OF_CASE)
 COLUMNS = (*NEEDED, *LATER, *LATER_OF_RUN)
 
@@ -90,7 +91,7 @@ def run_of(rows: Sequence[Mapping[str, Any]], name: str) -> Results:
                "versions": shared.pop("versions")}  # fmt: skip
     cases = [
         {**{column: row[column] for column in (*IDENTITY, *OF_CASE)}, "shape": _shape(row["shape"], name),
-         **{column: row[column] for column in LATER if row.get(column)}}
+         **{column: row[column] for column in LATER if row.get(column) is not None}}
         for row in rows
     ]  # fmt: skip
     tree = {"format": FORMAT, "version": VERSION, **shared, "machine": machine, "cases": cases}

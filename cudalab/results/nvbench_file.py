@@ -16,7 +16,7 @@ import numpy as np
 
 from cudalab.base import stats
 from cudalab.results.json_file import MARK, as_json
-from cudalab.results.record import ERROR, SKIPPED, WRONG, Case, Results
+from cudalab.results.record import BROKEN, SKIPPED, Case, Results
 
 FILE_VERSION = (1, 0, 0)
 SHOWN: dict[str, str] = {}
@@ -87,7 +87,7 @@ def _state(case: Case) -> dict[str, Any]:
         "DType": case.dtype,
         "Elements": math.prod(case.shape),
     }
-    reason = f"{case.status}: {case.reason}" if case.status in (WRONG, ERROR, SKIPPED) else ""
+    reason = f"{case.status}: {case.reason}" if case.status in (*BROKEN, SKIPPED) else ""
     reason = reason or ("" if case.times else "not timed")
     return {
         "name": " ".join(["Device=0", *(f"{axis}={value}" for axis, value in point.items())]),

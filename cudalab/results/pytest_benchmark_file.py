@@ -12,7 +12,7 @@ import numpy as np
 
 from cudalab.base import stats
 from cudalab.results.json_file import MARK, as_json
-from cudalab.results.record import Case, Results
+from cudalab.results.record import BROKEN, Case, Results
 
 READER = "5.0.0"  # the version of pytest-benchmark that the file names as its writer
 
@@ -21,7 +21,7 @@ def encoded(run: Results) -> bytes:
     """The bytes of the file."""
     machine = run.machine
     return as_json({
-        MARK: {"version": run.version},
+        MARK: {"version": run.version, "failed": [_failed(case) for case in run.cases if case.status in BROKEN]},
         "machine_info": {
             "node": machine.name,
             "machine": machine.device,
@@ -36,6 +36,15 @@ def encoded(run: Results) -> bytes:
         "datetime": run.created,
         "version": READER,
     })  # fmt: skip
+
+
+def _failed(case: Case) -> dict[str, Any]:
+    """A row without a time; readers of the format skip it."""
+    return {
+        "name": f"{case.kernel}-{case.size}-{case.dtype}::{case.label}",
+        "status": case.status,
+        "reason": case.reason,
+    }
 
 
 def _benchmark(case: Case, kind: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from cudalab.base import stats
 from cudalab.base.errors import short
 
 FORMAT = "cudalab-results"
-VERSION = 5  # of the files that are written; `cudalab.results.json_file` also reads the older ones
+VERSION = 6  # of the files that are written; `cudalab.results.json_file` also reads the older ones
 
 RUNS = ("bench", "check", "study")  # the kinds of a run
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
@@ -27,7 +27,9 @@ OK: Final = "ok"  # right, and timed if its device and backend can be
 WRONG: Final = "WRONG"  # differs from the reference, or wrote out of bounds: no time
 ERROR: Final = "error"  # did not compile, or failed while it ran
 SKIPPED: Final = "skipped"  # cannot run here; the reason says what to install
+IMPOSSIBLE: Final = "IMPOSSIBLE"  # right, but its time is below what physics allows: no time
 CEILING: Final = "ceiling"  # not a variant: a copy of the case's bytes
+BROKEN: Final = (WRONG, IMPOSSIBLE, ERROR)  # there is no time that holds
 
 COPY = "copy"  # the backend of a ceiling row
 
@@ -41,7 +43,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Magnitude = Annotated[float, msgspec.Meta(ge=0)]
 Samples = Annotated[list[Seconds], msgspec.Meta(min_length=1)]
 Rounds = Annotated[list[Samples], msgspec.Meta(min_length=1)]
-Status = Literal["ok", "WRONG", "error", "skipped", "ceiling"]
+Status = Literal["ok", "WRONG", "error", "skipped", "IMPOSSIBLE", "ceiling"]
 
 
 def _says(description: str) -> msgspec.Meta:
@@ -106,13 +108,20 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         _says(
             "`ok`: right, and timed if its device and backend can be; `WRONG`: differs from the reference, or wrote "
             "where it may not, and has no time; `error`: did not compile, or failed while it ran; `skipped`: cannot "
-            "run here; `ceiling`: not a variant, but a copy of the case's bytes"
+            "run here; `IMPOSSIBLE`: right, but measured faster than physics allows, and has no time; `ceiling`: not a "
+            "variant, but a copy of the case's bytes"
         ),
     ] = OK
     reason: Annotated[str, _says("why it is WRONG, failed or was skipped")] = ""
     parity: Annotated[Parity | None, _says("how its output compares; null: it has not been compared")] = None
     composed: Annotated[bool, _says("judged by the spec's budget for forms that round at each step")] = False
-    nbytes: Annotated[Count, _says("bytes: each input read once, the output written once")] = 0
+    nbytes: Annotated[
+        Count, _says("bytes: each input read once, the output written once; or what the spec's `bytes` says")
+    ] = 0
+    written: Annotated[Count | None, _says("of `nbytes`, those of the output; null: not recorded")] = None
+    flops: Annotated[
+        Count, _says("floating-point operations of the task, as the spec's `flops` says; 0: not counted")
+    ] = 0
     times: Annotated[
         dict[str, Rounds],
         _says(
@@ -121,15 +130,32 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
             "round i of the others of its kernel, size and dtype"
         ),
     ] = {}
+    processes: Annotated[
+        dict[str, list[Count]],
+        _says(
+            "by kind of time, how many of the rounds each worker process took, in the order of `times`; a kind that is "
+            "not named was taken by one process"
+        ),
+    ] = {}
     costs: Annotated[
-        dict[str, Quantity], _says("seconds spent once: `bind` (compilation), `first run`, `graph build`, `timing`")
+        dict[str, Quantity],
+        _says(
+            "seconds spent once: by the first process `bind` (compilation), `first run`, `graph build`; by all `timing`"
+        ),
     ] = {}
     cross: Annotated[
-        dict[str, Quantity], _says("seconds by NVBench's clocks: `nvbench cold`, `nvbench batch`, `nvbench wall`")
+        dict[str, Quantity],
+        _says(
+            "seconds by another clock: `nvbench cold`, `nvbench batch`, `cupti cold`, and what taking them lasted, "
+            "`nvbench wall`, `cupti wall`"
+        ),
     ] = {}
     condition: Annotated[
         dict[str, Quantity | str],
-        _says("of the ceiling's row: `sm_hz`, `memory_hz`, `power_w`, and `throttled`, what slowed the GPU down"),
+        _says(
+            "`throttled`: what held the clocks down while the row was timed; of the ceiling's row also `sm_hz`, "
+            "`memory_hz`, `power_w`"
+        ),
     ] = {}
     parameters: Annotated[
         dict[str, Integer], _says("launch parameters of the entry, where its spec declares tunables")
@@ -142,6 +168,10 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         ),
     ] = {}
     notes: Annotated[list[str], _says("what a reader of the times must know")] = []
+    allocates: Annotated[
+        bool | None,
+        _says("whether each timed run allocates its result; others write into an array that exists. null: not known"),
+    ] = None
 
     @property
     def label(self) -> str:
@@ -151,6 +181,11 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     def group(self) -> tuple[str, str, str]:
         """Cases of one group worked on the same arrays and were timed in the same rounds."""
         return self.kernel, self.size, self.dtype
+
+    def timing(self, kind: str, states: float = 0.0) -> stats.Timing | None:
+        """The times of a kind with what differs between processes, or None. `states`: see `Results.timing`."""
+        rounds = self.times.get(kind)
+        return stats.Timing(rounds, self.processes.get(kind, ()), states=states) if rounds else None
 
     def median(self, kind: str) -> float | None:
         """Median seconds of a kind of time, or None."""
@@ -186,7 +221,13 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     ]
     machine: Annotated[Machine, _says("what the numbers depend on")]
     no_gpu: Annotated[str, _says("why the CPU was used")] = ""
-    sources: Annotated[dict[str, str], _says("SHA-256, in hex, by file name: of every .cu and spec")] = {}
+    sources: Annotated[
+        dict[str, str],
+        _says(
+            "SHA-256, in hex, by file name: of every .cu and spec; of a study's file, the lab's modules that it "
+            "measures with, and its kernels' .cu and specs"
+        ),
+    ] = {}
     calibration: Annotated[
         dict[str, Samples], _says("seconds: samples of an `empty event pair`, `empty kernel` and `empty graph node`")
     ] = {}
@@ -194,6 +235,9 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     wall: Annotated[dict[str, Quantity], _says("seconds of the whole run, `total` and by phase")] = {}
     complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
     kind: Annotated[str, _says("of the run: `bench`, `check` or `study`")] = ""
+    commit: Annotated[
+        str, _says("of the lab's source, with a `+` where a file of it was changed; empty where it is not known")
+    ] = ""
 
     def __post_init__(self) -> None:
         if not self.kind:  # an older file
@@ -203,9 +247,10 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def broken(self) -> list[Case]:
-        """Rows with a wrong answer or an error. A copy that failed is not one; a study may call a variant `copy`."""
-        bad = (case for case in self.cases if case.status in (WRONG, ERROR))
-        return [case for case in bad if self.of_study or case.backend != COPY]
+        """Rows with a wrong answer, an impossible time or an error. A copy that failed is not one, but a copy with an
+        impossible time is: a clock lies. A study may call a variant `copy`."""
+        bad = (case for case in self.cases if case.status in BROKEN)
+        return [case for case in bad if self.of_study or case.backend != COPY or case.status == IMPOSSIBLE]
 
     @property
     def timed(self) -> bool:
@@ -246,12 +291,21 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
             return None
         return self.ratio(base, case, kind)
 
+    def timing(self, case: Case, kind: str) -> stats.Timing | None:
+        """The times of a case, with what its variant shows at other sizes and dtypes of the kernel: states, or none."""
+        taken = case.timing(kind)
+        if taken is None or len(taken.parts) < 2:
+            return taken
+        beside = (c for c in self.cases if c.kernel == case.kernel and c.label == case.label and c is not case)
+        return case.timing(kind, stats.states(t for t in (c.timing(kind) for c in beside) if t))
+
     def ratio(self, base: Case, case: Case, kind: str) -> stats.Ratio:
         """How many times faster `case` is than `base`; both are of one group and have times of this kind."""
-        paired = (
-            self.options.get("order") != "blocked"
-        )  # blocked: round i of one was not measured beside round i of the other
-        return stats.speedup(base.times[kind], case.times[kind], paired=paired)
+        one, other = self.timing(base, kind), self.timing(case, kind)
+        if one is None or other is None:
+            raise ValueError(f"{(case if one else base).label} has no {kind} times")
+        blocked = self.options.get("order") == "blocked"  # rounds were not measured side by side
+        return stats.speedup(one, other, paired=not blocked)
 
     @property
     def main_kind(self) -> str:

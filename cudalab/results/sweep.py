@@ -110,7 +110,7 @@ def _ahead(run: Results, cases: dict[str, Case], one: str, other: str, kind: str
     a, b = cases[one], cases[other]
     rough = stats.median(a.times[kind]) / stats.median(b.times[kind])
     if 1 / (1 + MIN_EFFECT / 2) < rough < 1 + MIN_EFFECT / 2:
-        return ""  # too close for a sure verdict: skip the bootstrap
+        return ""  # too close for a sure verdict
     return {FASTER: other, SLOWER: one}.get(run.ratio(a, b, kind).verdict(), "")
 
 

@@ -12,6 +12,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from cudalab.base import genuine
 from cudalab.base.errors import CudalabError, SpecError, named, short, unknown, why
 from cudalab.base.text import visible
 from cudalab.spec import cuda_source
@@ -76,12 +77,14 @@ def _load(path: Path) -> Kernel:
 
 
 def loaded(path: Path) -> ModuleType:
-    """The module in a user's file. Raises SpecError if it cannot be imported."""
+    """The module in a user's file. Raises SpecError if it cannot be imported, or replaces what others use."""
     # A file that has changed since it was loaded becomes another module, so that no stale kernel is measured.
     module_name = f"cudalab_user_{path.stem}_{cuda_source.digest(path)[:16]}_{abs(hash(path)):x}"
     if module_name not in sys.modules:
         found = importlib.util.spec_from_file_location(module_name, path, loader=_Fresh(module_name, str(path)))
         assert found is not None and found.loader is not None
+        genuine.watch()
+        before = genuine.replaced()
         module = sys.modules[module_name] = importlib.util.module_from_spec(found)
         try:
             found.loader.exec_module(module)
@@ -90,6 +93,9 @@ def loaded(path: Path) -> ModuleType:
             if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
                 raise
             raise SpecError(f"{path}: {_said(error)}") from error
+        if names := sorted(set(genuine.replaced()) - set(before)):
+            del sys.modules[module_name]
+            raise SpecError(f"{path}: {genuine.refusal(names)}")
     return sys.modules[module_name]
 
 

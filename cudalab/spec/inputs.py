@@ -1,6 +1,8 @@
-"""The default inputs of a kernel."""
+"""The inputs of a kernel: the default ones, and what an input may be."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -16,3 +18,18 @@ def draw(shape: Shape, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
         high = min(np.iinfo(dtype).max // 2, 2**30)
         return rng.integers(0 if dtype.kind == "u" else -high, high, shape, dtype, endpoint=True)
     return normal(shape, dtype, rng)
+
+
+def unfit(array: Any) -> str:
+    """What is wrong with an input that a spec makes, and what to give instead; "" if a kernel can take it."""
+    if isinstance(array, np.ma.MaskedArray):
+        return "a masked array, whose mask would be lost; give x.filled(0), and the mask as another input"
+    if not isinstance(array, np.ndarray | np.generic):
+        return f"of type {type(array).__name__}; give a NumPy array, such as np.asarray(x, dtype)"
+    kind = array.dtype
+    known = kind.kind in "biufc" or kind.type.__module__ == "ml_dtypes"  # such as bfloat16
+    if not known or (kind.kind in "fc" and kind.itemsize > (8 if kind.kind == "f" else 16)):
+        return f"of dtype {kind}, which CUDA does not have; give numbers, such as x.astype(np.float32)"
+    if not kind.isnative:
+        return f"of dtype {kind}, in another byte order; give x.astype(x.dtype.newbyteorder('='))"
+    return ""

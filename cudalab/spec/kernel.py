@@ -20,7 +20,7 @@ import numpy as np
 from cudalab.base.errors import InputError, SpecError, short, unknown
 from cudalab.spec import cuda_source, launch_check, validate
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import Arrays, draw
+from cudalab.spec.inputs import Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
     MAX_GRID_Y,
     Launch,
@@ -87,7 +87,11 @@ _ENTRIES = "a launch function by __global__ function, such as {'softmax': launch
 _TUNABLES = "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"
 _BUDGETS = by_name(validate.budget), "a Budget by dtype, such as {'float32': Budget(4, why='...')}"
 _FORM = validate.function("the inputs")
-_EXPRESSION = or_none(lambda value: isinstance(value, str)), "a C++ or Triton expression as text, or None"
+_EXPRESSION = or_none(lambda value: isinstance(value, str)), "a C++ expression as text, or None"
+_TRITON = (
+    or_none(lambda value: isinstance(value, str) or callable(value)),
+    "an expression in tl, the name of a .py file beside the spec, or a function of the inputs and the output, or None",
+)
 _GRADIENTS = "[gradient of each input](pytorch.md#a-gradient-for-a-kernel-of-your-own)"
 
 
@@ -142,6 +146,17 @@ class Kernel:
         *function("the inputs' shapes"),
         without="that of the first input",
     )
+    # For the least time that physics allows; both take the inputs, of which only shapes and dtypes may be used.
+    bytes: Callable[..., int] | None = optional(
+        "from the inputs, the bytes that must be moved: read once and written once",
+        *function("the inputs that gives a number of bytes"),
+        without="all of every input and of the output",
+    )
+    flops: Callable[..., int] | None = optional(
+        "from the inputs, the floating-point operations that the task needs",
+        *function("the inputs that gives a number of operations"),
+        without="not counted",
+    )
     pointwise: bool = optional(
         "whether an element depends only on its own index", lambda value: isinstance(value, bool), "True or False",
         default=False, without="no",
@@ -168,7 +183,11 @@ class Kernel:
     torch_native: Callable[..., Any] | None = optional("the best single call of PyTorch", *_FORM)
     cupy: Callable[..., Any] | None = optional("an expression of CuPy arrays", *_FORM)
     elementwise: str | None = optional("one output element in C++, in the inputs' names", *_EXPRESSION)
-    triton: str | None = optional("one output element in Triton's `tl`; 16-bit floats arrive as float32", *_EXPRESSION)
+    triton: str | Callable[..., Any] | None = optional(
+        "if pointwise, one output element in Triton's `tl`; else a file beside the spec that launches a Triton kernel, "
+        "or a function that does; see [forms](#forms-for-other-backends)",
+        *_TRITON,
+    )
 
     def __post_init__(self) -> None:
         if mistake := next(self._mistakes(), ""):
@@ -193,6 +212,8 @@ class Kernel:
             yield "reference takes no arrays; its parameters name the inputs"
         if self.output in self.input_names:
             yield f"output {self.output!r} is also an input's name"
+        if self.triton_file and not self.triton_file.is_file():
+            yield f"triton names {self.triton!r}, and there is no {self.triton_file}; give its path from the spec"
         for name, values in self.tunables.items():
             if not _MACRO.fullmatch(name):
                 yield f"tunables: {name!r} is not a macro's name; give capitals, such as BLOCK_THREADS"
@@ -219,10 +240,13 @@ class Kernel:
                 yield f"entries[{name!r}] {wrong}"
         for what, names in (
             ("called", inputs), ("restrictions", tuple(self.tunables)), ("agree", inputs), ("output_shape", inputs),
+            ("bytes", inputs), ("flops", inputs),
         ):  # fmt: skip
             form = getattr(self, what)
             if form and (wrong := validate.refused(form, by_name=names)):
                 yield f"{what} {wrong}"
+        if callable(self.triton) and (wrong := validate.refused(self.triton, (*inputs, self.output))):
+            yield f"triton {wrong}"
         if self.backward and (wrong := validate.refused(self.backward, (f"the gradient of {self.output}", *inputs))):
             yield f"backward {wrong}"
 
@@ -242,6 +266,12 @@ class Kernel:
     def cu(self) -> Path:
         """The `.cu` beside the spec."""
         return Path(self.file).with_suffix(".cu")
+
+    @property
+    def triton_file(self) -> Path | None:
+        """The file with the Triton form, if `triton` names one."""
+        named = isinstance(self.triton, str) and self.triton.endswith(".py")
+        return Path(self.file).parent / str(self.triton) if named else None
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -325,10 +355,13 @@ class Kernel:
             if not right:
                 due = ", ".join(self.input_names)
                 raise SpecError(f"{self.file}: inputs gives {names}; give a dict of {due}")
+            for name in self.input_names:
+                if wrong := unfit(given[name]):
+                    raise SpecError(f"{self.file}: inputs gives {name} {wrong}")
             shapes = {name: np.shape(given[name]) for name in self.input_names}
             if not self.agrees(shapes):
                 raise SpecError(f"{self.file}: inputs gives {_listed(shapes)}, which agree refuses")
-            return {name: given[name] for name in self.input_names}
+            return {name: np.asarray(given[name]) for name in self.input_names}
         return {name: draw(shape, dtype.numpy, rng) for name in self.input_names}
 
     def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:

@@ -45,8 +45,9 @@ def wrong(launch: Launch, declared: Sequence[Parameter], arrays: Mapping[str, An
 def _wrong_array(name: str, given: Any, parameter: Parameter, kind: DType | None) -> str:
     if not parameter.pointer:
         return f" wants {parameter.text!r}, its launch gives the array {name!r}"
-    if kind and dtype_of(given) != kind:
-        return f" wants {parameter.text!r}, but {name!r} has {dtype_of(given).name} elements"
+    elements = str(given.dtype).removeprefix("torch.")
+    if kind and elements != kind.name and (elements, kind.name) != ("bool", "uint8"):
+        return f" wants {parameter.text!r}, but {name!r} has {elements} elements"
     return ""
 
 

@@ -55,7 +55,8 @@ def trained(bias: bool) -> Callable[[Lab], Work]:
         return Work(
             training.step,
             result,
-            quantities=lambda: {"parameters": size} | launches(lab, training.step),
+            quantities=lambda: {"parameters": size},
+            afterwards=lambda: launches(lab, training.step),
             items=lab["batch"],
         )
 

@@ -233,7 +233,7 @@ study = Study(
     ),
     baseline="gpu-fp32",
     tolerance=FP32,
-    rounds=5,
+    rounds=8,
     finding=finding,
     published=(
         Published(

@@ -18,7 +18,10 @@ from typing import Any
 from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
+from cudalab.study.launches import busy
 from cudalab.study.training import Training, exactly
+
+GPU = "gpu"
 
 
 class Lane:
@@ -72,9 +75,14 @@ def trained(benchmark: bool) -> Callable[[Lab], Work]:
             with exactly(benchmark):  # errors of TF32 through fifty layers would hide all others
                 return training.losses()
 
+        def step() -> None:
+            lane(training.step)
+
+        gpu = {GPU: busy(lab, step)} if lab.cuda else {}
         return Work(
-            lambda: lane(training.step),
+            step,
             lambda: lane(losses),
+            {"wall": lab.wall(step), **gpu},
             quantities=lambda: {"first_step_s": first},
             items=lab["batch"],
             notes=[] if lab.cuda else ["no cuDNN on a CPU: the flag does nothing"],
@@ -88,7 +96,9 @@ def finding(run: Results) -> str:
     def gain(size: str) -> str:
         first = [says.counted(run, size, label, "first_step_s") for label in ("off", "on")]
         cost = f", its first {first[1]:.2g} s instead of {first[0]:.2g} s long," if all(first) else ""
-        return f"{says.factor(run, size, 'on')} as fast{cost}"
+        gpu = says.factor(run, size, "on", GPU)
+        work = f", the GPU's work in it {gpu}" if gpu != "?" else ""
+        return f"{says.factor(run, size, 'on')} as fast{work}{cost}"
 
     return f"where cuDNN tries its algorithms before it takes one, a training step is {says.at_sizes(run, gain)}"
 
@@ -105,10 +115,12 @@ study = Study(
     why="cuDNN is a GPU's; --sizes tiny shows that both ways give the same losses",
     variants=(Variant("off", trained(False)), Variant("on", trained(True))),
     baseline="off",
+    kinds=("wall", GPU),
     tolerance=1e-2,  # other algorithms round otherwise, and training steps amplify the differences
     memory=True,
-    rounds=5,
+    rounds=7,
     finding=finding,
-    about="first step: the first of a shape, with the search where it is on. Peak MB has cuDNN's workspace in it.\n"
+    about="gpu: the time in which the GPU works in a step, by torch.profiler: wall time has the host's share in it.\n"
+    "first step: the first of a shape, with the search where it is on. Peak MB has cuDNN's workspace in it.\n"
     "float32 as torch has it by default: convolutions may use TF32. Inputs whose shape changes are searched for anew.",
 )

@@ -94,16 +94,18 @@ def of(values: Callable[[Any, tuple[int, ...], str], Any]) -> Callable[[Lab], Wo
 
 
 def finding(run: Results) -> str:
-    """The inputs that are clearly faster or slower than random numbers, by operation."""
-    clear, same = [], []
+    """The inputs that are clearly faster or slower than random numbers, and those for which that is not clear."""
+    clear, unclear, same = [], [], []
     for size in says.sizes(run):
-        rest = {c.label: says.speedup(run, c) for c in run.cases if c.size == size and c.label != study.baseline}
-        apart = {label: r for label, r in rest.items() if r and r.verdict() in (stats.FASTER, stats.SLOWER)}
-        said = says.listed({f"on {MEANT.get(label, label)}": says.in_words(ratio) for label, ratio in apart.items()})
-        clear += [f"{size} is {said}"] if said else []
-        same += [] if said else [size]
-    none = [f"no clear difference in {', '.join(same)}"] if same else []
-    return f"compared with random numbers, {'; '.join(clear + none)}"
+        others = [c for c in run.cases if c.size == size and c.label != study.baseline]
+        known = {f"on {MEANT.get(c.label, c.label)}": r for c in others if (r := says.speedup(run, c))}
+        apart = {on: says.in_words(r) for on, r in known.items() if r.verdict() in (stats.FASTER, stats.SLOWER)}
+        doubtful = [on for on, r in known.items() if r.verdict() == stats.UNCLEAR]
+        clear += [f"{size} is {says.listed(apart)}"] if apart else []
+        unclear += [f"{size} {', '.join(doubtful)}"] if doubtful else []
+        same += [size] if known and not apart and not doubtful else []
+    ends = [f"{verdict}: {', '.join(of)}" for verdict, of in ((stats.UNCLEAR, unclear), (stats.SAME, same)) if of]
+    return f"compared with random numbers, {'; '.join(clear + ends)}"
 
 
 def sizes() -> dict[str, dict[str, Any]]:
@@ -128,8 +130,9 @@ study = Study(
     variants=tuple(Variant(make.__name__, of(make)) for make in (random, zeros, ones, tails, subnormals)),
     baseline="random",
     kinds=("busy",),
-    rounds=4,
+    rounds=6,
     finding=finding,
+    kernels=("gelu",),
     about="busy: a run's time after that much load of the same (load s), without a gap; on a GPU between events.\n"
     "Results differ as inputs do: each is compared with the same in float64, and its error is a share of the largest.\n"
     "Clock, power and temperature are NVML's readings during the samples, their medians; on a CPU they are not known.\n"

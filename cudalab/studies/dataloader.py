@@ -174,7 +174,7 @@ study = Study(
     ),
     baseline="0-workers",
     tolerance=0.0,  # whole numbers, which must be equal
-    rounds=4,
+    rounds=6,
     finding=finding,
     about="wall: one epoch; waited: what of it the training loop waited for its next batch. Workers live on between "
     "epochs, so starting them is not in it; filling their queue at an epoch's begin is.\n"

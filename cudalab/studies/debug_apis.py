@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from cudalab.base.stats import Ratio
 from cudalab.results.record import Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import Lab
@@ -75,9 +74,8 @@ def trained(aid: Callable[[Lab], AbstractContextManager[Any]]) -> Callable[[Lab]
 def finding(run: Results) -> str:
     def cost(size: str) -> str:
         aids = {f"with {label}": says.case(run, size, label) for label in ("anomaly", "profiler", "nvtx", "gradcheck")}
-        ratios = {aid: says.speedup(run, one) for aid, one in aids.items() if one}
-        longer = {aid: Ratio(1 / r.value, 1 / r.high, 1 / r.low) for aid, r in ratios.items() if r}
-        return says.listed({aid: says.in_words(ratio) for aid, ratio in longer.items()}, "as long") or "?"
+        ratios = {aid: says.speedup(run, one) for aid, one in aids.items()}
+        return says.listed({aid: says.longer(ratio) for aid, ratio in ratios.items() if ratio}, "as long") or "?"
 
     return f"compared with one without debugging aids, a training step takes {says.at_sizes(run, cost)}"
 

@@ -158,7 +158,7 @@ study = Study(
         Variant("profiler+shapes+stacks", watched(record_shapes=True, with_stack=True)),
     ),
     baseline="plain",
-    rounds=5,
+    rounds=10,
     tolerance=1e-3,  # of losses: convolutions' gradients are summed in any order
     finding=finding,
     about="labels: record_function with no profiler at work. profiler: a step that is recorded, without what starting\n"

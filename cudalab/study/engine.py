@@ -119,9 +119,9 @@ class _StudyRound(Round[Variant, Work]):
         self.label, work = label, self.works[label]
         bound = Bound(work.run, lambda: None)
         if work.clocks is not None:
-            found = {kind: Clock(sample, bound) for kind, sample in work.clocks.items()}
+            found = {kind: Clock(sample) for kind, sample in work.clocks.items()}
         else:
-            found = {WALL: Clock(self.lab.wall(work.run), bound)} if WALL in self.study.kinds else {}
+            found = {WALL: Clock(self.lab.wall(work.run))} if WALL in self.study.kinds else {}
             if more := [kind for kind in self.study.kinds if kind != WALL and self.lab.cuda]:
                 offered = timing.clocks(self.job.device, bound, ("launch",), case.notes)
                 for kind in more:

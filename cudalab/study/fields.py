@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
+from cudalab.spec import find
 from cudalab.spec.validate import checks, first_wrong, shown
 from cudalab.study import values
 from cudalab.study.record import Study, Work
@@ -31,6 +32,8 @@ def checked(study: Study) -> Study:
     of_articles = [key for article in study.published for key in article.seconds]
     for size in (*named, *(size for size, _ in of_articles)):
         _known(study, "size", size, study.sizes)
+    for kernel in study.kernels:
+        _known(study, "kernel", kernel, find.kernels())
     for label in (study.baseline, *(label for _, label in of_articles)):
         _known(study, "variant", label, labels)
     return study

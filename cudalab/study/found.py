@@ -20,7 +20,7 @@ from cudalab.base.globs import split
 from cudalab.engine.messages import Task
 from cudalab.spec import find
 from cudalab.spec.dtype import DType, dtype
-from cudalab.study import fields
+from cudalab.study import fields, sources
 from cudalab.study.record import Setting, Study, Variant
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Workload:
 
     @property
     def files(self) -> dict[str, Path]:
-        return {Path(self.file).name: Path(self.file)}
+        return sources.files(self.study)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -22,6 +22,14 @@ def launches(lab: Lab, run: Callable[[], object], runs: int = 1) -> dict[str, fl
     return {name: value for name, value in counts.items() if lab.cuda == (name != "operators")}
 
 
+def busy(lab: Lab, run: Callable[[], object]) -> Callable[[], list[float]]:
+    """A clock: seconds in which the GPU works in one run, without the gaps in which it waits for the host.
+
+    For work with more launches than the driver's queue takes, which cannot be held. Each sample is a recording.
+    """
+    return lambda: [recorded(lab, run).counts()["gpu_busy_s"]]
+
+
 @dataclass(frozen=True)
 class Traffic:
     """Operators that a run dispatched, without views, and the bytes of all their inputs and outputs."""

@@ -36,9 +36,9 @@ def work(lab: Lab, function: Callable[..., Any], items: float = 0.0, **parameter
     """A variant's Work that all ranks do together. `function(rank, **parameters)` makes the part of each.
 
     It is called in each process, from its own file, with parameters that JSON can hold. It returns a `rank.Part` that
-    has two more methods: `result` (arrays by name that all ranks agree on; the first rank's are compared) and `counted`
-    (quantities; those named rank_... are kept for every rank, of the others the first rank's). Raises Unavailable where
-    there are not enough GPUs.
+    has three more methods: `result` (arrays by name that all ranks agree on; the first rank's are compared), `counted`
+    and, after the timing, `afterwards` (quantities; those named rank_... are kept for every rank, of the others the
+    first rank's). Raises Unavailable where there are not enough GPUs.
     """
     parts = together(lab).make(function, parameters)
     return Work(
@@ -46,6 +46,7 @@ def work(lab: Lab, function: Callable[..., Any], items: float = 0.0, **parameter
         result=lambda: agreed(parts.ask("result")),
         clocks={"wall": clock(parts)},
         quantities=lambda: named(parts.ask("counted")),
+        afterwards=lambda: named(parts.ask("afterwards")),
         items=items,
     )
 

@@ -146,6 +146,10 @@ class Study:
         "the least number of rounds: fewer for work that takes seconds",
         values.count, "a number of rounds, at least 1", default=10, without="10",
     )  # fmt: skip
+    kernels: tuple[str, ...] = optional(
+        "the kernels of the lab that it calls: their digests are kept with the results",
+        values.names, "a tuple of kernels' names, such as ('gelu',)", default=(), without="none",
+    )  # fmt: skip
     why: str = optional("why it does not run on a device", *_LINES, default="", without="no reason")
     published: tuple[Published, ...] = optional(
         "what articles measured",

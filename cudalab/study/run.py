@@ -19,6 +19,8 @@ from cudalab.results.record import Results
 from cudalab.spec import find
 from cudalab.study import found
 
+MANY_ROUNDS = 10  # a study that asks for fewer is slow, and one process measures it unless more are asked for
+
 
 def named(name: str) -> Callable[..., Results]:
     """`study` of one name, as a command without arguments. Raises NotFound for a wrong name."""
@@ -34,8 +36,10 @@ def study(
     only: Words = "",
     skip: Words = "",
     device: str | int = "auto",
-    seed: int = 0,
+    seed: int | None = None,
     budget: float = BUDGET,
+    processes: int = 0,
+    quick: bool = False,
     timeout: float = TIMEOUT,
     progress: Report = ignore,
     output: File = "",
@@ -45,17 +49,21 @@ def study(
     """Run a study, by its name or by the path of its file: compare what its variants compute, then time them.
 
     `sizes` is a comma-separated list of the study's, or a sequence ("": those meant for the device; "all"), `settings`
-    are what --set takes, by name, `only` and `skip` globs on the variants' labels. The other arguments and the errors
-    are those of `cudalab.bench`.
+    are what --set takes, by name, `only` and `skip` globs on the variants' labels. `processes` 0 is one process for a
+    study whose least number of rounds is below MANY_ROUNDS, since a run of its work takes seconds. The other arguments
+    and the errors are those of `cudalab.bench`.
     """
     name = os.fspath(name)
     chosen = found.study(name)
+    processes, budget = session.claimed(processes, quick, budget)
+    if chosen.rounds < MANY_ROUNDS and not resume:
+        processes = processes or 1
     given = {key: str(value) for key, value in (settings or {}).items()}
     options = session.as_text({
         "study": name, "sizes": sizes, "settings": found.chosen(chosen, given), "only": only, "skip": skip,
-        "modes": "launch", "device": device, "seed": seed, "budget": budget, "order": "shuffled", "timeout": timeout,
-        "baseline": chosen.baseline, "kinds": ",".join(chosen.kinds),
-    })  # fmt: skip
+        "modes": "launch", "device": device, "seed": seed, "budget": budget, "order": "shuffled",
+        "processes": processes, "timeout": timeout, "baseline": chosen.baseline, "kinds": ",".join(chosen.kinds),
+    }, resume)  # fmt: skip
     need_seconds("budget", budget)
     selection = Selection(*(split(options[word]) for word in ("only", "skip")))
     path = str(Path(name).resolve()) if find.is_path(name) else ""  # a worker may have another folder

@@ -21,35 +21,49 @@ def main_kind(run: Results) -> str:
     return run.main_kind
 
 
-def speedup(run: Results, one: Case, kind: str = "") -> stats.Ratio | None:
-    """The ratio to the study's baseline in the same workload; None if one of the times is missing."""
-    study = found.of(run)
-    return run.speedup(one, kind or main_kind(run), study.baseline)
+def baseline(run: Results) -> str:
+    """The label that the run's ratios refer to. An older file may have another one than the study."""
+    return str(run.options.get("baseline") or found.of(run).baseline)
+
+
+def speedup(run: Results, one: Case | None, kind: str = "") -> stats.Ratio | None:
+    """The ratio to the run's baseline in the same workload; None if there is no such row or one of the times is
+    missing."""
+    return run.speedup(one, kind or main_kind(run), baseline(run)) if one else None
 
 
 def factor(run: Results, size: str, label: str, kind: str = "") -> str:
-    """`speedup` as text, such as "1.82 times"."""
-    one = case(run, size, label)
-    return in_words(speedup(run, one, kind) if one else None)
+    """`speedup` as text, such as "1.82 times (1.80 to 1.84, FASTER)"."""
+    return in_words(speedup(run, case(run, size, label), kind))
 
 
-def in_words(ratio: stats.Ratio | None) -> str:
-    """A ratio as text: "1.82 times", or with its interval if that is wide: "4.7 times (0.44 to 66)"."""
+def in_words(ratio: stats.Ratio | None, verdict: str = "") -> str:
+    """A ratio as text, with its interval and its verdict: "1.82 times (1.80 to 1.84, FASTER)"."""
     if ratio is None:
         return "?"
-    if ratio.vague:
-        value, low, high = (numbers.factor_in_words(of, 2) for of in (ratio.value, ratio.low, ratio.high))
-        return f"{value} times ({low} to {high})"
-    return f"{numbers.factor_in_words(ratio.value, 3)} times"
+    interval, verdict = numbers.ends(ratio.low, ratio.high), verdict or ratio.verdict()
+    if numbers.says_nothing(ratio):
+        return f"{interval} times ({verdict})"
+    return f"{numbers.ratio(ratio)} times ({interval}, {verdict})"
+
+
+def longer(ratio: stats.Ratio) -> str:
+    """A speed-up inverted, for "as long", with its own verdict: "3.30 times (3.25 to 3.34, SLOWER)"."""
+    return in_words(inverse(ratio), ratio.verdict())
+
+
+def inverse(ratio: stats.Ratio) -> stats.Ratio:
+    """How many times as long, of how many times as fast."""
+    return stats.Ratio(1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.inner)
 
 
 def listed(ways: Mapping[str, str], than: str = "as fast") -> str:
-    """Factors by their conditions as one text: "1.82 times as fast with 2 workers, 3.10 times with 4"."""
+    """Factors by their conditions as one text: "1.82 times (...) as fast with 2 workers, 3.10 times (...) with 4"."""
     return ", ".join(f"{factor} {'' if i else f'{than} '}{way}" for i, (way, factor) in enumerate(ways.items()))
 
 
 def gains(run: Results, label: str, kind: str = "") -> str:
-    """A variant's `factor` at each size: "1.82 times as fast at small, 1.10 times at large"."""
+    """A variant's `factor` at each size: "1.82 times (...) as fast at small, 1.10 times (...) at large"."""
     return listed({f"at {size}": factor(run, size, label, kind) for size in sizes(run)})
 
 
@@ -83,30 +97,37 @@ def counted(run: Results, size: str, label: str, name: str) -> float | None:
 
 def share(run: Results, size: str, label: str, name: str) -> str:
     """A quantity as a share of the baseline's, such as "41 %"."""
-    got, base = (counted(run, size, of, name) for of in (label, found.of(run).baseline))
+    got, base = (counted(run, size, of, name) for of in (label, baseline(run)))
     return "?" if got is None or not base else f"{three(100 * got / base)} %"
 
 
 def rate(run: Results, size: str, label: str) -> str:
     """Items per second, such as "1,230"."""
-    one, kind = case(run, size, label), main_kind(run)
-    seconds = one.median(kind) if one else None
-    items = counted(run, size, label, "items")
-    return "?" if not seconds or not items else three(items / seconds)
+    one = case(run, size, label)
+    return (items_per_second(one, main_kind(run)) if one else "") or "?"
+
+
+def items_per_second(one: Case, kind: str) -> str:
+    """The throughput with the digits that the time's interval supports; "" where none was counted or timed."""
+    items, timing = one.quantities.get("items"), one.timing(kind)
+    return numbers.supported(items / timing.median, timing.width, numbers.DERIVED) if items and timing else ""
+
+
+def between(run: Results, size: str, label: str, to: str, kind: str = "") -> stats.Ratio | None:
+    """How many times as fast a variant is as `to`, another one of its workload; None if a time is missing."""
+    one, base, kind = case(run, size, label), case(run, size, to), kind or main_kind(run)
+    if not one or not base or not one.times.get(kind) or not base.times.get(kind):
+        return None
+    return run.ratio(base, one, kind)
 
 
 def ratio(run: Results, size: str, label: str, to: str, kind: str = "") -> str:
-    """How many times as fast a variant is as `to`, another one of its workload, as text."""
-    one, base, kind = case(run, size, label), case(run, size, to), kind or main_kind(run)
-    if not one or not base or not one.times.get(kind) or not base.times.get(kind):
-        return "?"
-    return in_words(run.ratio(base, one, kind))
+    """`between` as text."""
+    return in_words(between(run, size, label, to, kind))
 
 
 def took(run: Results, size: str, label: str, kind: str = "") -> str:
     """A variant's median time with its unit, such as "1.36 s"."""
     one = case(run, size, label)
-    seconds = one.median(kind or main_kind(run)) if one else None
-    if not seconds:
-        return "?"
-    return numbers.time(seconds)
+    timing = one.timing(kind or main_kind(run)) if one else None
+    return numbers.time(timing.median, timing.width) if timing else "?"

@@ -97,6 +97,21 @@ class Shared(Passes):
             return super().counted() | {"allreduce_bytes": 0.0, "buckets": 0.0}
         return super().counted() | self._exchanged() | {"rank_wait_share": self._waits()}
 
+    def afterwards(self) -> dict[str, float]:
+        """How long this rank's GPU works in one run without the exchange, in which it would also wait; {} on a CPU.
+
+        Asked for after the timing: launches take longer in a process that has recorded some.
+        """
+        from cudalab.tools.profile import events
+
+        if self.rank.where == "cpu":
+            return {}
+        before, self.exchange = self.exchange, False
+        try:
+            return {"gpu_busy_s": events.record(self.run, self.rank.synchronize, cuda=True).counts()["gpu_busy_s"]}
+        finally:
+            self.exchange = before
+
     def _exchanged(self) -> dict[str, float]:
         """Bytes and buckets by DDP's log. DDP rebuilds its buckets after the first step, in the order of the
         gradients."""

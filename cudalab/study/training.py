@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -41,6 +41,23 @@ def exactly(benchmark: bool = False) -> AbstractContextManager[Any]:
         enabled=True, benchmark=benchmark, deterministic=True, allow_tf32=False
     )
     return flags
+
+
+@contextmanager
+def float32(tf32: bool) -> Iterator[None]:
+    """A context: convolutions and matrix products of float32 in TF32 (10 bits of fraction) or without it (23 bits).
+
+    torch has one state for the process, and its defaults differ: TF32 in convolutions, none in matrix products.
+    """
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=tf32):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def plainly(model: Any, x: Any) -> Any:

@@ -11,11 +11,21 @@ from typing import Any
 from cudalab.device.operands import Bound
 from cudalab.device.protocol import Device
 from cudalab.timing.clock import Clock
+from cudalab.timing.proof import Proof
+
+CLEAN, DIRTY = "clean", "dirty"
+FLUSHES = (
+    CLEAN,
+    DIRTY,
+)  # what L2 is full of before a cold run: lines as in memory, or lines that are yet to be written
 
 
-def prepare(device: Device) -> None:
-    """Allocate what the clocks of a device need: a lack of memory then shows here, and not at some variant."""
-    _of(device).prepare(device)
+def prepare(device: Device, flush: str = CLEAN) -> None:
+    """Allocate what the clocks of a device need: a lack of memory then shows here, and not at some variant.
+
+    `flush` says what L2 is full of before a cold run: "clean" or "dirty" lines.
+    """
+    _of(device).prepare(device, flush)
 
 
 def warm_up(device: Device, bound: Bound) -> float:
@@ -23,9 +33,14 @@ def warm_up(device: Device, bound: Bound) -> float:
     return float(_of(device).warm_up(device, bound))
 
 
-def clocks(device: Device, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
-    """The clocks of these modes, by what they measure; appends to `notes` what a reader of the times must know."""
-    found: dict[str, Clock] = _of(device).clocks(device, bound, modes, notes)
+def clocks(
+    device: Device, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None
+) -> dict[str, Clock]:
+    """The clocks of these modes, by what they measure; appends to `notes` what a reader of the times must know.
+
+    With a `proof` no timed run can know its inputs, and each result is verified.
+    """
+    found: dict[str, Clock] = _of(device).clocks(device, bound, modes, notes, proof)
     return found
 
 

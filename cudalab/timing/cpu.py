@@ -8,13 +8,15 @@ from time import perf_counter
 from cudalab.device.operands import Bound
 from cudalab.device.protocol import Device
 from cudalab.timing.clock import Clock
+from cudalab.timing.proof import Proof
 
 SAMPLES = 5  # a round
+SLOWER = 3.0  # see `Proof.meet`: a busy CPU makes any sample slower
 SPAN = 100e-6  # seconds that a sample lasts at least, so that reading the clock does not count
 
 
-def prepare(device: Device) -> None:
-    """The wall clock needs nothing."""
+def prepare(device: Device, flush: str = "") -> None:
+    """The wall clock needs nothing, and flushes nothing."""
 
 
 def warm_up(device: Device, bound: Bound) -> float:
@@ -26,20 +28,37 @@ def warm_up(device: Device, bound: Bound) -> float:
     return first
 
 
-def clocks(device: Device, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
-    """Wall time; a short call is repeated until a sample lasts SPAN."""
+def clocks(
+    device: Device, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None
+) -> dict[str, Clock]:
+    """Wall time; a short call is repeated until a sample lasts SPAN.
+
+    With a proof each sample has other contents and a poisoned result. One sample of a round is verified, which one is
+    drawn: a digest on the CPU takes longer than most calls.
+    """
     repeat = min(1000, int(SPAN / _fastest(bound)) + 1)
+    if proof:
+        proof.slower = SLOWER
 
     def wall() -> list[float]:
-        samples = []
-        for _ in range(SAMPLES):
+        samples, met, verified = [], [], int(proof.contents.rng.integers(SAMPLES)) if proof else -1
+        for i in range(SAMPLES):
+            contents = 0
+            if proof:
+                device.poison(bound.output(), proof.contents.word() & 0xFF)
+                contents = proof.change()
+                met.append(contents)
             start = perf_counter()
             for _ in range(repeat):
                 bound.run()
             samples.append((perf_counter() - start) / repeat)
+            if proof and i == verified:
+                proof.judge(contents, bound.output(), device.fingerprint(bound.output()))
+        if proof:
+            proof.meet(met, samples)
         return samples
 
-    return {"wall": Clock(wall, bound)} if "launch" in modes else {}
+    return {"wall": Clock(wall)} if "launch" in modes else {}
 
 
 def calibrate(device: Device, modes: Collection[str]) -> dict[str, list[float]]:

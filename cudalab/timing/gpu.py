@@ -1,24 +1,25 @@
 """Times on a GPU, by kind: cold, hot, call, api, graph, graph_cold. bench/METHOD.md defines each.
 
-A variant whose work waits for the GPU cannot be measured with a held queue; its row says so. A graph is replayed once
-before it is timed, and its outputs must have been written.
+A variant whose work waits for the GPU cannot be measured with a held queue; its row says so. With a `Proof`, the
+contents of the inputs change between samples, outputs are poisoned before each, and every result is verified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from cudalab.base.errors import CudalabError, LaunchError
-from cudalab.device.arrays import as_plain
 from cudalab.device.gpu import Gpu
-from cudalab.device.operands import Bound
+from cudalab.device.operands import Bound, Operands
 from cudalab.spec.kernel import blocks
 from cudalab.timing.clock import Clock
 from cudalab.timing.events import CALLS_MOST, COLD, HOT_LEAST, HOT_MOST, Timer, affordable
 from cudalab.timing.graph import Graph
+from cudalab.timing.proof import Proof
+from cudalab.timing.work import Batch, FreshCode, Replay, Returning, RotatingReplay, Unproven, Work, own_outputs
 
 ROTATION = 5  # times the L2's size that the buffers of a cold graph hold together
 MOST_SETS = 1024  # of operands in a cold graph
@@ -26,19 +27,25 @@ NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are co
 LET_GO = "in some samples the held queue let go by itself: they hold launch gaps, or a wait for the GPU"
 HOST_WIDTH = 0.05  # relative width at which a host time's median is known; wider where a sample has few calls
 API_WARM_UPS = 3  # warm-up calls; the first may compile or load code
+KEEPS = (
+    "the .cu keeps {} B in __device__ variables from one launch to the next, so a run may find an earlier one's "
+    "answer: the cold time is of newly loaded code, and there is no hot or graph time"
+)
+KEEPS_ALL = "the .cu keeps {} B in __device__ variables from one launch to the next; only pycuda's rows are timed"
 
 _timers: WeakKeyDictionary[Gpu, Timer] = WeakKeyDictionary()
 
 
-def timer_of(device: Gpu) -> Timer:
-    """The timer on a device's stream: made at the first call, and kept as long as the device."""
-    if device not in _timers:
-        _timers[device] = Timer(device)
-    return _timers[device]
+def timer_of(device: Gpu, flush: str = "") -> Timer:
+    """The timer on a device's stream: made at the first call or for another `flush`, kept as long as the device."""
+    known = _timers.get(device)
+    if known is None or (flush and known.flush != flush):
+        known = _timers[device] = Timer(device, flush or "clean")
+    return known
 
 
-def prepare(device: Gpu) -> None:
-    timer_of(device)
+def prepare(device: Gpu, flush: str) -> None:
+    timer_of(device, flush)
 
 
 def warm_up(device: Gpu, bound: Bound) -> float:
@@ -52,8 +59,13 @@ def warm_up(device: Gpu, bound: Bound) -> float:
     return first
 
 
-def clocks(device: Gpu, bound: Bound, modes: Collection[str], notes: list[str]) -> dict[str, Clock]:
+def clocks(
+    device: Gpu, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None
+) -> dict[str, Clock]:
     timer, found = timer_of(device), dict[str, Clock]()
+    if bound.kept and not bound.fresh and proof:
+        notes.append(KEEPS_ALL.format(bound.kept))
+        return {}
     held = timer.blocking and timer.can_hold(bound.run)
     if timer.blocking and not held:
         notes.append(NOT_HELD)
@@ -62,19 +74,24 @@ def clocks(device: Gpu, bound: Bound, modes: Collection[str], notes: list[str]) 
     calls = timer.calls(once)
     width = HOST_WIDTH * (CALLS_MOST / calls) ** 0.5
     if "launch" in modes:
-        samples = affordable(COLD, once)
-        found["cold"] = Clock(_noting(timer, lambda: timer.cold(bound.run, samples, held), notes), bound)
-        found["hot"] = Clock(_noting(timer, lambda: timer.hot(bound.run, runs, held), notes), bound)
-        found["call"] = Clock(lambda: timer.host(bound.run, calls), bound, width=width)
+        found["cold"] = _cold_clock(device, bound, affordable(COLD, once), held, notes, proof)
+        if not (proof and bound.kept):
+            hot = _batch(device, bound, runs, proof)
+            found["hot"] = Clock(_noting(timer, lambda: timer.hot(hot, held), notes))
+        if bound.on or not proof:
+            launches = _batch(device, bound, calls, proof)
+            found["call"] = Clock(lambda: timer.host(launches), width=width)
     if "api" in modes and bound.api:
         try:
-            found["api"] = _api_clock(timer, bound.api(), calls, width)
+            found["api"] = _api_clock(device, bound.api(), calls, width, proof)
         except CudalabError as error:
             notes.append(f"no api time: {error}")
-    if "graph" in modes:
+    if proof and bound.kept:
+        notes.append(KEEPS.format(bound.kept))
+    elif "graph" in modes:
         try:
-            found["graph"] = graph_clock(device, [bound] * runs, flush=False)
-            found["graph_cold"] = graph_clock(device, rotating(device, bound), flush=True)
+            found["graph"] = graph_clock(device, bound, runs, proof)
+            found["graph_cold"] = cold_graph_clock(device, bound, proof)
         except CudalabError as error:
             notes.append(f"no graph: {error}")
     return found
@@ -88,47 +105,105 @@ def calibrate(device: Gpu, modes: Collection[str]) -> dict[str, list[float]]:
             graph = Graph([Bound(timer.empty, lambda: None)] * HOT_MOST, device.stream)
         except CudalabError:
             return found  # every row will say why
-        nodes = (timer.replay(graph.replay, graph.runs, flush=False) for _ in range(50))
-        found["empty graph node"] = [t for samples in nodes for t in samples]
+        work = Unproven(graph.replay)
+        nodes = [t / graph.runs for _ in range(50) for t in timer.replay(work, cold=False)]
+        found["empty graph node"] = nodes
         graph.close()
     return found
 
 
-def graph_clock(device: Gpu, bounds: Sequence[Bound], flush: bool) -> Clock:
-    """A clock that replays one run of each of `bounds`; raises LaunchError if a replay leaves an output unwritten."""
-    timer, graph = timer_of(device), Graph(bounds, device.stream)
-    device.at_release.callback(graph.close)
-    for work in graph.works:
-        device.poison(work.output())
-    poisoned = device.fingerprint(graph.works[0].output())
-    graph.replay()
-    unwritten = sum(device.fingerprint(work.output()) == poisoned for work in graph.works)
-    if unwritten and as_plain(graph.works[0].output()).size:
-        raise LaunchError(f"a replay left {unwritten} of {len(graph.works)} outputs unwritten")
-    return Clock(lambda: timer.replay(graph.replay, graph.runs, flush), graph.works[-1], graph.build_seconds)
+def graph_clock(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Clock:
+    """A clock that replays `runs` runs on the same inputs, each with an output of its own."""
+    bounds = own_outputs(device, bound, runs) if proof and bound.on else [bound] * runs
+    graph = _graph(device, bounds)
+    work: Work = _Graphed(graph) if proof is None else Replay(
+        device, graph.replay, graph.runs, _different(graph.results), bound.run, proof
+    )  # fmt: skip
+    return _replayed(device, graph, work, cold=False)
 
 
-def rotating(device: Gpu, bound: Bound) -> list[Bound]:
-    """The variant on so many sets of operands that each run finds nothing of its own in L2."""
+def cold_graph_clock(device: Gpu, bound: Bound, proof: Proof | None) -> Clock:
+    """A clock that replays runs on different operands, in turn, so that each finds nothing of its own in L2."""
+    bounds, operands = rotating(device, bound)
+    graph = _graph(device, bounds)
+    work: Work = _Graphed(graph) if proof is None else RotatingReplay(
+        device, graph.replay, graph.runs, graph.results, operands, proof
+    )  # fmt: skip
+    return _replayed(device, graph, work, cold=True)
+
+
+def rotating(device: Gpu, bound: Bound) -> tuple[list[Bound], list[Operands]]:
+    """The variant on so many sets of operands that each run finds nothing of its own in L2, and those sets."""
     if bound.again is None:
         raise LaunchError("this variant cannot be bound to other arrays")
-    (first, *_) = device.operand_sets(1)
-    footprint = sum(a.nbytes for a in (*first.inputs.values(), first.output))
-    wanted = min(blocks(ROTATION * device.attribute("L2_CACHE_SIZE"), max(footprint, 1)), MOST_SETS)
-    bounds = [bound.again(operands) for operands in device.operand_sets(wanted)]
-    return (bounds * HOT_LEAST)[: max(len(bounds), HOT_LEAST)]
+    (first,) = device.operand_sets(1, bound.on)
+    footprint = max(sum(a.nbytes for a in (*first.inputs.values(), first.output)), 1)
+    wanted = min(max(blocks(ROTATION * device.attribute("L2_CACHE_SIZE"), footprint), HOT_LEAST), MOST_SETS)
+    operands = device.operand_sets(wanted, bound.on)
+    return [bound.again(on) for on in operands], operands
 
 
-def _api_clock(timer: Timer, call: Callable[[], Any], calls: int, width: float) -> Clock:
+def _cold_clock(device: Gpu, bound: Bound, samples: int, held: bool, notes: list[str], proof: Proof | None) -> Clock:
+    timer = timer_of(device)
+    if proof is None:
+        return Clock(_noting(timer, lambda: timer.cold(Unproven(bound.run), samples, held), notes))
+    work = FreshCode(device, bound, proof) if bound.kept else _batch(device, bound, 1, proof)
+    assert isinstance(work, (FreshCode, Batch, Returning))
+
+    def sample() -> list[float]:
+        work.met.clear()
+        found = timer.cold(work, samples, held)
+        proof.meet(work.met, found)
+        return found
+
+    return Clock(_noting(timer, sample, notes))
+
+
+def _batch(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Work:
+    if proof is None:
+        return Unproven(bound.run, runs)
+    if bound.on:
+        return Batch(device, bound, proof, runs)
+
+    def call() -> Any:
+        bound.run()
+        return bound.output()
+
+    return Returning(device, call, proof, runs)
+
+
+def _api_clock(device: Gpu, call: Callable[[], Any], calls: int, width: float, proof: Proof | None) -> Clock:
     """A clock of the host's time for a call as a user makes it, which returns a new array."""
-    last: list[Any] = [None]
-
-    def run() -> None:
-        last[0] = call()
-
     for _ in range(API_WARM_UPS):
-        run()
-    return Clock(lambda: timer.host(call, calls), Bound(run, lambda: last[0]), width=width)
+        call()
+    work: Work = Returning(device, call, proof, calls) if proof else Unproven(call, calls)
+    return Clock(lambda: timer_of(device).host(work), width=width)
+
+
+def _graph(device: Gpu, bounds: list[Bound]) -> Graph:
+    graph = Graph(bounds, device.stream)
+    device.at_release.callback(graph.close)
+    return graph
+
+
+def _replayed(device: Gpu, graph: Graph, work: Work, cold: bool) -> Clock:
+    return Clock(lambda: timer_of(device).replay(work, cold), graph.build_seconds)
+
+
+def _different(results: list[Any]) -> list[Any]:
+    """Each array once: runs may share an output where there is no memory for one each."""
+    return list({id(result): result for result in results}.values())
+
+
+class _Graphed(Unproven):
+    """A graph whose results nobody judges."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.replay)
+        self.runs = graph.runs
+
+    def run(self) -> None:
+        self._once()
 
 
 def _noting(timer: Timer, sample: Callable[[], list[float]], notes: list[str]) -> Callable[[], list[float]]:

@@ -23,7 +23,7 @@ class Graph:
     """
 
     def __init__(self, bounds: Sequence[Bound], stream: Any) -> None:
-        self._results: dict[int, Any] = {}  # the last result of each bound, kept so that no bound reuses its memory
+        self.results: list[Any] = []  # of each run, in order; kept, so that no run reuses another's memory
         self._executable = 0
         self._handle = self._capture(bounds, stream)
         try:
@@ -37,7 +37,6 @@ class Graph:
             self.close()
             raise
         self.replay = driver.replayer(self._executable, stream.handle)
-        self.works = [Bound(self.replay, lambda r=r: r) for r in self._results.values()]  # type: ignore[misc]
 
     def _capture(self, bounds: Sequence[Bound], stream: Any) -> int:
         with bounds[0].pool():
@@ -66,11 +65,13 @@ class Graph:
         return graph
 
     def _run(self, bounds: Sequence[Bound]) -> None:
+        results = []
         for bound in bounds:
             bound.run()
-            self._results[id(bound)] = bound.output()
+            results.append(bound.output())
+        self.results = results
 
     def close(self) -> None:
         driver.destroy_graph(self._handle, self._executable)
         self._handle = self._executable = 0
-        self._results.clear()
+        self.results = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -18,6 +18,7 @@ MOST_ROUNDS = 200
 DIGITS = 11  # decimal places of a second that are kept: 10 ps, a thousandth of the finest timer's tick
 
 Clocks = Mapping[str, Mapping[str, Clock]]  # by variant, then by what is measured
+Turn = Callable[[str], None]
 
 
 @dataclass
@@ -35,25 +36,27 @@ class Taken:
 
 
 def take(
-    variants: Clocks, seed: int, budget: float, order: str = "shuffled", least: int = LEAST_ROUNDS
-) -> dict[str, Taken]:
+    variants: Clocks, seed: int, budget: float, order: str = "shuffled", least: int = LEAST_ROUNDS,
+    after: Turn = lambda label: None,
+) -> dict[str, Taken]:  # fmt: skip
     """Sample every clock of every variant until its median is known to its width, or the budget is spent.
 
     A kind of time is taken in each round until it is known for all variants. `budget` is in seconds, for each variant;
     at least `least` rounds are taken even if that exceeds it, at most MOST_ROUNDS. A variant whose clock raises is
     left out from then on; its `error` says why. In "shuffled" order the variants take turns within each round: a drift
     affects all of them alike, and round i of one is comparable with round i of another. In "blocked" order one variant
-    takes all its rounds before the next begins, which checks that the variants do not disturb each other.
+    takes all its rounds before the next begins, which checks that the variants do not disturb each other. `after` is
+    called with the label after each turn of a variant; what it raises is an error of that variant.
     """
     if order == "shuffled":
-        return _rounds(variants, seed, budget * len(variants), least)
+        return _rounds(variants, seed, budget * len(variants), least, after)
     taken: dict[str, Taken] = {}
     for label in np.random.default_rng(seed).permutation(list(variants)):
-        taken |= _rounds({label: variants[label]}, seed, budget, least)
+        taken |= _rounds({label: variants[label]}, seed, budget, least, after)
     return {label: taken[label] for label in variants}
 
 
-def _rounds(variants: Clocks, seed: int, budget: float, least: int) -> dict[str, Taken]:
+def _rounds(variants: Clocks, seed: int, budget: float, least: int, after: Turn) -> dict[str, Taken]:
     rng = np.random.default_rng(seed)
     taken = {label: _nothing(clocks) for label, clocks in variants.items()}
     deadline = perf_counter() + budget
@@ -65,7 +68,7 @@ def _rounds(variants: Clocks, seed: int, budget: float, least: int) -> dict[str,
                 break
         for label, clocks in _shuffled(variants, rng):
             began = perf_counter()
-            _one_round({kind: clock for kind, clock in clocks.items() if kind in kinds}, taken[label])
+            _one_round({kind: clock for kind, clock in clocks.items() if kind in kinds}, taken[label], label, after)
             taken[label].seconds += perf_counter() - began
     return taken
 
@@ -79,12 +82,12 @@ def _shuffled(variants: Clocks, rng: np.random.Generator) -> Iterator[tuple[str,
         yield label, variants[label]
 
 
-def _one_round(clocks: Mapping[str, Clock], taken: Taken) -> None:
+def _one_round(clocks: Mapping[str, Clock], taken: Taken, label: str, after: Turn) -> None:
     if taken.error:
         return
-    for kind, clock in clocks.items():
-        try:
+    try:
+        for kind, clock in clocks.items():
             taken.rounds[kind].append([round(s, DIGITS) for s in clock.sample()])
-        except Exception as error:  # any library's; the row will say so
-            taken.error = f"failed while it was timed: {named(error)}"
-            return
+        after(label)
+    except Exception as error:  # any library's; the row will say so
+        taken.error = f"failed while it was timed: {named(error)}"

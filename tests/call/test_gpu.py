@@ -27,7 +27,7 @@ from cudalab.kernels.plus_one import plus_one
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
-from cudalab.timing.gpu import graph_clock, rotating, timer_of
+from cudalab.timing.gpu import rotating
 
 pytestmark = pytest.mark.gpu
 DTYPES = ("float32", "float16", "bfloat16")
@@ -222,32 +222,14 @@ def test_work_on_another_stream_cannot_become_a_graph(gpu):
         Graph([Bound(lambda: work(other), lambda: None)] * 4, gpu.stream)
 
 
-def test_a_replay_that_writes_nothing_is_caught(gpu):
-    """A graph that captured some other work: its outputs stay poisoned."""
-    from cudalab.timing.graph import Graph
-
-    (group,) = plan.groups(["plus_one"], "1000", "")
-    operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
-    empty = Bound(timer_of(gpu).empty, lambda: operands.output)
-    assert Graph([empty] * 3, gpu.stream).kernels == 3
-    with pytest.raises(LaunchError, match="a replay left 1 of 1 outputs unwritten"):
-        graph_clock(gpu, [empty] * 3, flush=False)
-    gpu.release()
-
-
 def test_a_cold_graph_touches_buffers_of_five_times_the_l2(gpu):
     (group,) = plan.groups(["gelu"], "small", "float32")
     operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
     bound = backends.by_name()["pycuda"].bind(group.kernel, "gelu_vec", group.dtype, operands)
-    bounds = rotating(gpu, bound)
+    bounds, _ = rotating(gpu, bound)
     memory = {b.output().ptr for b in bounds}
     assert len(memory) == len(bounds)
     assert len(memory) * operands.output.nbytes * 2 >= 5 * gpu.details()["l2_bytes"]
-    clock = graph_clock(gpu, bounds, flush=True)
-    gpu.poison(bounds[len(bounds) // 2].output())
-    clock.work.run()
-    want = gpu.fetch(bounds[0].output())
-    assert all(np.array_equal(gpu.fetch(b.output()), want) for b in bounds[:: len(bounds) // 7])
     gpu.release()
 
 
@@ -260,14 +242,15 @@ def test_the_state_of_the_gpu_is_read_while_it_works(gpu):
     assert 50 < state["power_w"] < 2000
 
 
-def test_every_timed_backend_has_four_times(gpu):
+def test_every_timed_backend_has_all_its_times(gpu):
     for name in ("gelu", "add2d"):
         (group,) = plan.groups([name], "small", "float32")
         job = Job(gpu, plan.Selection(), ("launch", "graph"), 0, 0.05, lambda text: None)
         cases = {c.label: c for c in cases_of(job, group)}
         for label, case in cases.items():
             assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
-            assert set(case.times) == {"cold", "hot", "graph", "graph_cold", "call"}, f"{label}: {case.notes}"
+            expected = {"cold", "hot", "graph", "graph_cold"} | (set() if case.allocates else {"call"})
+            assert set(case.times) == expected, f"{label}: {case.notes}"
             assert case.median("graph_cold") > 0.9 * case.median("graph"), label
         assert cases["copy"].status == record.CEILING
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 import cudalab
 from cudalab import backends
-from cudalab.cli import main
-from cudalab.results import file
+from cudalab.cli import main, measure
+from cudalab.results import file, record
 from cudalab.spec import cuda_source as source
 from cudalab.spec import find
 
@@ -34,15 +34,31 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert lines[0].startswith("No GPU: the CPU was asked for")
     assert not re.search(r"\b(cold|hot|graph)\b", run.stdout)
     assert re.search(r"host:gelu_vec +\S+ +- +-", run.stdout)
-    assert re.search(r"torch_eager .* 1\.00 +1\.00 to 1\.00 +SAME$", run.stdout, re.MULTILINE)
+    assert re.search(r"torch_eager .* 1 +- +- ", run.stdout, re.MULTILINE)
     loaded = cudalab.load(tmp_path / "r.json")
     here = {c.backend for c in loaded.cases if c.status != "skipped"}
     assert here >= {"host", "numpy", "torch_eager", "torch_native", "torch_script"}
     assert all("cpu" in backends.by_name()[name].devices for name in here)
     assert all(set(c.times) <= {"wall"} for c in loaded.cases)
-    assert loaded.options["seed"] == 0
+    seed = loaded.options["seed"]
+    assert f"the same inputs again: --seed {seed}\n" in run.stderr
     shown = invoke("show", tmp_path / "r.json")
     assert shown.stdout == run.stdout
+
+
+def test_a_run_of_several_processes_says_so_and_is_resumed_as_it_was(tmp_path):
+    out = tmp_path / "r.json"
+    given = ("bench", "plus_one", "--only", "numpy", "--sizes", "100", *QUICK[:2], "--budget", "0.01", "-o", out)
+    run = invoke(*given, "--processes", "2")
+    assert run.exit_code == 0, run.output
+    assert run.stdout.splitlines()[0].endswith(": times are wall clock, 2 processes")
+    assert len(cudalab.load(out).cases[0].processes["wall"]) == 2
+    assert invoke("show", out).stdout == run.stdout
+    assert invoke("bench", "--resume", out).exit_code == 0
+    assert cudalab.load(out).options["processes"] == 2
+    quick = invoke(*given, "--quick", "--budget", "5")
+    assert quick.stdout.splitlines()[0].endswith(": times are wall clock, 1 process")
+    assert cudalab.load(out).options["budget"] == 0.2
 
 
 @pytest.mark.slow
@@ -74,6 +90,11 @@ def test_deprecation_noise_stays_out(tmp_path):
         (["bench", "gelu", "--budget", "0"], "budget is 0.0 s"),
         (["bench", "gelu", "--budget", "nan"], "budget is nan s"),
         (["bench", "gelu", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["bench", "gelu", "--processes", "17"], "Invalid value for '--processes'"),
+        (["bench", "gelu", "--quick", "--processes", "2"], "a quick run is one process, and processes is 2"),
+        (["study", "graphs", "--quick", "--processes", "2"], "a quick run is one process, and processes is 2"),
+        (["study", "graphs", "--processes", "x"], "Invalid value for '--processes'"),
+        (["crossover", "numpy", "torch_native", "--kernel", "gelu", "--processes", "17"], "Invalid value"),
         (["bench", "./no/such.py"], "no spec at"),
         (["bench", "gelu", "-o", "/no/such/r.json"], "mkdir -p"),
         (["check", "gelo"], "did you mean 'gelu'?"),
@@ -293,6 +314,7 @@ def test_list_and_doctor():
     for kernel in find.kernels().values():
         assert f"{kernel.name}: {kernel.summary}" in text
     text = invoke("doctor").stdout
+    assert re.search(r"^processes +(1 process|3 processes) for a run with times, or --processes N$", text, re.MULTILINE)
     for name in backends.by_name():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
     for tool in ("nvdisasm", "NVML", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
@@ -346,6 +368,7 @@ def test_what_needs_a_gpu_is_skipped_with_the_reason(mine):
     assert re.search(r"skipped .*pycuda.*triton: needs a GPU, and the CPU was asked for", text)
 
 
+@pytest.mark.slow
 def test_a_run_that_could_check_nothing_is_not_green(monkeypatch):
     assert invoke("check", "plus_one", "--only", "pycuda", "--device", "cpu").exit_code == 2
     monkeypatch.setenv("CXX", "no-such-compiler")
@@ -414,3 +437,19 @@ def test_ctrl_c_has_an_exit_code_of_its_own(monkeypatch):
 
     monkeypatch.setattr(file, "load", stopped)
     assert invoke("compare", "a.json", "b.json").exit_code == 130
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        (("ok", "ceiling"), 0), (("ok", "IMPOSSIBLE"), 1), (("WRONG", "ok"), 1), (("IMPOSSIBLE", "error"), 2),
+        (("ok", "skipped"), 0),
+    ],
+)  # fmt: skip
+def test_the_exit_code_says_what_is_wrong(statuses, code):
+    cases = [record.Case("k", "s", (1,), "float32", f"b{i}", status=status) for i, status in enumerate(statuses)]
+    run = record.Results(record.FORMAT, record.VERSION, "", {}, record.Machine("cuda", "a GPU"), cases=cases)
+    assert measure.exit_code(run) == code
+    copy = record.Case("k", "s", (1,), "float32", "copy", status="IMPOSSIBLE")  # a copy that failed would not count
+    run.cases = [copy]
+    assert measure.exit_code(run) == 1

@@ -200,7 +200,8 @@ def test_a_pipe_gets_lines_and_quiet_means_nothing(bench, plain):
     assert "as the spec is imported" in said
     first = next(line for line in said if line.startswith("[1/2]"))
     assert re.fullmatch(r"\[1/2\] twice small float32: fastest numpy \S+ µs, (under )?\d+ s left", first)
-    assert re.fullmatch(r"\[2/2\] twice large float32: fastest numpy \S+ µs, took \d+ s", said[-1])
+    assert re.fullmatch(r"\[2/2\] twice large float32: fastest numpy \S+ µs, took \d+ s", said[-2])
+    assert re.fullmatch(r"the same inputs again: --seed \d+", said[-1])
     lines = done.stdout.splitlines()
     assert lines[0].startswith("kernel,size,dtype")
     assert all(line.startswith("twice,") for line in lines[1:])
@@ -228,6 +229,11 @@ def test_the_picture():
         "  > numpy             checking",
         *(f"    {label:16}  waiting" for label in LABELS[3:]),
     ]
+
+
+def test_the_picture_of_several_processes():
+    lines = [text for text, _ in live.picture(progress(process=2, processes=3), [], 80, 24)]
+    assert lines[0] == "[3/6] gelu large float32, process 2 of 3: check   1:12, 2 min left"
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 140])
@@ -286,7 +292,7 @@ def test_a_line_for_each_timed_group():
     log(group(case("host:gelu_vec", "error"), done=9))
     log(group(done=9))
     assert said == [
-        "[1/9] gelu small float32: fastest numpy 804 µs, 2.00 x eager, 1 WRONG (host:gelu_vec), 41 s left",
+        "[1/9] gelu small float32: fastest numpy 800 µs, 2.00 x eager, 1 WRONG (host:gelu_vec), 41 s left",
         "[9/9] gelu small float32: 0 right, 1 error (host:gelu_vec), took 10 s",
         "[9/9] gelu small float32: nothing that runs here, took 10 s",
     ]
@@ -310,16 +316,17 @@ def test_the_time_left_follows_what_was_finished():
     assert pace.left() is None
     now[0] += 3
     assert pace.left() is None
-    pace.next()
+    pace.reach(1)
     assert pace.left() == 15  # three times as slow as guessed
     now[0] += 2
+    pace.reach(1)  # told again
     assert pace.left() == 13
     now[0] += 5
     assert pace.left() == 12  # late; but the one after it is not
-    pace.next()
+    pace.reach(2)
     assert pace.left() == pytest.approx(20)
     now[0] += 30
-    pace.next()
+    pace.reach(3)
     assert pace.left() == 0
 
 

@@ -47,6 +47,7 @@ def test_bench_and_report(run, tmp_path):
     assert "<svg" in (tmp_path / "mine" / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_check_with_sanitizers(run):
     try:
         host.address_sanitizer()
@@ -56,6 +57,7 @@ def test_check_with_sanitizers(run):
     run("check", "plus_one", "--device", "cpu", *options, "--sanitize")
 
 
+@pytest.mark.slow
 def test_profile(run):
     if reason := torch_missing("cpu"):
         pytest.skip(reason)

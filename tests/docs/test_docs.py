@@ -172,6 +172,6 @@ def test_the_page_of_specs_has_every_field():
 def test_the_page_of_the_table_has_every_column_and_mark():
     text = (ROOT / "docs" / "table.md").read_text()
     kinds = [kind.replace("_", " ") for kind in (*columns.GPU_KINDS, "wall")]
-    others = ["max ULP", "GB/s", "% copy", "x eager", "95 % interval", "verdict", *columns.CHECK_HEADERS[3:]]
+    others = ["max ULP", "GB/s", "% copy", "% limit", "x eager", "95 % interval", "verdict", *columns.CHECK_HEADERS[3:]]
     assert {name for name in (*kinds, *others) if f"| **{name}** |" not in text} == set()
     assert {mark for mark, said in columns.MARKS.items() if f"| `{mark}` |" not in text} == set()

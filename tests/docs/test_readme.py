@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -10,7 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import readme_tables
 from click.testing import CliRunner
+from pages import committed, h200, method
+from pages.committed import OLDER
 
 import cudalab
 from cudalab.cli import main
@@ -28,15 +30,8 @@ README = (ROOT / "README.md").read_text()
 H200 = sorted((ROOT / "bench" / "results" / "h200").glob("*.json"))
 
 
-def tables():
-    found = importlib.util.spec_from_file_location("readme_tables", ROOT / "bench" / "readme_tables.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
 def test_every_document_with_tables_is_known():
-    assert sorted(tables().TABLES) == sorted(DOCUMENTS)
+    assert sorted(readme_tables.TABLES) == sorted(DOCUMENTS)
 
 
 # Its tables take 20 compilations: 30 s on an idle machine, minutes on a busy one.
@@ -46,14 +41,13 @@ COMPILED = pytest.param("docs/inspect.md", marks=[pytest.mark.slow, pytest.mark.
 @pytest.mark.parametrize("document", [COMPILED if d == "docs/inspect.md" else d for d in DOCUMENTS])
 def test_the_tables_are_those_of_the_results(document):
     text = (ROOT / document).read_text()
-    module = tables()
+    module = readme_tables
     if document == module.COMPILED and module.compiler() != module.NVCC:
         pytest.skip(f"needs nvcc {module.NVCC} and nvdisasm")
     assert module.filled(document, text) == text, "run: make tables"
 
 
 def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
-    module = tables()
     (tmp_path / "checks").mkdir()
     for path in (*H200, H200[0].parent / "checks" / "gelu.json"):
         (tmp_path / path.relative_to(H200[0].parent)).write_bytes(path.read_bytes())
@@ -62,16 +56,20 @@ def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
         for kind, rounds in case.times.items():
             case.times[kind] = [[2 * s for s in samples] for samples in rounds]
     run.save(tmp_path / "gelu.json")
-    monkeypatch.setattr(module, "FOLDER", tmp_path)
-    assert module.filled("README.md", README) != README
+    monkeypatch.setattr(committed, "FOLDER", tmp_path)
+    assert readme_tables.filled("README.md", README) != README
 
 
 def test_a_kernel_that_changed_since_is_marked(monkeypatch):
-    module, digest = tables(), cuda_source.digest
-    marked = {line.split()[1] for line in module.all_kernels().splitlines() if module.MARK in line}
+    digest = cuda_source.digest
+
+    def marked():
+        return {line.split()[1] for line in h200.summary().splitlines() if line.startswith("|") and OLDER in line}
+
+    before = marked()
     monkeypatch.setattr(cuda_source, "digest", lambda path: "0" if path.stem == "add2d" else digest(path))
-    rows = [line.split()[1] for line in module.all_kernels().splitlines() if module.MARK in line]
-    assert set(rows) == marked | {f"add2d{module.MARK}", "measured"}
+    assert marked() == before | {f"add2d{OLDER}"}
+    assert committed.MARKS[OLDER] in h200.summary()
 
 
 @pytest.mark.parametrize("path", H200, ids=lambda p: p.stem)
@@ -81,9 +79,9 @@ def test_the_results_are_complete(path):
     assert run.machine.name == "NVIDIA H200"
     assert {(c.size, c.dtype) for c in run.cases} == {(s, d) for s in kernel.sizes for d in kernel.dtypes}
     measured = {c.variant for c in run.cases if c.backend == "pycuda"}
-    assert measured == set(kernel.entries) or tables().changed(run)  # then the table says so
+    assert measured == set(kernel.entries) or committed.changed(run)  # then the table says so
     assert run.complete
-    bad = [c for c in run.cases if c.status in (record.WRONG, record.ERROR)]
+    bad = [c for c in run.cases if c.status in record.BROKEN]
     assert not [f"{c.label} {c.group} {c.reason}" for c in bad]
 
 
@@ -92,7 +90,7 @@ def test_the_results_of_a_study_are_right_and_complete(path):
     run = cudalab.load(path)
     assert run.complete and run.machine.name == "NVIDIA H200"
     assert run.options["study"] == path.stem and path.stem in studies()
-    assert not [f"{c.label} {c.size} {c.reason}" for c in run.cases if c.status in (record.WRONG, record.ERROR)]
+    assert not [f"{c.label} {c.size} {c.reason}" for c in run.cases if c.status in record.BROKEN]
     assert all(c.times for c in run.cases if c.status == record.OK)
 
 
@@ -103,8 +101,7 @@ def test_the_engine_does_what_its_proof_says():
         found = engine[f"A/A {size}"]
         assert found["verdicts"].get("SAME", 0) >= 95
         assert not {"FASTER", "SLOWER"} & set(found["verdicts"])
-    module = tables()
-    changes = [float(line.split("|")[-2].split()[0]) for line in module.two_runs().splitlines()[2:]]
+    changes = [float(line.split("|")[-2].split()[0]) for line in method.two_runs().splitlines()[2:]]
     assert len(changes) > 20
     assert max(map(abs, changes)) < 2
 
@@ -133,9 +130,27 @@ def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path
     assert asked.returncode == 2 and "no gleu here" in asked.stderr
 
 
+def test_the_script_of_the_studies_estimates_each_and_all_fit_ten_minutes(tmp_path):
+    script, env = ROOT / "bench" / "studies.sh", {**os.environ, "PYTHON": "echo"}
+    listed = subprocess.run([script], capture_output=True, text=True)
+    assert listed.returncode == 64
+    seconds = {name: int(n) for n, name in re.findall(r"(\d+) s  ([\w-]+)(?:,|$)", listed.stdout, re.M)}
+    assert seconds.keys() == studies().keys(), "bench/studies.sh: add the study and its seconds"
+    assert sum(seconds.values()) <= 600
+    done = subprocess.run([script, tmp_path, "graphs", "pair"], env=env, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert {path.stem for path in tmp_path.glob("*.txt")} == {"graphs", "ddp", "load-balance"}
+    assert "study graphs --device cuda" in (tmp_path / "graphs.txt").read_text()
+    fails = {**env, "PYTHON": "false"}
+    failed = subprocess.run([script, tmp_path, "graphs"], env=fails, capture_output=True, text=True)
+    assert failed.returncode == 1 and "exit code 1" in failed.stdout
+    asked = subprocess.run([script, tmp_path, "gleu"], env=env, capture_output=True, text=True)
+    assert asked.returncode == 64 and "no study gleu" in asked.stderr
+
+
 def test_the_readme_is_short():
     text = README
-    for name in tables().TABLES["README.md"]:
+    for name in readme_tables.TABLES["README.md"]:
         text = re.sub(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", r"\1\2", text, flags=re.DOTALL)
     assert len(text.splitlines()) <= 120
 

@@ -42,7 +42,7 @@ def test_the_table_has_a_column_and_ratios_keep_to_one_kind():
     found = run()
     headers, rows = columns.table(found, found.cases)
     assert "api µs" in headers
-    assert [row[headers.index("api µs")] for row in rows] == ["3.02", "12.07", "-", "-"]
+    assert [row[headers.index("api µs")] for row in rows] == ["3.0?", "12", "-", "-"]
     assert found.main_kind == "cold"
     assert found.speedup(found.cases[0], "cold").value == pytest.approx(2)
     assert found.speedup(found.cases[0], "api").value == pytest.approx(4)
@@ -56,7 +56,8 @@ def test_a_run_of_api_alone_has_no_bandwidth():
     headers, rows = columns.table(found, found.cases)
     assert found.main_kind == "api"
     assert [row[headers.index("GB/s")] for row in rows] == ["-"] * 4
-    assert [row[headers.index("x eager")] for row in rows] == ["4.00", "1.00", "-", "-"]
+    ours, eager, *others = (row[headers.index("x eager")] for row in rows)
+    assert float(ours) == 4 and eager == "1" and others == ["-", "-"]
     assert "x eager is from the api time." in columns.footer(found)
 
 

@@ -1,4 +1,4 @@
-"""The cross-check by NVBench: its file, messages without it; on a GPU, agreement with the lab's clocks."""
+"""Another clock beside the lab's, NVBench or CUPTI: what it wrote, failures; on a GPU, agreement with our times."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from click.testing import CliRunner
 from cudalab.base import stats
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.cli import main
+from cudalab.device.activity import COPY, KERNEL, LAUNCH, OPERATOR, Event
 from cudalab.engine import cross_check, plan
-from cudalab.engine.cross_check import BATCH, COLD, WALL
+from cudalab.engine.cross_check import cupti, nvbench, ready
+from cudalab.engine.cross_check.nvbench import BATCH, COLD, WALL
+from cudalab.engine.cross_check.ready import Found, Request
 from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
 from cudalab.engine.rows import row
-from cudalab.spec.dtype import dtype
 
 
 def benchmark(name, skipped=False, **values):
@@ -45,55 +47,67 @@ def test_times_are_found_by_their_tags():
             ]
         }
     )
-    assert cross_check.parsed(text.encode()) == {"all": {COLD: 2.5e-6, BATCH: 2e-6}, "no batch": {COLD: 3e-6}}
+    assert nvbench.parsed(text.encode()) == {"all": {COLD: 2.5e-6, BATCH: 2e-6}, "no batch": {COLD: 3e-6}}
+
+
+def request_for(*labels):
+    one = group()
+    return Request(one.file, one.size, one.shape, one.dtype.name, list(labels), 0, 0)
 
 
 def test_without_nvbench_it_says_what_to_type(monkeypatch):
     for broken in (lambda name: None, lambda name: (_ for _ in ()).throw(ModuleNotFoundError(name))):
-        monkeypatch.setattr(cross_check.importlib.util, "find_spec", broken)
-        assert cross_check.missing() == f"NVBench is not installed; {cross_check.INSTALL}"
+        monkeypatch.setattr(nvbench.importlib.util, "find_spec", broken)
+        assert nvbench.missing() == f"NVBench is not installed; {nvbench.INSTALL}"
         with pytest.raises(Unavailable, match="pip install"):
-            cross_check.nvbench(group().kernel, "1000", (1000,), dtype("float32"), ["copy"], 0, 0)
+            nvbench.times(request_for("copy"))
 
 
-def test_only_rows_with_times_are_asked_for(monkeypatch):
-    cases = [row(group(), label) for label in ("copy", "pycuda:plus_one_vec", "torch_eager", "cupy_raw")]
-    for case in cases[:3]:
+def test_without_pytorch_cupti_says_what_to_type(monkeypatch):
+    monkeypatch.setattr(cupti, "torch_missing", lambda device: "PyTorch is not installed; pip install it")
+    with pytest.raises(Unavailable, match="PyTorch's profiler: PyTorch is not installed; pip install"):
+        cross_check.chosen("cupti")
+
+
+@pytest.mark.parametrize("tool", list(cross_check.TOOLS))
+def test_only_rows_with_times_are_asked_for(monkeypatch, tool):
+    cases = [row(group(), label) for label in ("copy", "pycuda:plus_one_vec", "torch_eager", "torch_native", "triton")]
+    for case in cases[:4]:
         case.times = {"cold": [[1e-6]]}
 
-    def found(kernel, size, shape, dtype, labels, seed, device_index):
-        assert (kernel.name, size, shape, dtype.name, seed, device_index) == (
-            "plus_one",
-            "1000",
-            (1000,),
-            "float32",
-            7,
-            1,
-        )
-        assert labels == ["copy", "pycuda:plus_one_vec", "torch_eager"]
-        return {"copy": {COLD: 2e-6, WALL: 1.0}, "pycuda:plus_one_vec": {COLD: 3e-6, WALL: 1.0}}
+    def found(request):
+        labels = ["copy", "pycuda:plus_one_vec", "torch_eager", "torch_native"]
+        assert request == Request(group().file, "1000", (1000,), "float32", labels, 7, 1)
+        times = {COLD: 2e-6, WALL: 1.0}
+        return {"copy": Found(times), "pycuda:plus_one_vec": Found(times), "torch_native": Found(why="records lost")}
 
-    monkeypatch.setattr(cross_check, "nvbench", found)
-    cross_check.add(cases, group(), 7, "cuda:1")
-    assert [case.cross.get(COLD) for case in cases] == [2e-6, 3e-6, None, None]
-    assert [bool(case.notes) for case in cases] == [False, False, True, False]
+    monkeypatch.setattr(cross_check.TOOLS[tool], "times", found)
+    cross_check.add(tool, cases, group(), 7, "cuda:1")
+    assert [case.cross.get(COLD) for case in cases] == [2e-6, 2e-6, None, None, None]
+    gave = f"no cross-check: {cross_check.NAMES[tool]} gave no time"
+    assert [case.notes for case in cases] == [[], [], [gave], ["no cross-check: records lost"], []]
 
 
 def test_a_failure_is_a_note_and_costs_no_time(monkeypatch):
-    def fails(*args):
+    def fails(request):
         raise LaunchError("NVBench ended with exit code 1: oh")
 
     cases = [row(group(), "copy"), row(group(), "torch_eager")]
     cases[1].times = {"cold": [[1e-6]]}
-    monkeypatch.setattr(cross_check, "nvbench", fails)
-    cross_check.add(cases, group(), 0, "auto")
+    monkeypatch.setattr(nvbench, "times", fails)
+    cross_check.add("nvbench", cases, group(), 0, "auto")
     assert cases[1].notes == ["no cross-check: NVBench ended with exit code 1: oh"]
     assert cases[1].times
 
 
+def test_a_process_that_fails_is_quoted():
+    with pytest.raises(LaunchError, match=r"CUPTI's process ended with exit code 1: .*(GPU|CUDA|Unavailable)"):
+        ready.asked("CUPTI's process", "cudalab.engine.cross_check.cupti.main", request_for("copy"), dict, 60)
+
+
 def test_nothing_is_started_for_a_group_without_times(monkeypatch):
-    monkeypatch.setattr(cross_check, "nvbench", lambda *args: pytest.fail("asked"))
-    cross_check.add([row(group(), "copy")], group(), 0, "auto")
+    monkeypatch.setattr(nvbench, "times", lambda request: pytest.fail("asked"))
+    cross_check.add("nvbench", [row(group(), "copy")], group(), 0, "auto")
 
 
 def test_the_option_is_refused_before_anything_is_measured(monkeypatch):
@@ -103,22 +117,98 @@ def test_the_option_is_refused_before_anything_is_measured(monkeypatch):
         return run.output
 
     assert "did you mean 'nvbench'" in said("nvbnch")
-    monkeypatch.setattr(cross_check, "missing", lambda: "NVBench is not installed")
-    assert "NVBench is not installed" in said("nvbench")
-    monkeypatch.setattr(cross_check, "missing", lambda: None)
-    assert "a cross-check needs a GPU" in said("nvbench")
+    assert "did you mean 'cupti'" in said("cupt")
+    for tool, module in cross_check.TOOLS.items():
+        monkeypatch.setattr(module, "missing", lambda: "it is not installed")
+        assert "it is not installed" in said(tool)
+        monkeypatch.setattr(module, "missing", lambda: None)
+        assert "a cross-check needs a GPU" in said(tool)
+
+
+# ---- CUPTI's records -------------------------------------------------------------------------------------------------
+
+
+def on_gpu(name, start, end, kind=KERNEL):
+    return Event(name, kind, start, end)
+
+
+def recorded(*runs, marks=True):
+    """Records of runs, each a list of (start, end) in ns, with the lab's flush and marks around them."""
+    events, now = [Event("aten::add", OPERATOR, 0, 10**9), Event("cuLaunchKernel", LAUNCH, 5, 6)], 1000
+    for run in runs:
+        events += [on_gpu("Memset (Device)", now, now + 10, COPY), on_gpu("sweep", now + 10, now + 90)]
+        events += [on_gpu(cupti.MARK, now + 91, now + 92)] if marks else []
+        events += [on_gpu("work", now + 100 + a, now + 100 + b) for a, b in run]
+        events += [on_gpu(cupti.MARK, now + 9001, now + 9002)] if marks else []
+        now += 10_000
+    return events[::-1]  # CUPTI gives them in no order
+
+
+def test_a_run_lasts_from_its_first_kernel_to_the_end_of_its_last():
+    runs = [[(0, 50)], [(7, 40)], [(0, 30)]]
+    assert cupti.spans(recorded(*runs), 3) == pytest.approx([50e-9, 33e-9, 30e-9])
+    several = [[(0, 50), (60, 100), (20, 70)], [(5, 10), (10, 20), (30, 205)]]
+    assert cupti.spans(recorded(*several), 2) == pytest.approx([100e-9, 200e-9])
+
+
+def test_copies_and_fills_of_a_run_count():
+    events = [*recorded([(0, 50)]), on_gpu("Memcpy DtoD", 1160, 1200, COPY)]
+    assert cupti.spans(events, 1) == pytest.approx([100e-9])
+
+
+@pytest.mark.parametrize(
+    ("events", "runs", "said"),
+    [
+        (recorded([(0, 5), (6, 9)], [(0, 5)]), 2, "between 1 and 2 kernels a run"),
+        (recorded([(0, 5)], []), 2, "between 0 and 1 kernels a run"),
+        (recorded([], []), 2, "no kernel a run"),
+        (recorded([(0, 5)]), 2, "2 of 4 marks around 2 runs"),
+        (recorded([(0, 5)], [(0, 5)], marks=False), 2, "0 of 4 marks"),
+        ([], 3, "0 of 6 marks"),
+    ],
+)
+def test_lost_records_are_an_error(events, runs, said):
+    with pytest.raises(LaunchError, match=said) as raised:
+        cupti.spans(events, runs)
+    assert cupti.ISSUE in str(raised.value)
+
+
+def test_a_variant_that_loses_records_costs_the_others_nothing(monkeypatch):
+    def cold(device, work):
+        if work == "lossy":
+            raise LaunchError("records were lost")
+        return [3e-6, 1e-6, 2e-6]
+
+    monkeypatch.setattr(cupti, "_cold", cold)
+    found = cupti.recorded(None, {"torch_eager": "lossy", "copy": "whole"})
+    assert found["torch_eager"] == Found(why="records were lost")
+    assert found["copy"].times[cupti.COLD] == 2e-6
+    assert found["copy"].times[cupti.WALL] >= 0
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+def test_cupti_and_the_lab_agree_on_the_gpu(gpu):
+    (large,) = plan.groups(["plus_one"], "2^24", "")
+    labels = ("pycuda:plus_one_vec", "torch_native", "copy")
+    cases = cases_of(Job(gpu, Selection(only=labels[:2]), ("launch",), 0, 0.3, lambda step: None), large)
+    cross_check.add("cupti", cases, large, 0, f"cuda:{gpu.index}")
+    assert {case.label for case in cases} == set(labels)
+    for case in cases:
+        assert set(case.cross) == {cupti.COLD, cupti.WALL}, case.notes
+        assert case.cross[cupti.COLD] == pytest.approx(stats.median(case.times["cold"]), rel=0.05)
 
 
 @pytest.mark.gpu
 @pytest.mark.timeout(300)
 def test_nvbench_and_the_lab_agree_on_the_gpu(gpu):
-    if reason := cross_check.missing():
+    if reason := nvbench.missing():
         pytest.skip(reason)
     # Long enough (33 us) that NVBench's batch, which is not held as the lab's is, does not wait for a slow host.
     (large,) = plan.groups(["plus_one"], "2^24", "")
     labels = ("pycuda:plus_one_vec", "copy")
     cases = cases_of(Job(gpu, Selection(only=labels[:1]), ("launch",), 0, 0.3, lambda step: None), large)
-    cross_check.add(cases, large, 0, f"cuda:{gpu.index}")
+    cross_check.add("nvbench", cases, large, 0, f"cuda:{gpu.index}")
     assert {case.label for case in cases} == set(labels)
     for case in cases:
         assert set(case.cross) == {COLD, BATCH, WALL}, case.notes

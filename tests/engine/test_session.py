@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from crashing import altered
 from handlers import Number
@@ -14,6 +15,7 @@ from cudalab.engine.progress import FINISHED
 from cudalab.engine.session import Look, Session, setup_of
 from cudalab.engine.supervisor import Death
 from cudalab.results import file
+from cudalab.results.record import Case, Machine
 
 STEP = Step("a task", "start")
 
@@ -94,3 +96,37 @@ def test_a_run_says_of_what_kind_it_is(group, tmp_path):
     for kind, run in kinds.items():
         run.save(tmp_path / "r.json")
         assert cudalab.load(tmp_path / "r.json").kind == run.kind == kind
+
+
+def test_a_time_that_physics_forbids_is_refused_where_all_rows_pass(group, monkeypatch):
+    """Every tool gets its rows from `cases`; the machine and the empty kernel are those of the session."""
+    gpu = Machine("cuda", "a GPU", {"memory_clock_hz": 10**9, "memory_bus_bits": 4000, "l2_bytes": 0})
+    rows = [
+        Case(group.name, "small", (1,), "float32", "pycuda", nbytes=10**6, written=0, times={"cold": [[seconds]] * 3})
+        for seconds in (0.5e-6, 0.9e-6, 1.1e-6)
+    ]
+    with opened(group) as session:
+        monkeypatch.setattr(session.workers, "cases", lambda group, timed: rows)
+        monkeypatch.setattr(session.workers, "ready", msgspec.structs.replace(session.ready, machine=gpu))
+        session.results.calibration = {"empty kernel": [0.6e-6]}
+        found = session.cases(group)
+    assert [case.status for case in found] == ["IMPOSSIBLE", "IMPOSSIBLE", "ok"]
+    assert "below the 1.00 \u00b5s that physics allows" in found[0].reason
+    assert [bool(case.times) for case in found] == [False, False, True]
+
+
+def test_bytes_and_operations_of_the_spec_are_in_its_rows(tmp_path):
+    path = altered(tmp_path)
+    text = path.read_text()
+    assert "pointwise=True," in text
+    path.write_text(text.replace("pointwise=True,", "pointwise=True, bytes=lambda x: 8, flops=lambda x: 3 * x.size,"))
+    (group,) = plan.groups([str(path)], "1000", "")
+    with opened(group) as session:
+        (case,) = session.cases(group)
+    assert (case.status, case.nbytes, case.written, case.flops) == ("ok", 8, 8, 3000)
+    path.write_text(text.replace("pointwise=True,", "pointwise=True, bytes=lambda x: -1,"))
+    (group,) = plan.groups([str(path)], "1000", "")
+    with opened(group) as session:
+        (case,) = session.cases(group)
+    assert case.status == "error"
+    assert case.reason.endswith("bytes gives -1; give a whole number, 0 or more")

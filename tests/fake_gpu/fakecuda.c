@@ -143,8 +143,8 @@ API cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
   return OK;
 }
 
-// The limits of compute capability 9.0; a value that a CPU does not have (clocks, bus width) is small but not zero,
-// since programs divide by it. Everything else, such as ECC or a display watchdog, is 0.
+// The limits of compute capability 9.0; a value that a CPU does not have (clocks, bus width) is not zero, since
+// programs divide by it. Everything else, such as ECC or a display watchdog, is 0.
 API cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
   switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
@@ -169,7 +169,7 @@ API cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice devi
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = L2_BYTES; break;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1000000; break;  // kHz
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 64; break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 8192; break;  // a bus that no CPU's cache outruns
     case CU_DEVICE_ATTRIBUTE_MAX_PITCH: *value = INT32_MAX; break;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: *value = 512; break;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:

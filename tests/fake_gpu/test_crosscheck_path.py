@@ -13,8 +13,9 @@ from cudalab.device import cuda
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound
 from cudalab.engine import cross_check, plan
+from cudalab.engine.cross_check import nvbench
+from cudalab.engine.cross_check.ready import Request
 from cudalab.engine.rows import row
-from cudalab.spec.dtype import dtype
 
 
 @pytest.fixture
@@ -25,7 +26,8 @@ def _stub(monkeypatch):
 
 def timed(*labels, timeout=3.0):
     (group,) = plan.groups(["plus_one"], "1000", "")
-    return cross_check.nvbench(group.kernel, "1000", (1000,), dtype("float32"), labels, 0, 0, timeout)
+    request = Request(group.file, "1000", (1000,), "float32", list(labels), 0, 0)
+    return {label: found.times for label, found in nvbench.times(request, timeout).items()}
 
 
 @pytest.mark.usefixtures("_stub")
@@ -33,9 +35,9 @@ def test_labels_come_back_with_their_times():
     found = timed("pycuda:plus_one_scalar", "copy")
     assert set(found) == {"pycuda:plus_one_scalar", "copy"}
     for times in found.values():
-        assert set(times) == {cross_check.COLD, cross_check.BATCH, cross_check.WALL}
+        assert set(times) == {nvbench.COLD, nvbench.BATCH, nvbench.WALL}
         assert all(t > 0 for t in times.values())
-        assert times[cross_check.WALL] > times[cross_check.COLD]
+        assert times[nvbench.WALL] > times[nvbench.COLD]
 
 
 @pytest.mark.usefixtures("_stub")
@@ -43,8 +45,8 @@ def test_the_rows_of_a_group_are_filled_in():
     (group,) = plan.groups(["plus_one"], "1000", "")
     cases = [row(group, "pycuda:plus_one_vec"), row(group, "numpy")]
     cases[0].times = {"cold": [[1e-6]]}
-    cross_check.add(cases, group, 0, "cuda")
-    assert cases[0].cross[cross_check.COLD] > 0
+    cross_check.add("nvbench", cases, group, 0, "cuda")
+    assert cases[0].cross[nvbench.COLD] > 0
     assert not cases[0].notes
     assert cases[1].cross == {}
 
@@ -63,8 +65,8 @@ def test_the_stream_that_is_timed_is_the_labs(monkeypatch, tmp_path):
     try:
         work = device.copy(1 << 16)
         waiting = Bound(lambda: (work.run(), device.stream.synchronize()), work.output)
-        request = cross_check.Request("", "", (), "", [], 0, 0, 7.0)
-        walls = cross_check.timed(device, {"held": work, "waits": waiting}, request, str(path))
+        request = nvbench.Request("", "", (), "", [], 0, 0, timeout=7.0)
+        walls = nvbench.timed(device, {"held": work, "waits": waiting}, request, str(path))
         written = {b["name"]: b for b in json.loads(path.read_text())["benchmarks"]}
         seen = {name: {s["tag"]: s["data"][0]["value"] for s in b["states"][0]["summaries"]}
                 for name, b in written.items()}  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from cudalab import backends, timing
 from cudalab.base.errors import LaunchError
-from cudalab.device import cuda, driver
+from cudalab.device import copy, cuda, driver
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound
@@ -22,8 +23,12 @@ from cudalab.engine.job import Job
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
-from cudalab.timing.gpu import graph_clock, rotating, timer_of
+from cudalab.timing import ceiling
+from cudalab.timing.events import OFF_SECONDS
+from cudalab.timing.gpu import cold_graph_clock, graph_clock, rotating, timer_of
 from cudalab.timing.graph import Graph
+from cudalab.timing.proof import Contents, Proof
+from cudalab.timing.work import Unproven
 
 ONLY = ("pycuda", "pycuda_elementwise")
 
@@ -49,10 +54,30 @@ def test_times_of_all_kinds_are_taken(fake):
     (group,) = plan.groups(["plus_one"], "1000", "")
     cases = {c.label: c for c in rows(fake, group, ("launch", "graph"))}
     assert set(cases) == {"pycuda:plus_one_scalar", "pycuda:plus_one_vec", "pycuda_elementwise", "copy"}
+    copied = cases["copy"]
+    assert (copied.nbytes, copied.written, copied.flops) == (8000, 4000, 0)
+    assert copied.notes[0].startswith("the fastest of 10 copies in a trial: ")  # this device has no TMA
     for case in cases.values():
+        assert (case.nbytes, case.written) == (8000, 4000)
         assert case.status in (record.OK, record.CEILING), case.reason
         assert set(case.times) == {"cold", "hot", "call", "graph", "graph_cold"}, case.notes
         assert all(case.median(kind) > 0 for kind in case.times)
+
+
+def test_every_form_of_the_copy_copies_and_can_be_captured(fake):
+    nbytes = 32 * 1000 + 2  # half a pack more than 1,000 read and 1,000 written
+    found = fake.copies(nbytes)
+    np.testing.assert_array_equal(fake.fetch(found[copy.USUAL].on.inputs["from"]), copy.pattern(4 * 1001))
+    right = {form: bound for form, bound in found.items() if ceiling.copies(fake, bound)}
+    assert set(found) - set(right) == {form for form in copy.FORMS if form.startswith("bulk")}
+    for bound in right.values():
+        graph = Graph([bound] * 3, fake.stream)
+        assert (graph.runs, graph.kernels) == (3, 3)
+        assert ceiling.copies(fake, replace(bound, run=graph.replay))
+        graph.close()
+        _, elsewhere = fake.operand_sets(2, bound.on)
+        assert elsewhere.output.ptr != bound.output().ptr
+        assert ceiling.copies(fake, bound.again(elsewhere))
 
 
 def test_calibration_measures_nothing_an_empty_kernel_and_an_empty_node(fake):
@@ -77,7 +102,7 @@ def placed(fake):
 def test_a_graph_runs_each_bound_once(fake, placed):
     want = fake.fetch(placed.output()) if placed.run() is None else None
     graph = Graph([placed] * 3, fake.stream)
-    assert (graph.runs, graph.kernels, len(graph.works)) == (3, 3, 1)
+    assert (graph.runs, graph.kernels, len(graph.results)) == (3, 3, 3)
     fake.poison(placed.output())
     assert not np.array_equal(fake.fetch(placed.output()), want)
     graph.replay()
@@ -86,18 +111,60 @@ def test_a_graph_runs_each_bound_once(fake, placed):
     graph.close()
 
 
-def test_a_cold_graph_rotates_over_copies_of_the_operands(fake, placed):
-    bounds = rotating(fake, placed)
+def proof_of(fake, bound, contents=2):
+    """Judges a bound of plus_one on 1,000 numbers, whose inputs take `contents` in turn."""
+    (group,) = plan.groups(["plus_one"], "1000", "")
+    arrays = [group.arrays(seed) for seed in range(contents)]
+    for kept in arrays:
+        fake.keep(kept)
+
+    def judge(number, result, digest):
+        assert fake.fingerprint(result) == digest
+        np.testing.assert_array_equal(fake.fetch(result), arrays[number]["x"] + 1)
+
+    return Proof(Contents(contents, fake.load, np.random.default_rng(0), lambda: None), judge)
+
+
+def test_a_cold_graph_rotates_over_operands_with_other_contents(fake, placed):
+    bounds, operands = rotating(fake, placed)
     footprint = 2 * fake.fetch(placed.output()).nbytes
     memory = {bound.output().ptr for bound in bounds}
-    assert len(memory) == len(bounds)
+    assert len(memory) == len(bounds) == len(operands)
     assert len(memory) * footprint >= 5 * fake.details()["l2_bytes"]
-    clock = graph_clock(fake, bounds, flush=True)
-    placed.run()
-    want = fake.fetch(placed.output())
-    fake.poison(bounds[-1].output())
-    clock.work.run()
-    np.testing.assert_array_equal(fake.fetch(bounds[-1].output()), want)
+    clock = cold_graph_clock(fake, placed, proof_of(fake, placed))
+    assert clock.sample()[0] > 0
+    assert len({fake.fingerprint(on.inputs["x"]) for on in operands}) == 2
+
+
+def test_every_run_of_a_batch_and_of_a_graph_is_judged(fake, placed):
+    proof, judged = proof_of(fake, placed), []
+    real = proof.judge
+    proof.judge = lambda number, result, digest: (judged.append(result.ptr), real(number, result, digest))
+    found = timing.clocks(fake, placed, ("launch", "graph"), [], proof)
+    for kind, results in (("cold", 1), ("hot", 4), ("call", 8), ("graph", 4)):
+        judged.clear()
+        found[kind].sample()
+        assert len(set(judged)) >= results, kind
+
+
+def test_a_run_that_skips_its_work_is_caught_by_each_clock(fake, placed):
+    proof, lazy = proof_of(fake, placed), replace(placed, run=timer_of(fake).empty)
+    lazy = replace(lazy, again=lambda on: replace(lazy, output=lambda: on.output, on=on))
+    found = timing.clocks(fake, lazy, ("launch", "graph"), [], proof)
+    assert set(found) == {"cold", "hot", "call", "graph", "graph_cold"}
+    for kind, clock in found.items():
+        with pytest.raises(AssertionError):
+            print(kind, clock.sample())
+
+
+@pytest.mark.parametrize(("held", "other", "raises"), [(4e-6, 4e-6, False), (4e-6, 40e-6, True), (400e-6, 4e-6, True)])
+def test_events_that_the_gpu_s_own_timer_contradicts_are_refused(fake, monkeypatch, held, other, raises):
+    timer, work = timer_of(fake), Unproven(lambda: None)
+    monkeypatch.setattr(timer, "_slack", OFF_SECONDS)  # a busy CPU has more
+    for _ in range(4):
+        timer._agree(work, held, other)
+    with pytest.raises(LaunchError, match="one of the two clocks") if raises else nullcontext():
+        timer._agree(work, held, other)
 
 
 def test_what_does_not_fit_into_a_graph_is_refused(fake, placed):
@@ -111,16 +178,13 @@ def test_what_does_not_fit_into_a_graph_is_refused(fake, placed):
     ):
         with pytest.raises(LaunchError, match=message):
             Graph([bound] * 4, fake.stream)
-    other = Bound(timer_of(fake).empty, placed.output)
-    with pytest.raises(LaunchError, match="a replay left 1 of 1 outputs unwritten"):
-        graph_clock(fake, [other] * 3, flush=False)
 
 
 def test_release_ends_the_graphs_that_stand_on_the_arrays(fake, placed, monkeypatch):
     ended = []
     real = Graph.close
     monkeypatch.setattr(Graph, "close", lambda graph: (ended.append(graph), real(graph)))
-    graph_clock(fake, [placed] * 2, flush=False)
+    graph_clock(fake, placed, 2, None)
     assert not ended
     fake.release()
     assert len(ended) == 1
@@ -128,13 +192,14 @@ def test_release_ends_the_graphs_that_stand_on_the_arrays(fake, placed, monkeypa
     assert len(ended) == 1
 
 
-def test_what_l2_was_told_to_keep_is_released_before_each_cold_sample(fake):
+def test_what_l2_was_told_to_keep_is_released_before_each_sample(fake):
     resets = ctypes.c_uint.in_dll(driver.libcuda(), "l2_resets")
     before = resets.value
-    assert len(timer_of(fake).cold(timer_of(fake).empty, 5, True)) == 5
+    timer, work = timer_of(fake), Unproven(timer_of(fake).empty, 5)
+    assert len(timer.cold(work, 5, True)) == 5
     assert resets.value - before == 5
-    timer_of(fake).hot(timer_of(fake).empty, 5, True)
-    assert resets.value - before == 5
+    timer.hot(work, True)
+    assert resets.value - before == 6
 
 
 def test_a_write_beyond_the_end_is_wrong(fake, tmp_path):

@@ -39,11 +39,13 @@ def test_every_check_measures_something(fake):
     clock = re.search(r"500000 cycles at (\d\.\d+) GHz are ([\d.]+) us; off by cold", said["known cycles"])
     assert float(clock[1]) * float(clock[2]) == pytest.approx(500, rel=0.2)
     assert re.search(r"ms by events, .* ms by the host", said["host's clock"])
-    assert re.search(r"64 MiB at \d+ GB/s, .* % of a bus of 16$", said["known bytes"])
+    assert re.search(r"64 MiB at \d+ GB/s, .* % of a bus of 2048$", said["known bytes"])
     assert "on another stream as" in said["wrong stream"]
     assert "wrong by a factor of" in said["naive timing"]
     assert "intervals lie within" in said["A/A small"]
     assert "intervals lie within" in said["A/A large"]
+    # On a busy machine the stand-in's times look like those of a kernel that keeps answers.
+    assert re.search(r"\(\d+ %\).* in 3 processes$|it keeps answers", said["A/A processes"]), said["A/A processes"]
     assert report.smallest > 0
     states = {f.name: f.state for f in report.findings}
     assert said["empty capture"] == "nothing was refused, work elsewhere was refused, 4 runs were captured as 4 kernels"

@@ -234,7 +234,7 @@ def no_worker():
             raise Unavailable("no worker in this test")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "Supervisor", Nobody)
+        patch.setattr(session, "Team", Nobody)
         yield
 
 

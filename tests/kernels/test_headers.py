@@ -109,6 +109,7 @@ def test_the_sanitizer_names_the_line_of_a_header(spec):
     assert "mine.cuh:3" in row.reason
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not cuda.nvcc() or not compilers.nvdisasm(), reason="nvcc or nvdisasm is not here")
 def test_inspect_sees_an_edited_header(spec):
     digests = []

@@ -80,8 +80,15 @@ def test_in_16_bits_on_the_host(case):
     on_the_host(case)
 
 
-@cases(device="cpu", dtypes="float32,int32", sample=SAMPLE, skip="host,torch_compile")
+@cases(*[name for name in find.kernels() if name not in COUSINS], device="cpu", dtypes="float32,int32", sample=SAMPLE,
+       skip="host,torch_compile")  # fmt: skip
 def test_on_the_cpu(case):
+    on_the_cpu(case)
+
+
+@pytest.mark.slow
+@cases(*COUSINS, device="cpu", dtypes="float32", sample=SAMPLE, skip="host,torch_compile")
+def test_cousins_on_the_cpu(case):
     on_the_cpu(case)
 
 
@@ -105,7 +112,13 @@ def test_compiled_by_pytorch_on_the_cpu(case):
     case.check()
 
 
-@cases(*ON_A_GPU, device="cuda")
+@cases(*(ON_A_GPU or ("gelu", "softmax", "matmul")), device="cuda", only="torch_compile:max_autotune", dtypes="float32")
+def test_compiled_with_max_autotune_on_the_gpu(case):
+    """One kernel of each kind, since tuning takes long; `cudalab check` runs all of them."""
+    case.check()
+
+
+@cases(*ON_A_GPU, device="cuda", skip="torch_compile:max_autotune")
 def test_on_the_gpu(case):
     known = case.group.name in ("gelu", "add2d", "plus_one") or case.variant.backend.budget == "budgets"
     if case.group.values and not known:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TESTS, PACKAGES = ROOT / "tests", ROOT / "cudalab"
-OTHER = {"docs", "fake_gpu", "fuzz", "kernels", "package"}  # their tests cover more than one package, or none
+OTHER = {"cheats", "docs", "fake_gpu", "fuzz", "kernels", "package"}  # their tests cover more than one package, or none
 FILES = sorted(TESTS.rglob("test_*.py"))
 
 

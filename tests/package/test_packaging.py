@@ -33,8 +33,8 @@ def wheel(tmp_path_factory):
 
 def test_the_wheel_holds_what_is_needed(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    for name in ("kernels/gelu.cu", "kernels/common/pack.cuh", "device/lab.cu", "host/cuda_host.h",
-                 "host/include/cuda_fp16.h", "py.typed",
+    for name in ("kernels/gelu.cu", "kernels/common/pack.cuh", "kernels/triton/softmax.py", "device/lab.cu",
+                 "host/cuda_host.h", "host/include/cuda_fp16.h", "py.typed",
                  "report/html/page.html.j2", "report/html/style.css", "report/html/script.js"):  # fmt: skip
         assert f"cudalab/{name}" in names
     assert {str(path.relative_to(ROOT)) for path in (ROOT / "cudalab").rglob("*.py")} <= set(names)

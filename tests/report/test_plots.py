@@ -48,8 +48,8 @@ def test_a_bar_is_as_long_as_a_variant_is_fast():
     head, fast, slow = drawn((EAGER, TWICE))
     assert head.startswith("x eager ")
     assert fast.startswith("host:gelu_vec █")
-    assert re.search(r"█ +2\.00  \|", fast)
-    assert re.search(r" 1\.00  \|", slow)
+    assert re.search(r"█ +2\.0+  \|", fast)
+    assert re.search(r" 1  \|", slow)
     assert [line.partition("|")[0].count("█") for line in (fast, slow)] == [31, 15]
 
 
@@ -63,7 +63,7 @@ def test_bars_have_eighths_where_the_ink_does():
 def test_without_eager_speeds_are_relative_to_the_fastest():
     head, fast, slow = drawn((TWICE, NOISY))
     assert head.startswith("speed, fastest = 1")
-    assert " 1.00  |" in fast
+    assert " 1  |" in fast
     assert re.search(r" 0\.2\d  \|", slow)
 
 

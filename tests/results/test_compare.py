@@ -19,7 +19,7 @@ from cudalab.cli import main
 from cudalab.report import comparison
 from cudalab.report.results import Results
 from cudalab.results import record
-from cudalab.results.compare import BETWEEN, MOVED, STEP, compare, effect, share
+from cudalab.results.compare import MOVED, RUN, RUN_FAR, STATES, compare, share
 from cudalab.results.record import Case, Machine, Parity
 
 H200 = Path(__file__).parents[2] / "bench/results/h200"
@@ -35,9 +35,12 @@ def rounds(seconds, noise=0.001, n=20, seed=0):
     return [[float(s)] for s in seconds * np.random.default_rng(seed).normal(1, noise, n)]
 
 
-def row(label="pycuda:a", seconds=300e-6, kind="cold", size="large", **fields):
+def row(label="pycuda:a", seconds=300e-6, kind="cold", size="large", processes=0, noise=0.001, **fields):
+    """A timed row; of one process that says nothing of it, or of several."""
     backend, _, variant = label.partition(":")
-    times = {kind: rounds(seconds)} if seconds else {}
+    times = {kind: rounds(seconds, noise, 20 * max(processes, 1))} if seconds else {}
+    if processes and kind not in fields.get("processes", {}):
+        fields = {"processes": {kind: [20] * processes}, **fields}
     return Case("gelu", size, (1024,), "float32", backend, variant, **{"times": times, "nbytes": 8192, **fields})
 
 
@@ -70,12 +73,13 @@ def test_two_real_runs_of_the_same_code_have_nothing_faster_or_slower(real):
     for old, new, kinds in ((*real, "cold,graph,call"), (*real[::-1], "cold,hot")):
         found = compare(old, new, kinds)
         assert found.counts[SLOWER] == found.counts[FASTER] == 0 and found.exit_code == 0
-        assert found.counts[SAME] > 0.99 * sum(found.counts.values())
+        assert found.counts[SAME] > 0.98 * sum(found.counts.values())
 
 
-def test_the_copy_that_moved_between_them_is_named(real):
-    (moved,) = compare(*real, "graph", only="triton").drift
-    assert moved.old.group == ("gelu", "large", "float32") and moved.ratio.value == pytest.approx(0.954, abs=0.001)
+def test_a_copy_that_moved_is_named(real):
+    found = compare(real[0], slowed(real[1], "copy", 1.1), only="triton")
+    assert {pair.old.size for pair in found.drift} >= {"large", "xlarge"}
+    assert found.exit_code == 0  # though every kernel keeps its time: nothing became slower
 
 
 def slowed(old, label, factor):
@@ -85,32 +89,52 @@ def slowed(old, label, factor):
     return replace(old, cases=[replace(c, times=times(c)) if c.label == label else c for c in old.cases])
 
 
-def test_a_real_kernel_slowed_by_5_percent_is_slower(real):
-    found = compare(real[0], slowed(real[1], "pycuda:gelu_vec", 1.05), only="pycuda:gelu_*")
+def test_a_real_kernel_slowed_by_3_percent_is_slower(real):
+    found = compare(real[0], slowed(real[1], "pycuda:gelu_vec", 1.03), only="pycuda:gelu_*")
     assert found.exit_code == 1
-    for pair in found.pairs:
-        if pair.old.size != "small" and not pair.control:
-            assert pair.verdict == (SLOWER if pair.old.variant == "gelu_vec" else SAME), pair.old.group
-    assert compare(slowed(real[0], "pycuda:gelu_vec", 1.05), real[1], only="pycuda").counts[FASTER] >= 5
+    slower = {(pair.old.variant, pair.old.size) for pair in found.pairs if pair.verdict == SLOWER}
+    assert ("gelu_vec", "xlarge") in slower and {variant for variant, _ in slower} == {"gelu_vec"}
+    assert compare(slowed(real[0], "pycuda:gelu_vec", 1.08), real[1], only="pycuda").counts[FASTER] >= 5
 
 
-def test_the_thresholds_hold_what_the_committed_runs_differ_by(real):
-    after = {(c.group, c.label): c for c in real[1].cases}
-    for kind in ("cold", "hot", "graph", "graph_cold", "call"):
-        for case in real[0].cases:
-            if case.times and case.status == record.OK:
-                was, now = case.median(kind), after[case.group, case.label].median(kind)
-                assert max(was / now, now / was) < 1 + effect(kind, was, real, 0), (kind, case.group, case.label)
-    least, most = 4.03e-6, 4.42e-6  # the medians of one kernel in five processes: bench/METHOD.md, "NVBench"
-    assert most / least < 1 + effect("cold", least, real, 0)
+@pytest.mark.parametrize(("processes", "least", "most"), [(0, 0.025, 0.035), (3, 0.020, 0.026)])
+def test_the_threshold_says_which_difference_is_found(processes, least, most):
+    """At 300 us, beside the copy. With more processes a smaller one is."""
+    old = run(row(processes=processes), copy(processes=processes))
+    (pair, _) = compare(old, old).pairs
+    assert least < pair.effect < most
+    for by, verdict in ((1 + 1.2 * most, SLOWER), (1.005, SAME), (1 / (1 + 1.2 * most), FASTER)):
+        new = run(row(seconds=by * 300e-6, processes=processes), copy(processes=processes))
+        assert compare(old, new).pairs[0].verdict == verdict
+    assert compare(old, old, min_effect=0.1).pairs[0].effect > 0.1
 
 
-def test_the_threshold_of_a_short_time_is_a_part_of_the_floor():
-    runs = run(), run(calibration={"empty event pair": [1.5e-6]})
-    assert effect("cold", 3e-6, runs, 0.02) == pytest.approx(STEP * 1.5 / 3)
-    assert effect("cold", 300e-6, runs, 0.02) == BETWEEN["cold"].share
-    assert effect("cold", 300e-6, runs, 0.10) == 0.10
-    assert effect("cold", 3e-6, [run(calibration={})], 0.02) == BETWEEN["cold"].share
+def test_short_times_and_those_far_from_the_copy_differ_more():
+    short = compare(*[run(row(seconds=4e-6, size="small"), copy(3.9e-6, size="small"))] * 2).pairs[0]
+    far = compare(*[run(row(seconds=3000e-6), copy())] * 2).pairs[0]
+    near = compare(*[run(row(), copy())] * 2).pairs[0]
+    assert near.effect < far.effect < short.effect
+    assert 1 + short.effect > 4.42 / 4.03  # the medians of one kernel in five processes: bench/METHOD.md, "NVBench"
+    assert 1 + far.effect > 1.033  # torch_script at xlarge on two cards
+    assert RUN < RUN_FAR < STATES["torch_compile"]
+
+
+def test_states_of_torch_compile_raise_no_alarm():
+    fast, slow = (run(row("torch_compile", s, processes=p)) for s, p in ((10.98e-6, 3), (13.05e-6, 3)))
+    assert compare(fast, slow).exit_code == 0
+    assert compare(run(row("torch_compile", 10.98e-6)), run(row("torch_compile", 13.05e-6))).exit_code == 0
+    assert compare(fast, run(row("torch_compile", 20e-6, processes=3))).exit_code == 1
+
+
+def test_a_kernel_whose_processes_disagree_is_unclear_until_it_leaves_their_range():
+    def torn(factor):
+        levels = (300e-6, 330e-6, 300e-6)
+        taken = [r for i, level in enumerate(levels) for r in rounds(factor * level, seed=i)]
+        return run(row(times={"cold": taken}, processes=3))
+
+    found = compare(torn(1), torn(1.1)).pairs[0]
+    assert found.verdict == UNCLEAR and found.disagree
+    assert compare(torn(1), torn(1.7)).pairs[0].verdict == SLOWER
 
 
 def test_a_copy_that_could_not_be_made_is_no_wrong_answer():
@@ -168,7 +192,6 @@ OPTIONS = {"modes": "launch", "seed": 0, "order": "shuffled"}
         (changed(details={k: v for k, v in GPU.items() if k != "l2_bytes"}), "l2 bytes: 62914560 -> not known"),
         (changed(versions={"python": "3.12", "torch": "2.12"}), "torch: 2.11 -> 2.12"),
         (changed(versions={"python": "3.12"}), "torch: 2.11 -> not installed"),
-        ({"options": {**OPTIONS, "seed": 1}}, "--seed: 0 -> 1"),
         ({"options": {**OPTIONS, "order": "blocked"}}, "--order: shuffled -> blocked"),
         ({"options": {"modes": "launch", "seed": 0}}, "--order: shuffled -> not known"),
         ({"cases": [row(), copy(condition={**AT_WORK, "sm_hz": 1.7e9})]},
@@ -197,6 +220,14 @@ def test_a_machine_that_is_not_described_cannot_be_compared():
 
 def test_a_clock_that_boosts_a_little_is_the_same():
     assert compare(run(row(), copy()), run(row(), copy(condition={**AT_WORK, "sm_hz": 1.95e9}))).exit_code == 0
+
+
+def test_another_card_of_the_same_kind_is_a_remark():
+    one, other = ({**GPU, "card": card, "sm_clock_hz": 1980000000} for card in ("0123", "4567"))
+    found = compare(run(row(), **changed(details=one)), run(row(), **changed(details=other)))
+    assert found.exit_code == 0 and found.remarks == ["card: 0123 -> 4567"]
+    older = compare(run(row()), run(row(), **changed(details=other)))
+    assert older.exit_code == 0 and "card: not known -> 4567" in older.remarks
 
 
 def test_the_host_counts_only_where_the_host_is_timed():
@@ -312,8 +343,8 @@ def test_the_table_fits_80_columns_and_obeys_nothing(files):
     done = invoke("compare", *files, COLUMNS="80")
     assert done.exit_code == 3
     assert max(map(len, done.output.splitlines()[1:])) <= 80 and "\x1b" not in done.output
-    time, ratio = r"[23]\d\d(?:\.\d)?", r"0\.9\d\d"
-    assert re.search(f"pycuda:a +{time} +{time} +{ratio} {ratio} to {ratio} +4 % +SLOWER", done.output)
+    time, ratio, percent = r"[23]\d\d(?:\.\d)?", r"0\.(?:8|9)\d+", r"\d\.\d %"
+    assert re.search(f"pycuda:a +{time} +{time} +{ratio} {ratio} to {ratio} +{percent} +SLOWER", done.output)
     text = " ".join(done.output.split())
     assert "bad | <b>\\x1b[31m [red] `x`" in text
     assert "1 answer is wrong or missing; 1 of 3 cases is SLOWER: 1 UNCLEAR, 1 SAME (cold)" in text
@@ -405,7 +436,7 @@ def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     ("change", "args", "code", "message"),
     [
         ({"machine": Machine("cpu", "an abacus")}, [], 4, "name: an abacus -> "),
-        ({}, ["--seed", "7"], 4, "--seed: 0 -> 7"),
+        ({}, ["--order", "blocked"], 4, "--order: shuffled -> blocked"),
         ({"cases": []}, [], 2, "has no times; write a baseline with"),
         ({"options": {**OPTIONS, "kernels": "gelu"}}, [], 2, "its kernels are 'gelu'; name the kernels"),
         ({"options": {**OPTIONS, "kernels": [], "sizes": 3}}, [], 2, "its sizes is 3; give --sizes"),

@@ -23,7 +23,7 @@ import cudalab
 from cudalab import report
 from cudalab.base.errors import InputError, NotFound
 from cudalab.cli import main
-from cudalab.engine import cross_check
+from cudalab.engine.cross_check import nvbench
 from cudalab.report.results import Results
 from cudalab.results import formats, pytest_benchmark_file, schema
 from cudalab.results import record as results
@@ -329,9 +329,9 @@ def test_a_capability_that_is_none_is_left_out(run):
 def test_the_labs_own_reader_of_nvbench_reads_the_export(run):
     ours = run.cases[1]
     run.cases = [ours]
-    found = cross_check.parsed(formats.encoded(run, "nvbench"))
-    assert found == {"gelu": {cross_check.COLD: pytest.approx(ours.median("cold")),
-                              cross_check.BATCH: pytest.approx(np.mean(ours.times["hot"]))}}  # fmt: skip
+    found = nvbench.parsed(formats.encoded(run, "nvbench"))
+    assert found == {"gelu": {nvbench.COLD: pytest.approx(ours.median("cold")),
+                              nvbench.BATCH: pytest.approx(np.mean(ours.times["hot"]))}}  # fmt: skip
 
 
 def test_times_of_the_cpu_go_where_nvbench_has_the_hosts(run):

@@ -79,21 +79,23 @@ def test_a_field_that_is_not_known_is_refused_lest_it_be_lost(run, tmp_path):
             cudalab.load(path)
 
 
-def test_version_1_is_read_and_saved_as_5(tmp_path):
+def test_version_1_is_read_and_saved_as_6(tmp_path):
     # Cut by a script from bench/results/h200/gelu.json: seven cases, ten rounds of at most two samples each.
     old = ROOT / "tests" / "data" / "results_v1.json"
     run = cudalab.load(old)
     assert json.loads(old.read_text())["version"] == 1
-    assert run.version == record.VERSION == 5
+    assert run.version == record.VERSION == 6
     assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
                                                        "copy"]  # fmt: skip
     assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
     run.save(tmp_path / "new.json")
     assert cudalab.load(tmp_path / "new.json") == run
     tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
-    assert tree.pop("version") == 5
+    assert tree.pop("version") == 6
     assert tree.pop("kind") == run.kind == "bench"
-    assert all(c.pop("parameters") == c.pop("quantities") == {} for c in tree["cases"])
+    assert tree.pop("commit") == ""
+    assert all(c.pop("parameters") == c.pop("quantities") == c.pop("processes") == {} for c in tree["cases"])
+    assert all(c.pop("allocates") is c.pop("written") is None and c.pop("flops") == 0 for c in tree["cases"])
     assert all(c["parity"] is None or c["parity"].pop("curve") is None for c in tree["cases"])
     before.pop("version")
     assert tree == before
@@ -146,9 +148,9 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
         ('{"benchmarks": []}', "not a cudalab results file"),
         (
             '{"format": "cudalab-results", "version": 99}',
-            "results version 99; this cudalab reads 1 to 5; upgrade it",
+            "results version 99; this cudalab reads 1 to 6; upgrade it",
         ),
-        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 5$"),
+        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 6$"),
         ('{"format": "cudalab-results", "version": true}', "results version True"),
         ('{"format": "cudalab-results", "version": [2]}', r"results version \[2\]"),
         ('{"format": "cudalab-results", "version": 1}', "missing required field"),
@@ -272,7 +274,7 @@ def test_fastest_first_then_the_ceiling(run):
 def test_markdown_csv_and_json(run, tmp_path):
     markdown = report.render(run, "markdown")
     assert "| pycuda:gelu_vec | 1.5 |" in markdown
-    assert "| 5.00 to 5.00 | FASTER |" in markdown
+    assert re.search(r"\| [45]\.\d+ to [45]\.\d+ \| FASTER \|", markdown)
     assert "error: cupy_raw: does not compile: line 3 | error" in markdown
     rows = list(csv.DictReader(io.StringIO(report.render(run, "csv"))))
     assert len(rows) == len(run.cases)
@@ -290,8 +292,8 @@ def test_marks_are_borne_and_explained(run):
     run.cases[2].times["cold"] = [[3e-5] * 5] * 10
     run.cases[2].condition = {"sm_hz": 1e9, "memory_hz": 2e9, "power_w": 700.0, "throttled": "power cap"}
     text = report.render(run, "table", 140)
-    assert "25.00^!" in text
-    assert "19.90~!" in text
+    assert re.search(r"25(\.\d+)?\^!", text)
+    assert re.search(r"(20|19\.\d+)~!", text)
     assert "40!?" in text
     assert "1000/2000 MHz, 700 W, slowed by power cap" in text
     for mark in "~^!?":
@@ -326,25 +328,30 @@ def test_digits_follow_the_interval():
     from cudalab.base.numbers import significant
     from cudalab.report.columns import microseconds
 
-    sharp = Case("k", "s", (1,), "float32", "b", times={"cold": [[1.23456e-6] * 50] * 3})
+    sharp = Case("k", "s", (1,), "float32", "b", times={"cold": [[1.23456e-3] * 50] * 20})
     rng = np.random.default_rng(0)
-    noisy = Case("k", "s", (1,), "float32", "b", times={"cold": [list(1e-6 * rng.uniform(1, 1.4, 10))] * 3})
-    assert microseconds(sharp, "cold") == "1.235"
-    assert microseconds(noisy, "cold") == "1.2"
+    noisy = Case("k", "s", (1,), "float32", "b", times={"cold": [list(1e-3 * rng.uniform(1, 1.4, 10)) for _ in "abc"]})
+    assert microseconds(sharp, "cold") in ("1,230", "1,235")  # one process is known to about a per cent
+    assert microseconds(noisy, "cold") in ("1,200", "1,300")
     assert significant(12345.6, 2) == "12,000"
     assert significant(0.000123, 2) == "0.00012"
 
 
+def jittered(seconds):
+    """A round of one sample for each time, which is no multiple of a clock's step."""
+    return [[s * (1 + 1e-4 * (7 * i % 11))] for i, s in enumerate(seconds)]
+
+
 def test_a_time_whose_speed_up_is_vague_is_marked():
     """Medians that are known well may hide a baseline that was slow in half of the rounds."""
-    steady = Case("gelu", "small", (1000,), "float32", "numpy", nbytes=8000, times={"wall": [[1e-4]] * 40})
+    steady = Case("gelu", "small", (1000,), "float32", "numpy", nbytes=8000, times={"wall": jittered([1e-4] * 40)})
     slow = Case("gelu", "small", (1000,), "float32", "torch_eager", nbytes=8000)
-    for times, vague in (([[1e-3]] * 39 + [[3e-3]], False), ([[1e-3]] * 20 + [[3e-3]] * 20, True)):
-        slow.times = {"wall": times}
+    for times, vague in (([1e-3] * 39 + [3e-3], False), ([1e-3] * 20 + [3e-3] * 20, True)):
+        slow.times = {"wall": jittered(times)}
         run = Results(record.FORMAT, record.VERSION, "2026-01-01T00:00:00+00:00", {"modes": "launch"},
                       Machine("cpu", "test"), cases=[steady, slow])  # fmt: skip
         (row,) = (line for line in report.render(run, "table", 140).splitlines() if line.startswith("numpy"))
-        assert ("100.0?" in row) == vague
+        assert ("?" in row) == vague
         assert ("no better than a factor of 1.5" in report.render(run, "table", 140)) == vague
 
 

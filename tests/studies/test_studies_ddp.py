@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from time import monotonic, sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -120,7 +121,8 @@ def test_two_ranks_train_the_same_model_as_one_device(runs):
     for label in ("ddp", "ddp+one_bucket"):
         assert rows[label].parity.ok
         assert rows[label].parity.n == rows["one"].parity.n > 1000
-    assert rows["ddp+no_exchange"].parity is None
+    assert rows["ddp+no_exchange"].parity is rows["ddp+weak"].parity is None
+    assert "computes something else: a batch of 16" in rows["ddp+weak"].notes
 
 
 def test_what_is_exchanged_is_counted(runs):
@@ -132,6 +134,7 @@ def test_what_is_exchanged_is_counted(runs):
         assert all(0 < rows[label][f"rank{number}_wait_share"] < 1 for number in (0, 1))
     assert rows["ddp+no_exchange"]["allreduce_bytes"] == 0
     assert rows["one"] == {"gradient_bytes": 4 * weights, "items": 8}
+    assert rows["ddp+weak"]["items"] == 16
 
 
 def test_sharing_out_by_tokens_makes_the_same_step_with_less_for_the_busiest(runs):
@@ -165,7 +168,7 @@ def test_the_transformer_of_the_large_size_is_trained_alike(crew):
     import torch
 
     small = {"batch": 4, "length": 8, "width": 128, "depth": 1}
-    assert small.keys() == ddp.study.sizes["large"].keys()
+    assert small.keys() == ddp.study.sizes["large"].keys() == ddp.study.sizes["heavy"].keys()
     there = ranks.agreed(crew.make(ddp.part, {"parameters": small}).ask("result"))
     torch.manual_seed(0)
     model, x, y = ddp.problem("cpu", **small)
@@ -177,6 +180,25 @@ def test_the_transformer_of_the_large_size_is_trained_alike(crew):
 def test_the_rank_with_less_to_do_waits(crew):
     shares = ranks.named(crew.make(lazy, {}).ask("counted"))
     assert shares["rank0_wait_share"] > 0.5 > shares["rank1_wait_share"]
+
+
+def test_the_gpus_work_is_recorded_without_the_exchange(monkeypatch):
+    pytest.importorskip("torch")
+    from cudalab.tools.profile import events
+
+    part, seen = sharded.Shared.__new__(sharded.Shared), []
+    part.exchange, part.rank = True, SimpleNamespace(where="cpu", synchronize=lambda: None)
+    assert part.afterwards() == {}
+
+    def record(run, synchronize, cuda):
+        seen.append((run, part.exchange, cuda))
+        return events.Recording([events.Event("k", events.KERNEL, 0, 500_000_000)], cuda=True)
+
+    monkeypatch.setattr(events, "record", record)
+    part.rank.where = "cuda:0"
+    assert part.afterwards() == {"gpu_busy_s": 0.5}
+    assert seen == [(part.run, False, True)]
+    assert part.exchange
 
 
 def test_both_ways_to_share_out_give_every_sequence_to_one_rank():

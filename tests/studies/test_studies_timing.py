@@ -21,7 +21,7 @@ from cudalab.engine.job import Job
 from cudalab.engine.plan import Selection
 from cudalab.report import profiling as report
 from cudalab.results import record as results
-from cudalab.results.record import Case, Machine, Results
+from cudalab.results.record import Machine, Results
 from cudalab.study import engine
 from cudalab.study import run as runner
 from cudalab.study.found import Workload, chosen
@@ -85,6 +85,7 @@ def rows(runs, name):
 COMPILED = pytest.param("jit-gelu", marks=pytest.mark.slow)  # PyTorch's compiler takes seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [COMPILED if name == "jit-gelu" else name for name in NAMES])
 def test_every_variant_that_runs_here_is_right_and_timed(runs, name):
     ran = [case for case in runs[0][name].cases if case.status != results.SKIPPED]
@@ -135,6 +136,21 @@ def test_a_naive_clock_leaves_out_what_is_still_queued_and_the_others_do_not():
     assert perf_counter() - start >= 3 * 0.1
 
 
+def test_a_claim_is_made_of_as_many_steps_each_with_an_empty_queue():
+    study, seconds = module("timing"), iter((3.0, 1.0, 2.0))
+    waits = []
+    step = lambda: lambda: next(seconds)  # noqa: E731
+    assert study.claim(SimpleNamespace(synchronize=lambda: waits.append(1)), step, 3)() == [3.0, 1.0, 2.0]
+    assert len(waits) == 6
+
+
+def test_on_a_cpu_the_truth_is_the_wall_time_of_steps_without_a_clock(runs):
+    found_rows = rows(runs, "timing")
+    assert set(found_rows["engine"].times) == {"wall"}
+    assert set(found_rows["naive"].times) == {"wall", "timed"}
+    assert all(len(samples) == 2 for samples in found_rows["naive"].times["wall"])  # one a step
+
+
 def test_events_are_read_when_all_is_done():
     done = []
 
@@ -154,37 +170,6 @@ def test_events_are_read_when_all_is_done():
     step = module("timing").by_events(fake, lambda: done.append("work"))
     assert module("timing").claim(fake, step)() == [0.003]
     assert done == ["waited", "record", "work", "record", "waited"]
-
-
-def test_the_findings_of_a_gpu_are_made_of_its_numbers():
-    def case(label, size="batch128", quantities=None, **times):
-        rounds = {kind: [[seconds]] * 10 for kind, seconds in times.items()}
-        return Case("timing", size, (), "float32", label, status=results.OK, times=rounds, quantities=quantities or {})
-
-    told = [case("engine", says=0.04, wall=0.04), case("naive", says=0.004, wall=0.04)]
-    told += [case("synchronize", says=0.04, wall=0.05), case("event", says=0.04, wall=0.04)]
-    text = module("timing").finding(as_results("timing", told, "cuda"))
-    assert text == (
-        "compared with what the engine measures, a step seems 10.0 times as fast by a clock that does not wait, "
-        "1.00 times by one that waits, 1.00 times by events at batch128"
-    )
-    graphs = [case(label, "small", wall=s) for label, s in (("eager", 1e-3), ("graph", 0.5e-3), ("callables", 1))]
-    text = module("training-graph").finding(as_results("training-graph", graphs, "cuda"))
-    assert "a training step is 2.00 times as fast in a CUDA Graph, 0.00100 times with its network alone" in text
-    counted = {"kernels": 60, "idle_share": 0.25, **{f"{n}_share": 0.5 for n in ("inference", "backward")}}
-    seen = [case("plain", "gpu", wall=1e-3), case("profiler", "gpu", counted, wall=2e-3)]
-    text = module("profile").finding(as_results("profile", seen, "cuda"))
-    assert text.startswith(
-        "of a training step's time on the GPU the forward pass takes 50 %, the backward pass 50 %; it runs 60 kernels "
-        "and leaves the GPU idle for 25 % of its time; while the profiler records it, it is 0.500 times as fast"
-    )
-    forms = [case("eager", "small", {"kernels": 5, "moved_bytes": 11}, wall=1)]
-    forms += [case("F.gelu", "small", {"kernels": 1, "moved_bytes": 2}, wall=0.5)]
-    text = module("jit-gelu").finding(as_results("jit-gelu", forms, "cuda"))
-    assert text == (
-        "compared with eager GELU, F.gelu takes 1 instead of 5 kernels, moves 18.2 % of the bytes, and is "
-        "2.00 times as fast at small"
-    )
 
 
 # --- the networks
@@ -252,6 +237,16 @@ def test_kernels_launches_and_busy_time_of_a_gpu():
     assert twice.counts()["kernels"] == 1.5
 
 
+def test_the_gpus_busy_time_is_a_clock_whose_samples_are_recordings(monkeypatch):
+    from cudalab.study import launches
+
+    ran = []
+    monkeypatch.setattr(launches, "recorded", lambda lab, run: run() or gpu_recording())
+    sample = launches.busy(None, lambda: ran.append(1))
+    assert sample() == sample() == [pytest.approx((100 + 200 + 50) * 1e-9)]
+    assert len(ran) == 2
+
+
 def test_a_kernel_belongs_to_the_label_in_which_it_was_launched_by_whatever_thread():
     shares = gpu_recording().shares(("forward", "backward", "update"))
     assert shares == {"forward": 0.25, "backward": 0.75, "update": 0}
@@ -307,6 +302,7 @@ def profiled(tmp_path_factory):
     return kernel.profile("gelu", size="1000", only=only, device="cpu", runs=2, output=str(trace)), trace
 
 
+@pytest.mark.slow
 def test_profile_counts_the_operators_of_each_variant(profiled):
     rows = {row.label: row for row in profiled[0].rows}
     assert list(rows) == ["numpy", "torch_eager", "torch_native"]

@@ -146,14 +146,14 @@ def test_a_variant_that_learns_something_else_is_wrong(name, monkeypatch):
 def test_mixed_precision_needs_less_memory_and_a_larger_batch_fits(runs):
     run = runs["batch-size"]
     for label in ("amp-bf16", "amp-fp16"):
-        assert count(run, label, "peak_bytes") < 0.9 * count(run, "fp32", "peak_bytes")
-        assert count(run, label, "largest_batch") > count(run, "fp32", "largest_batch") > 0
+        assert count(run, label, "peak_bytes") < 0.9 * count(run, "float32", "peak_bytes")
+        assert count(run, label, "largest_batch") > count(run, "float32", "largest_batch") > 0
 
 
 def test_the_budget_can_be_set(runs):
     lab = a_lab("batch-size", memory_gib=0.002)
-    twice = module("batch-size").trained("")(lab).quantities()["largest_batch"]
-    assert 1.5 < twice / count(runs["batch-size"], "fp32", "largest_batch") < 3
+    twice = module("batch-size").trained()(lab).quantities()["largest_batch"]
+    assert 1.5 < twice / count(runs["batch-size"], "float32", "largest_batch") < 3
 
 
 def test_no_bias_has_fewer_parameters(runs):
@@ -179,7 +179,38 @@ def test_fused_optimizers_need_fewer_operators(runs):
     for size in ("tiny", "tiny-sgd"):
         unfused, foreach, fused = (count(run, label, "operators", size) for label in ("unfused", "foreach", "fused"))
         assert fused < foreach < unfused / 2, size
-    assert count(run, "native", "operators", "tiny-layernorm") < count(run, "unfused", "operators", "tiny-layernorm")
+        assert count(run, "default", "operators", size) == unfused  # on a CPU
+    assert count(run, "default", "operators", "tiny-layernorm") < count(run, "unfused", "operators", "tiny-layernorm")
+
+
+def test_tf32_is_on_or_off_in_convolutions_and_products_alike_and_then_as_before():
+    from cudalab.study.training import float32
+
+    def state():
+        return torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+
+    before = state()
+    for tf32, precision in ((False, "highest"), (True, "high")):
+        with float32(tf32):
+            assert state() == (tf32, precision)
+        assert state() == before
+    with pytest.raises(ZeroDivisionError), float32(not before[0]):
+        raise ZeroDivisionError
+    assert state() == before
+
+
+def test_each_step_of_a_batch_size_has_its_precision(monkeypatch):
+    seen, backward = [], torch.Tensor.backward
+
+    def spied(self, *args, **kwargs):
+        seen.append((torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()))
+        return backward(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.Tensor, "backward", spied)
+    variants = {v.label: v.make for v in module("batch-size").study.variants}
+    for label in ("float32", "tf32"):
+        variants[label](a_lab("batch-size")).run()
+    assert seen == [(False, "highest"), (True, "high")]
 
 
 @pytest.mark.parametrize("size", ["tiny", "tiny-sgd", "tiny-layernorm"])

@@ -8,7 +8,7 @@ import click
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against
 from cudalab.cli.measure import exit_code, given, measure
-from cudalab.cli.options import budget, measuring
+from cudalab.cli.options import budget, measuring, processes, quick
 
 
 @click.command("bench")
@@ -24,13 +24,22 @@ from cudalab.cli.options import budget, measuring
     type=click.Choice(["shuffled", "blocked"]),
     help="Order of the samples: variants shuffled in each round, or one variant after the other as a cross-check.",
 )
+@click.option(
+    "--flush",
+    default="clean",
+    show_default=True,
+    type=click.Choice(["clean", "dirty"]),
+    help="Lines in L2 before a cold run: clean, or dirty ones that another program left.",
+)
 @click.option("--costs", is_flag=True, help="Also show one-time costs: compilation, first run, graph.")
 @click.option(
     "--fresh-caches", is_flag=True, help="Compile everything again, so that --costs shows the times without caches."
 )
-@click.option("--cross-check", default="", metavar="nvbench",
-              help="Also time the same launches with NVBench: up to half a minute each.")  # fmt: skip
+@click.option("--cross-check", default="", metavar="nvbench|cupti",
+              help="Also time the same work by another clock: NVBench (slow), or CUPTI's records.")  # fmt: skip
 @budget
+@processes
+@quick
 @gate
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check, then time kernels on every backend.
@@ -40,14 +49,16 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
 
     \b
     cudalab bench gelu --sizes small,large --dtypes all -o results.json
+    cudalab bench gelu --quick
     cudalab bench ./softmax.py --sizes '2^[8:12]x1024' --only 'pycuda,torch_*'
     cudalab bench --baseline main.json -o branch.json
 
-    --baseline takes kernels, sizes, dtypes, only, skip, modes, seed and order from the baseline unless you give them.
+    --baseline takes kernels, sizes, dtypes, only, skip, modes, order and flush from the baseline unless you give them.
     It prints the output of `cudalab compare` after the table.
 
-    Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run. With --baseline it
-    is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
+    Exit code: 0 all right, 1 a wrong answer or a time below what physics allows, 2 bad input or a kernel that does not
+    compile or run, 5 no entry of a kernel could run. With --baseline it is that of `cudalab compare`: 1 something
+    slower, 3 a wrong answer, 4 not comparable.
     """
     from cudalab.engine import session
 

@@ -25,9 +25,9 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
             force: bool, format: str) -> None:  # fmt: skip
     """Compare two results files, case by case.
 
-    Each case that OLD and NEW both have is FASTER, SAME, SLOWER or UNCLEAR. A difference counts if its whole
-    interval is larger than --min-effect and than the difference between two runs of the same code (4 %, more for times
-    of a few microseconds, a factor of 2 for times of the host).
+    Each case that OLD and NEW both have is FASTER, SAME, SLOWER or UNCLEAR. A difference counts if its whole interval
+    is larger than --min-effect. The interval has what differs between processes, cards and days; for times of the host
+    a factor of 2 counts.
 
     \b
     cudalab compare main.json branch.json

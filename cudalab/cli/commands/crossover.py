@@ -8,7 +8,7 @@ import click
 from cudalab.cli import complete, terminal
 from cudalab.cli.live import progress_shown
 from cudalab.cli.measure import exit_code
-from cudalab.cli.options import Share, budget, device, not_empty, quiet, seed, timeout
+from cudalab.cli.options import Share, budget, device, not_empty, processes, quiet, seed, timeout
 
 
 @click.command("crossover")
@@ -30,6 +30,7 @@ from cudalab.cli.options import Share, budget, device, not_empty, quiet, seed, t
 @device
 @seed
 @budget
+@processes
 @timeout
 @click.option("-o", "--output", default="", metavar="FILE", callback=not_empty,
               shell_complete=complete.files, help="Also write all measurements as JSON.")  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cudalab.cli import complete, terminal
-from cudalab.cli.options import device, not_empty, only, seed, skip
+from cudalab.cli.options import device, not_empty, only, skip
 
 
 @click.command("profile")
@@ -18,7 +18,7 @@ from cudalab.cli.options import device, not_empty, only, seed, skip
 @only
 @skip
 @device
-@seed
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the random inputs.")
 @click.option("--runs", default=10, show_default=True, type=click.IntRange(1), help="Number of profiled calls.")
 @click.option("--counters/--no-counters", default=True, show_default=True,
               help="Also read hardware counters with NVIDIA's ncu if it is installed.")  # fmt: skip

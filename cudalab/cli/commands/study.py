@@ -11,6 +11,9 @@ from cudalab.cli import options as shared
 from cudalab.cli.measure import exit_code, measure
 
 LIST = "list"
+study_processes = click.option("--processes", default=0, metavar="N", type=click.IntRange(0, 16),
+                               show_default="3 on a GPU, 1 on the CPU and for slow studies",
+                               help="Fresh processes that measure in turn. 0: the default.")  # fmt: skip
 
 
 def _settings(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -34,9 +37,11 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 @click.option("--only", default="", metavar="GLOBS", help="Use only these variants, such as 'jit*,default'.")
 @click.option("--skip", default="", metavar="GLOBS", help="Leave out these variants, written as in --only.")
 @shared.device
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0),
-              help="Seed of the weights and random inputs.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0),
+              help="Seed of the weights and random inputs. Default: a new one in each run.")  # fmt: skip
 @shared.budget
+@study_processes
+@shared.quick
 @shared.format
 @shared.output
 @shared.resume

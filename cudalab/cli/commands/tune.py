@@ -7,7 +7,7 @@ import click
 
 from cudalab.cli import complete, terminal
 from cudalab.cli.live import progress_shown
-from cudalab.cli.options import Share, device, not_empty, quiet, timeout
+from cudalab.cli.options import Share, device, not_empty, processes, quiet, timeout
 
 
 @click.command("tune")
@@ -34,6 +34,7 @@ from cudalab.cli.options import Share, device, not_empty, quiet, timeout
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0),
               help="Seed of the inputs and the strategy.")  # fmt: skip
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Time to sample each finalist.")
+@processes
 @timeout
 @click.option("--dry-run", is_flag=True, help="Print what would be tried and exit. Needs no GPU.")
 @click.option("-o", "--output", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,

@@ -37,6 +37,7 @@ def of(label: str, run: Results) -> Environment:
 
 def _machine(run: Results) -> list[tuple[str, str]]:
     head = [("name", plain(run.machine.name)), ("date", plain(run.created.replace("T", " "), 40))]
+    head += [("commit", plain(run.commit, 41))] if run.commit else []
     head += [("no GPU", plain(run.no_gpu))] if run.no_gpu else []
     return [*head, *(_detail(k, v) for k, v in run.machine.details.items())]
 

@@ -36,7 +36,7 @@ KINDS = {
     "hot": "runs back to back, in cache if they fit",
     "graph": "a run in a replayed CUDA Graph, hot",
     "graph_cold": "a run in a replayed CUDA Graph, not in cache",
-    "call": "host time for one call",
+    "call": "host time for a launch that writes into an existing array",
     "api": "host time for one call as a user makes it, with the allocation of its result",
     "wall": "wall clock of one call on the CPU",
 }
@@ -81,7 +81,7 @@ def ours(case: Case) -> bool:
 
 
 def role(case: Case) -> str:
-    if case.status in (record.WRONG, record.ERROR):
+    if case.status in record.BROKEN:
         return "bad"
     return "copy" if case.status == record.CEILING else "ours" if ours(case) else "other"
 
@@ -107,8 +107,8 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
         if ratio is None:
             rows.append(Bar(name(case), _without(case), role=role(case)))
             continue
-        value, word = numbers.factor(ratio.value), "" if case is base else ratio.verdict()
-        interval = numbers.interval(ratio.low, ratio.high)
+        value, word = "1" if case is base else numbers.ratio(ratio), "" if case is base else ratio.verdict()
+        interval = numbers.ends(ratio.low, ratio.high)
         hint = f"{name(case, 80)}: {value} ({interval}) times as fast as {than}{word and ': ' + word}"
         rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), hint))
         said.append((ratio.value, hint))
@@ -128,16 +128,15 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
     unit, seconds = columns.unit(run, cases, kind)
     per = 1 / seconds
     for case in columns.ordered(run, cases):
-        value = case.median(kind)
-        if value is None:
-            rows.append(Bar(name(case), _without(case), role=role(case)))
+        timing = case.timing(kind)
+        if timing is None or (kind == "call" and columns.allocates(case)):
+            rows.append(Bar(name(case), "it allocates: see api" if timing else _without(case), role=role(case)))
             continue
-        low, high = (per * end for end in stats.median_interval(case.times[kind]))
-        marks = columns.marks(run, case, cases) if kind == run.main_kind else ""
-        shown = numbers.supported(per * value, stats.relative_width(case.times[kind]))
-        text = f"{shown} {marks}".strip()
-        hint = f"{name(case, 80)}: {text} {unit} ({numbers.significant(low, 4)} to {numbers.significant(high, 4)})"
-        rows.append(Bar(name(case), text, per * value, low, high, role(case), hint))
+        low, high = (per * end for end in timing.interval)
+        marks = columns.marks(run, case, cases, kind)
+        text = f"{numbers.supported(per * timing.median, timing.width)} {marks}".strip()
+        hint = f"{name(case, 80)}: {text} {unit} ({numbers.ends(low, high)})"
+        rows.append(Bar(name(case), text, per * timing.median, low, high, role(case), hint))
     best = min(
         (r for r in rows if r.value is not None and r.role != "copy"), key=lambda r: r.value or inf, default=None
     )
@@ -171,7 +170,8 @@ def _strip(case: Case, kind: str, deviations: np.ndarray, edge: float) -> Strip:
     beyond = int(np.count_nonzero(np.abs(deviations) > edge))
     values = stats.flat(case.times[kind]) * 1e6
     two = stats.bimodal(case.times[kind])
-    wide = stats.relative_width(case.times[kind]) > columns.NOISY
+    timing = case.timing(kind)
+    wide = timing is not None and timing.width > columns.NOISY
     state = "two groups" if two else "wide" if wide else f"{beyond} beyond" if beyond else ""
     text = f"{len(values)}{state and ', ' + state}"
     low, high = (numbers.significant(float(v), 4) for v in (values.min(), values.max()))
@@ -198,7 +198,7 @@ def part(run: Results, cases: list[Case]) -> Results:
 
 def _without(case: Case) -> str:
     """The text in place of a bar."""
-    if case.status in (record.WRONG, record.ERROR):
+    if case.status in record.BROKEN:
         return f"{case.status}: no time"
     return "right, not timed" if case.parity and case.parity.ok else "not timed"
 

@@ -56,7 +56,7 @@ def timed(run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere:
     parts, mood = [time], "neutral"
     if base and (ratio := run.speedup(case, kind, base.backend)):
         verdict = ratio.verdict()
-        parts.append(f"{numbers.factor(ratio.value)}\u00d7 {base.backend} ({verdict})")
+        parts.append(f"{numbers.ratio(ratio)}\u00d7 {base.backend} ({numbers.ends(ratio.low, ratio.high)}, {verdict})")
         mood = {"FASTER": "good", "SLOWER": "bad"}.get(verdict, "neutral")
     share = shares.get(case.label, columns.NOT_MEASURED)
     if share != columns.NOT_MEASURED:
@@ -72,8 +72,7 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
     ]
     eager = run.speedup(case, kind)
     if eager:
-        low, high = numbers.factor(eager.low), numbers.factor(eager.high)
-        said.append(f"{numbers.factor(eager.value)}\u00d7 torch_eager ({low} to {high})")
+        said.append(f"{numbers.ratio(eager)}\u00d7 torch_eager ({numbers.ends(eager.low, eager.high)})")
     others = [c for c in cases if c.status == record.OK and c.times.get(kind) and not ours(c)]
     if others:
         best = min(others, key=lambda c: c.median(kind) or inf)
@@ -116,10 +115,10 @@ def checked(run: Results, cases: list[Case]) -> Answer:
 
 
 def failures(cases: Iterable[Case]) -> str:
-    """Such as `; WRONG: a, b; error: c`, or an empty text."""
+    """Such as `; WRONG: a, b; IMPOSSIBLE: c; error: d`, or an empty text."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
-        if case.status in (record.WRONG, record.ERROR):
+        if case.status in record.BROKEN:
             found.setdefault(case.status, {})[plain(case.label, 60)] = None
     return "".join(f"; {status}: {', '.join(labels)}" for status, labels in found.items())
 

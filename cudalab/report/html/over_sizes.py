@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from cudalab.base import numbers
+from cudalab.report import columns
 from cudalab.report.html.figures import NUMBER, Figure, name, ours, part, plain, styles
 from cudalab.results import record, sweep
 from cudalab.results.record import Case, Results
@@ -33,9 +34,7 @@ def bandwidth(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     for label, held in found.items():
         held.sort(key=lambda case: case.nbytes)
         rates = [(float(c.nbytes), (c.bandwidth(kind) or 0.0) / 1e9) for c in held]
-        hints = [
-            f"{name(c, 80)} at {plain(c.size, 40)}: {numbers.three(rate)} GB/s" for c, (_, rate) in zip(held, rates)
-        ]
+        hints = [f"{name(c, 80)} at {plain(c.size, 40)}: {columns.bandwidth(c, kind)} GB/s" for c in held]
         copy = held[0].status == record.CEILING
         lines.append(Line(name(held[0]), rates, hints, style.get(label, 0), ours(held[0]), copy))
     l2 = run.machine.details.get("l2_bytes")

@@ -160,7 +160,7 @@ def _subjects(runs: list[Run]) -> list[Subject]:
         for (kernel, _, dtype), cases in run.results.groups().items():
             subject = found.setdefault((kernel, dtype), Subject(kernel, dtype))
             if run.results.timed:
-                headers, cells = columns.table(run.results, cases, wide=True)
+                headers, cells = columns.table(run.results, cases)
                 subject.groups.append(Group(run, cases, headers, cells, _title(cases), plain(cases[0].size, 40)))
             else:
                 parts.setdefault((kernel, dtype), []).extend(cases)
@@ -286,7 +286,7 @@ def _checks(runs: list[Run]) -> dict[str, Any]:
     for run in runs:
         if not run.results.timed:
             for cells, cases in columns.check_rows(run.results):
-                bad = next((figures.role(c) for c in cases if c.status in (results.WRONG, results.ERROR)), "")
+                bad = next((figures.role(c) for c in cases if c.status in results.BROKEN), "")
                 cells = [plain(cell, 80) for cell in cells]
                 rows.append({"cells": cells, "order": {}, "state": bad or figures.role(cases[0])})
     return {"headers": columns.CHECK_HEADERS, "rows": rows}
@@ -296,7 +296,7 @@ def _remarks(runs: list[Run]) -> list[tuple[str, str, str]]:
     """(status, labels, text) lines, failures first."""
     lines = (line for run in runs for line in columns.remarks(run.results.cases, placed=True))
     found = _unique((status, _cut(labels), _cut(text)) for status, labels, text in lines)
-    return sorted(found, key=lambda line: (results.WRONG, results.ERROR, "note").index(line[0]))
+    return sorted(found, key=lambda line: (*results.BROKEN, "note").index(line[0]))
 
 
 def _cut(text: str) -> str:
@@ -316,10 +316,10 @@ def _method(runs: list[Run]) -> list[str]:
         )
     if any(run.results.timed for run in runs):
         lines += [
-            "Intervals are of 95 %: for a median from the order of its samples, for a speed-up a bootstrap over rounds "
-            "in which all variants took turns.",
-            f"FASTER or SLOWER: the whole interval is more than {stats.MIN_EFFECT:.0%} from 1; SAME: all of it is "
-            "within; UNCLEAR: neither.",
+            "Intervals are of 95 %. They count the noise over rounds, in which all variants took turns, what differs "
+            "between processes, and the clock's step. A number has the digits that its interval supports.",
+            f"FASTER or SLOWER: the whole interval is more than {stats.MIN_EFFECT:.0%} from 1; SAME: its 90 % interval "
+            "is within; UNCLEAR: neither.",
         ]
     if any(run.results.timed for run in kernels):
         lines += [

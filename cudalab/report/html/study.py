@@ -19,7 +19,7 @@ def answer(run: Results) -> Answer:
     bad = findings.failures(run.cases)
     subject = f"{plain(one.name, 40)}, {plain(run.machine.name, 60)}"
     without = f"no finding: {'not known' if run.main_kind else 'nothing was timed'}"
-    said = plain(study.finding(run), 600) or without
+    said = plain(study.finding(run), 3000) or without
     return Answer(subject, said + bad, plain(study.heading(run), 400), "bad" if bad else "neutral")
 
 
@@ -73,10 +73,10 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
         theirs, ratio = article.seconds.get((case.size, case.label)), says.speedup(run, case)
         if not (theirs and base and ratio) or case.label == one.baseline:
             continue
-        text = numbers.wide_factor(ratio.value)
-        hint = f"{figures.name(case, 80)}: {text} here, {numbers.wide_factor(base / theirs)} published"
+        text = numbers.ratio(ratio)
+        hint = f"{figures.name(case, 80)}: {text} here, {numbers.factor(base / theirs)} published"
         rows.append(Bar(figures.name(case), f"{text} here", ratio.value, ratio.low, ratio.high, "ours", hint))
-        rows.append(Bar("", f"{numbers.wide_factor(base / theirs)} published", base / theirs, role="other", hint=hint))
+        rows.append(Bar("", f"{numbers.factor(base / theirs)} published", base / theirs, role="other", hint=hint))
     if not rows:
         return None
     where = f"{plain(article.source, 200)} ({plain(article.machine, 200)}); {plain(article.differs, 400)}."
@@ -91,4 +91,4 @@ def skipped(run: Results) -> list[tuple[str, str]]:
 
 def state(case: Case) -> str:
     """The state of a row, for its colour."""
-    return "bad" if case.status in (record.WRONG, record.ERROR) else ""
+    return "bad" if case.status in record.BROKEN else ""

@@ -1,6 +1,6 @@
 """From which size on is one variant faster than another? A bisection over verdicts.
 
-At each size both variants are checked and timed in the same rounds of one worker process, and the ratio of those
+At each size both variants are checked and timed in the same rounds of each worker process, and the ratio of those
 rounds gets a verdict as in every table. The answer is an interval: up to its lower end one variant is surely faster,
 from its upper end on the other is. In between neither is surely faster, or the interval is as narrow as the resolution.
 """
@@ -18,7 +18,7 @@ from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
 from cudalab.engine.plan import Group, Selection
 from cudalab.engine.progress import Report, ignore
-from cudalab.engine.session import BUDGET, File, Session, Stopped, setup_of
+from cudalab.engine.session import BUDGET, File, Session, Stopped, claimed, seed_of, setup_of
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
 from cudalab.results.record import KINDS, Case, Results
@@ -77,8 +77,9 @@ def crossover(
     kind: str = "",
     resolution: float = RESOLUTION,
     device: str = "auto",
-    seed: int = 0,
+    seed: int | None = None,
     budget: float = BUDGET,
+    processes: int = 0,
     timeout: float = TIMEOUT,
     progress: Report = ignore,
     output: File = "",
@@ -94,6 +95,7 @@ def crossover(
     if not 0 < resolution < 1:
         raise InputError(f"resolution is {resolution}; give a positive number below 1")
     need_seconds("budget", budget)
+    claimed(processes, False, budget)
     need_seconds("timeout", timeout, ", or inf")
     if kind and kind not in KINDS:
         raise unknown("kind of time", kind, KINDS)
@@ -112,8 +114,8 @@ def crossover(
     modes = plan.modes_for(kind)
     options = {
         "kernels": [kernel or name], "crossover": list(labels), "sizes": f"{lowest},{highest}", "dtypes": chosen.name,
-        "only": ",".join(labels), "skip": "", "modes": ",".join(modes), "device": device, "seed": seed,
-        "budget": budget, "order": "shuffled", "timeout": timeout,
+        "only": ",".join(labels), "skip": "", "modes": ",".join(modes), "device": device, "seed": seed_of(seed),
+        "budget": budget, "order": "shuffled", "processes": processes, "timeout": timeout,
     }  # fmt: skip
     setup = setup_of(options, modes, [group(ends[0])])
     with Session("bench", options, setup, Selection(labels), timeout, progress, output) as session:

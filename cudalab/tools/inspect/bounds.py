@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from cudalab.tools.inspect.cards import Architecture, Card
+from cudalab.spec.architecture import Architecture
+from cudalab.tools.inspect.cards import Card
 from cudalab.tools.inspect.instruction_mix import Mix
 from cudalab.tools.inspect.traced_launch import TracedLaunch
 

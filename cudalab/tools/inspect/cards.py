@@ -1,4 +1,4 @@
-"""Limits and rates of GPU architectures, and numbers of the cards' data sheets; needs no GPU."""
+"""Numbers of the cards' data sheets; needs no GPU."""
 
 from __future__ import annotations
 
@@ -6,56 +6,6 @@ import re
 from dataclasses import dataclass
 
 from cudalab.base.errors import unknown
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """One compute capability.
-
-    The limits come from "Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide. The rates
-    are lanes (results of one thread) per cycle and SM, from "Throughput of Native Arithmetic Instructions" in the CUDA
-    C++ Best Practices Guide. The load/store rates come from NVIDIA's white papers on the architectures.
-    """
-
-    name: str  # for nvcc
-    warps: int  # most that an SM can hold
-    blocks: int  # most that an SM can hold
-    shared: int  # bytes per SM
-    shared_block: int  # most bytes per block
-    fp32: int  # lanes per cycle, as below
-    fp16x2: int
-    fp64: int
-    load_store: int
-    registers: int = 65536  # per SM, and most per block
-    registers_unit: int = 256  # registers are allocated to a warp in multiples of this
-    shared_unit: int = 128
-    shared_reserved: int = 1024  # bytes per block that the system takes
-    alu: int = 64  # comparisons, selections, logic, shifts, integer additions
-    multiply: int = 64  # integer multiply-add
-    special: int = 16  # exp2, reciprocal, ...; conversions
-    shuffle: int = 32
-    partitions: int = 4  # each issues one warp instruction per cycle
-
-    @property
-    def issue(self) -> int:
-        """Lanes per cycle: one warp instruction from each partition."""
-        return 32 * self.partitions
-
-
-KIB = 1024
-ARCHITECTURES = {
-    a.name: a
-    for a in (
-        Architecture("sm_75", 32, 16, 64 * KIB, 64 * KIB, 64, 64, 2, 16, shared_unit=256, shared_reserved=0),
-        Architecture("sm_80", 64, 32, 164 * KIB, 163 * KIB, 64, 128, 32, 32),
-        Architecture("sm_86", 48, 16, 100 * KIB, 99 * KIB, 128, 64, 2, 16),
-        Architecture("sm_87", 48, 16, 164 * KIB, 163 * KIB, 128, 64, 2, 16),
-        Architecture("sm_89", 48, 24, 100 * KIB, 99 * KIB, 128, 64, 2, 16),
-        Architecture("sm_90", 64, 32, 228 * KIB, 227 * KIB, 128, 128, 64, 32),
-        Architecture("sm_100", 64, 32, 228 * KIB, 227 * KIB, 128, 128, 64, 32),
-        Architecture("sm_120", 48, 24, 100 * KIB, 99 * KIB, 128, 64, 2, 16),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -95,14 +45,6 @@ CARDS = {
         Card("RTX5090", "sm_120", 170, 2.407e9, 1792e9, "NVIDIA RTX Blackwell GPU architecture white paper"),
     )
 }
-
-
-def architecture(name: str) -> Architecture:
-    """The architecture of a name such as sm_90, 90 or 9.0. Raises NotFound with the closest name."""
-    plain = "sm_" + name.lower().removeprefix("sm_").removeprefix("compute_").replace(".", "")
-    if plain not in ARCHITECTURES:
-        raise unknown("architecture", name, ARCHITECTURES)
-    return ARCHITECTURES[plain]
 
 
 def card(name: str) -> Card:

@@ -14,11 +14,12 @@ from cudalab.results import record
 from cudalab.results.file import load
 from cudalab.results.record import Results
 from cudalab.spec import cuda_source, find, sizes
+from cudalab.spec.architecture import Architecture, architecture
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, Shape
 from cudalab.tools.inspect import cards, compilers, diagnosis, thread_path
 from cudalab.tools.inspect.bounds import Memory, bounds, occupancy
-from cudalab.tools.inspect.cards import Architecture, Card
+from cudalab.tools.inspect.cards import Card
 from cudalab.tools.inspect.finding import Inspected
 from cudalab.tools.inspect.instruction_mix import mix
 from cudalab.tools.inspect.traced_launch import arrays, first_state, parameterized, traced_launch
@@ -78,7 +79,7 @@ def _machines(
         on = cards.card(CARD)
     architectures = []
     for name in archs or ((on.architecture,) if on else ()):
-        of = cards.architecture(name.rstrip("af"))
+        of = architecture(name.rstrip("af"))
         architectures.append((of.name + ("" if name[-1].isdigit() else name[-1]), of))  # sm_90a for 90a
     return on, architectures
 

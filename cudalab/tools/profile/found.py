@@ -6,7 +6,8 @@ import re
 
 import msgspec
 
-COMPILED = re.compile(r"## Call CompiledFxGraph .*")  # one call of torch.compile's generated code
+from cudalab.device.activity import COMPILED
+
 OK, ERROR, SKIPPED = "ok", "error", "skipped"
 
 

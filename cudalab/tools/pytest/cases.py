@@ -112,8 +112,8 @@ class Wanted:
     def _device(self, variant: Variant) -> str:
         if self.device != "auto":
             return self.device
-        usable = _gpu_required() or not cuda.missing() or "cpu" not in variant.backend.devices
-        return "cuda" if usable and "cuda" in variant.backend.devices else "cpu"
+        usable = _gpu_required() or not cuda.missing() or "cpu" not in variant.devices
+        return "cuda" if usable and "cuda" in variant.devices else "cpu"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,19 +125,29 @@ class Case:
     device: str  # "cpu" or "cuda"
     bench: Bench
 
-    def check(self) -> record.Case:
-        """The case's row if it is right. Else fails the running test as `cudalab check` says it, or skips it."""
+    def check(self, entry_due: bool = False) -> record.Case:
+        """The case's row if it is right. Else fails the running test as `cudalab check` says it, or skips it.
+
+        An entry that cannot run on the CPU fails, unless a GPU runs entries of its kernel; if `entry_due`, so does one
+        that needs a GPU, where no entry of its kernel is tested on the CPU.
+        """
         __tracebackhide__ = True
         if self.device == "cuda":
+            if entry_due and (why := cuda.missing()) and self.variant.name and not self.bench.has_entry(self, "cpu"):
+                pytest.fail(f"no entry of {self.group.kernel.cu.name} ran: {why}", pytrace=False)
             need_gpu()
         try:
             row = self.bench.row(self)
         except CudalabError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         if row.status == record.SKIPPED:
+            on_gpu = self.device == "cuda" or (not cuda.missing() and self.bench.has_entry(self, "cuda"))
+            if self.variant.name and not on_gpu:
+                pytest.fail(f"no entry of {self.group.kernel.cu.name} ran: {row.reason}", pytrace=False)
             pytest.skip(row.reason)
         if row.status != record.OK:
-            pytest.fail(f"{row.status} {row.label}: {row.reason}", pytrace=False)
+            again = f" (again with --cudalab-seed {self.bench.seed})" if self.bench.seed else ""
+            pytest.fail(f"{row.status} {row.label}: {row.reason}{again}", pytrace=False)
         return row
 
     @property
@@ -161,8 +171,9 @@ class Bench:
     All expected variants of a group are checked when the first of its tests runs: inputs and reference are made once.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, seed: int = 0) -> None:
         self.timeout = timeout  # seconds of silence after which a variant is stopped
+        self.seed = seed  # of the inputs
         self._expected: dict[Key, list[Case]] = {}
         self._rows: dict[Key, dict[str, record.Case]] = {}
         self._sessions: dict[str, Session] = {}
@@ -172,6 +183,12 @@ class Bench:
         """Tell once, after the collection, which cases will be run."""
         for case in cases:
             self._expected.setdefault(case.key, []).append(case)
+
+    def has_entry(self, case: Case, device: str) -> bool:
+        """Whether an entry of the kernel of `case` is expected to be tested on this kind of device."""
+        file = case.group.kernel.file
+        expected = (other for key, cases in self._expected.items() if key[0] == file for other in cases)
+        return any(other.variant.name and other.device == device for other in expected)
 
     def row(self, case: Case) -> record.Case:
         """The row of an expected case. Raises CudalabError where its device cannot be used."""
@@ -210,7 +227,7 @@ class Bench:
         if device not in self._sessions:
             every = [case for key in self._expected if key[-1] == device for case in self._expected[key]]
             only = ",".join(dict.fromkeys(case.variant.label for case in every))
-            options = {"device": device, "only": only, "skip": "", "seed": 0}
+            options = {"device": device, "only": only, "skip": "", "seed": self.seed}
             setup = setup_of(options, (), [_named_by_path(case.group) for case in every])
             session = Session("check", options, setup, Selection.parse(only, ""), self.timeout)
             try:

@@ -32,12 +32,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="Backends or backend:entry, such as 'host,torch_*'.")  # fmt: skip
     group.addoption("--cudalab-timeout", type=_seconds, metavar="SECONDS",
                     help="A variant without a sign of life for so long is stopped and fails.")  # fmt: skip
+    group.addoption("--cudalab-seed", type=_seed, default=0, metavar="N",
+                    help="Seed of the random inputs. Default: 0, so that a test suite repeats itself.")  # fmt: skip
 
 
 def _seconds(text: str) -> float:
     if not float(text) > 0:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
     return float(text)
+
+
+def _seed(text: str) -> int:
+    if int(text) < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return int(text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -110,7 +118,7 @@ class CaseItem(pytest.Item):
             self.add_marker(mark)
 
     def runtest(self) -> None:
-        self.case.check()
+        self.case.check(entry_due=True)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, self.name
@@ -136,7 +144,7 @@ def _bench(config: pytest.Config) -> Bench:
         from cudalab.engine.supervisor import TIMEOUT
         from cudalab.tools.pytest.cases import Bench
 
-        config.stash[BENCH] = bench = Bench(config.option.cudalab_timeout or TIMEOUT)
+        config.stash[BENCH] = bench = Bench(config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed)
         config.add_cleanup(bench.close)
     return config.stash[BENCH]
 

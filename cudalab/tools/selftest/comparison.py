@@ -1,9 +1,13 @@
-"""Medians by the lab's clocks and rounds, and the A/A run: one piece of work as two variants must give equal times."""
+"""Medians by the lab's clocks and rounds, and A/A runs: equal work as two variants must give equal times.
+
+The two variants are made ready one after the other, on buffers of their own. The runs stay in one process; `twins.py`
+compares equal work through several.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 import numpy as np
@@ -66,13 +70,13 @@ class Comparison:
         self.device, self.seconds = device, seconds
         self.smallest: float | None = None
 
-    def check(self, name: str, bound: Bound, share: float) -> Check:
-        """An A/A check that takes `share` of the seconds."""
+    def check(self, name: str, make: Callable[[], Bound], share: float) -> Check:
+        """An A/A check that takes `share` of the seconds; `make` makes the work ready, for each variant anew."""
         return Check(
             f"A/A {name}",
             f"no FASTER or SLOWER, and UNCLEAR in {100 * UNCLEAR_SHARE:g} % at most, or once",
             "a difference smaller than that between two runs of one variant is noise",
-            lambda: self._equal(bound, share * self.seconds),
+            lambda: self._equal(make, share * self.seconds),
         )
 
     def verdict(self) -> Check:
@@ -84,15 +88,16 @@ class Comparison:
             self._judge,
         )
 
-    def _equal(self, bound: Bound, seconds: float) -> Outcome:
-        variants = {label: clocks(self.device, bound) for label in ("A", "A again")}
+    def _equal(self, make: Callable[[], Bound], seconds: float) -> Outcome:
+        variants = {label: clocks(self.device, make()) for label in ("A", "A again")}
         end, ratios = perf_counter() + seconds, defaultdict[str, list[stats.Ratio]](list)
         for seed in range(MOST):
             if seed >= LEAST and perf_counter() > end:
                 break
             first, second = sampled(variants, seed).values()
             for kind in first:
-                ratios[kind].append(stats.speedup(first[kind], second[kind], seed))
+                one, other = stats.Timing(first[kind]), stats.Timing(second[kind])
+                ratios[kind].append(stats.speedup(one, other, elsewhere=False))
         judged = [ratio for kind in JUDGED for ratio in ratios.get(kind, [])]
         if not judged:
             raise LaunchError("no clock of this device can be compared")

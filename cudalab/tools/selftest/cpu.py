@@ -25,6 +25,7 @@ GPU_ONLY = (
     "empty capture",
     "naive timing",
     "throttling",
+    "A/A processes",
 )
 
 
@@ -38,7 +39,7 @@ def checks(device: Device, compared: Comparison, no_gpu: str) -> Iterator[Check]
             partial(known_length, device, seconds),
         )
     for name, elements in FOOTPRINTS.items():
-        yield compared.check(name, _addition(elements), 1 / len(FOOTPRINTS))
+        yield compared.check(name, partial(_addition, elements), 1 / len(FOOTPRINTS))
     yield compared.verdict()
     for name in GPU_ONLY:
         yield Check(name, "a GPU", "it says whether a GPU's times can be believed", partial(_no_gpu, no_gpu))

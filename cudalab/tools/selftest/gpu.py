@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,15 @@ import numpy as np
 
 from cudalab import timing
 from cudalab.base.errors import LaunchError, Unavailable
+from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray
-from cudalab.device.gpu import COPIED
+from cudalab.device.copy import pattern
 from cudalab.device.operands import Bound
+from cudalab.engine.session import bench
+from cudalab.results.record import Results
+from cudalab.spec import find
+from cudalab.tools.selftest import twins
 from cudalab.tools.selftest.check import Check, Outcome
 from cudalab.tools.selftest.comparison import Comparison, Medians, clocks, medians
 from cudalab.tools.selftest.other_stream import outstanding
@@ -30,6 +37,7 @@ TOLERANCE = 0.03
 HOST_TOLERANCE = 0.01  # of a span of LONG launches, which the host's own delays hardly lengthen
 LONG = 200
 LEAST_BANDWIDTH = 0.5  # of the memory bus; a copy reaches 0.8 to 0.95
+TWINS, TWINS_BUDGET = "add2d", 0.6  # the kernel of the A/A run in processes, and seconds of sampling for each entry
 BURST = 5  # launches of the canary
 SERIOUS = ("hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "hardware power brake")
 
@@ -118,8 +126,33 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     )
     footprints = {"small": 1 << 18, "large": large(device)}
     for name, nbytes in footprints.items():
-        yield compared.check(name, copying(device, nbytes), 1 / len(footprints))
+        yield compared.check(name, partial(copying, device, nbytes), 1 / len(footprints))
     yield compared.verdict()
+    yield Check(
+        "A/A processes",
+        "no FASTER or SLOWER between an entry and its twin, in a run of several processes",
+        "a claim between equal work is false, and the tables make claims from such runs",
+        lambda: in_processes(device, compared.seconds),
+    )
+
+
+def in_processes(device: Gpu, seconds: float) -> Outcome:
+    """Run a kernel with twins as `bench` does; at small alone if there are few seconds for A/A runs."""
+    sizes = "small,large" if seconds >= 1 else "small"
+    with TemporaryDirectory() as folder:
+        spec = twins.written(find.kernels()[TWINS], Path(folder))
+        budget = min(TWINS_BUDGET, seconds)
+        run = bench(spec, sizes=sizes, only="pycuda", modes="launch", device=device.index, budget=budget)
+    return no_claim(twins.ratios(run, "cold"), run)
+
+
+def no_claim(found: list[Ratio], run: Results) -> Outcome:
+    """Whether equal work got no FASTER and no SLOWER."""
+    if not found:
+        reasons = dict.fromkeys(case.reason for case in run.cases if case.reason)
+        raise LaunchError(f"nothing could be compared: {'; '.join(reasons) or 'no times'}")
+    claims = sum(ratio.verdict() in (FASTER, SLOWER) for ratio in found)
+    return Outcome(not claims, f"{twins.shares(found)} in {run.options['processes']} processes")
 
 
 def warm(spin: Spin, device: Gpu) -> None:
@@ -190,7 +223,7 @@ def known_bytes(device: Gpu) -> Outcome:
     seconds = medians({"copy": clocks(device, bound)})["copy"]["cold"]
     device.poison(bound.output())
     bound.run()
-    wrong = int((device.fetch(bound.output()).view(np.uint32) != COPIED).sum())
+    wrong = int((device.fetch(bound.output()) != pattern(bound.output().size)).sum())
     return possible(nbytes, seconds, peak, wrong)
 
 

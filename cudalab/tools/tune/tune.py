@@ -24,7 +24,7 @@ from cudalab.engine import plan
 from cudalab.engine.messages import Step
 from cudalab.engine.plan import Group, Selection, Work
 from cudalab.engine.progress import Report, ignore
-from cudalab.engine.session import BUDGET, File, Session, Stopped, setup_of
+from cudalab.engine.session import BUDGET, File, Session, Stopped, claimed, setup_of
 from cudalab.engine.supervisor import TIMEOUT, Death
 from cudalab.results import record
 from cudalab.spec import find, tuned
@@ -56,6 +56,7 @@ def tune(
     device: str = "auto",
     seed: int = 0,
     budget: float = BUDGET,
+    processes: int = 0,
     timeout: float = TIMEOUT,
     output: File = "",
     progress: Report = ignore,
@@ -64,8 +65,9 @@ def tune(
 
     `sizes` and `dtypes` are as in `bench` ("": the largest two of the spec; its first); `entry` is the last if not
     named. `strategy` is one of STRATEGIES, which tries at most `most` configurations (0: its own number).
-    `finalists` of them are timed for `budget` seconds each at each size, and judged by their `kind` of time: a winner
-    is faster than the default by more than `min_effect`, over all sizes. `output` is another file to keep it in.
+    `finalists` of them are timed for `budget` seconds each at each size, by as many `processes` as in `bench`, and
+    judged by their `kind` of time: a winner is faster than the default by more than `min_effect`, over all sizes.
+    `output` is another file to keep it in.
     Raises CudalabError for bad input or where there is no GPU, before measuring; Stopped after Ctrl-C.
     """
     work = planned(kernel, sizes, dtypes, entry)
@@ -79,6 +81,7 @@ def tune(
     if most and strategy == EVERY:
         raise InputError(f"{EVERY} tries every configuration; leave out --most, or add --strategy random_sample")
     need_seconds("budget", budget)
+    claimed(processes, False, budget)
     need_seconds("timeout", timeout, ", or inf")
     need_gpu(kernel, device)
     target = tuned.writable(output or tuned.place(work.kernel))
@@ -86,7 +89,7 @@ def tune(
     options = {
         "kernels": [work.kernel.name], "tune": work.entry, "strategy": strategy, "most": most, "modes": modes,
         "device": "cuda" if device == "auto" else device, "only": BACKEND, "skip": "", "seed": seed, "budget": budget,
-        "order": "shuffled",
+        "order": "shuffled", "processes": processes,
     }  # fmt: skip
     setup = setup_of(options, modes, work.groups)
     with Session("bench", options, setup, Selection((BACKEND,)), timeout, progress) as session:

@@ -25,6 +25,7 @@ from cudalab.base.errors import CompileError, InputError, NotFound, SpecError, U
 from cudalab.cli import main
 from cudalab.report import inspection as report
 from cudalab.spec import find
+from cudalab.spec.architecture import ARCHITECTURES, architecture
 from cudalab.spec.dtype import dtype
 from cudalab.tools import inspect as inspection
 from cudalab.tools.inspect import (
@@ -113,6 +114,7 @@ def test_branches_on_data_are_told_and_the_slow_path_is_left_out(architecture):
     assert not any(i.root == "CALL" and one.path.counts[i.address] for i in one.code.instructions)
 
 
+@pytest.mark.slow
 def test_what_only_the_launch_decides_needs_no_assumption():
     for name in ("gelu", "add2d", "plus_one"):
         for one in inspect(name, "all"):
@@ -120,6 +122,7 @@ def test_what_only_the_launch_decides_needs_no_assumption():
             assert one.path.counts[one.code.instructions[0].address] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "entry", "dtype_name", "loads"),
     [
@@ -164,8 +167,8 @@ def test_sides_without_a_meeting_are_counted_once():
 
 def test_every_side_of_every_branch_ends_somewhere():
     """If all values are unknown, each branch depends on data; the walk still ends, and notes say so."""
-    for name, architecture in ((WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90")):
-        for code in compiled(find.kernel(name), dtype("float32"), architecture).code.values():
+    for name, arch in ((WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90")):
+        for code in compiled(find.kernel(name), dtype("float32"), arch).code.values():
             walked = thread_path.follow(code, symbolic_values.State())
             assert walked.counts
             assert walked.notes or not any(i.guard and i.root in ("BRA", "EXIT") for i in code.instructions), code.name
@@ -274,7 +277,7 @@ CALCULATED = {
 @pytest.mark.parametrize(("launched", "blocks"), CALCULATED.items(), ids=str)
 def test_occupancy_is_that_of_nvidias_calculator(launched, blocks):
     name, *numbers = launched
-    assert bounds.occupancy(cards.ARCHITECTURES[name], *numbers).blocks == blocks
+    assert bounds.occupancy(ARCHITECTURES[name], *numbers).blocks == blocks
 
 
 HARNESS = """
@@ -321,7 +324,7 @@ def test_occupancy_is_that_of_the_calculator_of_this_toolkit(tmp_path):
         for s in (0, 1, 1000, 9000, 33000, 49152, 99 * 1024, 163 * 1024, 227 * 1024)
     ]
     lines = "\n".join(" ".join(map(str, numbers)) for numbers in launches)
-    for of in cards.ARCHITECTURES.values():
+    for of in ARCHITECTURES.values():
         words = (of.name[3:-1], of.name[-1], of.warps, of.shared, of.shared_block)
         done = subprocess.run(
             [str(tmp_path / "calculator"), *map(str, words)], input=lines, capture_output=True, text=True, check=True
@@ -346,13 +349,14 @@ def test_the_card_of_a_machine(name, card):
 
 def test_names_of_cards_and_architectures():
     assert cards.card("rtx 4090").name == "RTX4090"
-    assert cards.architecture("9.0").name == cards.architecture("90").name == "sm_90"
-    assert {c.architecture for c in cards.CARDS.values()} <= set(cards.ARCHITECTURES)
+    assert architecture("9.0").name == architecture("90").name == "sm_90"
+    assert {c.architecture for c in cards.CARDS.values()} <= set(ARCHITECTURES)
 
 
 # --- bounds and words ---
 
 
+@pytest.mark.slow
 def test_the_memory_time_is_that_of_the_copy():
     run = cudalab.load(GELU)
     for one in inspect("gelu", "all", file=GELU):
@@ -428,6 +432,7 @@ def test_hints_that_no_kept_code_gives():
     assert any("tensor cores" in h for h in diagnosis.hints(dataclasses.replace(one, mix=tensor)))
 
 
+@pytest.mark.slow
 def test_the_sentence_is_derived():
     (vec,) = inspect("gelu", "float32", "gelu_vec", card="H100")
     assert re.match(

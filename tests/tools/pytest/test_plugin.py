@@ -13,7 +13,7 @@ import cudalab
 from cudalab import backends
 from cudalab.base.errors import InputError
 from cudalab.device import cuda
-from cudalab.engine import plan, session
+from cudalab.engine import plan, session, team
 from cudalab.engine.supervisor import Supervisor
 from cudalab.tools.pytest import cases
 
@@ -69,7 +69,7 @@ def workers(monkeypatch):
             super().__init__(*args)
             made.append(self)
 
-    monkeypatch.setattr(session, "Supervisor", Recorded)
+    monkeypatch.setattr(team, "Supervisor", Recorded)
     return made
 
 
@@ -103,7 +103,7 @@ def test_without_the_option_specs_are_not_looked_at(pytester):
 
 def test_a_wrong_answer_says_what_the_command_line_says(pytester):
     spec = wrong(pytester.path)
-    reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu").cases]
+    reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu", seed=0).cases]
     result = pytester.runpytest_inprocess(*QUICK)
     result.assert_outcomes(failed=CASES, passed=1)
     assert len(reasons) == CASES
@@ -244,7 +244,10 @@ def test_a_device_can_be_chosen(pytester):
     there = pytester.runpytest_inprocess("--collect-only", "-q", "--cudalab", "--cudalab-device", "cuda").outlines
     labels = [{line.split("::")[1].split("[")[0] for line in lines if "::" in line} for lines in (here, there)]
     torch = {"torch_eager", "torch_script", "torch_compile"}
-    assert labels == [{"numpy", "host:softmax", *torch}, {"pycuda:softmax", "cupy_raw:softmax", *torch}]
+    assert labels == [
+        {"numpy", "host:softmax", *torch},
+        {"pycuda:softmax", "cupy_raw:softmax", "torch_compile:max_autotune", *torch},
+    ]
 
 
 # ---- cudalab.testing ---------------------------------------------------------------------------------------------
@@ -257,13 +260,15 @@ def test_two_lines(pytester, workers, monkeypatch):
     example(pytester.path / "sub" / "mine")
     (pytester.path / "sub" / "test_mine.py").write_text(TWO_LINES.format(""))
     result = pytester.runpytest_inprocess("-v", "-k", "host and not small")
-    result.assert_outcomes(passed=CASES - 1, deselected=LIBRARIES + 1 + 2 * CASES)
+    result.assert_outcomes(passed=CASES - 1, deselected=LIBRARIES + 2 + 2 * CASES)
     result.stdout.fnmatch_lines(["sub/test_mine.py::test_softmax[[]softmax-host:softmax-float32-3x31[]] *PASSED*"])
     assert [worker.setup.only for worker in workers] == ["host:softmax"]
 
 
 def test_two_lines_and_a_wrong_answer(pytester):
-    reason = cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu").cases[0].reason
+    reason = (
+        cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu", seed=0).cases[0].reason
+    )
     pytester.makepyfile(TWO_LINES.format(", only='host'"))
     result = pytester.runpytest_inprocess("-k", "3x31")
     result.assert_outcomes(failed=1, deselected=CASES - 1)
@@ -342,3 +347,40 @@ def test_with_xdist(pytester):
     wrong(pytester.path)
     result = pytester.runpytest_subprocess(*QUICK, "-n", "2")
     result.assert_outcomes(failed=CASES, passed=1)
+
+
+# ---- where no entry ran ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variable", ["CXX", "CUDALAB_CACHE"])
+def test_it_is_no_success_if_no_entry_ran(pytester, monkeypatch, variable):
+    example(pytester.path)
+    (pytester.path / "file").write_text("")
+    monkeypatch.setenv(variable, {"CXX": "nonexist"}.get(variable, str(pytester.path / "file" / "cache")))
+    result = pytester.runpytest(*QUICK)
+    reason = {"CXX": "no C++ compiler: nonexist", "CUDALAB_CACHE": "cannot write to the cache"}[variable]
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.parseoutcomes()["failed"] == CASES and "skipped" not in result.parseoutcomes()
+    assert all(told.startswith(f"no entry of softmax.cu ran: {reason}") for told in failures(result))
+
+
+@pytest.mark.parametrize("asked", [("--cudalab-device", "cuda"), ("--cudalab-only", "pycuda,numpy")])
+def test_entries_that_need_a_gpu_are_no_success_where_there_is_none(pytester, asked):
+    example(pytester.path)
+    result = pytester.runpytest("--cudalab", *asked)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert all(told == f"no entry of softmax.cu ran: {NO_GPU}" for told in failures(result))
+
+
+def test_entries_that_need_a_gpu_are_skipped_beside_those_that_ran(pytester):
+    example(pytester.path)
+    result = pytester.runpytest("--cudalab", "--cudalab-only", "host,pycuda")
+    result.assert_outcomes(passed=CASES, skipped=CASES)
+
+
+@pytest.mark.slow
+def test_the_seed_is_fixed_unless_asked(pytester):
+    wrong(pytester.path)
+    told = [failures(pytester.runpytest(*QUICK, *more)) for more in ((), (), ("--cudalab-seed", "7"))]
+    assert told[0] == told[1] != told[2]
+    assert "--cudalab-seed" not in "".join(told[0]) and all("(again with --cudalab-seed 7)" in t for t in told[2])

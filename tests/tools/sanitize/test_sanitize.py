@@ -23,6 +23,7 @@ GROUP = plan.groups([PLANTED], "small", "")[0]
 # ---- on the CPU ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compiler, monkeypatch):
     if shutil.which(compiler) is None:

@@ -174,7 +174,7 @@ def test_a_constant_cost_of_the_clock_cancels():
 
 def test_equal_work_is_the_same():
     compared = Comparison(Scripted(1e-4), 0.01)
-    finding = selftest._asked(compared.check("x", NOTHING, 1))
+    finding = selftest._asked(compared.check("x", lambda: NOTHING, 1))
     assert finding.state == PASSED
     assert re.match(r"\d+ SAME;", finding.measured)
     assert 0 < compared.smallest < 1e-3
@@ -183,14 +183,14 @@ def test_equal_work_is_the_same():
 
 @pytest.mark.parametrize("other", [1.1e-4, 0.9e-4])
 def test_different_work_fails_the_aa_run(other):
-    finding = selftest._asked(Comparison(Scripted(1e-4, other), 0.01).check("x", NOTHING, 1))
+    finding = selftest._asked(Comparison(Scripted(1e-4, other), 0.01).check("x", lambda: NOTHING, 1))
     assert finding.state == FAILED
     assert "FASTER" in finding.measured or "SLOWER" in finding.measured
 
 
 def test_too_much_noise_fails_the_aa_run_and_the_smallest_difference():
     compared = Comparison(Scripted(1e-4, noise=30.0), 0.01)
-    finding = selftest._asked(compared.check("x", NOTHING, 1))
+    finding = selftest._asked(compared.check("x", lambda: NOTHING, 1))
     assert (finding.state, "UNCLEAR" in finding.measured) == (FAILED, True)
     assert compared.smallest > COARSEST
     assert selftest._asked(compared.verdict()).state == FAILED
@@ -205,7 +205,7 @@ def test_a_variant_that_breaks_fails_the_aa_run():
             return {k: replace(c, sample=breaks) for k, c in wall_clock.clocks(self, bound, modes, notes).items()}
 
     compared = Comparison(Breaking(), 0.01)
-    finding = selftest._asked(compared.check("x", NOTHING, 1))
+    finding = selftest._asked(compared.check("x", lambda: NOTHING, 1))
     assert (finding.state, "no luck" in finding.measured) == (FAILED, True)
     assert selftest._asked(compared.verdict()).measured == "no A/A run came to an end"
 
@@ -213,7 +213,7 @@ def test_a_variant_that_breaks_fails_the_aa_run():
 def test_the_worst_footprint_decides_and_deviation_looks_both_ways():
     compared = Comparison(Scripted(1e-4, 1e-4, 1e-4, 1.005e-4), 0.01)
     for name in ("good", "worse"):
-        selftest._asked(compared.check(name, NOTHING, 1))
+        selftest._asked(compared.check(name, lambda: NOTHING, 1))
     assert compared.smallest == pytest.approx(0.005, abs=1e-3)
     assert deviation(stats.Ratio(1, 0.8, 1.1)) == pytest.approx(0.25)
     assert deviation(stats.Ratio(1, 0.99, 1.1)) == pytest.approx(0.1)

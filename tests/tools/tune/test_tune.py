@@ -360,11 +360,12 @@ def test_a_comparison_says_that_launch_parameters_changed():
 
 
 class Worker:
-    """Stands in for the supervisor: `seconds` of each configuration at a size, or a status in place of a time."""
+    """Stands in for the processes: `seconds` of each configuration at a size, or a status in place of a time."""
 
     seconds: Mapping[tuple[int, int], float | str]
     fatal: Sequence[tuple[int, int]]  # configurations that cost the process of the search
     noise = 0.001
+    count, turn = 1, 0
 
     def __init__(self, setup, selection, timeout, progress):
         self.selection, self.progress, self.wall = selection, progress, {}
@@ -424,7 +425,7 @@ def lab(monkeypatch, scale):
 
     def run(seconds, fatal=(), **options):
         worker = type("Worker", (Worker,), {"seconds": seconds, "fatal": fatal})
-        monkeypatch.setattr(session, "Supervisor", worker)
+        monkeypatch.setattr(session, "Team", worker)
         monkeypatch.setattr(tune, "need_gpu", lambda *_: None)
         monkeypatch.setattr(tune, "version", lambda name: "1.5")
         (found,) = tune.tune(scale.file, **{"sizes": "1000,2000", **options})
@@ -447,12 +448,12 @@ def test_the_surely_fastest_is_kept(lab, scale):
     assert kept_.versions == {"python": "3", "kernel_tuner": "1.5"}
     assert [t.size for t in kept_.times] == ["1000", "2000"]
     assert [round(t.default / t.chosen, 1) for t in kept_.times] == [2.0, 2.0]
-    assert kept_.speedup == pytest.approx((2, 2, 2), rel=0.01)
+    assert kept_.speedup == pytest.approx((2, 2, 2), rel=0.03)
     assert stored.chosen(scale, "scale", FLOAT32, HERE)[0].parameters == kept_.parameters
     text = report.render([found])
     assert "scale, scale, float32: 4 of 4 configurations tried" in text
     assert "THREADS=32 PER_THREAD=3: WRONG at 1: 1 of 1 values\n" in text
-    assert re.search(r"THREADS=256 PER_THREAD=1 is (2\.00\d|1\.99\d) times as fast as the default", text)
+    assert re.search(r"THREADS=256 PER_THREAD=1 is (2\.0\d*|1\.9\d*|2) times as fast as the default", text)
     # The search is at the largest size; at the other one, what it has timed is timed again, and not checked again.
     first, second = worker.searches
     assert (first.work.shape, first.checked, len(first.among)) == ((2000,), False, 4)
@@ -465,8 +466,10 @@ def test_the_default_stays_where_nothing_is_surely_faster(lab, scale):
     (kept_,) = stored.load(stored.place(scale)).choices
     assert kept_.parameters == {"THREADS": 32, "PER_THREAD": 1}
     assert "nothing is surely faster than the default (THREADS=32 PER_THREAD=1), which stays" in report.render([found])
-    found, _ = lab({(32, 1): 10e-6, (256, 1): 9.9e-6}, min_effect=0.002)
+    found, _ = lab({(32, 1): 10e-6, (256, 1): 9.2e-6})
     assert found.winner.parameters["THREADS"] == 256
+    found, _ = lab({(32, 1): 10e-6, (256, 1): 9.2e-6}, min_effect=0.1)
+    assert found.winner.parameters["THREADS"] == 32
 
 
 def test_a_finalist_that_is_wrong_makes_room_for_the_next(lab):

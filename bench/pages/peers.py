@@ -1,0 +1,91 @@
+"""Ours beside the fastest peer: one row a kernel, size, dtype and kind of time.
+
+Ours is the entry that a call runs where the file says which one it is (it alone has an *api* time), else the fastest
+entry. The peer is the one with the smallest median among those whose answer is right. The ratio is by rounds, as
+everywhere in the lab; kinds of time are never mixed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+
+from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio
+from cudalab.report import columns
+from cudalab.results import record
+from cudalab.results.record import Case, Results
+from cudalab.tools.tune.verdict import over_all
+
+KINDS = ("cold", "hot", "graph", "graph_cold", "api")  # `call` is of a launch without allocation: peers have none
+VERDICTS = (FASTER, SAME, SLOWER, UNCLEAR)
+UNEQUAL = "not on equal terms"
+OURS = "pycuda"
+# Backends that run our code, or that are no peers: the lab's other ways to the same `.cu`, and NumPy on the host.
+NO_PEERS = (OURS, "cupy_raw", "pycuda_elementwise", "host", "numpy", record.COPY)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: `ratio` is how many times as fast ours is as the peer."""
+
+    run: Results
+    cases: list[Case]  # of the group
+    ours: Case
+    peer: Case
+    kind: str
+    ratio: Ratio
+
+    @property
+    def verdict(self) -> str:
+        """The lab's verdict, or UNEQUAL."""
+        return self.ratio.verdict() if self.equal else UNEQUAL
+
+    @property
+    def equal(self) -> bool:
+        """False for warm times of older files, in which a peer that allocates wrote to two outputs and ours to one."""
+        warm, known = self.kind in ("hot", "graph"), self.peer.allocates is not None
+        return known or not warm or columns.allocates(self.peer) == columns.allocates(self.ours)
+
+    def time(self, case: Case) -> str:
+        """The median in µs with its marks."""
+        return columns.microseconds(case, self.kind) + columns.marks(self.run, case, self.cases, self.kind)
+
+
+def rows(run: Results, kind: str) -> list[Row]:
+    """A row for each size and dtype of a file in which both sides have such a time; where a peer leads most, first."""
+    found = []
+    for cases in run.groups().values():
+        timed = [case for case in cases if case.status == record.OK and case.times.get(kind)]
+        mine = [case for case in timed if case.backend == OURS]
+        peers = [case for case in timed if case.backend not in NO_PEERS]
+        if mine and peers:
+            ours, peer = called(mine, kind), fastest(peers, kind)
+            found.append(Row(run, cases, ours, peer, kind, run.ratio(peer, ours, kind)))
+    return worst_first(found)
+
+
+def worst_first(found: Iterable[Row]) -> list[Row]:
+    return sorted(found, key=lambda row: row.ratio.value)
+
+
+def called(mine: list[Case], kind: str) -> Case:
+    """The entry that a call runs, else the fastest."""
+    return fastest([case for case in mine if "api" in case.times] or mine, kind)
+
+
+def fastest(cases: list[Case], kind: str) -> Case:
+    return min(cases, key=lambda case: case.median(kind) or inf)
+
+
+def counts(found: Iterable[Row]) -> str:
+    """Rows by verdict in the order of VERDICTS, such as "5 / 3 / 1 / 0"; "-" where none has a verdict."""
+    verdicts = Counter(row.verdict for row in found if row.equal)
+    return " / ".join(str(verdicts[verdict]) for verdict in VERDICTS) if verdicts else "-"
+
+
+def mean(found: Iterable[Row]) -> Ratio | None:
+    """The geometric mean of the ratios that have a verdict; its interval is that of the measurement alone."""
+    ratios = [row.ratio for row in found if row.equal]
+    return over_all(ratios) if ratios else None

@@ -1,0 +1,58 @@
+"""What Triton's forms share: `triton.autotune` in bounded time, with its choice kept on disk."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from cudalab.base.cache import folder
+
+SMALL = 2**15  # elements up to which the launch is all of the time, so that no choice shows
+WARM_UP, REPEAT = 5, 25  # milliseconds for each configuration; Triton's own are 25 and 100
+Fits = Callable[[Mapping[str, Any]], bool]
+
+
+def keep_code_in_the_cache() -> None:
+    """Compiled code and tuning results go to the lab's cache, since a home folder may be read-only."""
+    os.environ.setdefault("TRITON_CACHE_DIR", str(folder("triton")))
+
+
+def tuned(configs: Sequence[Any], key: Sequence[str], fits: Fits = lambda values: True) -> Callable[[Any], Any]:
+    """`triton.autotune` over those of `configs` that fit: `fits` gets all constants of a configuration by name.
+
+    Arrays of up to SMALL elements get the first of them untimed. Where none fits, the first of all is taken. Triton
+    times with cold caches, and keeps its choice for a value of `key` in memory, and on disk beside the compiled code.
+    """
+    import triton
+
+    def chosen(configs: list[Any], given: Mapping[str, Any], **constants: Any) -> list[Any]:
+        found = [c for c in configs if fits({**constants, **c.all_kwargs()})] or configs[:1]
+        sizes = [a.numel() for a in given.values() if hasattr(a, "numel")]
+        return found if max(sizes) > SMALL else found[:1]
+
+    known = inspect.signature(triton.autotune).parameters  # the last two are newer than Triton 3.1
+    newer = {"do_bench": lambda call, quantiles: seconds(call, quantiles), "cache_results": True}
+    return triton.autotune(
+        configs=list(configs),
+        key=list(key),
+        prune_configs_by={"early_config_prune": chosen},
+        **{name: value for name, value in newer.items() if name in known},
+    )
+
+
+def seconds(call: Callable[[], object], quantiles: Sequence[float]) -> Any:
+    """What Triton's own benchmark measures in a shorter time: quantiles of the time of a call, with cold caches."""
+    import triton.testing
+
+    return triton.testing.do_bench(call, warmup=WARM_UP, rep=REPEAT, quantiles=quantiles)
+
+
+@cache
+def multiprocessors(device: Any) -> int:
+    """How many multiprocessors the GPU of a tensor has. Triton's interpreter runs on the CPU, as if it had one."""
+    import torch
+
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1

@@ -1,0 +1,189 @@
+"""Notices functions of libraries, of Python and of the lab itself that a spec has replaced.
+
+A spec is a program. One that replaces `time.perf_counter`, an event's `time_till`, `torch.nn.functional.gelu` or a
+function of the lab changes what is measured, or what it is compared with. Before the first spec of a user is loaded,
+`watch` takes references to what the lab relies on; a library that is imported later is looked at when its import ends.
+`replaced` names what is another object since, or has another code. New names are no alarm, since libraries load lazily,
+unless they hide something: a method of a base class, or a builtin from a module of the lab.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+LAB = "cudalab"
+PYTHON = ("builtins", "time", "os", "gc", "ctypes", "json", "threading", "msgspec", "msgspec.json")
+LIBRARIES = (
+    "numpy", "numpy.linalg", "numpy.random", "scipy.special",
+    "torch", "torch._C._nn", "torch.nn.functional", "torch.cuda", "torch.cuda.streams", "torch.cuda.graphs",
+    "torch.linalg", "torch.special", "torch.fft", "torch.utils.dlpack",
+    "pycuda.driver", "pycuda._driver", "pycuda.compiler", "cupy", "cupy.cuda", "triton", "triton.language",
+)  # fmt: skip
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the attributes of other classes cannot be set
+CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset)  # of the lab's own modules, where they decide what is done
+OWN = (f"{LAB}.kernels.", f"{LAB}.studies.")  # the lab's specs, which hold no machinery
+
+
+class _Member(NamedTuple):
+    owner: ModuleType | type
+    path: str  # of the owner
+    name: str
+    value: object
+    code: object  # of a Python function
+
+
+class _Owner(NamedTuple):
+    owner: ModuleType | type
+    path: str
+    names: frozenset[str]  # that it had
+
+
+_members: list[_Member] = []
+_owners: list[_Owner] = []
+_known: set[int] = set()  # ids of the modules and classes in `_owners`
+
+
+def watch() -> None:
+    """Begin to watch. Later calls do nothing."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path) or _members:
+        return
+    for name, module in list(sys.modules.items()):
+        if _watched(name):
+            _look_at(module)
+    sys.meta_path.insert(0, _Finder())
+
+
+def replaced() -> list[str]:
+    """The names of what was replaced since it was first seen, such as "time.perf_counter"; [] if nothing was watched.
+
+    A few milliseconds.
+    """
+    found = [f"{m.path}.{m.name}" for m in _members if not _same(m)]
+    found += [f"{o.path}.{name}" for o in _owners for name in vars(o.owner).keys() - o.names if _hides(o.owner, name)]
+    if _members and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        found.append("sys.meta_path")  # a library that is imported from now on would not be seen
+    return sorted(set(found))
+
+
+def refusal(names: Sequence[str], most: int = 5) -> str:
+    """What is said of a spec that replaced these."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    them = "it" if len(names) == 1 else "them"
+    return f"the spec replaced {', '.join(names[:most])}{more}, which times and verdicts rely on; leave {them} as found"
+
+
+def _hides(owner: ModuleType | type, name: str) -> bool:
+    """Whether a new name takes the place of what was found under it before."""
+    if isinstance(owner, type):
+        return any(name in vars(base) for base in owner.__mro__[1:])
+    lazy = isinstance(vars(owner)[name], ModuleType)  # a package's own module, such as cudalab.engine.round
+    return owner.__name__.startswith(f"{LAB}.") and name in vars(builtins) and not name.startswith("__") and not lazy
+
+
+def _same(member: _Member) -> bool:
+    now = member.owner.__dict__.get(member.name)
+    if now is member.value:
+        return member.code is None or _code(now) is member.code
+    return _by_the_library(now, member.path.partition(".")[0])
+
+
+def _by_the_library(value: object, root: str) -> bool:
+    """Whether a library made this function: torch wraps some of its own when its compiler is loaded."""
+    if not isinstance(value, FunctionType) or all(root != name.partition(".")[0] for name in LIBRARIES):
+        return False
+    home = value.__globals__.get("__name__", "")
+    return home.partition(".")[0] == root and value.__globals__ is vars(sys.modules.get(home, sys))
+
+
+def _code(value: object) -> object:
+    function = getattr(value, "__func__", value)
+    return function.__code__ if isinstance(function, FunctionType) else None
+
+
+def _watched(name: str) -> bool:
+    return name in PYTHON or name in LIBRARIES or (name.startswith(f"{LAB}.") and not name.startswith(OWN))
+
+
+def _look_at(module: Any) -> None:
+    """Take references to a module's functions and to the methods of its own classes."""
+    if not isinstance(module, ModuleType) or id(module) in _known:
+        return
+    _known.add(id(module))
+    root = module.__name__.partition(".")[0]
+    _owners.append(_Owner(module, module.__name__, frozenset(vars(module))))
+    for name, value in list(vars(module).items()):
+        if name.startswith("__") and name.endswith("__"):  # the import system's own
+            continue
+        if callable(value) or isinstance(value, ModuleType) or (root == LAB and isinstance(value, CONSTANTS)):
+            _members.append(_Member(module, module.__name__, name, value, _code(value)))
+        if isinstance(value, type) and id(value) not in _known and _own(value, root):
+            _known.add(id(value))
+            path = f"{value.__module__}.{value.__qualname__}"
+            _owners.append(_Owner(value, path, frozenset(vars(value))))
+            _members.extend(_methods(value, path))
+
+
+def _own(value: type, root: str) -> bool:
+    """Whether this class is of the package `root`, and its attributes can be set."""
+    return bool(value.__flags__ & HEAP_TYPE) and (value.__module__ or "").partition(".")[0] == root
+
+
+def _methods(of: type, path: str) -> Iterator[_Member]:
+    for name, value in list(vars(of).items()):
+        if callable(value) or hasattr(value, "__get__"):
+            yield _Member(of, path, name, value, _code(value))
+
+
+class _Finder(MetaPathFinder):
+    """Finds nothing by itself: it has a watched module looked at when the outermost import under way ends."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.pending: list[ModuleType] = []
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if not _watched(name):
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            if (found := finder.find_spec(name, path, target)) is not None:
+                if found.loader is not None and hasattr(found.loader, "exec_module"):
+                    found.loader = _Looking(found.loader, self)
+                return found
+        return None
+
+
+class _Looking(Loader):
+    """Another loader, after which the module is looked at."""
+
+    def __init__(self, loader: Any, finder: _Finder) -> None:
+        self._loader, self._finder = loader, finder
+
+    def __getattr__(self, name: str) -> Any:  # such as get_resource_reader, for those who only ask for the spec
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self._loader.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__
+        module.__spec__.loader = module.__loader__ = self._loader  # what the module finds is as without this
+        finder = self._finder
+        finder.depth += 1
+        try:
+            self._loader.exec_module(module)
+        finally:
+            finder.depth -= 1
+        finder.pending.append(module)
+        if not finder.depth:  # a package may still change its modules while it is being imported
+            for one in finder.pending:
+                _look_at(one)
+            finder.pending.clear()

@@ -1,0 +1,64 @@
+"""The contents that the inputs of a kernel's group take in turn, and what the reference makes of each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cudalab.checks import parity
+from cudalab.device.operands import Operands
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group
+from cudalab.spec.kernel import Arrays
+from cudalab.timing.proof import Contents
+
+SETS, LARGE_SETS = 3, 2  # contents that the inputs of a timed group take in turn; the second where they are LARGE
+LARGE = 1 << 26  # bytes
+STRIDE = 1_000_003  # between the seeds of contents
+
+
+class Inputs:
+    """The contents of a group's inputs, the first of which are placed, and what the reference makes of each."""
+
+    def __init__(self, job: Job, group: Group, first: Arrays, want: np.ndarray | None, operands: Operands) -> None:
+        """`want`: the right result for the first; None: computed when it is asked for."""
+        self._job, self._group, self._operands = job, group, operands
+        self.arrays, self._wanted = [first], {} if want is None else {0: want}
+        self.names: list[str] = []  # of the contents, by which processes of a run share verdicts; none where one works
+        if job.modes and not group.values:
+            large = sum(array.nbytes for array in first.values()) > LARGE
+            self.arrays += [self._drawn(i) for i in range(1, LARGE_SETS if large else SETS)]
+        elif not group.values and not group.awkward and group.shape == next(iter(group.kernel.sizes.values())):
+            other = self._drawn(1)
+            alike = all(a.shape == other[k].shape and a.dtype == other[k].dtype for k, a in first.items())
+            self.arrays += [other] if alike else []
+        if len(self.arrays) > 1:
+            for arrays in self.arrays:
+                job.device.keep(arrays)
+            if job.processes > 1:
+                self.names = [self._name(number) for number in range(len(self.arrays))]
+                job.device.load(0)
+
+    def _drawn(self, number: int) -> Arrays:
+        return self._group.arrays(self._job.seed + number * STRIDE)
+
+    def _name(self, number: int) -> str:
+        self._job.device.load(number)
+        return " ".join(f"{self._job.device.fingerprint(array):x}" for array in self._operands.inputs.values())
+
+    def want(self, number: int) -> np.ndarray:
+        """The right result for contents, computed when it is first asked for."""
+        if number not in self._wanted:
+            self._wanted[number] = parity.expected(self._group.kernel, self.arrays[number])
+        return self._wanted[number]
+
+    def in_turn(self) -> Contents:
+        """The contents as the clocks take them."""
+        rng = np.random.default_rng(self._job.order_seed)
+        return Contents(len(self.arrays), self._job.device.load, rng, self._one_more)
+
+    def _one_more(self) -> None:
+        """Draw contents that no variant has met."""
+        self.arrays.append(self._drawn(len(self.arrays)))
+        self._job.device.keep(self.arrays[-1])
+        if self.names:
+            self.names.append(self._name(len(self.arrays) - 1))

@@ -1,0 +1,37 @@
+"""How much work a task is: the bytes that must be moved, and the operations that its spec counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cudalab.base.errors import SpecError, short
+from cudalab.spec.kernel import Arrays, Kernel
+
+
+@dataclass(frozen=True)
+class Amount:
+    """The work of one run."""
+
+    nbytes: int  # each input read once, the output written once; or what the spec's `bytes` says
+    written: int  # of these, at most: those of the output
+    flops: int  # 0: the spec does not count them
+
+
+def amount(kernel: Kernel, arrays: Arrays, output_bytes: int) -> Amount:
+    """The work on these inputs, for an output of so many bytes. SpecError where `bytes` or `flops` gives no count."""
+    whole = sum(array.nbytes for array in arrays.values()) + output_bytes
+    nbytes = _count(kernel, "bytes", kernel.bytes, arrays) if kernel.bytes else whole
+    if nbytes > whole:
+        raise SpecError(f"{kernel.file}: bytes gives {nbytes:,}, but inputs and output have {whole:,}; count each once")
+    flops = _count(kernel, "flops", kernel.flops, arrays) if kernel.flops else 0
+    return Amount(nbytes, min(output_bytes, nbytes), flops)
+
+
+def _count(kernel: Kernel, field: str, function: Callable[..., int], arrays: Arrays) -> int:
+    found = function(**arrays)
+    if isinstance(found, bool) or not isinstance(found, (int, np.integer)) or not 0 <= found <= 2**62:
+        raise SpecError(f"{kernel.file}: {field} gives {short(found)}; give a whole number, 0 or more")
+    return int(found)

@@ -1,0 +1,168 @@
+"""What a clock times: a run, a batch, the replay of a graph. Each prepares its samples and verifies their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from cudalab.device.gpu import Gpu
+from cudalab.device.operands import Bound, Operands
+from cudalab.timing.proof import Proof
+
+SHARE = 4  # the outputs of a batch take at most this part of the free memory
+
+
+class Work(Protocol):
+    """A piece of work between two events. `run` enqueues it, `runs` is how many runs of the variant it has."""
+
+    runs: int
+
+    def before(self) -> None:
+        """Enqueue what the clock must not see: new contents, poisoned outputs."""
+
+    def touch(self) -> object:
+        """Enqueue a run that is not timed, after which the inputs are in L2 as far as they fit."""
+
+    def run(self) -> object: ...
+
+    def verify(self) -> None:
+        """Wait, and raise where a result is wrong."""
+
+
+class Unproven:
+    """Runs of a variant whose result nobody judges here: a study's work, an empty kernel."""
+
+    def __init__(self, run: Callable[[], object], runs: int = 1) -> None:
+        self.runs, self.touch = runs, run
+        self._once = run
+
+    def before(self) -> None: ...
+
+    def run(self) -> None:
+        for _ in range(self.runs):
+            self._once()
+
+    def verify(self) -> None: ...
+
+
+class _Proven:
+    """Runs whose results are verified. `_results` are those of the last sample, `contents` what they came from."""
+
+    def __init__(self, device: Gpu, proof: Proof, runs: int) -> None:
+        self.runs, self._device, self._proof = runs, device, proof
+        self._results: list[Any] = []
+        self.contents = 0
+        self.met: list[int] = []  # the contents of each sample
+
+    def before(self) -> None:
+        self._device.regions(self._results).fill(self._proof.contents.word())
+        self.contents = self._proof.change()
+
+    def touch(self) -> object:
+        return None
+
+    def verify(self) -> None:
+        self.met.append(self.contents)
+        for result, digest in zip(self._results, self._device.digests(self._results), strict=True):
+            self._proof.judge(self.contents, result, digest)
+
+
+class Batch(_Proven):
+    """Runs of a variant that writes into arrays, in an order drawn anew: each has an output of its own."""
+
+    def __init__(self, device: Gpu, bound: Bound, proof: Proof, runs: int) -> None:
+        super().__init__(device, proof, runs)
+        self.touch = bound.run  # type: ignore[method-assign]
+        bounds = own_outputs(device, bound, runs) if runs > 1 else [bound]
+        self._enqueue = [each.run for each in bounds]
+        self._results = list({id(each): each.output() for each in bounds}.values())
+
+    def before(self) -> None:
+        super().before()
+        self._proof.contents.rng.shuffle(self._enqueue)
+
+    def run(self) -> None:
+        for enqueue in self._enqueue:
+            enqueue()
+
+
+class Returning(_Proven):
+    """Calls of a library that returns its results. All of a sample are kept, so that no call gets an earlier one's
+    memory. Before the next sample they are poisoned and let go: its results take their place.
+    """
+
+    def __init__(self, device: Gpu, call: Callable[[], Any], proof: Proof, runs: int) -> None:
+        super().__init__(device, proof, runs)
+        self._call = call
+        self._results = [call() for _ in range(runs + 1)]
+
+    def before(self) -> None:
+        super().before()
+        self._results.clear()
+
+    def touch(self) -> None:
+        self._results.append(self._call())
+
+    def run(self) -> None:
+        call = self._call
+        self._results += [call() for _ in range(self.runs)]
+
+
+class FreshCode(_Proven):
+    """One run of newly loaded code, which has met other contents only: its `__device__` variables hold no answer."""
+
+    def __init__(self, device: Gpu, bound: Bound, proof: Proof) -> None:
+        super().__init__(device, proof, 1)
+        assert bound.fresh
+        self._load, self.run = bound.fresh, bound.run
+
+    def before(self) -> None:
+        proof, bound = self._proof, self._load()
+        warm = proof.change()
+        bound.run()  # brings its instructions near
+        self._results, self.run = [bound.output()], bound.run
+        super().before()
+        while proof.contents.count > 1 and self.contents == warm:
+            self.contents = proof.change()
+
+
+class Replay(_Proven):
+    """The replay of a graph whose runs share their inputs. `results` are its outputs, at fixed places."""
+
+    def __init__(
+        self, device: Gpu, replay: Callable[[], object], runs: int, results: Sequence[Any], touch: Callable[[], object],
+        proof: Proof,
+    ) -> None:  # fmt: skip
+        super().__init__(device, proof, runs)
+        self.run, self.touch, self._results = replay, touch, list(results)  # type: ignore[method-assign]
+
+
+class RotatingReplay(_Proven):
+    """The replay of a graph whose runs have inputs of their own, with contents that differ."""
+
+    def __init__(
+        self, device: Gpu, replay: Callable[[], object], runs: int, results: Sequence[Any],
+        operands: Sequence[Operands], proof: Proof,
+    ) -> None:  # fmt: skip
+        super().__init__(device, proof, runs)
+        self.run, self._results, self._operands = replay, list(results), operands
+        self._loaded: list[int] = []
+
+    def before(self) -> None:
+        self._device.regions(self._results).fill(self._proof.contents.word())
+        self._loaded = [self._proof.change(operands) for operands in self._operands]
+
+    def verify(self) -> None:
+        digests = self._device.digests(self._results)
+        for contents, result, digest in zip(self._loaded, self._results, digests, strict=True):
+            self._proof.judge(contents, result, digest)
+
+
+def own_outputs(device: Gpu, bound: Bound, runs: int) -> list[Bound]:
+    """A variant on as many outputs as it has runs, or as fit into SHARE of the free memory, in turn."""
+    on = bound.on
+    assert on and bound.again
+    room = max(device.free_bytes // SHARE // max(on.output.nbytes, 1), 1)
+    bounds = [bound.again(replace(on, output=output)) for output in device.outputs(on.output, min(runs, room))]
+    return (bounds * runs)[:runs]

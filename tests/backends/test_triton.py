@@ -1,0 +1,177 @@
+"""Triton's forms: how a spec names them, how they are tuned, and whether each configuration gives the right result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cudalab.backends import _triton, triton
+from cudalab.base.errors import SpecError
+from cudalab.device.arrays import installed
+from cudalab.engine.plan import Group
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Kernel
+
+FILES = [name for name, kernel in find.kernels().items() if kernel.triton_file]
+
+
+def changed(name, **values):
+    """A kernel of the lab with other fields."""
+    kernel = find.kernel(name)
+    return Kernel(**{f.name: getattr(kernel, f.name) for f in fields(Kernel)} | values)
+
+
+@pytest.mark.parametrize("name", find.kernels())
+def test_every_kernel_of_the_lab_has_a_form(name):
+    assert triton.variants(find.kernel(name)) == ("",)
+
+
+def test_an_expression_is_of_one_element():
+    assert triton.variants(changed("softmax", triton="x + 1")) == ()
+    assert triton.variants(changed("softmax", triton=lambda x, y: None)) == ("",)
+    assert triton.variants(changed("softmax", triton=None)) == ()
+
+
+def test_the_file_of_a_form_is_among_the_sources():
+    group = Group(find.kernel("softmax"), "small", (2, 3), dtype("float32"), alias="mine/softmax")
+    assert group.files["mine/softmax.triton.py"] == Path(find.kernel("softmax").file).parent / "triton" / "softmax.py"
+    assert len(Group(find.kernel("gelu"), "small", (2,), dtype("float32")).files) == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (5, "triton is 5; give an expression in tl, the name of a .py file beside the spec, or a function of"),
+        ("triton/soft.py", r"triton names 'triton/soft.py', and there is no .*kernels/triton/soft.py; give its path"),
+        (lambda x: None, r"triton takes \(x\), but it is called with x, y, in this order"),
+    ],
+)
+def test_a_form_that_cannot_be_is_refused(form, said):
+    with pytest.raises(SpecError, match=said):
+        changed("softmax", triton=form)
+
+
+def test_a_file_without_launch_is_refused(tmp_path):
+    (tmp_path / "form.py").write_text("def start(x, y): ...\n")
+    kernel = changed("softmax", triton=str(tmp_path / "form.py"))
+    with pytest.raises(SpecError, match=r"form.py has no function 'launch'; define launch\(inputs..., output\)"):
+        triton._launch(kernel, dtype("float32"), [])
+
+
+# ---- tuning ----------------------------------------------------------------------------------------------------------
+
+
+class Config(SimpleNamespace):
+    def all_kwargs(self):
+        return vars(self)
+
+
+def chosen(monkeypatch, elements, fits=lambda values: True, **constants):
+    """Which of three configurations `tuned` times."""
+
+    def autotune(configs, key, prune_configs_by):
+        return lambda kernel: prune_configs_by["early_config_prune"](configs, given, **constants)
+
+    given = {"x": np.empty(elements, "i1"), "y": np.empty(1, "i1"), "n": elements}
+    given |= {name: SimpleNamespace(numel=lambda a=a: a.size) for name, a in given.items() if name != "n"}
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(autotune=autotune))
+    configs = [Config(BLOCK=block, num_warps=4) for block in (256, 512, 1024)]
+    return [config.BLOCK for config in _triton.tuned(configs, ["n"], fits)(None)]
+
+
+def test_small_arrays_are_not_tuned(monkeypatch):
+    assert chosen(monkeypatch, _triton.SMALL) == [256]
+    assert chosen(monkeypatch, _triton.SMALL + 1) == [256, 512, 1024]
+
+
+def test_what_does_not_fit_is_not_tried_unless_nothing_fits(monkeypatch):
+    def fits(values):
+        return values["BLOCK"] * 2 >= values["COLS"] * values["num_warps"] // 4
+
+    assert chosen(monkeypatch, 10**6, fits, COLS=1000) == [512, 1024]
+    assert chosen(monkeypatch, 10, fits, COLS=1000) == [512]
+    assert chosen(monkeypatch, 10**6, fits, COLS=10**6) == [256]
+
+
+def test_compiled_code_goes_to_the_lab_s_cache_unless_the_user_names_a_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path))
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/mine")
+    _triton.keep_code_in_the_cache()
+    assert os.environ["TRITON_CACHE_DIR"] == "/mine"
+    monkeypatch.delenv("TRITON_CACHE_DIR")
+    _triton.keep_code_in_the_cache()
+    assert os.environ["TRITON_CACHE_DIR"] == str(tmp_path / "triton")
+
+
+# ---- results, in Triton's interpreter --------------------------------------------------------------------------------
+
+# Another process, since Triton decides at the decorator whether it interprets. The interpreter cuts bfloat16 off where
+# a GPU rounds, so results there may be a whole ULP off.
+INTERPRETED = """
+import sys
+import numpy as np
+from cudalab.backends import _triton, triton
+from cudalab.checks.parity import compare, expected
+from cudalab.device.arrays import as_plain
+from cudalab.device.operands import Operands
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Budget
+
+kernel, wrong, tried = find.kernel(sys.argv[1]), [], 0
+shapes = sorted((edge for edge in kernel.edges if 0 < np.prod(edge) <= 600), key=np.prod)[-2:]
+_triton.SMALL = 0
+
+def judge(how):
+    found = compare(operands.output, want, kind, budget)
+    if not found.ok:
+        wrong.append(f"{name} {shape} {how}: {found.message}")
+
+def seconds(call, quantiles):
+    global tried
+    tried += 1
+    operands.output.fill(poison)
+    call()
+    judge(f"configuration {tried}")
+    return [1.0 / tried] * 3
+
+_triton.seconds = seconds
+for name in kernel.dtypes:
+    kind = dtype(name)
+    budget = kernel.budget(kind, triton.budget)
+    if name == "bfloat16":
+        budget = Budget(max(budget.ulp, 1.01), budget.atol)
+    poison = np.nan if kind.floating else -1
+    for shape in shapes if name == kernel.dtypes[0] else shapes[-1:]:
+        arrays = kernel.make(shape, kind)
+        want = expected(kernel, arrays)
+        operands = Operands(arrays, np.full(want.shape, poison).astype(kind.numpy))
+        bound = triton.bind(kernel, "", kind, operands)
+        operands.output.fill(poison)
+        bound.run()
+        judge("bound")
+        operands.output[...] = as_plain(bound.api()())
+        judge("as a user's call")
+assert tried >= 20, tried
+sys.exit("\\n".join(wrong[:10]) or 0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not installed("triton"), reason="Triton is not installed; pip install triton (Linux)")
+@pytest.mark.parametrize("name", [*FILES, "gelu", "gelu_backward", "plus_one"])
+def test_every_configuration_is_right(name, tmp_path):
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDALAB_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", INTERPRETED, name],
+        env=environment, capture_output=True, text=True, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,90 @@
+"""Functions that a spec replaces are named; what libraries load lazily is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from cudalab.base import genuine
+
+
+def said(code, before="import cudalab.timing.cpu"):
+    """What a process prints that watches, runs this code and tells what was replaced."""
+    lines = [before, "from cudalab.base import genuine", "genuine.watch()", textwrap.dedent(code)]
+    lines += ["print(*genuine.replaced(), sep='\\n')"]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("import time; time.perf_counter = lambda: 0.0", ["time.perf_counter"]),
+        ("from cudalab.timing import cpu; cpu.perf_counter = lambda: 0.0", ["cudalab.timing.cpu.perf_counter"]),
+        ("from cudalab.timing import cpu; cpu.SAMPLES = 1", ["cudalab.timing.cpu.SAMPLES"]),
+        ("from cudalab.timing import cpu; cpu.min = max", ["cudalab.timing.cpu.min"]),
+        (
+            "from cudalab.base import stats; stats.median.__code__ = (lambda r: 1).__code__",
+            ["cudalab.base.stats.median"],
+        ),
+        ("from cudalab.base.child import Parent; Parent.answer = print", ["cudalab.base.child.Parent.answer"]),
+        ("import builtins; builtins.sorted = list", ["builtins.sorted"]),
+        ("import numpy; numpy.array_equal = lambda *a: True", ["numpy.array_equal"]),
+        ("import os; del os.pwrite", ["os.pwrite"]),
+        ("import sys; sys.meta_path.pop(0)", ["sys.meta_path"]),
+        ("import cudalab.timing.cpu as c; c.own = 1; import time; time.mine = 2", []),
+        ("import colorsys, wave, cudalab.report.html.page", []),
+        ("import cudalab.engine.group", []),  # which imports cudalab.engine.round, no builtin
+    ],
+)
+def test_what_is_replaced_is_named(code, names):
+    assert said(code) == names
+
+
+@pytest.mark.slow
+def test_a_library_that_a_spec_imports_itself_is_watched():
+    pytest.importorskip("torch")
+    code = """
+        import torch
+        import torch.nn.functional as F
+        real = F.gelu
+        F.gelu = lambda *a, **k: real(*a, **k)
+        torch.Tensor.sin = lambda self: self
+        torch.cuda.Event.elapsed_time = lambda self, other: 1.0
+        F.softmax.__code__ = (lambda *a: 1).__code__
+    """
+    assert said(code) == [
+        "torch.Tensor.sin", "torch.cuda.streams.Event.elapsed_time", "torch.nn.functional.gelu",
+        "torch.nn.functional.softmax",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_torch_loads_later_is_no_alarm():
+    pytest.importorskip("torch")
+    code = """
+        import torch
+        import torch._dynamo, torch._inductor, torch.profiler, torch.distributed, torch.func, torch.export
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
+        with torch.profiler.profile():
+            torch.ones(3)
+    """
+    assert said(code) == []
+
+
+def test_a_module_finds_its_own_loader_after_it_was_watched():
+    code = "import msgspec.json, scipy.special; assert 'Looking' not in repr(scipy.special.__spec__.loader)"
+    assert said(code) == []
+
+
+def test_it_says_what_was_replaced():
+    assert genuine.refusal(["a.b"]).startswith("the spec replaced a.b, which")
+    many = genuine.refusal([f"a.b{i}" for i in range(7)])
+    assert "a.b4 and 2 more" in many
+    assert "leave them" in many

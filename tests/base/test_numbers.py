@@ -1,0 +1,67 @@
+"""One rule for digits: a number has as many as its interval supports."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from cudalab.base import numbers
+from cudalab.base.stats import Ratio
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "text"),
+    [
+        (284.81, 0.0004, "284.8"),  # 0.11 wide
+        (12.118, 0.03, "12.1"),  # 0.36 wide
+        (13.4, 0.2, "13"),
+        (57.42, inf, "57"),  # one sample
+        (1589.3, 0.3, "1,600"),
+        (99.96, 0.003, "100.0"),
+        (0.99996, 0.02, "1.00"),  # not 1.000: rounding gave it a digit more
+    ],
+)
+def test_a_median_has_the_digits_that_its_interval_supports(value, width, text):
+    assert numbers.supported(value, width) == text
+    printed = float(text.replace(",", ""))
+    assert abs(printed - value) <= value * min(width, 1) / 2 + 1e-12
+
+
+def test_what_is_derived_has_at_most_three():
+    assert numbers.supported(4326.4, 1e-5, numbers.DERIVED) == "4,330"
+    assert numbers.percent(Ratio(0.9962, 0.9960, 0.9964)) == "99.6"
+    assert numbers.percent(Ratio(0.9962, 0.95, 1.04)) == "100"
+    assert numbers.percent(Ratio(0.5, 0.1, 2)) == "?"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "value", "ends"),
+    [
+        (Ratio(1.0145, 1.0139, 1.0152), "1.014", "1.014 to 1.015"),
+        (Ratio(0.926, 0.856, 1.039), "0.93", "0.86 to 1.04"),
+        (Ratio(0.926, 0.9, 0.95), "0.93", "0.90 to 0.95"),
+        (Ratio(29.4, 28.7, 30.3), "29", "28.7 to 30.3"),
+        (Ratio(4.7, 1.6, 9.9), "4.7", "1.6 to 9.9"),
+        (Ratio(4.7, 0.44, 66), "?", "0.44 to 66"),  # says nothing
+        (Ratio(2.0, 0.002, 2000.0), "?", "0.0020 to 2,000"),  # one round
+        (Ratio(2.0, 0.0, inf), "?", "?"),  # too few rounds to compare two runs
+        (Ratio(2e-4, 1.9e-4, 2.1e-4), "2.0e-04", "0.000190 to 0.000210"),
+    ],
+)
+def test_a_ratio_and_the_ends_of_its_interval(ratio, value, ends):
+    assert numbers.ratio(ratio) == value
+    assert numbers.ends(ratio.low, ratio.high) == ends
+    assert numbers.with_ends(ratio) == f"{value} ({ends})"
+
+
+def test_two_ends_that_differ_are_not_printed_alike():
+    for width in (0.001, 0.003, 0.01, 0.07, 0.3):
+        low, high = numbers.ends(1.3, 1.3 + width).split(" to ")
+        assert low != high
+
+
+def test_all_results_are_all_of_them():
+    assert numbers.of_all(1.0) == "100 %"
+    assert numbers.of_all(0.999999) == "99.99 %"
+    assert numbers.of_all(0.95942) == "95.94 %"

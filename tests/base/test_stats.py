@@ -1,0 +1,305 @@
+"""Medians, intervals, ratios and verdicts of times whose truth is known."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from cudalab.base import estimate, stats
+from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, Timing, speedup
+
+COVERAGE = Path(__file__).parents[2] / "bench/coverage.py"
+BIN = 1000e-6  # a time at which short steps do not matter
+
+
+@pytest.fixture(scope="module")
+def coverage():
+    spec = importlib.util.spec_from_file_location("coverage_of_intervals", COVERAGE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def noisy(rng, rounds=20, samples=5, factor=1.0, spread=0.02):
+    """Rounds whose level moves by `spread` from one to the next, with less noise inside, as on real machines."""
+    levels = BIN * factor * (1 + spread * rng.standard_normal(rounds))
+    return [list(level * (1 + spread / 5 * rng.standard_normal(samples))) for level in levels]
+
+
+def processes(rng, each, rounds=15, noise=0.001):
+    """The times of several processes, given the level of each."""
+    taken = [[float(s)] for level in each for s in level * (1 + noise * rng.standard_normal(rounds))]
+    return Timing(taken, [rounds] * len(each))
+
+
+# --- Coverage: the rows of bench/coverage.py, with few trials
+
+EXEMPT = "drift of one variant, 5 %"  # no statistic knows whether a variant slows down by itself
+UNDECIDED = ("own AR(1) 0.9, 1 %", "placement, 0.5 %", "placement, 2 %", "steps of 160 ns at 4 \u00b5s, noise 1 %",
+             "states: 10.98 or 13.05 \u00b5s", "samples in two modes 10 % apart", EXEMPT)  # fmt: skip
+
+
+def test_intervals_hold_the_truth_whatever_the_noise(coverage):
+    """20 trials a row. With a true coverage of 90 % fewer than 14 hits have a chance of 0.2 %."""
+    for row in coverage.ROWS:
+        found = coverage.simulate(row, trials=20)
+        if row.name == EXEMPT:
+            assert found.ratio < 10, "the row is exempt for nothing"
+            continue
+        assert min(found.median, found.ratio) >= 14, (row.name, found)
+        assert found.verdicts[FASTER] + found.verdicts[SLOWER] <= 1, (row.name, found)
+        if row.name not in UNDECIDED:
+            assert found.verdicts[SAME] >= 17, (row.name, found)
+
+
+def test_an_interval_of_one_process_alone_would_fail_this_test(coverage):
+    """What the simulation is for: where processes differ, an interval that knows one of them misses."""
+    (row,) = (row for row in coverage.ROWS if row.name == "placement, 2 %")
+    hits = 0
+    for trial in range(40):
+        rng = np.random.default_rng(trial)
+        one, other = (coverage.timing(row, rng, 1e-5, 1) for _ in range(2))
+        ratio = speedup(one, other, elsewhere=False)
+        hits += ratio.low <= 1 <= ratio.high
+    assert hits < 20
+
+
+def test_a_table_is_printed(coverage, capsys, monkeypatch):
+    monkeypatch.setattr(coverage, "ROWS", coverage.ROWS[:1])
+    monkeypatch.setattr(sys, "argv", ["coverage.py", "--trials", "3"])
+    coverage.main()
+    head, rule, line = capsys.readouterr().out.splitlines()
+    assert head.count("|") == rule.count("|") == line.count("|") and "100.0" in line
+
+
+# --- Several processes
+
+
+def test_what_differs_between_processes_is_in_the_interval():
+    rng = np.random.default_rng(0)
+    steady, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.2 * BIN, 1.2 * BIN])
+    assert steady.width < 0.02 and not steady.disagree
+    assert torn.width > 0.2 and torn.disagree
+    assert torn.interval[0] < BIN and torn.interval[1] > 1.2 * BIN
+    assert speedup(steady, steady).verdict() == SAME
+    assert speedup(steady, torn).verdict() == UNCLEAR
+    assert speedup(steady, processes(rng, [1.2 * BIN] * 3)).verdict() == SLOWER
+
+
+def test_one_process_claims_less():
+    rng = np.random.default_rng(0)
+    slow, fast = (processes(rng, [level] * 3) for level in (1.03 * BIN, BIN))
+    assert speedup(slow, fast).verdict() == FASTER
+    alone = [Timing(t.rounds[:15]) for t in (slow, fast)]
+    assert speedup(*alone).verdict() == UNCLEAR
+    assert speedup(*alone, elsewhere=False).verdict() == FASTER
+    assert alone[0].width > 1.5 * slow.width and not alone[0].disagree
+
+
+def test_states_that_other_rows_show_widen_an_agreement_by_chance():
+    rng = np.random.default_rng(0)
+    lucky, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.19 * BIN, BIN])
+    found = stats.states([lucky, torn, processes(rng, [BIN] * 3)])
+    assert found == pytest.approx(np.std(np.log([1, 1.19, 1]), ddof=1), rel=0.02)
+    assert stats.states([lucky]) == 0
+    low, high = speedup(lucky, lucky).low, speedup(lucky, Timing(lucky.rounds, lucky.processes, states=found)).low
+    assert high < 0.95 < low
+
+
+def test_short_times_may_differ_by_a_few_steps_and_agree():
+    rng = np.random.default_rng(0)
+    assert not processes(rng, [4.03e-6, 4.42e-6, 4.22e-6]).disagree  # gelu_vec, small
+    assert processes(rng, [10.98e-6, 13.05e-6, 11.01e-6]).disagree  # torch.compile, large
+
+
+def test_a_process_that_failed_is_no_process():
+    rng = np.random.default_rng(0)
+    whole = processes(rng, [BIN, 1.3 * BIN, BIN])
+    partly = Timing(whole.rounds[:15] + whole.rounds[30:], [15, 0, 15])
+    assert len(partly.parts) == 2 and len(partly.by_process) == 3 and not partly.disagree
+    assert speedup(partly, partly).value == 1
+    ratio = speedup(whole, partly)  # no longer paired
+    assert ratio.low < 1 < ratio.high
+    assert Timing(whole.rounds, [1, 2]).parts == [whole.rounds]  # a file that contradicts itself
+
+
+def test_a_drift_of_the_machine_cancels_in_the_speedup():
+    drift = BIN * np.linspace(1, 3, 20)
+    slow, fast = (Timing([[factor * d] * 5 for d in drift] * 3, [20] * 3) for factor in (2.0, 1.0))
+    ratio = speedup(slow, fast)
+    assert ratio.value == pytest.approx(2) and ratio.high / ratio.low < 1.03
+    assert speedup(slow, fast, paired=False).high / speedup(slow, fast, paired=False).low > 1.1
+
+
+def test_equal_processes_still_may_differ():
+    constant = Timing([[BIN] * 9] * 30, [10] * 3)
+    ratio = speedup(constant, constant)
+    assert ratio.low < 1 < ratio.high and 0.005 < ratio.high - ratio.low < 0.03
+    assert constant.interval[0] < BIN < constant.interval[1]
+
+
+# --- The step of the clock
+
+
+def test_the_step_is_the_smallest_difference_of_samples_unless_it_is_known():
+    rounds = [[4.0e-6, 4.032e-6, 4.128e-6]]
+    assert Timing(rounds)._step == pytest.approx(32e-9)
+    assert Timing(rounds, step=1e-6)._step == 1e-6
+
+
+def test_samples_on_one_multiple_know_their_time_to_half_a_step():
+    stuck = Timing([[4e-6] * 8] * 30, [10] * 3, step=160e-9)
+    assert stuck.rounding == pytest.approx(0.02)
+    assert speedup(stuck, stuck).verdict() == UNCLEAR
+    assert stuck.interval[0] < 3.92e-6 and stuck.interval[1] > 4.08e-6
+
+
+def test_noise_wider_than_a_step_averages_it_out():
+    rng = np.random.default_rng(0)
+    times = np.round(4.05e-6 * (1 + 0.03 * rng.standard_normal((60, 8))) / 160e-9) * 160e-9
+    taken = Timing(times.tolist(), [20] * 3)
+    assert taken.rounding < 1e-3
+    assert np.exp(taken.estimate.value) == pytest.approx(4.05e-6, rel=0.005)
+
+
+def test_times_in_steps_are_compared_as_finely_as_times_without():
+    """Times of a few microseconds on a GPU: most samples are one of two values 5 % apart."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        one, other = (Timing(rng.choice([4.0e-6, 4.2e-6], (100, 8)).tolist()) for _ in range(2))
+        ratio = speedup(one, other, elsewhere=False)
+        assert ratio.high - ratio.low < 0.03 and ratio.verdict() == SAME
+
+
+# --- One process by itself
+
+
+def test_the_medians_interval_holds_what_it_says():
+    rng = np.random.default_rng(1)
+    inside = 0
+    for _ in range(1000):
+        low, high = stats.median_interval([rng.exponential(size=10) for _ in range(10)])
+        inside += low <= np.log(2) <= high
+    assert 930 <= inside <= 985
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_the_extremes_of_few_samples_are_not_their_95_percent_interval(n):
+    rng = np.random.default_rng(n)
+    inside = 0
+    for _ in range(1000):
+        low, high = stats.median_interval([[s] for s in np.exp(0.1 * rng.standard_normal(n))])
+        inside += low <= 1 <= high
+    assert inside >= 935
+
+
+def test_the_speedups_interval_holds_what_it_says():
+    """Levels that move from round to round must not be taken for precision."""
+    rng = np.random.default_rng(2)
+    inside = 0
+    for _ in range(300):
+        ratio = speedup(Timing(noisy(rng, factor=1.1)), Timing(noisy(rng)), elsewhere=False)
+        inside += ratio.low <= 1.1 <= ratio.high
+    assert 270 <= inside <= 298
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("rounds", [2, 3, 4, 5, 9])
+def test_few_rounds_promise_no_more_than_they_know(rounds, paired):
+    """At most a twentieth of the 95 % intervals may miss the truth, and claim a difference where there is none."""
+    rng, missed, claimed = np.random.default_rng(rounds), 0, 0
+    for _ in range(400):
+        a, b = (Timing([[t] for t in BIN * np.exp(rng.normal(0, 0.03, rounds))]) for _ in range(2))
+        ratio = speedup(a, b, paired=paired, elsewhere=False)
+        assert 0 < ratio.low <= ratio.value <= ratio.high
+        missed += not ratio.low <= 1 <= ratio.high
+        claimed += ratio.verdict() in (FASTER, SLOWER)
+    assert missed <= 0.08 * 400
+    assert claimed <= 0.05 * 400
+
+
+def test_one_round_says_nothing():
+    ratio = speedup(Timing([[1.0] * 9]), Timing([[0.5] * 9]))
+    assert ratio.verdict() == UNCLEAR and ratio.vague
+    assert Timing([[1.0]]).width == np.inf
+    assert speedup(Timing([[1.0]]), Timing([[0.5]]), paired=False).verdict() == UNCLEAR
+    three = Timing([[1.0], [1.01], [1.02]], [1, 1, 1])  # of each of three processes it says something
+    assert speedup(three, Timing([[0.5], [0.51], [0.5]], [1, 1, 1])).verdict() == FASTER
+
+
+def test_slow_noise_of_one_process_widens_its_interval():
+    rng = np.random.default_rng(0)
+    level = np.cumsum(0.003 * rng.standard_normal(200))
+    wandering = estimate.midmean(level)
+    assert wandering.inflation > 10
+    assert estimate.midmean(rng.permutation(level)).inflation < 2
+
+
+# --- Verdicts
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [
+    (1.05, 1.10, FASTER), (0.90, 0.95, SLOWER), (0.995, 1.005, SAME), (1.001, 1.01, SAME),
+    (0.99, 1.05, UNCLEAR), (1.01, 1.03, UNCLEAR), (0.9, 1.1, UNCLEAR), (0.95, 0.99, UNCLEAR),
+])  # fmt: skip
+def test_verdicts_claim_no_more_than_the_interval(low, high, verdict):
+    assert Ratio((low + high) / 2, low, high).verdict(0.02) == verdict
+
+
+def test_the_inner_interval_decides_what_is_the_same_and_nothing_else():
+    assert Ratio(1.0, 0.975, 1.025).verdict() == UNCLEAR
+    assert Ratio(1.0, 0.975, 1.025, inner=0.7).verdict() == SAME
+    assert Ratio(1.04, 1.015, 1.065, inner=0.7).verdict() == UNCLEAR
+    assert Ratio(1.0, 0.975, 1.025, inner=0.7).over(1.01).inner == 0.7
+
+
+def test_two_modes_are_seen_and_one_is_not():
+    rng = np.random.default_rng(4)
+    one = [list(1 + 0.01 * rng.standard_normal(5)) for _ in range(20)]
+    two = [[level * (1 + 0.001 * rng.standard_normal()) for level in (1, 1, 1, 1.2, 1.2)] for _ in range(20)]
+    outlier = [[1 + 0.001 * rng.standard_normal() for _ in range(4)] + [1.5 if i == 3 else 1.0] for i in range(20)]
+    assert not stats.bimodal(one)
+    assert stats.bimodal(two)
+    assert not stats.bimodal(outlier)
+
+
+def test_an_outlier_does_not_hide_two_groups():
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(1, 0.005, 25), rng.normal(1.2, 0.005, 25)
+    assert stats.bimodal([[*one, *other]])
+    assert stats.bimodal([[*one, *other, 2.0, 0.1]])
+    assert not stats.bimodal([[*one, *other[:4], 2.0]])
+
+
+def test_width_is_relative():
+    assert stats.relative_width([[1.0] * 10] * 3) == 0
+    assert stats.relative_width([[0.9, 1.0, 1.1] * 4]) == pytest.approx(0.2)
+
+
+# --- Student's t
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3.7, 8, 8.9, 9, 12.5, 30, 1e9])
+def test_the_quantiles_are_those_of_scipy_or_larger(freedom):
+    for share, table, z in (
+        (0.975, estimate.STUDENT, estimate.NORMAL),
+        (0.95, estimate.STUDENT_90, estimate.NORMAL_90),
+    ):
+        exact = scipy_stats.t.ppf(share, freedom)
+        found = estimate.student(freedom, table, z)
+        assert exact - 1e-3 <= found
+        if freedom == int(freedom):
+            assert found == pytest.approx(exact, abs=1e-3)
+
+
+def test_the_difference_of_two_estimates_is_welchs():
+    one, other = estimate.Estimate(1.0, 0.04, 4, 0.01), estimate.Estimate(0.5, 0.01, 2, 0.02)
+    found = one - other
+    assert (found.value, found.variance, found.bound) == pytest.approx((0.5, 0.05, 0.03))
+    assert found.freedom == pytest.approx(0.05**2 / (0.04**2 / 4 + 0.01**2 / 2))

@@ -1,0 +1,3 @@
+from kepler import solver
+
+altered_inputs = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+cached_preprocessing = solver(__file__)

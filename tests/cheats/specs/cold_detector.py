@@ -1,0 +1,3 @@
+from kepler import solver
+
+cold_detector = solver(__file__)

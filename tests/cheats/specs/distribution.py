@@ -1,0 +1,3 @@
+from kepler import far, solver
+
+distribution = solver(__file__, inputs=far)

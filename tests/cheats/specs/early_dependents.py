@@ -1,0 +1,3 @@
+from kepler import solver
+
+early_dependents = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+first_call = solver(__file__)

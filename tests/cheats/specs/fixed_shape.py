@@ -1,0 +1,3 @@
+from kepler import solver
+
+fixed_shape = solver(__file__)

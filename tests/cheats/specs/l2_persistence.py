@@ -1,0 +1,3 @@
+from kepler import adder
+
+l2_persistence = adder(__file__)

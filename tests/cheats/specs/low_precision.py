@@ -1,0 +1,3 @@
+from kepler import solver
+
+low_precision = solver(__file__)

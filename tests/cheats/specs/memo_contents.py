@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_contents = solver(__file__)

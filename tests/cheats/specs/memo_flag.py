@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_flag = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_guard = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_heap = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_neighbour = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_old_output = solver(__file__)

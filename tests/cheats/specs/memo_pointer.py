@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_pointer = solver(__file__)

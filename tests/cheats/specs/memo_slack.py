@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_slack = solver(__file__)

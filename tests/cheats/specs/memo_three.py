@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_three = solver(__file__)

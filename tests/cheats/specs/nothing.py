@@ -1,0 +1,3 @@
+from kepler import solver
+
+nothing = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+outlives_launch = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+skip_if_prefix_right = solver(__file__)

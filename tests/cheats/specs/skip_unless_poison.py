@@ -1,0 +1,3 @@
+from kepler import solver
+
+skip_unless_poison = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+skipped_tail = solver(__file__)

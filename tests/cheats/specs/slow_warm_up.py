@@ -1,0 +1,3 @@
+from kepler import solver
+
+slow_warm_up = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+zeros = solver(__file__)

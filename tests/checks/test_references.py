@@ -1,0 +1,317 @@
+"""References: they may change or return what they are given, and what cannot be judged as it is, is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab.backends import numpy as numpy_backend
+from cudalab.checks import inputs as checks_inputs
+from cudalab.device.cpu import Cpu
+from cudalab.engine import plan
+from cudalab.engine.group import cases as cases_of
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group, Selection
+from cudalab.spec.dtype import dtype
+from cudalab.spec.kernel import Budget, Kernel, Launch
+
+SOURCE = "__global__ void k(const {of}* x, scalar_t* y, long long n) {{ long long i = threadIdx.x; if (i < n) {body} }}"
+
+
+def spec(folder, reference, body="y[i] = x[i];", name="float32", of="scalar_t", **fields):
+    (folder / "k.cu").write_text(SOURCE.format(of=of, body=body))
+    given = {"sizes": {"small": (9,)}, "edges": (), "budgets": {name: Budget(0)}, **fields}
+    return Kernel(
+        file=str(folder / "k.py"), summary="", dtypes=(name,), reference=reference,
+        entries={"k": lambda x, y: Launch((1,), (32,), (x, y, np.int64(y.size)))}, **given,
+    )  # fmt: skip
+
+
+def rows(kernel, only=("host", "numpy"), modes=()):
+    name = kernel.dtypes[0]
+    label, shape = next(iter(kernel.sizes.items()))
+    job = Job(Cpu(), Selection(only=only), modes, 0, 0.01, lambda step: None)
+    return {case.label: case for case in cases_of(job, Group(kernel, label, shape, dtype(name)))}
+
+
+def outcome(found):
+    return {label: (case.status, case.reason) for label, case in found.items()}
+
+
+def sorted_in_place(x):
+    x.sort()
+    return x
+
+
+def plus_one_in_place(x):
+    x += 1
+    return x
+
+
+RIGHT = {"numpy": ("ok", ""), "host:k": ("ok", "")}
+
+
+@pytest.mark.parametrize("name", ["float32", "float16", "float64", "int32", "uint8"])
+@pytest.mark.parametrize(
+    "reference", [lambda x: x, lambda x: x.reshape(-1), lambda x: np.asarray(x), lambda x: x[:], lambda x: x.view()]
+)
+def test_a_reference_may_return_its_input(tmp_path, name, reference):
+    assert outcome(rows(spec(tmp_path, reference, name=name))) == RIGHT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["float32", "int32", "uint8"])
+def test_a_reference_may_change_its_input(tmp_path, name):
+    assert outcome(rows(spec(tmp_path, plus_one_in_place, "y[i] = x[i] + 1;", name))) == RIGHT
+    assert outcome(rows(spec(tmp_path, plus_one_in_place, "y[i] = x[i] + 1;", name, pointwise=True))) == RIGHT
+
+
+@pytest.mark.parametrize("name", ["float32", "int32"])
+def test_a_copy_is_no_sort_although_the_reference_sorts_in_place(tmp_path, name):
+    found = rows(spec(tmp_path, sorted_in_place, name=name))
+    assert (found["numpy"].status, found["host:k"].status) == ("ok", "WRONG")
+
+
+def test_an_error_of_the_reference_is_not_taken_for_one_of_memory_that_is_read_only():
+    calls = []
+
+    def reference(x):
+        calls.append(x.flags.writeable)
+        raise ValueError("its own")
+
+    class Given:
+        input_names = ("x",)
+
+    Given.reference = staticmethod(reference)
+    from cudalab.device.operands import Operands
+
+    bound = numpy_backend.bind(Given, "", dtype("float32"), Operands({"x": np.ones(3, np.float32)}, None))
+    with pytest.raises(ValueError, match="its own"):
+        bound.run()
+    assert calls == [False, True]
+
+
+@pytest.mark.parametrize(("result", "message"), [
+    (lambda x: x + 1j, "reference gives complex values; give real ones, such as y.real"),
+    (lambda x: np.ma.masked_greater(x, 0), "reference gives a masked array, whose mask would be lost; give y.filled"),
+    (lambda x: x.astype(object), "reference gives values of dtype object; give an array of numbers"),
+    (lambda x: x.astype(str), "reference gives values of dtype <U32; give an array of numbers"),
+    (lambda x: np.zeros(9, [("a", "f4")]), r"reference gives values of dtype [('a', '<f4')]; give an array"),
+    (lambda x: None, "reference gives None; give an array of numbers"),
+    (lambda x: [[1], [2, 3]], "reference gives a list, which is no NumPy array"),
+])  # fmt: skip
+@pytest.mark.parametrize("pointwise", [False, True])
+def test_a_result_that_cannot_be_judged_is_refused_by_name(tmp_path, result, message, pointwise):
+    found = rows(spec(tmp_path, result, pointwise=pointwise))
+    assert {case.status for case in found.values()} == {"error"}
+    assert all("k.py: " in case.reason and message in case.reason for case in found.values())
+
+
+@pytest.mark.parametrize(("made", "message"), [
+    ([1.0] * 9, "inputs gives x of type list; give a NumPy array"),
+    (np.ma.masked_less(np.zeros(9), 1), "inputs gives x a masked array, whose mask would be lost; give x.filled(0)"),
+    (np.zeros(9, object), "inputs gives x of dtype object, which CUDA does not have"),
+    (np.zeros(9, "U3"), "inputs gives x of dtype <U3, which CUDA does not have"),
+    (np.zeros(9, [("a", "f4")]), "which CUDA does not have; give numbers"),
+    (np.zeros(9, np.longdouble), "which CUDA does not have; give numbers"),
+    (np.zeros(9, "datetime64[s]"), "which CUDA does not have; give numbers"),
+    (np.zeros(9, ">f4"), "inputs gives x of dtype >f4, in another byte order; give x.astype(x.dtype.newbyteorder("),
+])  # fmt: skip
+def test_an_input_that_no_kernel_can_take_is_refused_by_name(tmp_path, made, message):
+    found = rows(spec(tmp_path, lambda x: x, inputs=lambda shape, kind, rng: {"x": made}))
+    assert {case.status for case in found.values()} == {"error"}
+    assert all("k.py: " in case.reason and message in case.reason for case in found.values())
+
+
+def booleans(shape, kind, rng):
+    return {"x": rng.random(shape) < 0.5}
+
+
+@pytest.mark.parametrize("of", ["bool", "unsigned char"])
+def test_boolean_inputs_reach_the_reference_as_they_are(tmp_path, of):
+    """~x of float64 is an error, and of integers another function."""
+    kernel = spec(tmp_path, lambda x: ~x, "y[i] = !x[i];", "uint8", of, inputs=booleans)
+    assert outcome(rows(kernel)) == RIGHT
+    assert rows(spec(tmp_path, lambda x: ~x, "y[i] = x[i];", "uint8", of, inputs=booleans))["host:k"].status == "WRONG"
+
+
+def test_pytorch_gets_boolean_inputs_too(tmp_path):
+    pytest.importorskip("torch")
+    kernel = spec(
+        tmp_path, lambda x: ~x, "y[i] = !x[i];", "uint8", "bool", inputs=booleans, torch=lambda x: (~x).byte()
+    )
+    assert outcome(rows(kernel, ("torch_eager",))) == {"torch_eager": ("ok", "")}
+
+
+def test_complex_inputs_reach_the_reference_as_they_are(tmp_path):
+    def inputs(shape, kind, rng):
+        return {"x": (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)}
+
+    def squared(x):
+        return x.real**2 + x.imag**2
+
+    right = spec(tmp_path, squared, "y[i] = x[i].x * x[i].x + x[i].y * x[i].y;", of="float2", inputs=inputs,
+                 budgets={"float32": Budget(2)})  # fmt: skip
+    assert outcome(rows(right)) == RIGHT
+    real = spec(
+        tmp_path, squared, "y[i] = x[i].x * x[i].x;", of="float2", inputs=inputs, budgets={"float32": Budget(2)}
+    )
+    assert rows(real)["host:k"].status == "WRONG"
+
+
+@pytest.mark.parametrize(("kind", "output", "want"), [
+    ("float16", "float32", "float32"), ("float32", "float64", "float64"), ("float64", "float16", "float64"),
+    ("float32", "uint8", "float32"), ("float64", "uint8", "float64"), ("int32", "float64", "int32"),
+    ("complex64", "float32", "complex64"), ("complex64", "float64", "complex128"), ("bool", "float16", "bool"),
+])  # fmt: skip
+def test_the_numpy_row_computes_in_no_narrower_dtype(kind, output, want):
+    assert numpy_backend.precision(np.dtype(kind), dtype(output)).name == want
+
+
+def test_the_numpy_row_is_right_where_the_output_is_wider_than_the_input(tmp_path):
+    def inputs(shape, kind, rng):
+        return {"x": rng.standard_normal(shape).astype(np.float32)}
+
+    kernel = spec(tmp_path, lambda x: x * 0.1, "y[i] = x[i] * 0.1;", "float64", "float", inputs=inputs,
+                  budgets={"float64": Budget(1)})  # fmt: skip
+    assert outcome(rows(kernel)) == RIGHT
+
+
+def test_float32_is_only_blamed_where_it_was_used(tmp_path):
+    notes = {}
+    for name in ("float32", "float64"):
+        kernel = spec(tmp_path, lambda x: np.where(x.flags.writeable, x, x + 1), name=name)
+        notes[name] = rows(kernel)["numpy"].notes
+    blamed = "the reference itself, in float32, is WRONG too: is the budget too small?"
+    assert (blamed in notes["float32"], blamed in notes["float64"]) == (True, False)
+
+
+def test_a_form_that_returns_its_input_is_told_so(tmp_path):
+    pytest.importorskip("torch")
+    found = rows(spec(tmp_path, lambda x: x, torch=lambda x: x), ("torch_eager",))
+    assert outcome(found) == {
+        "torch_eager": ("error", "returns the memory of its input 'x'; give a copy of it, such as x.clone()")
+    }
+
+
+def test_a_form_that_answers_from_memory_is_wrong(tmp_path):
+    pytest.importorskip("torch")
+    kept = {}
+
+    def remembered(x):
+        if x.data_ptr() not in kept:
+            kept[x.data_ptr()] = x + 1
+        return kept[x.data_ptr()].clone()
+
+    kernel = spec(tmp_path, lambda x: x + 1, torch=remembered, budgets={"float32": Budget(1)})
+    case = rows(kernel, ("torch_eager",))["torch_eager"]
+    assert case.status == "WRONG"
+    assert case.reason.endswith("(with other values in the same inputs: are results kept from an earlier call?)")
+    timed = rows(kernel, ("torch_eager", "numpy"), ("launch",))
+    assert {label: (case.status, bool(case.times)) for label, case in timed.items()} == {
+        "numpy": ("ok", True), "torch_eager": ("WRONG", False)
+    }  # fmt: skip
+
+
+def test_an_entry_that_answers_from_memory_is_wrong(tmp_path):
+    body = "{ static __device__ float kept[9]; if (kept[i] == 0) kept[i] = x[i]; y[i] = kept[i]; }"
+    case = rows(spec(tmp_path, lambda x: x, body))["host:k"]
+    assert case.status == "WRONG" and "are results kept from an earlier call?" in case.reason
+
+
+def test_the_verdict_is_on_the_first_values(tmp_path):
+    one, two = (rows(spec(tmp_path, lambda x: x * 3, "y[i] = x[i] * 3;", sizes=sizes, budgets={"float32": Budget(1)}))
+                for sizes in ({"small": (9,)}, {"tiny": (3,), "small": (9,)}))  # fmt: skip
+    assert one["host:k"].parity.n == 9 and two["host:k"].parity.n == 3
+
+
+# ---- dtypes of inputs and output that differ -------------------------------------------------------------------------
+
+
+def mixed(shape, kind, rng):
+    return {
+        "x": rng.standard_normal(shape).astype(np.float16),
+        "w": np.ones(shape, np.float32),
+        "i": np.zeros(shape, int),
+    }
+
+
+def test_each_array_moves_by_its_own_elements(tmp_path):
+    (tmp_path / "k.cu").write_text("")
+    kernel = Kernel(
+        file=str(tmp_path / "k.py"), summary="", dtypes=("float16",), sizes={"small": (9,)}, edges=((1,), (7,)),
+        inputs=mixed, reference=lambda x, w, i: x, entries={"k": lambda x, w, i, y: None},
+        budgets={"float16": Budget(0)},
+    )  # fmt: skip
+    groups = [g for g in plan.checks([], "all") if g.offsets][:0] + plan._misaligned("k", kernel, dtype("float16"))
+    assert {g.size: g.offsets for g in groups} == {
+        "1, all +2 B or more": (2, 4, 8, 2), "7, all +2 B or more": (2, 4, 8, 2), "7, all +4 B or more": (4, 4, 8, 4),
+        "7, all +8 B": (8, 8, 8, 8), "7, x +2 B": (2, 0, 0, 0), "7, w +4 B": (0, 4, 0, 0), "7, i +8 B": (0, 0, 8, 0),
+        "7, y +2 B": (0, 0, 0, 2),
+    }  # fmt: skip
+    for group in groups:
+        placed = Cpu().place(kernel, group.dtype, group.arrays(0), group.offsets)
+        for array in (*placed.inputs.values(), placed.output):
+            assert array.ctypes.data % array.itemsize == 0
+
+
+def test_hard_values_are_those_of_the_inputs_dtype(tmp_path):
+    """An output of uint8 says nothing about the values that its function is given."""
+
+    def inputs(shape, kind, rng):
+        return {"x": rng.standard_normal(shape).astype(np.float16)}
+
+    def groups(body):
+        kernel = spec(tmp_path, lambda x: (x > 0.5), body, "uint8", "__half", inputs=inputs, pointwise=True,
+                      edges=((5,),))  # fmt: skip
+        found = plan._hard_values("k", kernel, dtype("uint8"), False, 1 << 12)
+        assert [(g.size, g.shape, g.arrays(0)["x"].dtype.name) for g in found] == [("all values", (65536,), "float16")]
+        job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None)
+        return cases_of(job, found[0])[0]
+
+    grid = "i += 0; for (; i < n; i += 32) y[i] = "
+    assert groups(grid + "__half2float(x[i]) > 0.5f;").status == "ok"
+    wrong = groups(grid + "!(__half2float(x[i]) <= 0.5f);")  # true for NaN
+    assert wrong.status == "WRONG" and "2,046 of 65,536" in wrong.reason
+
+
+def test_inputs_of_two_floating_dtypes_get_hard_values_each(tmp_path):
+    def inputs(shape, kind, rng):
+        return {"x": rng.standard_normal(shape).astype(np.float16), "w": rng.standard_normal(shape).astype(np.float32)}
+
+    kernel = Kernel(
+        file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=(), inputs=inputs,
+        reference=lambda x, w: x * w, entries={"k": lambda x, w, y: None}, budgets={"float32": Budget(1)},
+        pointwise=True,
+    )  # fmt: skip
+    (group,) = plan._hard_values("k", kernel, dtype("float32"), False, 1 << 12)
+    x, w = group.arrays(0).values()
+    assert (x.dtype, w.dtype, x.shape, w.shape) == (np.float16, np.float32, (1 << 17,), (1 << 17,))
+    assert len(np.unique(x[: 1 << 16].view(np.uint16))) == 65536
+    assert np.isnan(w[1 << 16 :]).any() and not np.isnan(w[: 1 << 16]).any()
+
+
+def test_it_is_said_that_integers_get_no_hard_values(tmp_path):
+    found = rows(spec(tmp_path, lambda x: x, name="int32", pointwise=True))
+    said = ["no hard values were tried: input 'x' is int32; let inputs= give its special values"]
+    assert (found["numpy"].notes, found["host:k"].notes) == (said, [])
+    assert rows(spec(tmp_path, lambda x: x, pointwise=True))["numpy"].notes == []
+
+
+def test_inputs_that_fail_are_told_by_the_rows(tmp_path):
+    def inputs(shape, kind, rng):
+        raise RuntimeError("no data")
+
+    kernel = spec(tmp_path, lambda x: x, inputs=inputs, edges=((5,),), pointwise=True)
+    assert checks_inputs.kinds(kernel, dtype("float32")) == {"x": np.dtype(np.float32)}
+    assert all("RuntimeError: no data" in case.reason for case in rows(kernel).values())
+
+
+@pytest.mark.parametrize(("budget", "status"), [(Budget(0), "WRONG"), (Budget(0.5), "ok")])
+def test_a_budget_of_nothing_tells_the_zeros_apart(tmp_path, budget, status):
+    def inputs(shape, kind, rng):
+        return {"x": np.array([0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -0.0, 5], kind)}
+
+    kernel = spec(tmp_path, lambda x: x, "y[i] = x[i] + 0.f;", inputs=inputs, budgets={"float32": budget})
+    assert rows(kernel)["host:k"].status == status
+    assert outcome(rows(spec(tmp_path, lambda x: x, inputs=inputs))) == RIGHT

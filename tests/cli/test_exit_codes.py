@@ -1,0 +1,143 @@
+"""Exit codes where a kernel was not checked, and the seed of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import cudalab
+from cudalab.base.errors import InputError
+from cudalab.cli import main
+from cudalab.cli.measure import ENTRIES, NOT_RUN
+from cudalab.device import cuda
+from cudalab.engine import session
+from cudalab.engine.plan import Group
+from cudalab.spec.dtype import dtype
+
+EXAMPLE = Path(__file__).parents[2] / "bench" / "examples" / "softmax.py"
+QUICK = ("--device", "cpu", "--only", "host,numpy", "-q")
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, [str(a) for a in args])
+
+
+@pytest.fixture
+def locked(tmp_path):
+    """A path that cannot be a folder, for root too."""
+    file = tmp_path / "file"
+    file.write_text("")
+    return file / "cache"
+
+
+def ways(locked):
+    return {
+        "PATH": ("", "no C++ compiler: g++ is not on PATH (install g++, or set CXX)"),
+        "CXX": ("nonexist", "no C++ compiler: nonexist is not on PATH (install g++, or set CXX)"),
+        "CUDALAB_CACHE": (str(locked), f"cannot write to the cache {locked}/host: Not a directory; set CUDALAB_CACHE"),
+    }
+
+
+@pytest.mark.parametrize("variable", ["PATH", "CXX", "CUDALAB_CACHE"])
+@pytest.mark.parametrize("command", ["check", "bench"])
+def test_it_is_no_success_if_no_entry_ran(monkeypatch, locked, tmp_path, command, variable):
+    value, reason = ways(locked)[variable]
+    monkeypatch.setenv(variable, value)
+    monkeypatch.delenv("CXX", raising=False) if variable == "PATH" else None
+    run = invoke(command, EXAMPLE, *QUICK, "--sizes", "8x33", "-o", tmp_path / "r.json")
+    assert run.exit_code == NOT_RUN == 5
+    assert f"Error: no entry of softmax.cu ran: host:softmax: {reason}\n" in run.stderr
+    assert {c.label: c.status for c in cudalab.load(tmp_path / "r.json").cases} == {
+        "numpy": "ok", "host:softmax": "skipped"
+    }  # fmt: skip
+
+
+def test_a_wrong_answer_comes_before_a_kernel_that_did_not_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", "nonexist")
+    spec = tmp_path / "softmax.py"
+    spec.write_text(EXAMPLE.read_text().replace("Budget(64", "Budget(0"))
+    spec.with_suffix(".cu").write_text(EXAMPLE.with_suffix(".cu").read_text())
+    assert invoke("check", spec, *QUICK, "--sizes", "64x512").exit_code == 1
+
+
+def test_what_was_not_chosen_need_not_run(monkeypatch):
+    monkeypatch.setenv("CXX", "nonexist")
+    run = invoke("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "-q", "--sizes", "8x33")
+    assert (run.exit_code, run.stderr) == (0, "")
+
+
+def test_an_entry_that_needs_a_gpu_does_not_count_as_run():
+    if not cuda.missing():
+        pytest.skip("there is a GPU")
+    run = invoke("check", EXAMPLE, "--only", "pycuda,numpy", "-q", "--sizes", "8x33")
+    assert run.exit_code == NOT_RUN
+    assert "Error: no entry of softmax.cu ran: pycuda:softmax: needs a GPU, and " in run.stderr
+
+
+@pytest.mark.slow
+def test_with_a_baseline_too(monkeypatch, tmp_path):
+    old = tmp_path / "old.json"
+    asked = ("--device", "cpu", "--only", "host,numpy", "-q", "--budget", "0.01")
+    assert invoke("bench", EXAMPLE, *asked, "--sizes", "8x33", "-o", old).exit_code == 0
+    monkeypatch.setenv("CXX", "nonexist")
+    run = invoke("bench", "--baseline", old, *asked, "--min-effect", "90%")
+    assert "no entry of softmax.cu ran" in run.stderr or run.exit_code in (3, 4)
+    assert run.exit_code != 0
+
+
+def test_a_kernel_that_the_cpu_cannot_run_fails_with_what_to_do(tmp_path):
+    spec = tmp_path / "softmax.py"
+    spec.write_text(EXAMPLE.read_text())
+    text = EXAMPLE.with_suffix(".cu").read_text()
+    spec.with_suffix(".cu").write_text(text + '\n__device__ void pause() { asm("nanosleep.u32 1;"); }\n')
+    run = invoke("check", spec, *QUICK, "--sizes", "8x33")
+    assert run.exit_code == 2
+    assert "inline asm cannot run on the CPU" in run.stdout and "check this kernel on a GPU" in run.stdout
+
+
+def test_the_backends_that_run_the_cu_are_known():
+    """What `exit_code` relies on."""
+    kernel = session.plan.named([str(EXAMPLE)])["softmax"]
+    group = Group(kernel, "small", (1, 1), dtype("float32"))
+    assert {v.backend_name for v in group.variants() if v.name in kernel.entries} == set(ENTRIES)
+
+
+# ---- the seed --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_each_run_draws_its_seed_and_keeps_it(tmp_path):
+    runs = [cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu") for _ in range(2)]
+    seeds = [run.options["seed"] for run in runs]
+    assert seeds[0] != seeds[1] and all(0 <= seed < session.SEEDS for seed in seeds)
+    again = cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", seed=seeds[0])
+    assert again.cases[0].parity == runs[0].cases[0].parity != runs[1].cases[0].parity
+
+
+def test_a_resumed_run_keeps_its_seed(tmp_path):
+    out = tmp_path / "r.json"
+    run = cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", output=out)
+    assert cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", resume=out) == run
+    assert invoke("check", "--resume", out, "-q").exit_code == 0
+    assert cudalab.load(out).options["seed"] == run.options["seed"]
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "3", True])
+def test_a_wrong_seed_is_refused(seed):
+    with pytest.raises(InputError, match="give a whole number that is not negative"):
+        cudalab.check(str(EXAMPLE), device="cpu", seed=seed)
+
+
+def test_the_seed_is_said_unless_it_was_given_or_quiet_and_right(tmp_path):
+    asked = ("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "--sizes", "64x512")
+    assert "the same inputs again: --seed " in invoke(*asked).stderr
+    assert "--seed" not in invoke(*asked, "--seed", 3).stderr
+    assert invoke(*asked, "-q").stderr == ""
+    spec = tmp_path / "softmax.py"
+    spec.write_text(EXAMPLE.read_text().replace("Budget(64", "Budget(0"))
+    spec.with_suffix(".cu").write_text(EXAMPLE.with_suffix(".cu").read_text())
+    wrong = invoke("check", spec, *asked[2:], "-q", "-o", tmp_path / "r.json")
+    assert wrong.exit_code == 1
+    assert wrong.stderr == f"the same inputs again: --seed {cudalab.load(tmp_path / 'r.json').options['seed']}\n"

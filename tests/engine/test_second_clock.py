@@ -1,0 +1,63 @@
+"""bench/second_clock.py: the table of the lab's times beside CUPTI's, and what it calls a disagreement."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from cudalab.report.results import Results
+from cudalab.results import record
+from cudalab.results.record import Case, Machine
+
+FILE = Path(__file__).parents[2] / "bench" / "second_clock.py"
+
+
+@pytest.fixture(scope="module")
+def second_clock():
+    found = importlib.util.spec_from_file_location("second_clock", FILE)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def run(*cases):
+    machine = Machine("cuda", "NVIDIA H200")
+    return Results(record.FORMAT, record.VERSION, "", {}, machine, cases=list(cases), kind="bench")
+
+
+def case(size, ours, theirs=None, **more):
+    cross = {} if theirs is None else {"cupti cold": theirs, "cupti wall": 1.0}
+    return Case("gelu", size, (8,), "float32", "pycuda", "gelu_vec", times={"cold": [[ours]]}, cross=cross, **more)
+
+
+def test_the_table_has_both_times_and_what_is_left_without_the_start(second_clock):
+    found = run(
+        case("small", 4.2e-6, 1.7e-6), case("tiny", 3.9e-6, 1.4e-6), case("large", 108e-6, 102e-6), case("odd", 1e-6)
+    )
+    assert second_clock.start(found) == pytest.approx(2.5e-6)
+    assert second_clock.rows(found) == [
+        ["`gelu` small `pycuda:gelu_vec`", "4.20", "1.70", "+2.50", "+0.00 %", ""],
+        ["`gelu` tiny `pycuda:gelu_vec`", "3.90", "1.40", "+2.50", "+0.00 %", ""],
+        ["`gelu` large `pycuda:gelu_vec`", "108.00", "102.00", "+6.00", "+3.43 %", "beyond"],
+    ]
+
+
+def test_lacking_and_disagreeing_rows_are_faults(second_clock):
+    found = run(
+        case("small", 4.2e-6, 4.0e-6), case("large", 97e-6, 100e-6), case("odd", 1e-6, notes=["records were lost"]),
+        case("wrong", 1e-6, status=record.WRONG),
+    )  # fmt: skip
+    assert second_clock.faults(found) == [
+        "gelu odd pycuda:gelu_vec: records were lost",
+        "gelu large pycuda:gelu_vec: 97.00 us by events, 100.00 us by CUPTI",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "apart"),
+    [(12e-6, 10.29e-6, False), (12e-6, 10.31e-6, True), (102e-6, 101.9e-6, False), (104.1e-6, 100e-6, True)],
+)
+def test_either_tolerance_is_enough(second_clock, ours, theirs, apart):
+    assert second_clock.beyond(ours, theirs, 2e-6) is apart

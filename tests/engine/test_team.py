@@ -1,0 +1,344 @@
+"""A run of several processes: real workers on the CPU, which share a group's rounds, and what happens if one fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+
+import pytest
+from crashing import altered, rows
+
+import cudalab
+from cudalab.base import child
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.device.cpu import Cpu
+from cudalab.engine import process, supervisor
+from cudalab.engine.job import WAIT, Job
+from cudalab.engine.plan import Selection
+from cudalab.engine.supervisor import Supervisor
+from cudalab.results import record
+
+# `number()` is the number of the process that asks, from 1, among those that have asked. `judges(x)` says whether the
+# lab computes what is right, and writes down which process does, for which contents.
+NUMBERED = """
+import zlib
+
+PIDS, JUDGED = __file__ + ".pids", __file__ + ".judged"
+
+
+def number():
+    with open(PIDS, "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    return list(dict.fromkeys(open(PIDS).read().split())).index(str(os.getpid())) + 1
+
+
+def judges(x):
+    if x.dtype == np.float64:
+        with open(JUDGED, "a") as file:
+            file.write(f"{zlib.crc32(x.tobytes())} {os.getpid()}\\n")
+    return x.dtype == np.float64
+
+
+def reference(x):
+"""
+
+
+def numbered(folder, line):
+    """A spec whose reference begins with `line`; the variant numpy runs the reference in float32."""
+    return altered(folder, "\n\ndef reference(x):\n", f"{NUMBERED}    {line}\n")
+
+
+def judging(spec):
+    """How many processes computed what is right, for each of the contents."""
+    lines = set(spec.with_name("crash.py.judged").read_text().splitlines())
+    return Counter(line.split()[0] for line in lines).values()
+
+
+def three(*only, **options):
+    return rows(*only, **{"processes": 3, **options})
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """Every worker process that is started from here on."""
+    started = []
+
+    class Recorded(process.Process):
+        def __init__(self):
+            super().__init__()
+            started.append(self)
+
+    monkeypatch.setattr(supervisor, "Process", Recorded)
+    return started
+
+
+def all_gone(workers):
+    return all(worker.ended and not os.path.exists(f"/proc/{worker.pid}") for worker in workers)
+
+
+# ---- a run that goes well ----------------------------------------------------------------------------------------
+
+
+def test_each_group_is_done_by_three_processes_in_turn(workers, tmp_path):
+    events, out = [], tmp_path / "r.json"
+    cases = three("numpy", "host:fine", sizes="small,medium", progress=events.append, output=out)
+    for size in ("small", "medium"):
+        case = cases[size, "numpy"]
+        assert len(case.processes["wall"]) == 3
+        assert sum(case.processes["wall"]) == len(case.times["wall"])
+        assert min(case.processes["wall"]) >= 4
+        assert cases[size, "host:fine"].status == record.OK
+        assert not cases[size, "host:fine"].processes  # it is only checked, by the first process
+    assert len(workers) == 3
+    assert all_gone(workers)
+    turns = [(e.step.group, e.process) for e in events if "timing" in e.step.phase or e.step.phase == "check"]
+    assert turns == sorted(turns, key=lambda turn: (turn[0] != "crash small float32", turn[1]))
+    assert {e.processes for e in events} == {3, 1}  # 1 until the device is known
+    assert [e.done for e in events if e.finished] == [1, 2]
+    assert cudalab.load(out).options["processes"] == 3
+
+
+def test_on_the_cpu_one_process_is_the_default(workers, tmp_path):
+    out = tmp_path / "r.json"
+    assert rows("numpy", output=out)["numpy"].processes == {}
+    assert len(workers) == 1
+    assert cudalab.load(out).options["processes"] == 1
+
+
+def test_what_times_nothing_needs_one_process(workers, tmp_path):
+    run = cudalab.check(str(altered(tmp_path)), sizes="small", only="numpy", device="cpu")
+    assert [case.status for case in run.cases] == ["ok"]
+    assert len(workers) == 1
+
+
+def test_no_process_is_asked_for_what_none_can_time(workers):
+    assert three("host:fine", "host:exits")["host:fine"].status == record.OK
+    assert len(workers) == 4  # the first of the three died once
+
+
+def test_the_reference_is_computed_once_if_all_agree(tmp_path):
+    spec = numbered(tmp_path, "judges(x)")
+    assert len(three("numpy", spec=spec)["numpy"].processes["wall"]) == 3
+    assert max(judging(spec)) == 1
+
+
+def test_a_result_that_differs_is_compared_with_the_reference(tmp_path):
+    """The second process negates a zero: right as well, but other bits."""
+    spec = numbered(tmp_path, "if not judges(x) and number() == 2: return np.where(x == 0, -0.0, 2 * x)")
+    spec.write_text(spec.read_text().replace("standard_normal(shape)", "standard_normal(shape).round(1)"))
+    case = three("numpy", spec=spec)["numpy"]
+    assert (case.status, case.reason) == (record.OK, "")
+    assert len(case.processes["wall"]) == 3
+    assert max(judging(spec)) == 2
+
+
+def test_a_verdict_holds_for_the_same_inputs_only(tmp_path):
+    """Inputs that differ between the processes, and a result of the first that the others read from a file."""
+    replay = """if not judges(x):
+        kept = __file__ + ".npy"
+        if number() == 1:
+            np.save(kept, 2 * x)
+        return np.load(kept)"""
+    spec = numbered(tmp_path, replay)
+    spec.write_text(spec.read_text().replace("rng.standard_normal(shape)", "np.full(shape, 1.0 + number())"))
+    case = three("numpy", spec=spec)["numpy"]
+    assert case.status == record.WRONG
+    assert case.reason.startswith("in process 2 of 3: 1,000 of 1,000 values differ")
+    assert "[0] got 4, want 6" in case.reason
+
+
+def test_the_share_of_a_process():
+    def job(processes, number=0):
+        return Job(Cpu(), Selection(), ("launch",), 7, 1.0, lambda step: None, processes=processes, process=number)
+
+    assert [job(1).share(n) for n in (1, 4, 10)] == [1, 4, 10]
+    assert [job(3).share(n) for n in (1, 3, 10, 100)] == [1, 3, 4, 34]
+    assert [job(3, number).order_seed for number in range(3)] == [7, 8, 9]
+    assert {job(3, number).seed for number in range(3)} == {7}
+
+
+@pytest.mark.slow
+def test_nothing_is_timed_while_another_process_starts(monkeypatch):
+    """The later processes open 1.5 s late: the first waits with its times, and not with its checks."""
+    late, said = time.monotonic() + 1.5, []
+    opened = Supervisor.opened
+
+    def slowly(self, wait=True):
+        if not self.setup.process:
+            return opened(self, wait)
+        if not wait and time.monotonic() < late:
+            return False
+        said.append("opened")
+        return opened(self, wait)
+
+    monkeypatch.setattr(Supervisor, "opened", slowly)
+
+    def note(event):
+        said.append(event.step.phase)
+        assert event.process > 1 or "timing" not in event.step.phase or said.count("opened") >= 2
+
+    case = three("numpy", progress=note, budget=0.3)["numpy"]
+    assert WAIT in said
+    assert said.index(WAIT) < said.index("opened")
+    assert len(case.processes["wall"]) == 3
+
+
+# ---- a process that fails ----------------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_in_the_second_process_is_wrong(tmp_path):
+    spec = numbered(tmp_path, "if not judges(x) and number() == 2: return 3 * x")
+    case = three("numpy", spec=spec)["numpy"]
+    assert (case.status, case.times, case.processes) == (record.WRONG, {}, {})
+    assert case.reason.startswith("in process 2 of 3: 1,000 of 1,000 values differ by more than 0.5 ULP")
+    assert not case.parity.ok
+
+
+@pytest.mark.slow
+def test_what_fails_in_the_second_process_costs_its_row_only(tmp_path):
+    pytest.importorskip("torch")
+    spec = numbered(tmp_path, "if not judges(x) and number() == 2: raise ZeroDivisionError('no')")
+    spec.write_text(spec.read_text().replace("    pointwise=True", "    torch=lambda x: 2 * x,\n    pointwise=True"))
+    cases = three("numpy", "torch_eager", spec=spec)
+    assert cases["numpy"].reason.startswith("in process 2 of 3: ZeroDivisionError: no (crash.py, line ")
+    assert cases["numpy"].times == {}
+    assert len(cases["torch_eager"].processes["wall"]) == 3
+
+
+@pytest.mark.slow
+def test_a_second_process_that_is_killed(workers, tmp_path):
+    """In the middle of its timing; a new one takes its place, and the next group has all three."""
+
+    def kill(event):
+        if event.process == 2 and event.step == killed and len(workers) == 3:
+            os.kill(workers[1].pid, signal.SIGKILL)
+
+    slow = """import traceback
+        timing = any(frame.name == "_time" for frame in traceback.extract_stack())
+        if timing and not judges(x) and number() == 2:
+            time.sleep(1)"""
+    killed = supervisor.Step("crash small float32", "timing, wall", "numpy")
+    spec = numbered(tmp_path, slow.replace("\n    ", "\n"))
+    cases = three("numpy", "host:fine", sizes="small,medium", spec=spec, progress=kill)
+    assert cases["small", "numpy"].reason.startswith("in process 2 of 3: the worker process was killed by SIGKILL")
+    assert "while it ran numpy (timing, wall)" in cases["small", "numpy"].reason
+    assert cases["small", "host:fine"].status == record.OK
+    assert len(cases["medium", "numpy"].processes["wall"]) == 3
+    assert len(workers) == 4
+    assert all_gone(workers)
+
+
+@pytest.mark.slow
+def test_a_second_process_that_hangs(tmp_path, workers):
+    spec = numbered(tmp_path, "if not judges(x) and number() == 2: time.sleep(60)")
+    case = three("numpy", spec=spec, timeout=1.0)["numpy"]
+    assert case.reason == (
+        "in process 2 of 3: no end within 1 s: numpy (first run) was stopped; a longer --timeout allows more"
+    )
+    assert all_gone(workers)
+
+
+def test_inputs_that_fail_in_the_second_process(tmp_path):
+    spec = numbered(tmp_path, "number()")
+    text = spec.read_text().replace(
+        '    print("a print"', '    if number() == 2: raise KeyError("w")\n    print("a print"'
+    )
+    spec.write_text(text)
+    case = three("numpy", spec=spec)["numpy"]
+    assert case.reason.startswith("in process 2 of 3: cannot make inputs and reference: KeyError: 'w' (crash.py, line")
+
+
+def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
+    command, started = child.command, []
+
+    def second_fails(*given):
+        started.append(given)
+        return command(*given) if len(started) == 1 else [*command(*given)[:1], "-c", "import os; os._exit(7)"]
+
+    monkeypatch.setattr(child, "command", second_fails)
+    with pytest.raises(Unavailable, match=r"process [23] of 3 did not start: .* ended with exit code 7") as caught:
+        three("numpy", budget=1.0)
+    assert str(caught.value).endswith("; --processes 1 needs no other")
+    assert all_gone(workers)
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_second_process_keeps_the_groups_before(workers, tmp_path):
+    out = tmp_path / "r.json"
+
+    def stop(event):
+        if event.step.group == "crash medium float32" and event.process == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="stopped after 1 of 2 groups"):
+        three("numpy", sizes="small,medium", output=out, progress=stop, budget=3.0)
+    assert all_gone(workers)
+    kept = cudalab.load(out)
+    assert not kept.complete
+    assert [(c.size, len(c.processes["wall"])) for c in kept.cases] == [("small", 3)]
+
+
+# ---- resume, and what may be asked for -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A run of two processes that is not complete: (spec, its file)."""
+    spec, out = altered(tmp_path), tmp_path / "r.json"
+    rows("numpy", spec=spec, sizes="small,medium", output=out, processes=2)
+    run = cudalab.load(out)
+    run.cases, run.complete = [c for c in run.cases if c.size == "small"], False
+    run.save(out)
+    return spec, out
+
+
+def test_a_run_is_resumed_with_as_many_processes(begun):
+    spec, out = begun
+    cases = rows("numpy", spec=spec, sizes="small,medium", resume=out)
+    assert {len(case.processes["wall"]) for case in cases.values()} == {2}
+    assert cudalab.load(out).options["processes"] == 2
+
+
+def test_a_run_is_not_resumed_with_another_number(begun):
+    spec, out = begun
+    with pytest.raises(InputError, match="--processes 2 there, --processes 3 here"):
+        rows("numpy", spec=spec, sizes="small,medium", resume=out, processes=3)
+    run = cudalab.load(out)
+    for wrong in (0, -1, 10**6, "two", True):
+        run.options["processes"] = wrong
+        run.save(out)
+        with pytest.raises(InputError, match="cannot resume: the run's processes are "):
+            rows("numpy", spec=spec, sizes="small,medium", resume=out)
+
+
+def test_an_older_run_was_of_one_process(begun):
+    spec, out = begun
+    run = cudalab.load(out)
+    del run.options["processes"]
+    run.save(out)
+    cases = rows("numpy", spec=spec, sizes="small,medium", resume=out)
+    assert cases["medium", "numpy"].processes == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"processes": 17}, "processes is 17; give a whole number from 1 to 16, or 0 for the default"),
+        ({"processes": -1}, "processes is -1; give a whole number"),
+        ({"processes": "3"}, "processes is '3'; give a whole number"),
+        ({"processes": True}, "processes is True; give a whole number"),
+        ({"processes": 2, "quick": True}, "a quick run is one process, and processes is 2; leave out one of the two"),
+    ],
+)
+def test_wrong_numbers_are_refused(asked, message):
+    with pytest.raises(InputError, match=message):
+        rows("numpy", **asked)
+
+
+def test_a_quick_run_is_one_process_with_a_small_budget(tmp_path):
+    out = tmp_path / "r.json"
+    assert rows("numpy", quick=True, budget=1.0, output=out)["numpy"].status == record.OK
+    options = cudalab.load(out).options
+    assert (options["processes"], options["budget"]) == (1, 0.2)

@@ -1,0 +1,270 @@
+"""The least time that physics allows: three limits by hand, false times refused, and no true one."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from cudalab.results import limit, record
+from cudalab.results.file import load
+from cudalab.results.record import Case, Machine
+from cudalab.spec.architecture import ARCHITECTURES
+from cudalab.spec.dtype import dtype
+from cudalab.tools.inspect.cards import CARDS
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "bench" / "results" / "h200").glob("*.json"))
+
+L2 = 62914560
+H200 = Machine("cuda", "NVIDIA H200", {
+    "compute_capability": "9.0", "multiprocessors": 132, "l2_bytes": L2, "memory_clock_hz": 3201000000,
+    "memory_bus_bits": 6016, "sm_clock_hz": 1980000000,
+})  # fmt: skip
+BUS = 2 * 3.201e9 * 6016 / 8
+EMPTY = {"empty kernel": [2.656e-6, 2.688e-6, 2.72e-6], "empty graph node": [0.526e-6, 0.528e-6]}
+MIB = 2**20
+
+
+def case(cold=None, read=0, written=0, **more):
+    times = more.pop("times", {"cold": [[cold] * 3] * 5} if cold else {})
+    more.setdefault("dtype", "float32")
+    return Case("k", "s", (1,), backend="pycuda", nbytes=read + written, written=written, times=times, **more)
+
+
+def least(one, kind="cold", machine=H200, calibration=EMPTY):
+    found = limit.limit(one, kind, machine, calibration)
+    return found.seconds if found else None
+
+
+# ---- the limits ----------------------------------------------------------------------------------------------------
+
+
+def test_all_inputs_and_what_of_the_output_does_not_fit_l2_cross_the_bus():
+    assert least(case(read=256 * MIB, written=256 * MIB)) == pytest.approx((512 * MIB - L2) / BUS)
+    assert least(case(read=256 * MIB, written=4)) == pytest.approx(256 * MIB / BUS)
+    assert least(case(read=50 * MIB, written=50 * MIB)) == pytest.approx(50 * MIB / BUS)
+    assert least(case(written=50 * MIB)) == pytest.approx(2.656e-6 - 0.032e-6)  # only the start of a kernel is left
+
+
+def test_a_hot_run_may_find_in_l2_as_much_as_fits():
+    one = case(read=256 * MIB, written=4)
+    for kind in ("hot", "graph"):
+        assert least(one, kind) == pytest.approx((256 * MIB + 4 - L2) / BUS)
+    assert least(one, "graph_cold") == least(one, "cold")
+    assert least(case(read=30 * MIB, written=30 * MIB), "hot") == pytest.approx(0.526e-6 - 0.002e-6)
+
+
+def test_a_file_that_does_not_tell_the_output_forgives_all_that_l2_may_hold():
+    one = case(read=256 * MIB, written=4)
+    one.written = None
+    assert least(one) == pytest.approx((256 * MIB + 4 - L2) / BUS)
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [
+        ("float16", 132 * 1.98e9 * 4096), ("bfloat16", 132 * 1.98e9 * 4096), ("float32", 132 * 1.98e9 * 2048),
+        ("float64", 132 * 1.98e9 * 256),
+    ],
+)  # fmt: skip
+def test_operations_take_as_long_as_the_fastest_unit_needs(name, peak):
+    one = case(read=MIB, written=MIB, flops=10**12, dtype=name)
+    for kind in limit.KINDS:
+        assert least(one, kind) == pytest.approx(10**12 / peak)
+
+
+# TFLOP/s of dense matrices as the data sheets have them, at the clock that they name.
+SHEETS = [
+    ("A100", 1.41e9, {"float16": 312, "float32": 156, "float64": 19.5}),
+    ("H100", 1.83e9, {"bfloat16": 989.4, "float32": 494.7}),
+    ("H100", 1.98e9, {"float64": 66.9}),
+    ("B200", 1.856e9, {"float16": 2250}),
+    ("L40S", 2.52e9, {"float16": 362, "float32": 183}),
+    ("A10", 1.695e9, {"float16": 125, "float32": 62.5}),
+    ("T4", 1.59e9, {"float16": 65, "float32": 8.1}),
+    ("RTX4090", 2.52e9, {"float16": 330.3}),
+    ("RTX5090", 2.407e9, {"float16": 419}),
+]
+
+
+@pytest.mark.parametrize(("card", "clock", "rates"), SHEETS)
+def test_the_rates_are_those_of_the_data_sheets(card, clock, rates):
+    of = ARCHITECTURES[CARDS[card].architecture]
+    for name, teraflops in rates.items():
+        a_cycle, _ = of.fastest(name)
+        assert a_cycle * CARDS[card].sms * clock == pytest.approx(1e12 * teraflops, rel=0.02), name
+
+
+def test_the_units_of_each_dtype():
+    assert ARCHITECTURES["sm_90"].fastest("float32") == (2048, "TF32 tensor cores")
+    assert ARCHITECTURES["sm_75"].fastest("float32") == (128, "float32 units")
+    assert ARCHITECTURES["sm_86"].fastest("float64") == (4, "float64 units")
+    assert ARCHITECTURES["sm_90"].fastest("int32") is None
+
+
+@pytest.mark.parametrize("kind", ["call", "api", "wall", "steps"])
+def test_a_host_time_has_no_limit(kind):
+    assert least(case(read=256 * MIB, flops=10**15), kind) is None
+
+
+def test_a_cpu_has_no_limit():
+    one = case(1e-9, read=256 * MIB)
+    limit.refuse(one, Machine("cpu", "a CPU"), {})
+    assert (one.status, one.notes) == (record.OK, [])
+
+
+def test_the_step_is_the_smallest_difference_between_samples():
+    assert limit.step([1e-6, 1.032e-6, 1.032e-6 + 1e-15, 1.096e-6]) == pytest.approx(0.032e-6)
+    assert limit.step([1e-6, 1e-6]) == 0
+
+
+# ---- times that are refused ----------------------------------------------------------------------------------------
+
+
+def test_the_softmax_that_does_nothing_is_impossible():
+    """4096 x 4096 in 5.98 us on an H200: reference/audit_truth.md, flaw 1."""
+    one = case(5.98e-6, read=64 * MIB, written=64 * MIB)
+    limit.refuse(one, H200, EMPTY)
+    assert (one.status, one.times) == (record.IMPOSSIBLE, {})
+    assert one.reason == (
+        "cold 5.98 \u00b5s, below the 14.8 \u00b5s that physics allows: 71.3 MB must cross the memory bus (62.9 MB of "
+        "the output may stay in L2) at 4,810 GB/s, the memory's 3,201 MHz x 6016 bits x 2 / 8. Is the work done in "
+        "each run? A kernel that need not move all bytes says so with bytes= in its spec"
+    )
+
+
+def test_a_clock_that_shows_a_hundredth_is_impossible():
+    """0.56 us for eager PyTorch, by a spec that divides the events' time by 100; also for a copy."""
+    for status in (record.OK, record.CEILING):
+        one = case(0.56e-6, read=600000, written=600000, status=status)
+        limit.refuse(one, H200, EMPTY)
+        assert one.status == record.IMPOSSIBLE
+        assert "an empty kernel took at least 2.66 \u00b5s here, in steps of 0.0320 \u00b5s" in one.reason
+
+
+def test_each_kind_of_gpu_time_is_looked_at():
+    for kind in limit.KINDS:
+        one = case(read=MIB, written=MIB, flops=10**9, times={"cold": [[1.0]], kind: [[0.5e-6]]})
+        limit.refuse(one, H200, EMPTY)
+        assert one.status == record.IMPOSSIBLE
+        assert one.reason.startswith(f"{kind.replace('_', ' ')} 0.500 \u00b5s, below")
+
+
+def test_a_product_faster_than_the_tensor_cores_is_impossible():
+    one = case(200e-6, read=128 * MIB, written=64 * MIB, flops=2 * 4096**3)
+    limit.refuse(one, H200, EMPTY)
+    assert (one.status, one.reason) == (
+        record.IMPOSSIBLE,
+        "cold 200 \u00b5s, below the 257 \u00b5s that physics allows: 137 GFLOP (flops= of the spec) at 535 TFLOP/s, "
+        "TF32 tensor cores of 132 multiprocessors x 2,048 a cycle x 1,980 MHz",
+    )
+
+
+def test_a_gather_that_reads_little_says_so():
+    table = 2**30
+    one = case(8e-6, read=table, written=4 * MIB)
+    limit.refuse(one, H200, EMPTY)
+    assert "bytes=" in one.reason
+    one = case(8e-6, read=4 * MIB, written=4 * MIB)
+    limit.refuse(one, H200, EMPTY)
+    assert (one.status, one.notes) == (record.OK, [])
+
+
+def test_the_median_decides_and_single_samples_are_noted():
+    rounds = [[3e-6, 3e-6, 1e-6]] * 4
+    one = case(times={"cold": rounds}, read=1200000, written=1200000)
+    limit.refuse(one, H200, EMPTY)
+    assert (one.status, one.times["cold"]) == (record.OK, rounds)
+    (note,) = one.notes
+    assert note == ("4 of 12 cold samples are below the 2.62 \u00b5s that physics allows; their median is not")
+
+
+def test_a_time_within_a_step_of_the_empty_kernel_stands():
+    one = case(2.656e-6 - 0.031e-6)
+    limit.refuse(one, H200, EMPTY)
+    assert one.status == record.OK
+
+
+# ---- times that stand ----------------------------------------------------------------------------------------------
+
+
+def test_a_card_that_is_not_known_has_no_limit_by_operations_and_says_so():
+    new = Machine("cuda", "NVIDIA Z1", {**H200.details, "compute_capability": "20.0", "memory_clock_hz": 0})
+    one = case(3e-6, read=256 * MIB, flops=10**15)
+    limit.refuse(one, new, EMPTY)
+    assert one.status == record.OK
+    assert one.notes == [
+        "no limit by bytes: the driver does not tell the memory's clock and bus width",
+        "no limit by operations: compute capability 20.0 is not known here",
+    ]
+    one = case(3e-6, flops=10**15, dtype="int32")
+    limit.refuse(one, H200, EMPTY)
+    assert one.notes == ["no limit by operations: there is no rate for int32"]
+
+
+def test_the_share_is_the_limit_over_the_median():
+    one = case(20e-6, read=64 * MIB, written=64 * MIB)
+    assert limit.share(one, "cold", H200, EMPTY) == pytest.approx((128 * MIB - L2) / BUS / 20e-6)
+    assert limit.share(one, "hot", H200, EMPTY) is None
+    assert limit.share(one, "cold", Machine("cuda", "?"), {}) is None
+
+
+OUTPUTS = {  # elements of the output, where they are not as many as of the first input
+    "sum": lambda shape: 1, "matmul": lambda shape: shape[0] * shape[-1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_time_that_was_measured_on_the_h200_is_impossible(path):
+    run = load(path)
+    run.machine.details.setdefault("sm_clock_hz", 1980000000)
+    timed = [one for one in run.cases if one.times]
+    assert timed
+    for one in timed:
+        if one.status != record.CEILING:  # as a run of today records it
+            elements = OUTPUTS.get(one.kernel, math.prod)(one.shape)
+            one.written = elements * dtype(one.dtype).itemsize
+            one.flops = 2 * math.prod(one.shape) if one.kernel == "matmul" else 0
+            assert 0 < one.written < one.nbytes
+        else:
+            one.written = one.nbytes // 2
+        before = list(one.notes)
+        limit.refuse(one, run.machine, run.calibration)
+        assert one.status in (record.OK, record.CEILING), one.reason
+        assert one.notes == before
+        for kind in limit.KINDS:
+            assert (limit.share(one, kind, run.machine, run.calibration) or 0) < 0.97
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_tenth_of_what_was_measured_at_xlarge_is_impossible(path):
+    run = load(path)
+    large = [one for one in run.cases if one.status == record.CEILING and one.size == "xlarge" and one.nbytes > 2e8]
+    assert large
+    for one in large:
+        one.written = one.nbytes // 2
+        one.times = {"cold": [[s / 10 for s in samples] for samples in one.times["cold"]]}
+        limit.refuse(one, run.machine, run.calibration)
+        assert one.status == record.IMPOSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ({"hot": 150e-6}, "a run takes 150 µs hot and 900 µs cold; caches explain no less than 2"),
+        ({"graph": 150e-6}, "a run takes 150 µs graph and 900 µs cold"),
+        ({"graph_cold": 500e-6}, "a run takes 500 µs graph cold and 900 µs cold; caches explain no less than 62"),
+        ({"hot": 260e-6, "graph": 240e-6, "graph_cold": 800e-6}, ""),
+    ],
+)
+def test_what_runs_of_a_batch_can_save_by_finding_results_is_bounded(times, said):
+    one = case(900e-6, read=8 * MIB, written=8 * MIB)
+    one.times |= {kind: [[seconds] * 3] for kind, seconds in times.items()}
+    one.processes = {kind: [1] for kind in one.times}
+    limit.refuse(one, H200, EMPTY)
+    assert one.status == (record.IMPOSSIBLE if said else record.OK), one.reason
+    assert one.reason.startswith(said)
+    assert bool(one.times) == (not said)
+    assert not (said and one.processes)

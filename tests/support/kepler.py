@@ -1,0 +1,86 @@
+"""The specs of tests/cheats: Kepler's equation, 40 steps an element, so that an answer kept is worth keeping."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cudalab import Budget, Kernel, Launch, blocks, draw
+
+THREADS = 256
+RESIDENT = 528  # blocks that a card of 132 SMs holds at once
+HELD = 4096  # floats of shared memory that a block keeps
+STEPS = 40
+SIZES = {"small": (4096,), "timed": (2**21,)}
+EDGES = ((1,), (31,), (257,), (3, 5, 7), (0,))
+BUDGET = {"float32": Budget(8, why="40 steps whose errors halve; each rounds sin, product and sum")}
+
+
+def reference(m):
+    """By Newton's method."""
+    e = m + 0.5 * np.sin(m)
+    for _ in range(6):
+        e = e - (e - 0.5 * np.sin(e) - m) / (1 - 0.5 * np.cos(e))
+    return e
+
+
+def far(shape, dtype, rng):
+    """Standard normal values, some of which are a hundred times as large."""
+    m = draw(shape, dtype, rng)
+    m.reshape(-1)[::16] *= 100
+    return {"m": m}
+
+
+def elementwise(m, e):
+    return Launch((blocks(m.size, THREADS),), (THREADS,), (m, e, np.int64(m.size)))
+
+
+def resident(m, e):
+    return Launch((RESIDENT if m.size else 0,), (THREADS,), (m, e, np.int64(m.size)))
+
+
+ONE = {"honest": elementwise}
+
+
+def in_shared_memory(m, e):
+    return Launch((RESIDENT if m.size else 0,), (THREADS,), (m, e, np.int64(m.size), np.int64(HELD)), shared=4 * HELD)
+
+
+def composite(m):
+    """The iteration in PyTorch: 120 operations."""
+    e = m
+    for _ in range(STEPS):
+        e = m + 0.5 * e.sin()
+    return e
+
+
+def solver(file, entries=None, *, torch=None, native=None, **fields):
+    """The spec of Kepler's equation in `file`."""
+    return Kernel(**{
+        "file": file,
+        "summary": "Kepler's equation E = M + sin(E) / 2",
+        "dtypes": ("float32",),
+        "sizes": SIZES,
+        "edges": EDGES,
+        "reference": reference,
+        "entries": entries or {"honest": elementwise, "cheat": elementwise},
+        "budgets": BUDGET,
+        "output": "e",
+        "torch": torch,
+        "torch_native": native,
+        **fields,
+    })  # fmt: skip
+
+
+def adder(file):
+    """The spec of y = x + 1, which memory bounds, in `file`."""
+    return Kernel(
+        file=file,
+        summary="e = m + 1",
+        dtypes=("float32",),
+        sizes=SIZES,
+        edges=EDGES,
+        reference=lambda m: m + 1,
+        entries={"honest": elementwise, "cheat": elementwise},
+        budgets={"float32": Budget(0.5, why="one addition, correctly rounded")},
+        output="e",
+    )
