@@ -35,7 +35,7 @@ class TimeFixture:
     def __init__(self, timings: Timings, test: str, folder: Path, check_only: bool = False) -> None:
         self.extra_info: dict[str, Any] = {}
         self._timings, self._folder, self._check_only = timings, folder, check_only
-        self._owner = Owner(test, id(self))
+        self._owner = Owner(test, self)
         self._asked: list[Asked] = []
 
     def __call__(

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from cudalab import backends
-from cudalab.base import numbers
+from cudalab.base import globs, numbers
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.stats import MIN_EFFECT, Ratio, Timing, flat
+from cudalab.engine import plan
 from cudalab.results import record
 from cudalab.results.compare import HOST_EFFECT, Comparison, Pair
 from cudalab.results.pytest_benchmark_file import statistics
@@ -114,6 +115,8 @@ class Row:
             raise self._absent(f"{self.kind} times need a GPU, and {self.run.no_gpu}")
         if not backends.by_name()[self.case.backend].timed:
             raise self._absent(f"{self.label} is right, and not timed: on the CPU a .cu is checked only")
+        if not set(plan.modes_for(self.kind)) <= set(globs.split(self.run.options["modes"])):
+            raise InputError(f"the run has no {self.kind} times; ask for them: cudalab_time(..., mode={self.kind!r})")
         why = "; ".join(self.case.notes) or f"it has {', '.join(self.case.times) or 'none'}"
         raise self._absent(f"no {self.kind} time of {self.label}: {why}")
 

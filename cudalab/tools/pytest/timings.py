@@ -48,10 +48,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Owner:
-    """The run of a test that asked first. A test that runs again is another owner with the same `test`."""
+    """The test that asked first. A test that is run again is another owner of the same name."""
 
     test: str
-    setup: int
+    setup: object
 
 
 class Timings:
@@ -93,7 +93,7 @@ class Timings:
         """
         if asked.rows in self._done:
             other, first, run = self._done[asked.rows]
-            if first.test != owner.test or first.setup == owner.setup:  # else the test runs again
+            if first.test != owner.test or first.setup is owner.setup:  # else the test runs again
                 if other == asked:
                     return run
                 raise InputError(
