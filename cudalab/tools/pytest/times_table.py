@@ -47,7 +47,7 @@ def _group(timings: Timings, run: Results, rows: Rows, kind: str) -> Iterator[st
     for i, line in enumerate(table):
         first, *others = (("  " if i else "") + line[0], *line[1:])
         yield "  ".join([first.ljust(widths[0] + 2), *(c.ljust(w) for c, w in zip(others, widths[1:]))]).rstrip()
-    if timings.baseline and not compared:
+    if timings.baseline and rows in timings.new:
         yield f"  not in {timings.path}: nothing to compare with"
 
 

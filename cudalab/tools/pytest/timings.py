@@ -80,6 +80,7 @@ class Timings:
         self.run: Results | None = None  # every row of the session
         self.pairs: dict[tuple[Rows, str, str], Pair] = {}  # by rows, label and kind
         self.kinds: dict[Rows, str] = {}  # of the time that counts
+        self.new: set[Rows] = set()  # rows that the baseline lacks
         self.problems: list[str] = []  # what the end of the session must say
         self._done: dict[Rows, tuple[Asked, Owner, Results]] = {}
 
@@ -168,11 +169,13 @@ class Timings:
         old = self.of_baseline(asked.rows)
         kind = self.kinds[asked.rows]
         if not old or not any(kind in case.times for case in (*old.cases, *run.cases)):
+            self.new.add(asked.rows)
             return None
         found = compare.compare(old, run, kind, self.min_effect, self.force)
         if found.differences and not self.force:
             self._refuse(found.differences)
         if found.refusal:
+            self.new.add(asked.rows)
             return None
         self.pairs |= {(asked.rows, pair.new.label, pair.kind): pair for pair in found.pairs}
         return found
@@ -207,7 +210,7 @@ class Timings:
             except OSError as error:
                 self.problems.append(f"cannot write {error.filename or self.save or self.json}: {error.strerror}")
                 return False
-        if self.baseline and not self.pairs:
+        if self.baseline and self.new and not self.pairs:
             self.problems.append(f"nothing that was timed is in {self.path}: nothing was compared")
             return False
         return True

@@ -1,5 +1,8 @@
-"""The fixture `cudalab_time`, as users run it: each test here is a pytest run of its own. Times of a GPU are those of the
-recorded H200 run, which stands for `session.bench`; tests/fake_gpu and the test marked `gpu` measure."""
+"""The fixture `cudalab_time`, as users run it: each test here is a pytest run of its own.
+
+Times of a GPU are those of the recorded H200 run, which stands for `session.bench`. The test marked `gpu` measures,
+and so does tests/fake_gpu.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from cudalab.device import cuda
 from cudalab.engine import session
 from cudalab.results import file, record
 from cudalab.spec import find
+from cudalab.tools.pytest import fixture, times_table  # noqa: F401 (so that they are imported once)
 
 pytest_plugins = "pytester"
 
@@ -35,7 +39,7 @@ CPU = ("--cudalab-device", "cpu")
 
 
 @pytest.fixture(autouse=True)
-def plain(monkeypatch):
+def plain(pytester, monkeypatch):
     """No GPU of this machine is used, and no other plugin is slow."""
     monkeypatch.setattr(cuda, "missing", lambda: NO_GPU)
     monkeypatch.delenv("CUDALAB_REQUIRE", raising=False)
@@ -113,7 +117,7 @@ def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(
 
         def test_mode(cudalab_time):
             result = cudalab_time("gelu", size="large", dtype="float16")
-            with pytest.raises(ValueError, match="no graph times; ask for them: cudalab_time\\\\(..., mode='graph'\\\\)"):
+            with pytest.raises(ValueError, match="no graph times; ask for them: .*mode='graph'"):
                 result.case.times.pop("graph"), result.of("graph").median
             with pytest.raises(LookupError, match="no row named 'torch_eagre'; did you mean 'torch_eager'"):
                 result.ratio("torch_eagre")
@@ -445,6 +449,7 @@ def test_timing_tests_alone_or_all_others(pytester, h200):
     skip.stdout.fnmatch_lines(["*::test_other PASSED*"])
 
 
+@pytest.mark.slow
 def test_beside_other_tests_nothing_is_timed(pytester):
     """With pytest-xdist; the first run starts its workers, the second is refused before."""
     pytest.importorskip("xdist")
