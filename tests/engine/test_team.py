@@ -260,7 +260,7 @@ def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
     monkeypatch.setattr(child, "command", second_fails)
     with pytest.raises(Unavailable, match=r"process [23] of 3 did not start: .* ended with exit code 7") as caught:
         three("numpy", budget=1.0)
-    assert str(caught.value).endswith("; --processes 1 needs no other")
+    assert str(caught.value).endswith("; --processes 1 needs only one")
     assert all_gone(workers)
 
 
