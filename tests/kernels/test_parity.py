@@ -118,7 +118,7 @@ def test_compiled_with_max_autotune_on_the_gpu(case):
     case.check()
 
 
-@cases(*ON_A_GPU, device="cuda", only="triton", dtypes="float32,bfloat16")
+@cases(*(ON_A_GPU and ("plus_one", "gelu")), device="cuda", only="triton", dtypes="float32,bfloat16,int32")
 def test_triton_on_the_gpu(case):
     """Without float16: every case compiles several configurations, and its code is that of bfloat16."""
     on_the_gpu(case)
