@@ -274,6 +274,9 @@ def test_what_runs_of_a_batch_can_save_by_finding_results_is_bounded(times, said
 def test_a_rough_cold_time_refuses_nothing():
     """Its median alone would: half of the cold samples were disturbed."""
     one = case(900e-6, read=8 * MIB, written=8 * MIB)
-    one.times = {"cold": [[400e-6, 900e-6, 1400e-6]] * 3 + [[300e-6] * 3] * 2, "hot": [[150e-6] * 3] * 5}
+    one.times = {
+        "cold": [[300e-6] * 3, [900e-6] * 3, [900e-6] * 3, [300e-6] * 3, [900e-6] * 3],
+        "hot": [[150e-6] * 3] * 5,
+    }
     limit.refuse(one, H200, EMPTY)
     assert one.status == record.OK, one.reason
