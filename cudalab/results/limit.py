@@ -121,8 +121,8 @@ def found_answers(case: Case, machine: Machine, calibration: Calibration) -> str
         other = case.timing(kind)
         if other and other.interval[1] < least:
             return (
-                f"a run takes {_us(other.median)} {_said(kind)} and {_us(timed.median)} cold; caches explain no less than {_us(least)}."
-                " Do runs find the results of earlier ones?"
+                f"a run takes {_us(other.median)} {_said(kind)} and {_us(timed.median)} cold; caches explain no less "
+                f"than {_us(least)}. Do runs find the results of earlier ones?"
             )
     return ""
 
