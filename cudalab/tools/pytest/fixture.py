@@ -13,6 +13,7 @@ import pytest
 
 from cudalab.base import globs
 from cudalab.base.errors import CudalabError, InputError, Unavailable, short, unknown
+from cudalab.base.text import visible
 from cudalab.engine import plan
 from cudalab.engine.options import BUDGET
 from cudalab.engine.plan import Group, Selection
@@ -21,8 +22,8 @@ from cudalab.results.record import KINDS, Results
 from cudalab.spec import find
 from cudalab.spec.kernel import Kernel
 from cudalab.tools.pytest.cases import absent, located
-from cudalab.tools.pytest.timed import WALL, Timed
-from cudalab.tools.pytest.timings import Asked, Owner, Timings, failure, main_row
+from cudalab.tools.pytest.timed import Timed
+from cudalab.tools.pytest.timings import WALL, Asked, Owner, Timings, failure, main_row
 
 ON_GPU, ON_CPU = "pycuda,torch_eager", "host,numpy,torch_eager"  # the variants, if a test names none
 HOST = "host"  # the backend that checks the entries on a CPU
@@ -39,7 +40,7 @@ class TimeFixture:
         self._asked: list[Asked] = []
 
     def __call__(
-        self, kernel: str | os.PathLike[str] | Kernel, *, size: str = "", dtype: str = "", only: str = "",
+        self, kernel: str | os.PathLike[str] | Kernel, *arrays: object, size: str = "", dtype: str = "", only: str = "",
         skip: str = "", mode: str = "", budget: float = BUDGET, processes: int = 0, name: str = "",
     ) -> Timed:  # fmt: skip
         """Check and time variants of a kernel at one size and dtype, as `cudalab bench` does.
@@ -56,9 +57,9 @@ class TimeFixture:
         """
         __tracebackhide__ = True
         try:
-            group = self._group(kernel, size, dtype)
-            if mode and mode not in KINDS:
-                raise unknown("mode", mode, [kind for kind in KINDS if kind != WALL])
+            group = self._group(kernel, size, dtype, arrays)
+            if mode and mode not in (known := [kind for kind in KINDS if kind != WALL]):
+                raise unknown("mode", mode, known)
             asked = Asked.of(group, name, only=self._variants(globs.joined(only)), skip=globs.joined(skip), mode=mode,
                              budget=budget, processes=processes)  # fmt: skip
             if self._check_only:
@@ -69,13 +70,11 @@ class TimeFixture:
             self._judge(run, group)
             compared = self._timings.compared(asked, run)
         except Unavailable as error:
-            if self._timings.device == "cuda":
-                raise pytest.fail.Exception(str(error), pytrace=False) from None
-            raise absent(str(error)) from None
+            raise _failed(str(error)) if self._timings.device == "cuda" else absent(str(error)) from None
         except CudalabError as error:
-            raise pytest.fail.Exception(str(error), pytrace=False) from None
-        if compared and (slower := self._timings.slower(compared)):
-            pytest.fail(slower, pytrace=False)
+            raise _failed(str(error)) from None
+        if compared and (worse := self._timings.worse(compared)):
+            raise _failed(worse)
         kind, seed = self._timings.kinds[asked.rows], self._timings.seed
         return Timed(run, lambda run: main_row(run, group, kind, seed), kind, absent, self.extra_info, compared)
 
@@ -83,13 +82,17 @@ class TimeFixture:
         """Add `extra_info` to the rows of the test."""
         self._timings.note(self._asked, self.extra_info)
 
-    def _group(self, kernel: object, size: str, dtype: str) -> Group:
+    def _group(self, kernel: object, size: str, dtype: str, arrays: tuple[object, ...]) -> Group:
         """The one group that is asked for."""
         if not isinstance(kernel, (str, os.PathLike, Kernel)):
             raise InputError(
                 f"cudalab_time got {short(kernel)}; give a kernel: its name in the lab, the path of its spec, or the "
                 "Kernel. A function has no reference to be checked with, and the worker processes cannot get it: write "
                 "a spec with it as torch=, or use pytest-benchmark"
+            )
+        if arrays:
+            raise InputError(
+                f"cudalab_time got {short(arrays[0])} after the kernel; the spec makes the inputs: give size=, dtype="
             )
         path = kernel.file if isinstance(kernel, Kernel) else located(kernel, self._folder)
         spec = find.kernel(path)
@@ -117,11 +120,16 @@ class TimeFixture:
         """Fail the test for what is wrong, and where no entry ran though some were chosen."""
         __tracebackhide__ = True
         if wrong := failure(run):
-            pytest.fail(wrong, pytrace=False)
+            raise _failed(wrong)
         here = [case for case in run.cases if case.variant in group.kernel.entries]
         here = [case for case in here if (case.backend == HOST) == (run.machine.device == "cpu")]
         if here and {case.status for case in here} == {record.SKIPPED}:
-            pytest.fail(f"no entry of {group.kernel.cu.name} ran: {here[0].reason}", pytrace=False)
+            raise _failed(f"no entry of {group.kernel.cu.name} ran: {here[0].reason}")
+
+
+def _failed(text: str) -> BaseException:
+    """A failure of the test. The text may quote a results file or a compiler."""
+    return pytest.fail.Exception(visible(text, keep="\n"), pytrace=False)
 
 
 def _differing(one: Kernel, other: Kernel) -> str:

@@ -16,9 +16,9 @@ from cudalab.results import record
 from cudalab.results.compare import HOST_EFFECT, Comparison, Pair
 from cudalab.results.pytest_benchmark_file import statistics
 from cudalab.results.record import Case, Results
+from cudalab.tools.pytest.timings import WALL
 
 MICRO = 1e6  # microseconds in a second
-WALL = "wall"  # the kind of times on a CPU
 Absent = Callable[[str], BaseException]  # makes the exception for a time that there is not, from the reason
 
 
@@ -114,7 +114,7 @@ class Row:
         if self.run.machine.device == "cpu" and self.kind != WALL:
             raise self._absent(f"{self.kind} times need a GPU, and {self.run.no_gpu}")
         if not backends.by_name()[self.case.backend].timed:
-            raise self._absent(f"{self.label} is right, and not timed: on the CPU a .cu is checked only")
+            raise self._absent(f"{self.label} is right, and not timed: on a CPU a .cu is checked, never timed")
         if not set(plan.modes_for(self.kind)) <= set(globs.split(self.run.options["modes"])):
             raise InputError(f"the run has no {self.kind} times; ask for them: cudalab_time(..., mode={self.kind!r})")
         why = "; ".join(self.case.notes) or f"it has {', '.join(self.case.times) or 'none'}"

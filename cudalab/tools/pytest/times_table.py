@@ -9,8 +9,7 @@ import pytest
 from cudalab.base import numbers
 from cudalab.results import record
 from cudalab.results.record import Case, Results
-from cudalab.tools.pytest.timed import WALL
-from cudalab.tools.pytest.timings import Rows, Timings
+from cudalab.tools.pytest.timings import WALL, Rows, Timings
 
 NONE = "-"
 
@@ -38,31 +37,31 @@ def _group(timings: Timings, run: Results, rows: Rows, kind: str) -> Iterator[st
     """One group as lines, its columns aligned: the fastest row first, those without a time last."""
     cases = [c for c in run.cases if c.group == rows and c.status not in (record.CEILING, record.SKIPPED)]
     cases.sort(key=lambda case: case.median(kind) or float("inf"))
-    compared = any(group == rows for group, _, _ in timings.pairs)
-    head = [" ".join(rows), f"{kind.replace('_', ' ')} \u00b5s", "95 % interval", "x eager"]
-    head += [f"than in {timings.path}"] if compared else []
-    table = [head, *(_cells(timings, run, case, kind, compared) for case in cases)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(head))]
+    heads = (" ".join(rows), f"{kind.replace('_', ' ')} \u00b5s", "95 % interval", "x eager", f"than in {timings.path}")
+    cells = [_cells(timings, run, case, kind) for case in cases]
+    columns = [list(column) for column in zip(heads, *cells)]
+    columns = [column for column in columns if any(cell != NONE for cell in column[1:])]
+    columns[0][1:] = [f"  {label}" for label in columns[0][1:]]
+    widths = [max(map(len, column)) for column in columns]
     yield ""
-    for i, line in enumerate(table):
-        first, *others = (("  " if i else "") + line[0], *line[1:])
-        yield "  ".join([first.ljust(widths[0] + 2), *(c.ljust(w) for c, w in zip(others, widths[1:]))]).rstrip()
-    if timings.baseline and rows in timings.new:
-        yield f"  not in {timings.path}: nothing to compare with"
+    for line in zip(*columns):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+    if rows in timings.new:
+        yield f"  not in {timings.path}, so not compared"
 
 
-def _cells(timings: Timings, run: Results, case: Case, kind: str, compared: bool) -> list[str]:
+def _cells(timings: Timings, run: Results, case: Case, kind: str) -> tuple[str, ...]:
+    """Label, time, interval, ratio to eager PyTorch with its interval, ratio to the baseline with its verdict."""
     timing = run.timing(case, kind)
     if not timing:
-        what = "right, not timed" if case.status == record.OK else case.status
-        return [case.label, what, *[NONE] * (3 if compared else 2)]
+        return case.label, "right, not timed" if case.status == record.OK else case.status, NONE, NONE, NONE
     low, high = (1e6 * end for end in timing.interval)
-    base = run.baseline(case)
-    ratio = run.speedup(case, kind) if base is not case else None
-    found = [
-        case.label, numbers.supported(1e6 * timing.median, timing.width), numbers.ends(low, high),
-        numbers.with_ends(ratio) if ratio else NONE,
-    ]  # fmt: skip
+    ratio = run.speedup(case, kind) if run.baseline(case) is not case else None
     pair = timings.pairs.get((case.group, case.label, kind))
-    verdict = f"{numbers.with_ends(pair.ratio)} {pair.verdict}" if pair else NONE
-    return [*found, verdict] if compared else found
+    return (
+        case.label,
+        numbers.supported(1e6 * timing.median, timing.width),
+        numbers.ends(low, high),
+        numbers.with_ends(ratio) if ratio else NONE,
+        f"{numbers.with_ends(pair.ratio)} {pair.verdict}" if pair else NONE,
+    )

@@ -19,6 +19,7 @@ from cudalab.results import comparable, compare, file, formats, record
 from cudalab.results.compare import Comparison, Pair
 from cudalab.results.record import Case, Machine, Results
 
+COLD, WALL = "cold", "wall"  # the main kinds of time, on a GPU and on a CPU
 JOINED = ("sizes", "dtypes", "only", "skip", "modes")  # options that the kept run has from all of its parts
 Rows = tuple[str, str, str]  # kernel, size, dtype
 
@@ -108,7 +109,7 @@ class Timings:
 
         def accept(machine: Machine) -> None:
             if old and not self.force:
-                self._refuse(comparable.machines(old.machine, machine, [asked.mode or old.main_kind]))
+                self._refuse(comparable.machines(old.machine, machine, [asked.mode or old.main_kind or COLD]))
 
         run = session.bench(
             asked.file, sizes=asked.size, dtypes=asked.dtype, only=asked.only, skip=asked.skip, device=self.device,
@@ -117,7 +118,8 @@ class Timings:
         )  # fmt: skip
         _rename(run, asked.name)
         self._keep(run)
-        self.kinds[asked.rows] = asked.mode or run.main_kind
+        on_cpu = run.machine.device == "cpu"  # where all times are wall times
+        self.kinds[asked.rows] = WALL if on_cpu else asked.mode or COLD
         self._done[asked.rows] = asked, owner, run
         return run
 
@@ -135,7 +137,10 @@ class Timings:
         else:
             whole = self.run
             if whole.machine != run.machine:
-                raise InputError(f"this session has times of {whole.machine.name}, and {run.machine.name} is another")
+                raise InputError(
+                    f"this session has times of {whole.machine.name}, and these are of {run.machine.name} or of other "
+                    "versions; run these tests in a session of their own"
+                )
             groups = {case.group for case in run.cases}
             whole.cases = [*(case for case in whole.cases if case.group not in groups), *run.cases]
             whole.sources |= run.sources
@@ -171,6 +176,8 @@ class Timings:
         if not old or not any(kind in case.times for case in (*old.cases, *run.cases)):
             self.new.add(asked.rows)
             return None
+        labels = {case.label for case in run.cases}
+        old = replace(old, cases=[case for case in old.cases if case.label in labels])
         found = compare.compare(old, run, kind, self.min_effect, self.force)
         if found.differences and not self.force:
             self._refuse(found.differences)
@@ -185,16 +192,18 @@ class Timings:
             lines = [f"not comparable with {self.path}:", *(f"    {one}" for one in differences)]
             raise comparable.NotComparable("\n".join([*lines, "measure and compare anyway with --cudalab-force"]))
 
-    def slower(self, found: Comparison) -> str:
-        """What a failing test says: each row that is SLOWER, and what to type. Empty if none is."""
+    def worse(self, found: Comparison) -> str:
+        """What a failing test says: each row that is SLOWER, or that the baseline has no time of, and what to type."""
         pairs = [pair for pair in found.pairs if pair.verdict == SLOWER and not pair.control]
         if not pairs:
-            return ""
+            bad = [f"    {case.label}: {text}" for text, cases in found.wrong.items() for case in cases]
+            advice = f"write a new baseline: pytest --cudalab-save {self.path}"
+            return "\n".join([f"no time to compare with in {self.path}:", *bad, advice]) if bad else ""
         lines = [f"SLOWER than in {self.path}:", *(f"    {_both(pair)}" for pair in pairs)]
         lines += [f"    the machine moved: the copy's speed-up is {numbers.with_ends(p.ratio)}" for p in found.drift]
         if self.save:
             lines.append(f"look closer: cudalab compare {self.path} {self.save}")
-        return "\n".join([*lines, f"if this is meant, write a new baseline: pytest --cudalab-save {self.path}"])
+        return "\n".join([*lines, f"if this is intended, write a new baseline: pytest --cudalab-save {self.path}"])
 
     # ---- the end of the session ----------------------------------------------------------------------------------
 

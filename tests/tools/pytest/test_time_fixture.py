@@ -168,6 +168,8 @@ def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(pytester, h200):
         ("lambda x: x", "give a kernel: its name in the lab, the path of its spec, or the Kernel. A function has no"),
         ("'gelo'", "no kernel named 'gelo'; did you mean 'gelu'?"),
         ("'mine.py'", "no spec at {path}/mine.py"),
+        ("gelu, [1.0]", "cudalab_time got [1.0] after the kernel; the spec makes the inputs"),
+        ("'gelu', mode='wall'", "no mode named 'wall'"),
         ("'gelu', size='big'", "no size named 'big'"),
         ("'gelu', size='small,large'", "are 2 cases; give one size and one dtype, and pytest.mark.parametrize"),
         ("'gelu', mode='cool'", "no mode named 'cool'; did you mean 'cold'?"),
@@ -242,6 +244,18 @@ def test_another_machine_is_not_comparable_and_nothing_is_measured(pytester, h20
     forced.assert_outcomes(passed=1)
 
 
+def test_a_baseline_whose_answer_was_wrong_is_none(pytester, h200):
+    cases = copy.deepcopy(H200.cases)
+    for case in cases:
+        if case.label == "pycuda:gelu_vec":
+            case.status, case.reason, case.times = "WRONG", "3 of 9 \x1b[31mvalues", {}
+    file.save(replace(H200, cases=cases), pytester.path / "main.json")
+    pytester.makepyfile(TEST)
+    text = failure(pytester.runpytest_inprocess("--cudalab-baseline", "main.json"))
+    assert text.startswith("no time to compare with in main.json:\n    pycuda:gelu_vec: WRONG in the old run: 3 of 9")
+    assert "\x1b" not in text and text.endswith("write a new baseline: pytest --cudalab-save main.json")
+
+
 def test_a_file_of_bench_is_a_baseline_and_no_file_that_it_names_is_run(pytester, h200):
     evil = pytester.path / "evil.py"
     evil.write_text("raise SystemExit('ran')")
@@ -268,7 +282,7 @@ def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(pytester, h200):
     )
     some = pytester.runpytest_inprocess("--cudalab-baseline", "main.json")
     assert some.ret == 0
-    some.stdout.fnmatch_lines(["gelu small float16*", "*not in main.json: nothing to compare with"])
+    some.stdout.fnmatch_lines(["gelu small float16*", "  not in main.json, so not compared"])
     none = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "-k", "small")
     none.assert_outcomes(passed=1, deselected=1)
     assert none.ret == pytest.ExitCode.TESTS_FAILED
@@ -412,7 +426,7 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
             result = cudalab_time("plus_one", size="1000", only="numpy", budget=0.02)
             assert result["numpy"].median > 0 and result.kind == "wall"
             assert result["plus_one_vec"].parity.ok
-            with pytest.raises(pytest.skip.Exception, match="plus_one_vec is right, and not timed: on the CPU"):
+            with pytest.raises(pytest.skip.Exception, match="plus_one_vec is right, and not timed: on a CPU"):
                 result.median
             with pytest.raises(pytest.skip.Exception, match="graph times need a GPU"):
                 result["numpy"].ratio("numpy") and result.of("graph")["numpy"].median
