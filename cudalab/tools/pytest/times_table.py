@@ -37,7 +37,7 @@ def _group(timings: Timings, run: Results, rows: Rows, kind: str) -> Iterator[st
     """One group as lines, its columns aligned: the fastest row first, those without a time last."""
     cases = [c for c in run.cases if c.group == rows and c.status not in (record.CEILING, record.SKIPPED)]
     cases.sort(key=lambda case: case.median(kind) or float("inf"))
-    heads = (" ".join(rows), f"{kind.replace('_', ' ')} \u00b5s", "95 % interval", "x eager", f"than in {timings.path}")
+    heads = (" ".join(rows), f"{kind.replace('_', ' ')} \u00b5s", "95 % interval", "x eager", f"x {timings.path}")
     cells = [_cells(timings, run, case, kind) for case in cases]
     columns = [list(column) for column in zip(heads, *cells)]
     columns = [column for column in columns if any(cell != NONE for cell in column[1:])]

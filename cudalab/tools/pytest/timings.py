@@ -18,6 +18,7 @@ from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import comparable, compare, file, formats, record
 from cudalab.results.compare import Comparison, Pair
 from cudalab.results.record import Case, Machine, Results
+from cudalab.spec import find
 
 COLD, WALL = "cold", "wall"  # the main kinds of time, on a GPU and on a CPU
 JOINED = ("sizes", "dtypes", "only", "skip", "modes")  # options that the kept run has from all of its parts
@@ -41,6 +42,12 @@ class Asked:
     @property
     def rows(self) -> Rows:
         return self.name, self.size, self.dtype
+
+    @property
+    def named(self) -> str:
+        """The kernel as the command line takes it: its name in the lab, or its path from the current folder."""
+        kernel = find.kernel(self.file)
+        return kernel.name if find.of_lab(kernel) else os.path.relpath(self.file)
 
     @classmethod
     def of(cls, group: Group, name: str, **options: Any) -> Asked:
@@ -116,6 +123,7 @@ class Timings:
             modes=plan.modes_for(asked.mode), budget=asked.budget, processes=asked.processes, seed=self.seed,
             timeout=self.timeout, ready=accept,
         )  # fmt: skip
+        run.options["kernels"] = [asked.named]
         _rename(run, asked.name)
         self._keep(run)
         on_cpu = run.machine.device == "cpu"  # where all times are wall times
@@ -171,6 +179,8 @@ class Timings:
 
         Raises NotComparable if the runs differ in what times depend on.
         """
+        if self.baseline is None:
+            return None
         old = self.of_baseline(asked.rows)
         kind = self.kinds[asked.rows]
         if not old or not any(kind in case.times for case in (*old.cases, *run.cases)):
@@ -261,7 +271,7 @@ def _both(pair: Pair) -> str:
     )
     return (
         f"{pair.old.label}  {' '.join(pair.old.group)} {pair.kind}: {was} -> {now} \u00b5s, "
-        f"{numbers.with_ends(pair.ratio)} times as fast; differences from {numbers.compact(100 * pair.effect)} % count"
+        f"{numbers.with_ends(pair.ratio)} times as fast, threshold {numbers.compact(100 * pair.effect)} %"
     )
 
 

@@ -212,10 +212,10 @@ def test_a_slowdown_fails_the_test_and_the_same_does_not(pytester, h200):
     pytester.makepyfile(TEST)
     saved = pytester.runpytest_inprocess("--cudalab-save", "main.json")
     saved.assert_outcomes(passed=1)
-    assert "wrote main.json" in saved.outlines
+    assert "wrote main.json" in saved.outlines and "not compared" not in saved.stdout.str()
     same = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-save", "same.json")
     same.assert_outcomes(passed=1)
-    same.stdout.fnmatch_lines(["gelu large float16*than in main.json", "  pycuda:gelu_vec*SAME"])
+    same.stdout.fnmatch_lines(["gelu large float16*x main.json", "  pycuda:gelu_vec*SAME"])
 
     h200.slower = {"pycuda:gelu_vec": 1.3}
     slow = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-save", "new.json")
@@ -343,7 +343,7 @@ def test_the_files_hold_every_test_once(pytester, h200):
     assert list(run.groups()) == [("gelu", "large", "float16"), ("tiny", "small", "float16")]
     assert len({(case.group, case.label) for case in run.cases}) == len(run.cases)
     assert all("why: it is large" in case.notes for case in run.cases if case.size == "large")
-    assert run.options["kernels"] == [find.kernel("gelu").file] and run.options["sizes"] == "large,small"
+    assert run.options["kernels"] == ["gelu"] and run.options["sizes"] == "large,small"
     assert "gelu" in CliRunner().invoke(main, ["show", "r.json"]).stdout
     names = {one["name"] for one in json.loads((pytester.path / "b.json").read_text())["benchmarks"]}
     assert {"pycuda:gelu_vec", "torch_eager"} <= names
@@ -499,4 +499,4 @@ def test_on_a_gpu(pytester, monkeypatch):
     pytester.runpytest_subprocess("--cudalab-save", "old.json").assert_outcomes(passed=1)
     same = pytester.runpytest_subprocess("--cudalab-baseline", "old.json")
     same.assert_outcomes(passed=1)
-    assert "than in old.json" in same.stdout.str()
+    assert "x old.json" in same.stdout.str()
