@@ -22,10 +22,12 @@ from cudalab.results.record import KINDS, Results
 from cudalab.spec import find
 from cudalab.spec.kernel import Kernel
 from cudalab.tools.pytest.cases import absent, located
+from cudalab.tools.pytest.rivals import Rivals
+from cudalab.tools.pytest.rivals import as_text as rivals_text
 from cudalab.tools.pytest.timed import Timed
 from cudalab.tools.pytest.timings import WALL, Asked, Owner, Timings, failure, main_row
 
-ON_GPU, ON_CPU = "pycuda,torch_eager", "host,numpy,torch_eager"  # the variants, if a test names none
+ON_GPU, ON_CPU = "pycuda,torch_eager,rival", "host,numpy,torch_eager,rival"  # the variants, if a test names none
 HOST = "host"  # the backend that checks the entries on a CPU
 LARGE = "large"  # the size, if a test names none and the spec has it
 
@@ -41,27 +43,30 @@ class TimeFixture:
 
     def __call__(
         self, kernel: str | os.PathLike[str] | Kernel, *arrays: object, size: str = "", dtype: str = "", only: str = "",
-        skip: str = "", mode: str = "", budget: float = BUDGET, processes: int = 0, name: str = "",
+        skip: str = "", rivals: Rivals = "", mode: str = "", budget: float = BUDGET, processes: int = 0, name: str = "",
     ) -> Timed:  # fmt: skip
         """Check and time variants of a kernel at one size and dtype, as `cudalab bench` does.
 
         `kernel` is a name of the lab, the path of a spec (relative to the test's file), or a `cudalab.Kernel`. `size`
         is a name of the spec or a shape such as "4096x4096" (default: large, or the spec's last); `dtype` defaults to
         the spec's first. `only` and `skip` are comma-separated globs on `backend` or `backend:entry` (default: the
-        entries under PyCUDA and eager PyTorch). `mode` is the kind of time that counts: cold (the default), hot, call,
-        graph, graph_cold or api. `budget` is seconds of sampling for each variant, `processes` the number of fresh
-        processes (0: 3 on a GPU). `name` replaces the kernel's name in the results.
+        entries under PyCUDA, eager PyTorch and rivals). `rivals` are functions to measure beside the entries, as
+        `rival:NAME`: a dict of functions at the top of a file, or texts as `cudalab bench --rival` has them. `mode` is
+        the kind of time that counts: cold (the default), hot, call, graph, graph_cold or api. `budget` is seconds of
+        sampling for each variant, `processes` the number of fresh processes (0: 3 on a GPU). `name` replaces the
+        kernel's name in the results.
 
         Fails the test if an answer is WRONG, a time IMPOSSIBLE, a variant ends in an error, no entry ran, or a row is
         SLOWER than in the baseline. Times of the result are in microseconds.
         """
         __tracebackhide__ = True
         try:
-            group = self._group(kernel, size, dtype, arrays)
+            beside = rivals_text(rivals, self._folder)
+            group = self._group(kernel, size, dtype, beside, arrays)
             if mode and mode not in (known := [kind for kind in KINDS if kind != WALL]):
                 raise unknown("mode", mode, known)
-            asked = Asked.of(group, name, only=self._variants(globs.joined(only)), skip=globs.joined(skip), mode=mode,
-                             budget=budget, processes=processes)  # fmt: skip
+            chosen = {"only": self._variants(globs.joined(only)), "skip": globs.joined(skip), "rivals": beside}
+            asked = Asked.of(group, name, **chosen, mode=mode, budget=budget, processes=processes)
             if self._check_only:
                 self._judge(self._timings.checked(asked), group)
                 pytest.skip("right, and not timed: --cudalab-timing check")
@@ -82,13 +87,13 @@ class TimeFixture:
         """Add `extra_info` to the rows of the test."""
         self._timings.note(self._asked, self.extra_info)
 
-    def _group(self, kernel: object, size: str, dtype: str, arrays: tuple[object, ...]) -> Group:
+    def _group(self, kernel: object, size: str, dtype: str, rivals: str, arrays: tuple[object, ...]) -> Group:
         """The one group that is asked for."""
         if not isinstance(kernel, (str, os.PathLike, Kernel)):
             raise InputError(
                 f"cudalab_time got {short(kernel)}; give a kernel: its name in the lab, the path of its spec, or the "
-                "Kernel. A function has no reference to be checked with, and the worker processes cannot get it: write "
-                "a spec with it as torch=, or use pytest-benchmark"
+                "Kernel. A function alone has nothing to be checked against: time it beside a kernel, "
+                "cudalab_time('softmax.py', rivals={'mine': function}), or use pytest-benchmark"
             )
         if arrays:
             raise InputError(
@@ -99,7 +104,7 @@ class TimeFixture:
         if isinstance(kernel, Kernel) and (field := _differing(kernel, spec)):
             raise InputError(f"this {kernel.name} is not the one in {path}: they differ in {field}; write it in a spec")
         size = size or (LARGE if LARGE in spec.sizes else list(spec.sizes)[-1])
-        groups = plan.groups([path], str(size), dtype)
+        groups = plan.groups([path], str(size), dtype, rivals)
         if len(groups) != 1:
             wanted = "give one size and one dtype, and pytest.mark.parametrize for several"
             raise InputError(f"size={size!r}, dtype={dtype!r} are {len(groups)} cases; {wanted}")
@@ -141,6 +146,8 @@ def _differing(one: Kernel, other: Kernel) -> str:
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, FunctionType) and isinstance(other, FunctionType):
         return one.__code__ == other.__code__
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     return bool(one == other) or (callable(one) and type(one) is type(other))

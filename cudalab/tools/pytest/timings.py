@@ -21,7 +21,7 @@ from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import find
 
 COLD, WALL = "cold", "wall"  # the main kinds of time, on a GPU and on a CPU
-JOINED = ("sizes", "dtypes", "only", "skip", "modes")  # options that the kept run has from all of its parts
+JOINED = ("sizes", "dtypes", "only", "skip", "rivals", "modes")  # options that the kept run has from all of its parts
 Rows = tuple[str, str, str]  # kernel, size, dtype
 
 
@@ -35,6 +35,7 @@ class Asked:
     dtype: str
     only: str
     skip: str
+    rivals: str
     mode: str  # the kind of time that counts; "": the main kind
     budget: float
     processes: int
@@ -119,9 +120,9 @@ class Timings:
                 self._refuse(comparable.machines(old.machine, machine, [asked.mode or old.main_kind or COLD]))
 
         run = session.bench(
-            asked.file, sizes=asked.size, dtypes=asked.dtype, only=asked.only, skip=asked.skip, device=self.device,
-            modes=plan.modes_for(asked.mode), budget=asked.budget, processes=asked.processes, seed=self.seed,
-            timeout=self.timeout, ready=accept,
+            asked.file, sizes=asked.size, dtypes=asked.dtype, only=asked.only, skip=asked.skip, rivals=asked.rivals,
+            modes=plan.modes_for(asked.mode), device=self.device, budget=asked.budget, processes=asked.processes,
+            seed=self.seed, timeout=self.timeout, ready=accept,
         )  # fmt: skip
         run.options["kernels"] = [asked.named]
         _rename(run, asked.name)
@@ -134,7 +135,7 @@ class Timings:
     def checked(self, asked: Asked) -> Results:
         """The rows without times, on the GPU or where there is none on the CPU."""
         return session.check(
-            asked.file, sizes=asked.size, dtypes=asked.dtype, only=asked.only, skip=asked.skip,
+            asked.file, sizes=asked.size, dtypes=asked.dtype, only=asked.only, skip=asked.skip, rivals=asked.rivals,
             device="cpu" if self.device == "cpu" else "auto", seed=self.seed, timeout=self.timeout,
         )  # fmt: skip
 

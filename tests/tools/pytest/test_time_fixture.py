@@ -52,7 +52,7 @@ class Recorded:
     def __init__(self):
         self.run, self.slower, self.change, self.calls = H200, {}, lambda case: None, []
 
-    def bench(self, name, *, ready, sizes, dtypes, only, skip, modes, **options):
+    def bench(self, name, *, ready, sizes, dtypes, only, skip, rivals, modes, **options):
         self.calls.append((sizes, dtypes, only))
         ready(self.run.machine)
         cases = [copy.deepcopy(case) for case in self.run.cases if case.group == ("gelu", sizes, dtypes)]
@@ -61,7 +61,7 @@ class Recorded:
             factor = self.slower.get(case.label, 1)
             case.times = {k: [[factor * t for t in samples] for samples in rounds] for k, rounds in case.times.items()}
             self.change(case)
-        asked = {"kernels": [name], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip}
+        asked = {"kernels": [name], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip, "rivals": rivals}
         return replace(self.run, cases=cases, options={**self.run.options, **asked, "modes": ",".join(modes)})
 
 
@@ -165,7 +165,10 @@ def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(pytester, h200):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ("lambda x: x", "give a kernel: its name in the lab, the path of its spec, or the Kernel. A function has no"),
+        (
+            "lambda x: x",
+            "give a kernel: its name in the lab, the path of its spec, or the Kernel. A function alone",
+        ),
         ("'gelo'", "no kernel named 'gelo'; did you mean 'gelu'?"),
         ("'mine.py'", "no spec at {path}/mine.py"),
         ("gelu, [1.0]", "cudalab_time got [1.0] after the kernel; the spec makes the inputs"),
@@ -361,7 +364,7 @@ def test_the_same_rows_with_other_options_need_a_name(pytester, h200):
     )
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=1, failed=1)
-    told = "::test_one has timed gelu large float16 with other options (only='pycuda,torch_eager'); give the same, or "
+    told = "::test_one has timed gelu large float16 with other options (only='pycuda,torch_eager,rival'); give the same"
     assert told in failure(result) and "name='gelu-2'" in failure(result)
 
 
@@ -442,6 +445,39 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
     result.assert_outcomes(passed=1, failed=1)
     assert failure(result).startswith("WRONG host:softmax: ")
     result.stdout.fnmatch_lines(["  host:plus_one_vec*right, not timed*", "wall times of a CPU: *"])
+
+
+def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
+    """From the test's own file; what another process cannot find is refused."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def right(x, out):
+            out[...] = x + 1
+
+        def wrong(x):
+            return x + 2
+
+        def asked(cudalab_time, rivals):
+            return cudalab_time("plus_one", size="1000", only="numpy,rival", budget=0.02, rivals=rivals)
+
+        def test_right(cudalab_time):
+            result = asked(cudalab_time, {"mine": (right, "out", "numpy")})
+            assert result["mine"].label == "rival:mine" and result["mine"].ratio("numpy").value > 0
+
+        def test_wrong(cudalab_time):
+            cudalab_time("plus_one", size="100", only="rival", rivals=f"{__name__}.py:wrong:numpy", budget=0.02)
+
+        def test_lost(cudalab_time):
+            asked(cudalab_time, {"mine": (lambda x: x, "numpy")})
+        """
+    )
+    result = pytester.runpytest_inprocess(*CPU)
+    result.assert_outcomes(passed=1, failed=2)
+    text = result.stdout.str()
+    assert "WRONG rival:wrong: " in text
+    assert "is not a function that a module has under its name" in text
 
 
 def test_answers_can_be_checked_without_timing(pytester):
