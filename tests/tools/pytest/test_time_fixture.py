@@ -26,7 +26,7 @@ from cudalab.tools.pytest import fixture, times_table  # noqa: F401 (so that the
 
 pytest_plugins = "pytester"
 
-backends.by_name()  # for the same reason
+backends.by_name(), find.kernels()  # for the same reason
 
 ROOT = Path(__file__).parents[3]
 H200 = file.load(ROOT / "bench" / "results" / "h200" / "gelu.json")
