@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from cudalab.cli import main
 from cudalab.spec import find
+from cudalab.spec.dtype import dtype
 
 ADD = """
 // __global__ void commented_out(float* y);
