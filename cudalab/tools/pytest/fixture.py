@@ -42,19 +42,20 @@ class TimeFixture:
         self._asked: list[Asked] = []
 
     def __call__(
-        self, kernel: str | os.PathLike[str] | Kernel, *arrays: object, size: str = "", dtype: str = "", only: str = "",
+        self, kernel: str | os.PathLike[str] | Kernel, *arrays: object,
+        size: str | int | tuple[int, ...] = "", dtype: str = "", only: str = "",
         skip: str = "", rivals: Rivals = "", mode: str = "", budget: float = BUDGET, processes: int = 0, name: str = "",
     ) -> Timed:  # fmt: skip
         """Check and time variants of a kernel at one size and dtype, as `cudalab bench` does.
 
         `kernel` is a name of the lab, the path of a spec (relative to the test's file), or a `cudalab.Kernel`. `size`
-        is a name of the spec or a shape such as "4096x4096" (default: large, or the spec's last); `dtype` defaults to
-        the spec's first. `only` and `skip` are comma-separated globs on `backend` or `backend:entry` (default: the
-        entries under PyCUDA, eager PyTorch and rivals). `rivals` are functions to measure beside the entries, as
-        `rival:NAME`: a dict of functions at the top of a file, or texts as `cudalab bench --rival` has them. `mode` is
-        the kind of time that counts: cold (the default), hot, call, graph, graph_cold or api. `budget` is seconds of
-        sampling for each variant, `processes` the number of fresh processes (0: 3 on a GPU). `name` replaces the
-        kernel's name in the results.
+        is a name of the spec or a shape such as "4096x4096" or (4096, 4096) (default: large, or the spec's last);
+        `dtype` defaults to the spec's first. `only` and `skip` are comma-separated globs on `backend` or
+        `backend:entry` (default: the entries under PyCUDA, eager PyTorch and rivals). `rivals` are functions to measure
+        beside the entries, as `rival:NAME`: a dict of functions at the top of a file, or texts as `cudalab bench
+        --rival` has them. `mode` is the kind of time that counts: cold (the default), hot, call, graph, graph_cold or
+        api. `budget` is seconds of sampling for each variant, `processes` the number of fresh processes (0: 3 on a
+        GPU). `name` replaces the kernel's name in the results.
 
         Fails the test if an answer is WRONG, a time IMPOSSIBLE, a variant ends in an error, no entry ran, or a row is
         SLOWER than in the baseline. Times of the result are in microseconds.
@@ -87,7 +88,7 @@ class TimeFixture:
         """Add `extra_info` to the rows of the test."""
         self._timings.note(self._asked, self.extra_info)
 
-    def _group(self, kernel: object, size: str, dtype: str, rivals: str, arrays: tuple[object, ...]) -> Group:
+    def _group(self, kernel: object, size: object, dtype: str, rivals: str, arrays: tuple[object, ...]) -> Group:
         """The one group that is asked for."""
         if not isinstance(kernel, (str, os.PathLike, Kernel)):
             raise InputError(
@@ -104,7 +105,8 @@ class TimeFixture:
         if isinstance(kernel, Kernel) and (field := _differing(kernel, spec)):
             raise InputError(f"this {kernel.name} is not the one in {path}: they differ in {field}; write it in a spec")
         size = size or (LARGE if LARGE in spec.sizes else list(spec.sizes)[-1])
-        groups = plan.groups([path], str(size), dtype, rivals)
+        text = "x".join(map(str, size)) if isinstance(size, tuple) else str(size)
+        groups = plan.groups([path], text, dtype, rivals)
         if len(groups) != 1:
             wanted = "give one size and one dtype, and pytest.mark.parametrize for several"
             raise InputError(f"size={size!r}, dtype={dtype!r} are {len(groups)} cases; {wanted}")

@@ -82,8 +82,9 @@ def _configure_timing(config: pytest.Config) -> None:
     """Read the baseline and try the files to write, so that a mistake is found before anything is measured."""
     option = config.option
     files = [f"--cudalab-{name}" for name in ("baseline", "save", "json") if getattr(option, f"cudalab_{name}")]
-    if files and not _in_xdist(config) and not option.collectonly:
-        if config.getoption("dist", "no") != "no":
+    asked = files or option.cudalab_min_effect or option.cudalab_force
+    if asked and not _in_xdist(config) and not option.collectonly:
+        if files and config.getoption("dist", "no") != "no":
             raise pytest.UsageError(f"{files[0]} needs times, and tests that run beside others have none: add -n 0")
         try:
             _timings(config)

@@ -75,6 +75,9 @@ class Timings:
         self.json: str = option.cudalab_json
         self.path: str = option.cudalab_baseline
         self.min_effect = MIN_EFFECT
+        for name, given in (("min-effect", option.cudalab_min_effect), ("force", self.force)):
+            if given and not self.path:
+                raise InputError(f"--cudalab-{name} is about a comparison; add --cudalab-baseline FILE")
         if option.cudalab_min_effect:
             self.min_effect = compare.share(option.cudalab_min_effect, "--cudalab-min-effect")
         for written in filter(None, (self.save, self.json)):
@@ -223,6 +226,8 @@ class Timings:
         if self.run is None:
             for written in filter(None, (self.save, self.json)):
                 self.problems.append(f"nothing was timed, so {written} was not written")
+            if self.path:
+                self.problems.append(f"nothing was timed, so nothing was compared with {self.path}")
             return True
         for write in (self._write, self._export):
             try:

@@ -75,7 +75,8 @@ def h200(monkeypatch):
 
 def failure(result):
     """What stands below the name of the one test that failed."""
-    return result.stdout.str().partition("= FAILURES =")[2].partition("\n")[2].partition("\n")[2].partition("\n===")[0]
+    text = result.stdout.str().partition("= FAILURES =")[2].partition("\n")[2].partition("\n")[2]
+    return text.partition("\n===")[0].partition("\ncudalab: ")[0]
 
 
 # ---- the result ------------------------------------------------------------------------------------------------------
@@ -301,6 +302,8 @@ def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(pytester, h200):
         (("--cudalab-save", "no/such/folder.json"), "make it first: mkdir -p"),
         (("--cudalab-save", "bad.json"), "will not replace"),
         (("--cudalab-baseline", "main.json", "--cudalab-min-effect", "2"), "--cudalab-min-effect is '2'; give a share"),
+        (("--cudalab-min-effect", "5%"), "--cudalab-min-effect is about a comparison; add --cudalab-baseline FILE"),
+        (("--cudalab-force",), "--cudalab-force is about a comparison; add --cudalab-baseline FILE"),
         (("--cudalab-timing", "never"), "invalid choice: 'never'"),
     ],
 )
@@ -426,8 +429,8 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
         import pytest
 
         def test_it(cudalab_time):
-            result = cudalab_time("plus_one", size="1000", only="numpy", budget=0.02)
-            assert result["numpy"].median > 0 and result.kind == "wall"
+            result = cudalab_time("plus_one", size=(10, 100), only="numpy", budget=0.02)
+            assert result.case.shape == (10, 100) and result["numpy"].median > 0 and result.kind == "wall"
             assert result["plus_one_vec"].parity.ok
             with pytest.raises(pytest.skip.Exception, match="plus_one_vec is right, and not timed: on a CPU"):
                 result.median
