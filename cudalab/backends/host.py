@@ -1,4 +1,8 @@
-"""The `.cu`, compiled by the host's C++ compiler and run on the CPU. It checks and is never timed."""
+"""The `.cu`, compiled by the host's C++ compiler and run on the CPU. It checks and is never timed.
+
+What the CPU cannot run is compiled by nvcc, if there is one, and skipped. nvcc also tells a mistake in the `.cu` from
+what the CPU executor lacks.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from cudalab import host
+from cudalab.base.errors import CompileError, NotOnCpu
+from cudalab.device import nvcc
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
@@ -42,6 +48,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
 def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
     module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+    if not isinstance(module, host.Module):
+        raise _judged(kernel, dtype, module)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -52,5 +60,30 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
 
 
 @cache
-def _module(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> host.Module:
-    return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
+def _module(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> host.Module | NotOnCpu | CompileError:
+    """The compiled `.cu`, or why there is none."""
+    try:
+        return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
+    except (NotOnCpu, CompileError) as error:
+        return error
+
+
+def _judged(kernel: Kernel, dtype: DType, refusal: NotOnCpu | CompileError) -> NotOnCpu | CompileError:
+    """What to say of a `.cu` that the CPU executor refuses, after nvcc was asked."""
+    named, said = isinstance(refusal, NotOnCpu), nvcc.verdict(kernel, dtype)
+    if said.error:
+        return CompileError(f"{kernel.cu.name} does not compile:\n{said.error}")
+    if said.architecture:
+        reason = str(refusal) if named else f"the CPU executor cannot take this: {first_error(str(refusal))}"
+        return NotOnCpu(f"{reason} (compiled by nvcc for {said.architecture}, not run)", said.seconds)
+    if named:
+        return NotOnCpu(f"{refusal} (and not compiled: {said.missing})")
+    return CompileError(
+        f"{refusal}\nEither the .cu has a mistake, or it uses what the CPU executor lacks. nvcc would tell: {said.missing}"
+    )
+
+
+def first_error(text: str) -> str:
+    """The first line of a compiler's message that is an error."""
+    lines = text.splitlines()
+    return next((line for line in lines if "error:" in line), lines[-1] if lines else "")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cudalab.base import cache
-from cudalab.base.errors import CompileError, Unavailable
-from cudalab.host.source import Scan, rewrite_shared, without_header
+from cudalab.base.errors import CompileError, NotOnCpu, Unavailable
+from cudalab.host.source import Scan, forbidden, rewrite_shared, without_header
 
 _HERE = Path(__file__).parent
 
@@ -112,7 +112,7 @@ def compile_source(
         preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name)
     except CompileError as error:
         if lacking := without_header(str(error)):
-            raise CompileError(lacking) from None
+            raise NotOnCpu(lacking) from None
         raise
     scan = Scan(preprocessed, name)
     if not scan.entries:
@@ -139,7 +139,12 @@ def compile_source(
     if not library.exists():
         lab = ["-include", str(_HERE / "cuda_host.h")]
         command = [*flags, *options, *lab, "-x", "c++", "-", *libraries]
-        _compile_into(library, command, program, name)
+        try:
+            _compile_into(library, command, program, name)
+        except CompileError as error:
+            if refused := forbidden(str(error)):
+                raise NotOnCpu(refused) from None
+            raise
     return Built(library, scan.entries)
 
 

@@ -30,3 +30,6 @@
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
+
+// A function that cannot be executed here: a call is a compile error with this text (`forbidden` in source.py reads it).
+#define CUDALAB_NOT_ON_CPU(what) __attribute__((error(what " cannot run on the CPU")))

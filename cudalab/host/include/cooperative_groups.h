@@ -23,6 +23,10 @@ inline thread_block this_thread_block() { return {}; }
 
 class grid_group {
 public:
+    CUDALAB_NOT_ON_CPU("grid-wide barriers") static void sync();
+    CUDALAB_NOT_ON_CPU("grid-wide barriers") static unsigned barrier_arrive();
+    CUDALAB_NOT_ON_CPU("grid-wide barriers") static void barrier_wait(unsigned = 0);
+    static bool is_valid() { return false; }  // as where the launch is not a cooperative one
     static unsigned long long block_rank() {
         return ((unsigned long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     }
