@@ -43,13 +43,24 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
-    return replace(_bound(kernel, variant, dtype, operands, "alternating"), also=also)
+    module = _compiled(kernel, dtype)
+    return replace(_bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, variant))
+
+
+def _new(module: host.Module, entry: str) -> list[str]:
+    """What was remarked of launches of an entry and not yet told."""
+    text = module.remarks.get(entry)
+    if not text or (module, entry) in _told:
+        return []
+    _told.add((module, entry))
+    return [text]
+
+
+_told: set[tuple[host.Module, str]] = set()
 
 
 def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
-    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
-    if not isinstance(module, host.Module):
-        raise _judged(kernel, dtype, module)
+    module = _compiled(kernel, dtype)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -57,6 +68,13 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
         return lambda: module.launch(variant, grid, block, launch.args, launch.shared, order)
 
     return writing(prepare, operands)
+
+
+def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
+    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+    if not isinstance(module, host.Module):
+        raise _judged(kernel, dtype, module)
+    return module
 
 
 @cache

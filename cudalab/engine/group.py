@@ -157,6 +157,7 @@ class _KernelRound(Round[Variant, Bound]):
             self._verify(case, other, how)
         if self.group.awkward and self.kernel.pointwise and variant.name in self.kernel.entries:
             self._verify_in_place(case, bound)
+        case.notes += bound.remarks()
         if case.status == record.OK and backend.timed:
             self.works[label] = bound
 

@@ -14,6 +14,8 @@ struct fiber {
     context where;
     uint3 index;
     state now;
+    const char* file;      // where it waits
+    unsigned line;
     bool vote;             // at a block barrier: the predicate
     unsigned operation;    // at a warp operation: which one (all lanes must be at the same one) ...
     unsigned mask;         // ... the lanes it waits for ...
@@ -105,9 +107,10 @@ public:
     fiber& me() { return fibers[current]; }
     unsigned lane() const { return current % 32; }
     const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
-    void wait(state reason) {
+    void wait(state reason, const char* file = "", unsigned line = 0) {
         void* fake = nullptr;
-        me().now = reason;
+        fiber& mine = me();
+        mine.now = reason, mine.file = file, mine.line = line;
         leaving(&fake, scheduler_stack, scheduler_bytes);
         switch_to(me().where, scheduler);
         arrived(fake, nullptr, nullptr);
@@ -151,11 +154,41 @@ private:
                 if (same) present |= 1u << other;
                 else complete = complete && any_will_do;
             }
+            if (complete && !any_will_do) look_for_returned(warp, lane, lanes);
             if (complete) released |= settle(warp, present);
         }
         for (unsigned lane = 0; lane < lanes; ++lane)
             if (released >> lane & 1) warp[lane].now = state::ready;
         return released != 0;
+    }
+
+    // CUDA asks all lanes of the mask to come. One that has returned is forgiven, and may only have been quicker here.
+    static void look_for_returned(const fiber* warp, unsigned lane, unsigned lanes) {
+        const fiber& here = warp[lane];
+        for (unsigned other = 0; other < lanes; ++other)
+            if ((here.mask >> other & 1) && warp[other].now == state::done)
+                return remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) names thread (%u,%u,%u) in the mask 0x%08x of a "
+                              "warp operation, which has returned without it; a GPU may still run that one", here.file, here.line, blockIdx.x,
+                              blockIdx.y, blockIdx.z, here.index.x, here.index.y, here.index.z, warp[other].index.x,
+                              warp[other].index.y, warp[other].index.z, here.mask);
+    }
+
+    // CUDA asks all threads of the block to come to the same barrier.
+    void look_for_another_barrier() const {
+        const fiber *here = nullptr, *other = nullptr;
+        for (unsigned t = 0; t < count && !here; ++t)
+            if (fibers[t].now == state::at_block) here = &fibers[t];
+        for (unsigned t = 0; t < count && !other; ++t)
+            if (fibers[t].now == state::done || fibers[t].line != here->line || strcmp(fibers[t].file, here->file))
+                other = &fibers[t];
+        if (!other) return;
+        char where[300];
+        if (other->now == state::done) snprintf(where, sizeof where, "has returned without it; CUDA asks all threads to come, "
+                                           "and GPUs since Volta forgive it");
+        else snprintf(where, sizeof where, "at the one in %s:%u; CUDA leaves that undefined", other->file, other->line);
+        remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) waits at this barrier, and thread (%u,%u,%u) %s", here->file,
+               here->line, blockIdx.x, blockIdx.y, blockIdx.z, here->index.x, here->index.y, here->index.z,
+               other->index.x, other->index.y, other->index.z, where);
     }
 
     // Offers are copied before any lane continues: a fast lane may make its next offer while a slow one still reads.
@@ -178,6 +211,7 @@ private:
             votes_now += fibers[t].vote;
         }
         if (!waiting) return false;
+        if (!current_remark->happened()) look_for_another_barrier();
         voters = waiting;
         votes = votes_now;
         for (unsigned t = 0; t < count; ++t)
@@ -228,13 +262,13 @@ private:
 }  // namespace cudalab
 
 // ---- block barriers -------------------------------------------------------------------------------------------------
-inline int __syncthreads_count(int predicate) {
+inline int __syncthreads_count(int predicate, CUDALAB_PLACE) {
     cudalab::running->me().vote = predicate != 0;
-    cudalab::running->wait(cudalab::state::at_block);
+    cudalab::running->wait(cudalab::state::at_block, file, line);
     return int(cudalab::running->votes);
 }
-inline void __syncthreads() { __syncthreads_count(0); }
-inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
-inline int __syncthreads_and(int predicate) {
-    return unsigned(__syncthreads_count(predicate)) == cudalab::running->voters;
+inline void __syncthreads(CUDALAB_PLACE) { __syncthreads_count(0, file, line); }
+inline int __syncthreads_or(int predicate, CUDALAB_PLACE) { return __syncthreads_count(predicate, file, line) != 0; }
+inline int __syncthreads_and(int predicate, CUDALAB_PLACE) {
+    return unsigned(__syncthreads_count(predicate, file, line)) == cudalab::running->voters;
 }

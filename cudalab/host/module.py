@@ -35,6 +35,7 @@ class Module:
 
     Attributes:
         entries: names of the `__global__` functions; templates are not among them.
+        remarks: by entry, what CUDA leaves undefined in a launch that ended well: its line, its block and two threads.
     """
 
     _last: Module | None = None  # the last to launch: it keeps memory for its next launch
@@ -43,7 +44,8 @@ class Module:
         """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores)."""
         self.entries, self._workers = entries, workers or cores()
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
-        self._library.cudalab_error.restype = ctypes.c_char_p
+        self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
+        self.remarks: dict[str, str] = {}
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
 
     def launch(
@@ -78,6 +80,8 @@ class Module:
         if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
             text = self._library.cudalab_error().decode()
             raise (OverrunError if text.startswith(_OVERRUN) else LaunchError)(f"{entry}: {text}")
+        if entry not in self.remarks and (text := self._library.cudalab_remark().decode()):
+            self.remarks[entry] = text
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""

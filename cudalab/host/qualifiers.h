@@ -31,5 +31,8 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 
+// Last parameters of a function, which get the place of its call.
+#define CUDALAB_PLACE const char *file = __builtin_FILE(), unsigned line = __builtin_LINE()
+
 // A function that cannot be executed here: a call is a compile error with this text (`forbidden` in source.py reads it).
 #define CUDALAB_NOT_ON_CPU(what) __attribute__((error(what " cannot run on the CPU")))

@@ -29,14 +29,15 @@ public:
         const auto block_size = blockDim, grid_size = gridDim;
         const auto runner = running;
         const auto base = dynamic_shared_base;
-        const auto failing = current_failure;
+        const auto failing = current_failure, remarking = current_remark;
         const auto order = wanted_order;
         memset(start, contents, bytes);
         // No visible code takes the addresses of these, so the compiler would assume that they are unchanged.
         __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
-        __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(wanted_order));
+        __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(current_remark), "=m"(wanted_order));
         threadIdx = index, blockIdx = block, blockDim = block_size, gridDim = grid_size;
-        running = runner, dynamic_shared_base = base, current_failure = failing, wanted_order = order;
+        running = runner, dynamic_shared_base = base, current_failure = failing, current_remark = remarking;
+        wanted_order = order;
     }
 
 private:

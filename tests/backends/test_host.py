@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -126,3 +127,34 @@ def test_a_verdict_is_kept_and_an_nvcc_that_does_not_work_is_no_verdict(tmp_path
     nvcc._broken.cache_clear()
     said = nvcc.verdict(kernel, DTYPES["float32"])
     assert said.missing == "nvcc does not work here: nvcc fatal   : Cannot find compiler g++ in PATH" and not said.error
+
+
+# ---- what CUDA leaves undefined and the result does not show ---------------------------------------------------------
+
+HEAD = "__global__ void twice(const float* x, float* y, int n) {\n__shared__ float s[256]; int t = threadIdx.x;\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("if (t < n) { s[t] = x[t];\n__syncthreads(); y[t] = 2 * s[t]; }", r"thread \(0,0,0\) waits at this barrier, and "
+         r"thread \(100,0,0\) has returned without it; CUDA asks all threads to come"),
+        ("if (t >= n) return;\ns[t] = __shfl_xor_sync(~0u, x[t], 1); y[t] = 2 * x[t];", r"thread \(96,0,0\) names thread "
+         r"\(100,0,0\) in the mask 0xffffffff of a warp operation, which has returned without it"),
+        ("if (t < 64)\n__syncthreads(); else\n__syncthreads(); if (t < n) y[t] = 2 * x[t];", r"thread \(0,0,0\) waits at "
+         r"this barrier, and thread \(64,0,0\) at the one in own.cu:5; CUDA leaves that undefined"),
+        ("s[t] = 0;\n__syncthreads(); __syncwarp(); if (t < n) y[t] = 2 * x[t];", ""),
+    ],
+    ids=["barrier in a branch", "full mask", "two barriers", "right"],
+)  # fmt: skip
+def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path, body, says):
+    kernel = twice(tmp_path, "own", HEAD + body + "\n}")
+    x = np.arange(100, dtype=np.float32)
+    operands = Operands({"x": x}, np.empty_like(x))
+    work = backend.bind(kernel, "twice", DTYPES["float32"], operands)
+    work.run()
+    np.testing.assert_array_equal(operands.output, 2 * x)
+    notes = work.remarks()
+    assert len(notes) == bool(says) and work.remarks() == []
+    if says:
+        assert re.match(rf"own.cu:4: block \(0,0,0\): {says}", notes[0])
