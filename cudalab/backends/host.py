@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from cudalab import host
-from cudalab.base.errors import CompileError, NotOnCpu
+from cudalab.base.errors import CompileError, NotOnCpu, SpecError
 from cudalab.device import nvcc
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
@@ -72,17 +72,19 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
 
 def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
     module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
-    if not isinstance(module, host.Module):
+    if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
+    if isinstance(module, SpecError):
+        raise module
     return module
 
 
 @cache
-def _module(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> host.Module | NotOnCpu | CompileError:
+def _module(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> host.Module | NotOnCpu | CompileError | SpecError:
     """The compiled `.cu`, or why there is none."""
     try:
         return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
-    except (NotOnCpu, CompileError) as error:
+    except (NotOnCpu, CompileError, SpecError) as error:
         return error
 
 

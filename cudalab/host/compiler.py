@@ -9,13 +9,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from cudalab.base import cache
-from cudalab.base.errors import CompileError, NotOnCpu, Unavailable
+from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
 from cudalab.host.source import Scan, forbidden, rewrite_shared, without_header
 
 _HERE = Path(__file__).parent
@@ -97,7 +97,10 @@ def compile_source(
 
     `name` appears in error messages, `defines` become `-Dkey=value`, `include` is the folder that
     the source's own `#include "..."` lines are relative to. With `sanitize` it checks addresses and for undefined
-    behaviour, and can only be loaded into a process that has preloaded `address_sanitizer()`. Raises `CompileError`.
+    behaviour, and can only be loaded into a process that has preloaded `address_sanitizer()`.
+
+    Raises NotOnCpu for what is refused by name, SpecError for an entry with a name that C or CUDA has taken, and
+    CompileError for what g++ refuses: a mistake, or something of CUDA that the headers here lack.
     """
     missing = compiler_missing()
     if missing:
@@ -144,6 +147,11 @@ def compile_source(
         except CompileError as error:
             if refused := forbidden(str(error)):
                 raise NotOnCpu(refused) from None
+            if taken := _taken(scan.entries, lab):
+                raise SpecError(
+                    f"{name}: {', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have; "
+                    f"rename the entry, such as {taken[0]}_kernel"
+                ) from None
             raise
     return Built(library, scan.entries)
 
@@ -195,6 +203,17 @@ def _run(arguments: list[str], text: str, name: str) -> str:
     if done.returncode:
         raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
     return done.stdout
+
+
+def _taken(entries: Sequence[str], lab: list[str]) -> list[str]:
+    """The entries that have the name of something in the headers that every `.cu` gets."""
+    asked = "".join(f'#line {i} "entry"\nnamespace {{ using ::{entry}; }}\n' for i, entry in enumerate(entries, 1))
+    try:
+        _run(["-std=c++17", "-fsyntax-only", "-w", *lab, "-x", "c++", "-"], asked, "entry")
+    except CompileError as error:
+        free = {int(number) for number in re.findall(r"^entry:(\d+):\d+: error", str(error), re.MULTILINE)}
+        return [entry for i, entry in enumerate(entries, 1) if i not in free]
+    return list(entries)
 
 
 def _compile_into(library: Path, arguments: list[str], program: str, name: str) -> None:

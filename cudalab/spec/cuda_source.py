@@ -48,6 +48,12 @@ def _entry_matches(code: str) -> Iterator[re.Match[str]]:
             yield found
 
 
+def template_entry(text: str, name: str) -> bool:
+    """Whether a `.cu` has a `__global__` function of this name that is a template."""
+    code = _blank(_ATTRIBUTE, blank_comments(text))
+    return name not in entries_of(code) and any(found[1] == name for found in _ENTRY.finditer(code))
+
+
 def entries_of(code: str) -> tuple[str, ...]:
     """Names of the entries in comment-free code, in order, each once."""
     return tuple(dict.fromkeys(found[1] for found in _entry_matches(code)))

@@ -127,6 +127,11 @@ def _spec_of(module: ModuleType) -> Kernel:
         raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
     present = cuda_source.entries(cuda_source.read(specs[0].cu))
     for entry in specs[0].entries:
+        if entry not in present and cuda_source.template_entry(cuda_source.read(specs[0].cu), entry):
+            raise SpecError(
+                f"{specs[0].cu}: {entry} is a template, which cannot be launched by its name; make it a __device__ function "
+                f"and call it from a __global__ one, or use scalar_t, the element type of the lab"
+            )
         if entry not in present:
             raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")
     return specs[0]

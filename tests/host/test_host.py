@@ -20,7 +20,7 @@ import pytest
 
 from cudalab import host
 from cudalab.base import cache as caches
-from cudalab.base.errors import CompileError, InputError, LaunchError, NotFound, NotOnCpu, OverrunError, Unavailable
+from cudalab.base.errors import CompileError, InputError, LaunchError, NotFound, NotOnCpu, OverrunError, SpecError, Unavailable
 
 DATA = Path(__file__).parents[1] / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -750,6 +750,15 @@ def test_a_barrier_of_the_whole_grid_is_refused_by_its_line_whatever_its_object_
     text = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__ void bad() {\n"
     with pytest.raises(NotOnCpu, match="^bad.cu:5: grid-wide barriers cannot run on the CPU$"):
         host.load(text + "  auto grid = cg::this_grid();" + call.join("\n}"), name="bad.cu")
+
+
+@pytest.mark.parametrize("names", [("exp",), ("fine", "index"), ("round", "gamma")])
+def test_an_entry_with_the_name_of_a_c_function_is_refused_by_this_name(names):
+    text = "".join(f"__global__ void {name}(float* x) {{ x[0] = 1; }}\n" for name in names)
+    taken = [name for name in names if name != "fine"]
+    says = f"k.cu: {', '.join(taken)}: also the name of a function of C or CUDA, .* such as {taken[0]}_kernel"
+    with pytest.raises(SpecError, match=says):
+        host.load(text, name="k.cu")
 
 
 def test_a_barrier_hidden_by_a_macro_or_an_include_is_still_found(tmp_path, rng):
