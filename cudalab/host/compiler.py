@@ -59,6 +59,10 @@ _SANITIZE = (
 _SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would end the process without a message
 
 
+# To find races, see races.h.
+_RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")
+
+
 class Built(NamedTuple):
     """A shared object and the entries in it."""
 
@@ -92,6 +96,7 @@ def compile_source(
     defines: Mapping[str, str] | None = None,
     include: Path | None = None,
     sanitize: bool = False,
+    races: bool = False,
 ) -> Built:
     """Find or make the shared object for the CUDA source `text`.
 
@@ -124,7 +129,10 @@ def compile_source(
     program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
 
     modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
-    checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else ()
+    if races and (_clang() or not scan.fibers):
+        raise Unavailable("races are looked for by g++, where threads of a block depend on each other")
+    modes += ["-DCUDALAB_RACES=1"] if races else []
+    checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else _RACES if races else ()
     flags = [*_FLAGS, *checks, *modes]
     libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
@@ -185,6 +193,17 @@ def address_sanitizer() -> Path:
             return Path(os.fsdecode(script[1])) if script else found.resolve()
     package = "libclang-rt-dev" if _clang() else "libasan (it comes with Debian's g++)"
     raise Unavailable(f"{_compiler()[0]} has no address sanitizer ({names[0]}); install {package}")
+
+
+def place_of(library: Path, address: int) -> str:
+    """File and line of the user's code at this address of a shared object that was compiled with -g; "?" if unknown."""
+    if not (program := shutil.which("addr2line")):
+        return "?"
+    command = [program, "-i", "-e", str(library), hex(address - 1)]  # the call before this address
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    places = [line.partition(" ")[0] for line in done.stdout.splitlines()]
+    own = (Path(place).name for place in places if not place.startswith(f"{_HERE}{os.sep}"))
+    return next(own, "?")
 
 
 def _compiler() -> list[str]:

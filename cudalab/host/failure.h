@@ -10,8 +10,8 @@ struct failure {
     bool happened_ = false;
     char message[512] = "";
 
-    bool happened() const { return __atomic_load_n(&happened_, __ATOMIC_ACQUIRE); }
-    __attribute__((cold)) void record(const char* format, va_list values) {
+    CUDALAB_UNWATCHED bool happened() const { return __atomic_load_n(&happened_, __ATOMIC_ACQUIRE); }
+    CUDALAB_UNWATCHED __attribute__((cold)) void record(const char* format, va_list values) {
         if (__atomic_exchange_n(&happened_, true, __ATOMIC_ACQ_REL)) return;
         vsnprintf(message, sizeof message, format, values);
     }

@@ -60,12 +60,16 @@ public:
         }
         running = this;
         dynamic_shared_base = shared_memory;
+#if CUDALAB_RACES
+        watch_shared_memory();
+#endif
 #if CUDALAB_SANITIZE
         shared_start = shared_memory;
         shared_size = shared;
 #endif
     }
     ~block_runner() {
+        running = nullptr;
         free(fibers);
         free(room);
     }
@@ -80,6 +84,9 @@ public:
         memset(shared_memory, contents, shared_bytes);
         static_shared.spoil(contents);
         for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
+#if CUDALAB_RACES
+        races.barrier();
+#endif
         const unsigned warps = (count + 31) / 32;
         bool stopped;
         do {
@@ -102,6 +109,23 @@ public:
                                 "shared=BYTES", size_t(last - end + 4) / 4 * 4, shared_bytes);
 #endif
     }
+
+#if CUDALAB_RACES
+    race_watch races;
+    CUDALAB_UNWATCHED void watch_shared_memory() {
+        races.base = static_shared.base;
+        races.add(shared_memory, shared_bytes);
+        races.add(static_shared.start, static_shared.bytes);
+        races.leave_out(&threadIdx, sizeof threadIdx), races.leave_out(&blockIdx, sizeof blockIdx);
+        races.leave_out(&blockDim, sizeof blockDim), races.leave_out(&gridDim, sizeof gridDim);
+        races.leave_out(&running, sizeof running), races.leave_out(&dynamic_shared_base, sizeof dynamic_shared_base);
+        races.leave_out(&current_failure, sizeof current_failure), races.leave_out(&current_remark, sizeof current_remark);
+        races.leave_out(&wanted_order, sizeof wanted_order);
+    }
+    CUDALAB_UNWATCHED void touch(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
+        races.touch(address, bytes, writes, atomic, current, fibers[current].index, code);
+    }
+#endif
 
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
     fiber& me() { return fibers[current]; }
@@ -134,6 +158,9 @@ private:
                 arrived(fake, nullptr, nullptr);
             }
             if (!release_warp(first, lanes)) return false;
+#if CUDALAB_RACES
+            races.warp_barrier(first / 32);
+#endif
         } while (!turn.shuffled() || turn.coin());
         return true;
     }
@@ -214,6 +241,9 @@ private:
         if (!current_remark->happened()) look_for_another_barrier();
         voters = waiting;
         votes = votes_now;
+#if CUDALAB_RACES
+        races.barrier();
+#endif
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
         return true;
@@ -253,6 +283,12 @@ private:
     char *room, *shared_memory = nullptr;
     static_shared_memory static_shared;
 };
+
+#if CUDALAB_RACES
+CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
+    if (running) running->touch(address, bytes, writes, atomic, code);
+}
+#endif
 
 [[noreturn]] inline void leave_thread() {
     running->wait(state::gone);

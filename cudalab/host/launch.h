@@ -14,7 +14,7 @@ struct launch {
     unsigned long long next_block = 0;
 
     // `workers` operating system threads take one block after another until none is left.
-    static void* work(void* self) {
+    CUDALAB_UNWATCHED static void* work(void* self) {
         launch& job = *static_cast<launch*>(self);
         failure *const outer = current_failure, *const outer_remark = current_remark;
         current_failure = &job.failed;

@@ -23,7 +23,7 @@ public:
     static_shared_memory() { dl_iterate_phdr(find, this); }
 
     // Overwrites the static arrays with these bytes, and restores the lab's own variables.
-    void spoil(int contents) {
+    CUDALAB_UNWATCHED void spoil(int contents) {
         __asm__ volatile("" ::: "memory");
         const auto index = threadIdx, block = blockIdx;
         const auto block_size = blockDim, grid_size = gridDim;
@@ -39,6 +39,10 @@ public:
         running = runner, dynamic_shared_base = base, current_failure = failing, current_remark = remarking;
         wanted_order = order;
     }
+
+    char* start = nullptr;
+    size_t bytes = 0;
+    uintptr_t base = 0;  // where the module is loaded
 
 private:
     // Finds the module that holds this function, and its thread-local variables without an initial value.
@@ -57,10 +61,9 @@ private:
             found.start = static_cast<char*>(module->dlpi_tls_data) + variables->p_filesz;
             found.bytes = variables->p_memsz - variables->p_filesz;
         }
+        static_cast<static_shared_memory*>(result)->base = module->dlpi_addr;
         return 1;
     }
-    char* start = nullptr;
-    size_t bytes = 0;
 };
 #endif
 
