@@ -44,7 +44,9 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     module = _compiled(kernel, dtype)
-    return replace(_bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, variant))
+    return replace(
+        _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, variant)
+    )
 
 
 def _new(module: host.Module, entry: str) -> list[str]:
@@ -80,7 +82,9 @@ def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
 
 
 @cache
-def _module(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> host.Module | NotOnCpu | CompileError | SpecError:
+def _module(
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...]
+) -> host.Module | NotOnCpu | CompileError | SpecError:
     """The compiled `.cu`, or why there is none."""
     try:
         return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
@@ -98,9 +102,8 @@ def _judged(kernel: Kernel, dtype: DType, refusal: NotOnCpu | CompileError) -> N
         return NotOnCpu(f"{reason} (compiled by nvcc for {said.architecture}, not run)", said.seconds)
     if named:
         return NotOnCpu(f"{refusal} (and not compiled: {said.missing})")
-    return CompileError(
-        f"{refusal}\nEither the .cu has a mistake, or it uses what the CPU executor lacks. nvcc would tell: {said.missing}"
-    )
+    either = "Either the .cu has a mistake, or it uses what the CPU executor lacks"
+    return CompileError(f"{refusal}\n{either}. nvcc would tell: {said.missing}")
 
 
 def first_error(text: str) -> str:

@@ -4,7 +4,7 @@
 drawing of charts all use it. The function gets a `Parent`, which is the child's end. A message is a JSON object or
 value on one line (msgspec), and travels through a pair of pipes of its own: standard output and standard error stay
 free for what kernels and libraries print. The parent reads both, and quotes the last lines when the child dies. The
-child begins each answer with a seal that it draws when it starts, so that what a kernel writes to the pipe is no answer.
+child begins each answer with a seal that it draws when it starts: what a kernel writes to the pipe is no answer.
 
 The command is explicit and does not use `multiprocessing`: the user's script does not run a second time, and needs no
 `__main__` guard.

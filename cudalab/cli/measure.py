@@ -82,7 +82,9 @@ def say_not_run(run: Results) -> bool:
     for name, row in skipped.items():
         on_cpu = [other for other in entries[name] if other.backend == "host"]
         if on_cpu and all(other.compiled for other in on_cpu):
-            click.echo(visible(f"note: no entry of {name}.cu ran: the CPU cannot run it, and nvcc compiled it"), err=True)
+            click.echo(
+                visible(f"note: no entry of {name}.cu ran: the CPU cannot run it, and nvcc compiled it"), err=True
+            )
         else:
             missed = True
             click.echo(visible(f"Error: no entry of {name}.cu ran: {row.label}: {row.reason}"), err=True)

@@ -81,7 +81,7 @@ processes = click.option("--processes", default=0, show_default="3 on a GPU, 1 o
 quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,
-                       help="Stop a variant that shows no progress for this long.")  # fmt: skip
+                       help="Stop a variant, or a spec that is loaded, after so long without progress.")  # fmt: skip
 output = click.option("-o", "--output", metavar="FILE", callback=not_empty, shell_complete=complete.files,
                       help="Also write the results, with every sample, as JSON.")  # fmt: skip
 resume = click.option("--resume", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,

@@ -156,10 +156,8 @@ def compile_source(
             if refused := forbidden(str(error)):
                 raise NotOnCpu(refused) from None
             if taken := _taken(scan.entries, lab):
-                raise SpecError(
-                    f"{name}: {', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have; "
-                    f"rename the entry, such as {taken[0]}_kernel"
-                ) from None
+                what = f"{', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have"
+                raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
             raise
     return Built(library, scan.entries)
 

@@ -127,7 +127,9 @@ def load(
         CompileError: with the compiler's lines, or with what cannot run on the CPU.
     """
     built = compile_source(text, name=name, defines=defines, include=include, sanitize=sanitize, races=races)
-    return Module(*built, workers=1 if sanitize or races else 0)  # one: static __shared__ arrays are static variables there
+    return Module(
+        *built, workers=1 if sanitize or races else 0
+    )  # one: static __shared__ arrays are static variables there
 
 
 def _box(where: str, value: object, size: int, kind: int) -> np.ndarray:

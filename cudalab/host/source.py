@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudalab.base.errors import CompileError, NotOnCpu
+from cudalab.base.errors import NotOnCpu
 from cudalab.spec.cuda_source import entries_of
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own.
@@ -35,7 +35,7 @@ _REMEDY = {
     "the CUDA runtime's API": "the lab allocates, copies and launches; leave device code alone in the file",
     "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched",
 }
-# CUDA's and its libraries' headers that are not in include/. Of a header with another name nvcc knows whether it exists.
+# CUDA's and its libraries' headers that are not in include/. nvcc knows whether there is one of another name.
 _HEADERS = re.compile(
     r"^(?:cub|cuda|thrust|cutlass|cute|nv|nvtx3|crt|cooperative_groups|cccl|raft|torch|ATen|c10|kittens|flashinfer)/"
     r"|^(?:cu\w*|mma|curand\w*|nv\w*|cooperative_groups\w*|device_\w+|sm_\d\w*|math_functions|host_defines"

@@ -140,8 +140,8 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     costs: Annotated[
         dict[str, Quantity],
         _says(
-            "seconds spent once: by the first process `bind` (compilation), `first run`, `graph build`; by all `timing`; "
-            "`nvcc`: only compiled, since the CPU cannot run it (0: there is no nvcc)"
+            "seconds spent once: by the first process `bind` (compilation), `first run`, `graph build`; by all "
+            "`timing`; `nvcc`: only compiled, since the CPU cannot run it (0: there is no nvcc)"
         ),
     ] = {}
     cross: Annotated[

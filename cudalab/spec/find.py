@@ -129,8 +129,8 @@ def _spec_of(module: ModuleType) -> Kernel:
     for entry in specs[0].entries:
         if entry not in present and cuda_source.template_entry(cuda_source.read(specs[0].cu), entry):
             raise SpecError(
-                f"{specs[0].cu}: {entry} is a template, which cannot be launched by its name; make it a __device__ function "
-                f"and call it from a __global__ one, or use scalar_t, the element type of the lab"
+                f"{specs[0].cu}: {entry} is a template, which cannot be launched by its name; make it a __device__ "
+                "function and call it from a __global__ one, or write scalar_t, the element type, in its place"
             )
         if entry not in present:
             raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +73,9 @@ def test_without_nvcc_the_reason_and_the_line_are_said(no_nvcc, tmp_path, name):
     if REASONS[name]:
         assert isinstance(caught.value, NotOnCpu) and caught.value.compiled == 0
         assert said.startswith(f"{REASONS[name]} cannot run on the CPU") and "\n" not in said
-        assert said.endswith("(and not compiled: nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH)")
+        assert said.endswith(
+            "(and not compiled: nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH)"
+        )
     else:
         assert isinstance(caught.value, CompileError)
         assert "intrinsic.cu:5:21: error: '__vaddss2'" in said
@@ -86,12 +88,15 @@ def test_without_nvcc_the_reason_and_the_line_are_said(no_nvcc, tmp_path, name):
 def test_with_nvcc_it_is_compiled_for_the_newest_architecture_that_fits(tmp_path, name):
     with pytest.raises(NotOnCpu) as caught:
         bound(twice(tmp_path, name, (DATA / f"{name}.cu").read_text()))
-    reason = REASONS[name] or "the CPU executor cannot take this: intrinsic.cu:5:21: error: '__vaddss2' was not declared"
+    reason = (
+        REASONS[name] or "the CPU executor cannot take this: intrinsic.cu:5:21: error: '__vaddss2' was not declared"
+    )
     assert str(caught.value).startswith(reason) and caught.value.compiled > 0
     assert f"compiled by nvcc for sm_{'90a' if name == 'wgmma' else '1'}" in str(caught.value)
 
 
 @with_nvcc
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
@@ -110,8 +115,10 @@ def test_a_verdict_is_kept_and_an_nvcc_that_does_not_work_is_no_verdict(tmp_path
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
     compiler, calls = tmp_path / "nvcc", tmp_path / "calls"
     compiler.write_text(
-        f"#!/bin/sh\necho $4 >> {calls}\n[ $4 = sm_120a ] && echo 'nvcc fatal: Unsupported gpu architecture' && exit 1\n"
-        "grep -q broken *.cu && echo 'x: error: w' && exit 1\n[ $4 = sm_100a ] && echo 'error: $4 lacks it' && exit 1\nexit 0\n"
+        f"#!/bin/sh\necho $4 >> {calls}\n"
+        "[ $4 = sm_120a ] && echo 'nvcc fatal: Unsupported gpu architecture' && exit 1\n"
+        "grep -q broken *.cu && echo 'x: error: w' && exit 1\n"
+        "[ $4 = sm_100a ] && echo 'error: $4 lacks it' && exit 1\nexit 0\n"
     )
     compiler.chmod(0o755)
     monkeypatch.setattr(cuda, "nvcc", lambda: str(compiler))
@@ -132,33 +139,38 @@ def test_a_verdict_is_kept_and_an_nvcc_that_does_not_work_is_no_verdict(tmp_path
 
 # ---- what CUDA leaves undefined and the result does not show ---------------------------------------------------------
 
-HEAD = "__global__ void twice(const float* x, float* y, int n) {\n__shared__ float s[256]; int t = threadIdx.x;\n"
+UNDEFINED = """#define HEAD __shared__ float s[256]; int t = threadIdx.x
+__global__ void branch(const float* x, float* y, int n) { HEAD; if (t < n) { s[t] = x[t];
+    __syncthreads(); y[t] = 2 * s[t]; } }
+__global__ void mask(const float* x, float* y, int n) { HEAD; if (t >= n) return;
+    s[t] = __shfl_xor_sync(~0u, x[t], 1); y[t] = 2 * x[t]; }
+__global__ void two(const float* x, float* y, int n) { HEAD; s[t] = 0; if (t < 64)
+    __syncthreads(); else
+    __syncthreads(); if (t < n) y[t] = 2 * x[t]; }
+__global__ void right(const float* x, float* y, int n) { HEAD; s[t] = 0;
+    __syncthreads(); __syncwarp(); if (t < n) y[t] = 2 * x[t]; }
+"""
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("if (t < n) { s[t] = x[t];\n__syncthreads(); y[t] = 2 * s[t]; }", r"thread \(0,0,0\) waits at this barrier, and "
-         r"thread \(100,0,0\) has returned without it; CUDA asks all threads to come"),
-        ("if (t >= n) return;\ns[t] = __shfl_xor_sync(~0u, x[t], 1); y[t] = 2 * x[t];", r"thread \(96,0,0\) names thread "
-         r"\(100,0,0\) in the mask 0xffffffff of a warp operation, which has returned without it"),
-        ("if (t < 64)\n__syncthreads(); else\n__syncthreads(); if (t < n) y[t] = 2 * x[t];", r"thread \(0,0,0\) waits at "
-         r"this barrier, and thread \(64,0,0\) at the one in own.cu:5; CUDA leaves that undefined"),
-        ("s[t] = 0;\n__syncthreads(); __syncwarp(); if (t < n) y[t] = 2 * x[t];", ""),
-    ],
-    ids=["barrier in a branch", "full mask", "two barriers", "right"],
-)  # fmt: skip
-def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path, body, says):
-    kernel = twice(tmp_path, "own", HEAD + body + "\n}")
+def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path):
+    says = {
+        "branch": "own.cu:3: block (0,0,0): thread (0,0,0) waits at this barrier, and thread (100,0,0) has returned "
+        "without it; CUDA asks all threads to come, and GPUs since Volta forgive it",
+        "mask": "own.cu:5: block (0,0,0): thread (96,0,0) names thread (100,0,0) in the mask 0xffffffff of a warp "
+        "operation, which has returned without it; a GPU may still run that one",
+        "two": "own.cu:7: block (0,0,0): thread (0,0,0) waits at this barrier, and thread (64,0,0) at the one in "
+        "own.cu:8; CUDA leaves that undefined",
+        "right": "",
+    }
+    kernel = twice(tmp_path, "own", UNDEFINED)
+    kernel = replace(kernel, entries=dict.fromkeys(says, kernel.entries["twice"]))
     x = np.arange(100, dtype=np.float32)
-    operands = Operands({"x": x}, np.empty_like(x))
-    work = backend.bind(kernel, "twice", DTYPES["float32"], operands)
-    work.run()
-    np.testing.assert_array_equal(operands.output, 2 * x)
-    notes = work.remarks()
-    assert len(notes) == bool(says) and work.remarks() == []
-    if says:
-        assert re.match(rf"own.cu:4: block \(0,0,0\): {says}", notes[0])
+    for entry, note in says.items():
+        operands = Operands({"x": x}, np.empty_like(x))
+        work = backend.bind(kernel, entry, DTYPES["float32"], operands)
+        work.run()
+        np.testing.assert_array_equal(operands.output, 2 * x)
+        assert (work.remarks(), work.remarks()) == ([note] if note else [], [])
 
 
 # ---- a kernel that writes to files that are not its own --------------------------------------------------------------

@@ -40,7 +40,9 @@ def load(folder: Path, text: str) -> None:
 )
 def test_a_spec_that_does_not_end_is_stopped(soon, tmp_path, text):
     start, left, handler = monotonic(), signal.getitimer(signal.ITIMER_REAL)[0], signal.getsignal(signal.SIGALRM)
-    with pytest.raises(SpecError, match=r"spec.py: it did not end within 0.2 s; a longer --timeout allows more; a spec only"):
+    with pytest.raises(
+        SpecError, match=r"spec.py: it did not end within 0.2 s; a longer --timeout allows more; a spec only"
+    ):
         load(tmp_path, text)
     assert monotonic() - start < 10
     assert signal.getsignal(signal.SIGALRM) is handler
@@ -50,13 +52,18 @@ def test_a_spec_that_does_not_end_is_stopped(soon, tmp_path, text):
 @pytest.mark.parametrize("text", ["import os\nos._exit(0)", "from os import _exit as leave\nleave(0)"])
 def test_a_spec_that_ends_the_process_is_refused(tmp_path, text):
     leave = os._exit
-    with pytest.raises(SpecError, match=r"spec.py: it ends the process by os._exit\(0\); a spec only defines its kernel"):
+    with pytest.raises(
+        SpecError, match=r"spec.py: it ends the process by os._exit\(0\); a spec only defines its kernel"
+    ):
         load(tmp_path, text)
     assert os._exit is leave
 
 
 def test_a_process_that_a_spec_forks_may_end(tmp_path):
-    load(tmp_path, "import os\nif not (child := os.fork()): os._exit(7)\ncode = os.waitpid(child, 0)[1]\nassert code == 7 << 8")
+    load(
+        tmp_path,
+        "import os\nif not (child := os.fork()): os._exit(7)\ncode = os.waitpid(child, 0)[1]\nassert code == 7 << 8",
+    )
 
 
 def test_a_clock_that_runs_already_goes_on(tmp_path):
@@ -75,7 +82,8 @@ def test_a_clock_that_runs_already_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("import os; os._exit(0)", "by os._exit(0)"), ("while True: pass", "it did not end within 0.3 s")]
+    ("text", "says"),
+    [("import os; os._exit(0)", "by os._exit(0)"), ("while True: pass", "it did not end within 0.3 s")],
 )
 def test_the_command_line_says_so(tmp_path, monkeypatch, text, says):
     monkeypatch.setattr(bounded, "LEAST", 0.3)

@@ -20,7 +20,16 @@ import pytest
 
 from cudalab import host
 from cudalab.base import cache as caches
-from cudalab.base.errors import CompileError, InputError, LaunchError, NotFound, NotOnCpu, OverrunError, SpecError, Unavailable
+from cudalab.base.errors import (
+    CompileError,
+    InputError,
+    LaunchError,
+    NotFound,
+    NotOnCpu,
+    OverrunError,
+    SpecError,
+    Unavailable,
+)
 
 DATA = Path(__file__).parents[1] / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -748,7 +757,7 @@ def test_constructs_of_a_gpu_alone_are_refused_by_name_and_line(line, says):
 @pytest.mark.parametrize("call", ["grid.sync();", "cg::sync(grid);", "grid.barrier_wait(grid.barrier_arrive());"])
 def test_a_barrier_of_the_whole_grid_is_refused_by_its_line_whatever_its_object_is_called(call):
     text = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__ void bad() {\n"
-    with pytest.raises(NotOnCpu, match="^bad.cu:5: grid-wide barriers cannot run on the CPU$"):
+    with pytest.raises(NotOnCpu, match=r"^bad.cu:5: grid-wide barriers cannot run on the CPU$"):
         host.load(text + "  auto grid = cg::this_grid();" + call.join("\n}"), name="bad.cu")
 
 

@@ -39,7 +39,8 @@ __global__ void fine_atomic(int* y) { __shared__ int s[4]; int t = threadIdx.x;
 __global__ void fine_same_value(int* y) { __shared__ int flag; flag = 1; __syncthreads(); y[threadIdx.x] = flag; }
 __global__ void fine_warp(int* y) { __shared__ int s[64]; int t = threadIdx.x;
     s[t] = t; __syncwarp(); y[t] = s[t ^ 1]; __syncwarp(); s[t] = 0; }
-__global__ void fine_own(int* y) { extern __shared__ int s[]; int t = threadIdx.x; s[t] = t; s[t] += s[t]; y[t] = s[t]; }
+__global__ void fine_own(int* y) { extern __shared__ int s[]; int t = threadIdx.x;
+    s[t] = t; s[t] += s[t]; y[t] = s[t]; }
 __global__ void fine_tile(int* y) { __shared__ float4 s[64]; int t = threadIdx.x;
     auto tile = cg::tiled_partition<8>(cg::this_thread_block());
     s[t] = make_float4(t, t, t, t); tile.sync(); y[t] = s[t ^ 7].w; }

@@ -128,9 +128,9 @@ class Case:
     def check(self, entry_due: bool = False) -> record.Case:
         """The case's row if it is right. Else fails the running test as `cudalab check` says it, or skips it.
 
-        An entry that could run on the CPU and does not, as where g++ is missing, fails, unless a GPU runs entries of
-        its kernel; if `entry_due`, so does one that needs a GPU, where no entry of its kernel is tested on the CPU. What
-        is in a `.cu` that the CPU cannot run is skipped, after nvcc has compiled it.
+        An entry that could run on the CPU and does not, as where g++ is missing, fails unless a GPU runs entries of its
+        kernel; if `entry_due`, so does one that needs a GPU, where no entry of its kernel is tested on the CPU. A `.cu`
+        with what the CPU cannot run is skipped; where there is an nvcc, it has compiled it.
         """
         __tracebackhide__ = True
         if self.device == "cuda":
