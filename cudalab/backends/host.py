@@ -1,4 +1,8 @@
-"""The `.cu`, compiled by the host's C++ compiler and run on the CPU. It checks and is never timed."""
+"""The `.cu`, compiled by the host's C++ compiler and run on the CPU. It checks and is never timed.
+
+What the CPU cannot run is compiled by nvcc, if there is one, and skipped. nvcc also tells a mistake in the `.cu` from
+what the CPU executor lacks.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from cudalab import host
+from cudalab.base.errors import CompileError, NotOnCpu, SpecError
+from cudalab.device import nvcc
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
@@ -37,11 +43,26 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
-    return replace(_bound(kernel, variant, dtype, operands, "alternating"), also=also)
+    module = _compiled(kernel, dtype)
+    return replace(
+        _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, variant)
+    )
+
+
+def _new(module: host.Module, entry: str) -> list[str]:
+    """What was remarked of launches of an entry and not yet told."""
+    text = module.remarks.get(entry)
+    if not text or (module, entry) in _told:
+        return []
+    _told.add((module, entry))
+    return [text]
+
+
+_told: set[tuple[host.Module, str]] = set()
 
 
 def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
-    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+    module = _compiled(kernel, dtype)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -51,6 +72,41 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
     return writing(prepare, operands)
 
 
+def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
+    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+    if isinstance(module, (NotOnCpu, CompileError)):
+        raise _judged(kernel, dtype, module)
+    if isinstance(module, SpecError):
+        raise module
+    return module
+
+
 @cache
-def _module(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> host.Module:
-    return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
+def _module(
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...]
+) -> host.Module | NotOnCpu | CompileError | SpecError:
+    """The compiled `.cu`, or why there is none."""
+    try:
+        return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
+    except (NotOnCpu, CompileError, SpecError) as error:
+        return error
+
+
+def _judged(kernel: Kernel, dtype: DType, refusal: NotOnCpu | CompileError) -> NotOnCpu | CompileError:
+    """What to say of a `.cu` that the CPU executor refuses, after nvcc was asked."""
+    named, said = isinstance(refusal, NotOnCpu), nvcc.verdict(kernel, dtype)
+    if said.error:
+        return CompileError(f"{kernel.cu.name} does not compile:\n{said.error}")
+    if said.architecture:
+        reason = str(refusal) if named else f"the CPU executor cannot take this: {first_error(str(refusal))}"
+        return NotOnCpu(f"{reason} (compiled by nvcc for {said.architecture}, not run)", said.seconds)
+    if named:
+        return NotOnCpu(f"{refusal} (and not compiled: {said.missing})")
+    either = "Either the .cu has a mistake, or it uses what the CPU executor lacks"
+    return CompileError(f"{refusal}\n{either}. nvcc would tell: {said.missing}")
+
+
+def first_error(text: str) -> str:
+    """The first line of a compiler's message that is an error."""
+    lines = text.splitlines()
+    return next((line for line in lines if "error:" in line), lines[-1] if lines else "")

@@ -3,7 +3,8 @@
 `Child` is the parent's end: the worker, the sanitizers, the profiler, the ranks of a study, the cross-check and the
 drawing of charts all use it. The function gets a `Parent`, which is the child's end. A message is a JSON object or
 value on one line (msgspec), and travels through a pair of pipes of its own: standard output and standard error stay
-free for what kernels and libraries print. The parent reads both, and quotes the last lines when the child dies.
+free for what kernels and libraries print. The parent reads both, and quotes the last lines when the child dies. The
+child begins each answer with a seal that it draws when it starts: what a kernel writes to the pipe is no answer.
 
 The command is explicit and does not use `multiprocessing`: the user's script does not run a second time, and needs no
 `__main__` guard.
@@ -16,6 +17,7 @@ import ctypes
 import importlib
 import math
 import os
+import secrets
 import selectors
 import signal
 import subprocess
@@ -90,6 +92,7 @@ class Child(Generic[T]):
             for fd in (theirs, answer, stdout, stderr):
                 os.close(fd)
         self._lines = bytearray()
+        self._seal: bytes | None = None  # what each answer begins with: the first line that comes
         self._searched = 0  # bytes of `_lines` that are known to hold no newline
         self._tails = {self._output: b"", self._errors: b""}
         self._echo = {{OUT: self._output, ERR: self._errors}[stream] for stream in echo}
@@ -153,10 +156,12 @@ class Child(Generic[T]):
         if (end := self._line_end()) < 0:
             self._read(0.0 if gone else wait)
             end = self._line_end()
+        if self._seal is not None and not self._lines.startswith(self._seal[: len(self._lines)]):
+            self.kill()
+            text = f"wrote something else to the pipe of its answers: {bytes(self._lines[:40])!r}"
+            raise Ended(text, self.said, code=self._process.returncode)
         if end >= 0:
-            line = bytes(self._lines[:end])
-            del self._lines[: end + 1]
-            self._searched = 0
+            line = self._taken(end)
             try:
                 return [self._decoder.decode(line)]
             except msgspec.DecodeError as error:
@@ -218,7 +223,17 @@ class Child(Generic[T]):
         end = self._lines.find(b"\n", self._searched)
         if end < 0:
             self._searched = len(self._lines)
+        elif self._seal is None:
+            self._seal = self._taken(end)
+            return self._line_end()
         return end
+
+    def _taken(self, end: int) -> bytes:
+        """The line that ends there, without the seal; it is removed."""
+        line = bytes(self._lines[len(self._seal or b"") : end])
+        del self._lines[: end + 1]
+        self._searched = 0
+        return line
 
     @property
     def _closed(self) -> bool:
@@ -260,6 +275,8 @@ class Parent:
         for fd in (orders, answers):
             os.set_inheritable(fd, False)  # a compiler that outlives this process must not hold its pipes open
         self._orders, self._answers = open(orders, "rb"), answers  # noqa: SIM115 (open until the process ends)
+        self._seal = secrets.token_hex(8).encode()
+        self._write(self._seal + b"\n")
 
     def orders(self, kind: Any) -> Iterator[Any]:
         """Orders of this type, until the parent sends no more."""
@@ -267,7 +284,9 @@ class Parent:
         return map(decoder.decode, self._orders)
 
     def answer(self, message: Any) -> None:
-        left = msgspec.json.encode(message) + b"\n"
+        self._write(self._seal + msgspec.json.encode(message) + b"\n")
+
+    def _write(self, left: bytes) -> None:
         while left:
             left = left[os.write(self._answers, left) :]
 

@@ -38,6 +38,17 @@ class Unavailable(CudalabError, RuntimeError):
     """This machine or this backend cannot do the work; the message says what to install."""
 
 
+class NotOnCpu(Unavailable):
+    """What the CPU executor cannot take of a `.cu`: the message names it and its line.
+
+    `compiled` is the seconds in which nvcc compiled the file, 0 if nvcc was not asked.
+    """
+
+    def __init__(self, message: str, compiled: float = 0.0) -> None:
+        super().__init__(message)
+        self.compiled = compiled
+
+
 def short(text: object, longest: int = 100) -> str:
     """Quote `text` as Python does; cut it in the middle where it is longer than `longest`."""
     quoted = repr(text)

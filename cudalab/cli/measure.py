@@ -48,7 +48,7 @@ def measure(
         _save(run, output)
     print_results(run, format, costs)
     _say_seed(run, options, quiet)
-    if {case.status for case in run.cases} == {record.SKIPPED}:
+    if {case.status for case in run.cases} == {record.SKIPPED} and not any(case.not_on_cpu for case in run.cases):
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
     return run
 
@@ -66,7 +66,10 @@ def exit_code(run: Results) -> int:
 
 
 def say_not_run(run: Results) -> bool:
-    """Print why no entry of a kernel ran, for each such kernel of whose entries some were chosen; say if there are."""
+    """Print why no entry of a kernel ran, for each such kernel of whose entries some were chosen; say if there are.
+
+    A kernel that the CPU cannot run, and that nvcc has compiled, is not among them: it is printed without an error.
+    """
     from cudalab.base.text import visible
     from cudalab.results import record
 
@@ -75,9 +78,17 @@ def say_not_run(run: Results) -> bool:
         if case.backend in ENTRIES:
             entries.setdefault(case.kernel, []).append(case)
     skipped = {name: rows[0] for name, rows in entries.items() if {row.status for row in rows} == {record.SKIPPED}}
+    missed = False
     for name, row in skipped.items():
-        click.echo(visible(f"Error: no entry of {name}.cu ran: {row.label}: {row.reason}"), err=True)
-    return bool(skipped)
+        on_cpu = [other for other in entries[name] if other.backend == "host"]
+        if on_cpu and all(other.compiled for other in on_cpu):
+            click.echo(
+                visible(f"note: no entry of {name}.cu ran: the CPU cannot run it, and nvcc compiled it"), err=True
+            )
+        else:
+            missed = True
+            click.echo(visible(f"Error: no entry of {name}.cu ran: {row.label}: {row.reason}"), err=True)
+    return missed
 
 
 def _say_seed(run: Results, options: dict[str, Any], quiet: bool) -> None:

@@ -33,6 +33,15 @@ def not_empty(context: click.Context, option: click.Parameter, value: Any) -> An
     return value
 
 
+def patience(context: click.Context, option: click.Parameter, value: float) -> float:
+    """Give specs, too, this many seconds to load."""
+    from cudalab.base import bounded
+
+    bounded.allow(value)
+    context.call_on_close(lambda: bounded.allow(bounded.LIMIT))
+    return value
+
+
 class Share(click.ParamType):
     """A share of 1, such as 2% or 0.02."""
 
@@ -75,8 +84,8 @@ processes = click.option("--processes", default=0, show_default="3 on a GPU, 1 o
                          "them. 0: the default.")  # fmt: skip
 quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
-timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS",
-                       help="Stop a variant that shows no progress for this long.")  # fmt: skip
+timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,
+                       help="Stop a variant, or a spec that is loaded, after so long without progress.")  # fmt: skip
 output = click.option("-o", "--output", metavar="FILE", callback=not_empty, shell_complete=complete.files,
                       help="Also write the results, with every sample, as JSON.")  # fmt: skip
 resume = click.option("--resume", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,

@@ -42,6 +42,7 @@ class Bound:
     # call.
     api: Callable[[], Callable[[], Any]] | None = None
     allocates: bool = False  # whether `run` allocates its result
+    remarks: Callable[[], list[str]] = list  # what its runs so far did that is no fault of the result; each once
 
 
 def writing(

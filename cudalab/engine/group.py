@@ -19,7 +19,7 @@ import numpy as np
 
 from cudalab import timing
 from cudalab.backends import numpy as reference
-from cudalab.base.errors import CudalabError, InputError, OverrunError, Unavailable
+from cudalab.base.errors import CudalabError, InputError, NotOnCpu, OverrunError, Unavailable
 from cudalab.checks import hard_inputs, inputs, parity
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, overlap
@@ -157,6 +157,7 @@ class _KernelRound(Round[Variant, Bound]):
             self._verify(case, other, how)
         if self.group.awkward and self.kernel.pointwise and variant.name in self.kernel.entries:
             self._verify_in_place(case, bound)
+        case.notes += bound.remarks()
         if case.status == record.OK and backend.timed:
             self.works[label] = bound
 
@@ -169,7 +170,11 @@ class _KernelRound(Round[Variant, Bound]):
         kernel, notes = tuned.for_variant(self.kernel, variant.name, variant.parameters, self.dtype, card)
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
         case.notes += notes
-        bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
+        try:
+            bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
+        except NotOnCpu as refused:
+            case.costs = {"nvcc": refused.compiled}
+            raise
         case.costs = {"bind": perf_counter() - start}
         return bound
 

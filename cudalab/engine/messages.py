@@ -22,6 +22,7 @@ from cudalab.results.record import Machine, Parity
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
 HOLD = BOARD + GLIMPSES  # the place of one byte: 1 while the worker has to wait before it times anything
+END = HOLD + 1
 
 PROCESSES = {"cuda": 3, "cpu": 1}  # of a run that times something, by the kind of device, if no number was given
 MOST_PROCESSES = 16  # each holds a context on the GPU, of half a gigabyte or more

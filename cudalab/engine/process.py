@@ -35,6 +35,9 @@ class Process:
 
     def __init__(self) -> None:
         self._board = os.memfd_create("cudalab-board")
+        os.lseek(
+            self._board, messages.END, os.SEEK_SET
+        )  # what a kernel writes to a file that it does not know goes there
         try:
             self._child: Child[Report] = Child(
                 "cudalab.engine.worker.main", str(self._board), answers=Report, env={**ALLOCATOR, **os.environ},

@@ -10,7 +10,8 @@ template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
 
 // Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
-template <class T, class Change> inline T exchange_with(T* address, Change change) {
+template <class T, class Change> CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change) {
+    touched(address, sizeof(T), true, true, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
     bits* const at = reinterpret_cast<bits*>(address);
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;

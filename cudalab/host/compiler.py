@@ -9,14 +9,14 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from cudalab.base import cache
-from cudalab.base.errors import CompileError, Unavailable
-from cudalab.host.source import Scan, rewrite_shared, without_header
+from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
+from cudalab.host.source import Scan, forbidden, rewrite_shared, without_header
 
 _HERE = Path(__file__).parent
 
@@ -59,6 +59,10 @@ _SANITIZE = (
 _SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would end the process without a message
 
 
+# To find races, see races.h.
+_RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")
+
+
 class Built(NamedTuple):
     """A shared object and the entries in it."""
 
@@ -92,12 +96,16 @@ def compile_source(
     defines: Mapping[str, str] | None = None,
     include: Path | None = None,
     sanitize: bool = False,
+    races: bool = False,
 ) -> Built:
     """Find or make the shared object for the CUDA source `text`.
 
     `name` appears in error messages, `defines` become `-Dkey=value`, `include` is the folder that
     the source's own `#include "..."` lines are relative to. With `sanitize` it checks addresses and for undefined
-    behaviour, and can only be loaded into a process that has preloaded `address_sanitizer()`. Raises `CompileError`.
+    behaviour, and can only be loaded into a process that has preloaded `address_sanitizer()`.
+
+    Raises NotOnCpu for what is refused by name, SpecError for an entry with a name that C or CUDA has taken, and
+    CompileError for what g++ refuses: a mistake, or something of CUDA that the headers here lack.
     """
     missing = compiler_missing()
     if missing:
@@ -112,7 +120,7 @@ def compile_source(
         preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name)
     except CompileError as error:
         if lacking := without_header(str(error)):
-            raise CompileError(lacking) from None
+            raise NotOnCpu(lacking) from None
         raise
     scan = Scan(preprocessed, name)
     if not scan.entries:
@@ -121,7 +129,10 @@ def compile_source(
     program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
 
     modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
-    checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else ()
+    if races and (_clang() or not scan.fibers):
+        raise Unavailable("races are looked for by g++, where threads of a block depend on each other")
+    modes += ["-DCUDALAB_RACES=1"] if races else []
+    checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else _RACES if races else ()
     flags = [*_FLAGS, *checks, *modes]
     libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
@@ -139,7 +150,15 @@ def compile_source(
     if not library.exists():
         lab = ["-include", str(_HERE / "cuda_host.h")]
         command = [*flags, *options, *lab, "-x", "c++", "-", *libraries]
-        _compile_into(library, command, program, name)
+        try:
+            _compile_into(library, command, program, name)
+        except CompileError as error:
+            if refused := forbidden(str(error)):
+                raise NotOnCpu(refused) from None
+            if taken := _taken(scan.entries, lab):
+                what = f"{', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have"
+                raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
+            raise
     return Built(library, scan.entries)
 
 
@@ -174,6 +193,17 @@ def address_sanitizer() -> Path:
     raise Unavailable(f"{_compiler()[0]} has no address sanitizer ({names[0]}); install {package}")
 
 
+def place_of(library: Path, address: int) -> str:
+    """File and line of the user's code at this address of a shared object that was compiled with -g; "?" if unknown."""
+    if not (program := shutil.which("addr2line")):
+        return "?"
+    command = [program, "-i", "-e", str(library), hex(address - 1)]  # the call before this address
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    places = [line.partition(" ")[0] for line in done.stdout.splitlines()]
+    own = (Path(place).name for place in places if not place.startswith(f"{_HERE}{os.sep}"))
+    return next(own, "?")
+
+
 def _compiler() -> list[str]:
     return shlex.split(os.environ.get("CXX") or "g++")
 
@@ -190,6 +220,17 @@ def _run(arguments: list[str], text: str, name: str) -> str:
     if done.returncode:
         raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
     return done.stdout
+
+
+def _taken(entries: Sequence[str], lab: list[str]) -> list[str]:
+    """The entries that have the name of something in the headers that every `.cu` gets."""
+    asked = "".join(f'#line {i} "entry"\nnamespace {{ using ::{entry}; }}\n' for i, entry in enumerate(entries, 1))
+    try:
+        _run(["-std=c++17", "-fsyntax-only", "-w", *lab, "-x", "c++", "-"], asked, "entry")
+    except CompileError as error:
+        free = {int(number) for number in re.findall(r"^entry:(\d+):\d+: error", str(error), re.MULTILINE)}
+        return [entry for i, entry in enumerate(entries, 1) if i not in free]
+    return list(entries)
 
 
 def _compile_into(library: Path, arguments: list[str], program: str, name: str) -> None:

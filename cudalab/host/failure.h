@@ -10,8 +10,8 @@ struct failure {
     bool happened_ = false;
     char message[512] = "";
 
-    bool happened() const { return __atomic_load_n(&happened_, __ATOMIC_ACQUIRE); }
-    __attribute__((cold)) void record(const char* format, va_list values) {
+    CUDALAB_UNWATCHED bool happened() const { return __atomic_load_n(&happened_, __ATOMIC_ACQUIRE); }
+    CUDALAB_UNWATCHED __attribute__((cold)) void record(const char* format, va_list values) {
         if (__atomic_exchange_n(&happened_, true, __ATOMIC_ACQ_REL)) return;
         vsnprintf(message, sizeof message, format, values);
     }
@@ -24,6 +24,14 @@ struct failure {
 };
 
 static thread_local failure* current_failure;  // of the launch that this worker is part of
+static thread_local failure* current_remark;   // the same for what a GPU may forgive: the launch goes on
+
+[[gnu::cold, gnu::format(printf, 1, 2)]] inline void remark(const char* format, ...) {
+    va_list values;
+    va_start(values, format);
+    current_remark->record(format, values);
+    va_end(values);
+}
 
 [[noreturn]] inline void leave_thread();  // in flat.h or fibers.h: does not return to the kernel
 

@@ -14,6 +14,8 @@ struct fiber {
     context where;
     uint3 index;
     state now;
+    const char* file;      // where it waits
+    unsigned line;
     bool vote;             // at a block barrier: the predicate
     unsigned operation;    // at a warp operation: which one (all lanes must be at the same one) ...
     unsigned mask;         // ... the lanes it waits for ...
@@ -58,12 +60,16 @@ public:
         }
         running = this;
         dynamic_shared_base = shared_memory;
+#if CUDALAB_RACES
+        watch_shared_memory();
+#endif
 #if CUDALAB_SANITIZE
         shared_start = shared_memory;
         shared_size = shared;
 #endif
     }
     ~block_runner() {
+        running = nullptr;
         free(fibers);
         free(room);
     }
@@ -78,6 +84,9 @@ public:
         memset(shared_memory, contents, shared_bytes);
         static_shared.spoil(contents);
         for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
+#if CUDALAB_RACES
+        races.barrier();
+#endif
         const unsigned warps = (count + 31) / 32;
         bool stopped;
         do {
@@ -101,13 +110,31 @@ public:
 #endif
     }
 
+#if CUDALAB_RACES
+    race_watch races;
+    CUDALAB_UNWATCHED void watch_shared_memory() {
+        races.base = static_shared.base;
+        races.add(shared_memory, shared_bytes);
+        races.add(static_shared.start, static_shared.bytes);
+        races.leave_out(&threadIdx, sizeof threadIdx), races.leave_out(&blockIdx, sizeof blockIdx);
+        races.leave_out(&blockDim, sizeof blockDim), races.leave_out(&gridDim, sizeof gridDim);
+        races.leave_out(&running, sizeof running), races.leave_out(&dynamic_shared_base, sizeof dynamic_shared_base);
+        races.leave_out(&current_failure, sizeof current_failure), races.leave_out(&current_remark, sizeof current_remark);
+        races.leave_out(&wanted_order, sizeof wanted_order);
+    }
+    CUDALAB_UNWATCHED void touch(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
+        races.touch(address, bytes, writes, atomic, current, fibers[current].index, code);
+    }
+#endif
+
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
     fiber& me() { return fibers[current]; }
     unsigned lane() const { return current % 32; }
     const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
-    void wait(state reason) {
+    void wait(state reason, const char* file = "", unsigned line = 0) {
         void* fake = nullptr;
-        me().now = reason;
+        fiber& mine = me();
+        mine.now = reason, mine.file = file, mine.line = line;
         leaving(&fake, scheduler_stack, scheduler_bytes);
         switch_to(me().where, scheduler);
         arrived(fake, nullptr, nullptr);
@@ -131,6 +158,9 @@ private:
                 arrived(fake, nullptr, nullptr);
             }
             if (!release_warp(first, lanes)) return false;
+#if CUDALAB_RACES
+            races.warp_barrier(first / 32);
+#endif
         } while (!turn.shuffled() || turn.coin());
         return true;
     }
@@ -151,11 +181,41 @@ private:
                 if (same) present |= 1u << other;
                 else complete = complete && any_will_do;
             }
+            if (complete && !any_will_do) look_for_returned(warp, lane, lanes);
             if (complete) released |= settle(warp, present);
         }
         for (unsigned lane = 0; lane < lanes; ++lane)
             if (released >> lane & 1) warp[lane].now = state::ready;
         return released != 0;
+    }
+
+    // CUDA asks all lanes of the mask to come. One that has returned is forgiven, and may only have been quicker here.
+    static void look_for_returned(const fiber* warp, unsigned lane, unsigned lanes) {
+        const fiber& here = warp[lane];
+        for (unsigned other = 0; other < lanes; ++other)
+            if ((here.mask >> other & 1) && warp[other].now == state::done)
+                return remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) names thread (%u,%u,%u) in the mask 0x%08x of a "
+                              "warp operation, which has returned without it; a GPU may still run that one", here.file, here.line, blockIdx.x,
+                              blockIdx.y, blockIdx.z, here.index.x, here.index.y, here.index.z, warp[other].index.x,
+                              warp[other].index.y, warp[other].index.z, here.mask);
+    }
+
+    // CUDA asks all threads of the block to come to the same barrier.
+    void look_for_another_barrier() const {
+        const fiber *here = nullptr, *other = nullptr;
+        for (unsigned t = 0; t < count && !here; ++t)
+            if (fibers[t].now == state::at_block) here = &fibers[t];
+        for (unsigned t = 0; t < count && !other; ++t)
+            if (fibers[t].now == state::done || fibers[t].line != here->line || strcmp(fibers[t].file, here->file))
+                other = &fibers[t];
+        if (!other) return;
+        char where[300];
+        if (other->now == state::done) snprintf(where, sizeof where, "has returned without it; CUDA asks all threads to come, "
+                                           "and GPUs since Volta forgive it");
+        else snprintf(where, sizeof where, "at the one in %s:%u; CUDA leaves that undefined", other->file, other->line);
+        remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) waits at this barrier, and thread (%u,%u,%u) %s", here->file,
+               here->line, blockIdx.x, blockIdx.y, blockIdx.z, here->index.x, here->index.y, here->index.z,
+               other->index.x, other->index.y, other->index.z, where);
     }
 
     // Offers are copied before any lane continues: a fast lane may make its next offer while a slow one still reads.
@@ -178,8 +238,12 @@ private:
             votes_now += fibers[t].vote;
         }
         if (!waiting) return false;
+        if (!current_remark->happened()) look_for_another_barrier();
         voters = waiting;
         votes = votes_now;
+#if CUDALAB_RACES
+        races.barrier();
+#endif
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
         return true;
@@ -220,6 +284,12 @@ private:
     static_shared_memory static_shared;
 };
 
+#if CUDALAB_RACES
+CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
+    if (running) running->touch(address, bytes, writes, atomic, code);
+}
+#endif
+
 [[noreturn]] inline void leave_thread() {
     running->wait(state::gone);
     __builtin_unreachable();
@@ -228,13 +298,13 @@ private:
 }  // namespace cudalab
 
 // ---- block barriers -------------------------------------------------------------------------------------------------
-inline int __syncthreads_count(int predicate) {
+inline int __syncthreads_count(int predicate, CUDALAB_PLACE) {
     cudalab::running->me().vote = predicate != 0;
-    cudalab::running->wait(cudalab::state::at_block);
+    cudalab::running->wait(cudalab::state::at_block, file, line);
     return int(cudalab::running->votes);
 }
-inline void __syncthreads() { __syncthreads_count(0); }
-inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
-inline int __syncthreads_and(int predicate) {
-    return unsigned(__syncthreads_count(predicate)) == cudalab::running->voters;
+inline void __syncthreads(CUDALAB_PLACE) { __syncthreads_count(0, file, line); }
+inline int __syncthreads_or(int predicate, CUDALAB_PLACE) { return __syncthreads_count(predicate, file, line) != 0; }
+inline int __syncthreads_and(int predicate, CUDALAB_PLACE) {
+    return unsigned(__syncthreads_count(predicate, file, line)) == cudalab::running->voters;
 }

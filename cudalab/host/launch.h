@@ -10,14 +10,15 @@ struct launch {
     void** arguments;
     block_runner::block_body body;
     uint64_t order;
-    failure failed;
+    failure failed, remarked;
     unsigned long long next_block = 0;
 
     // `workers` operating system threads take one block after another until none is left.
-    static void* work(void* self) {
+    CUDALAB_UNWATCHED static void* work(void* self) {
         launch& job = *static_cast<launch*>(self);
-        failure* const outer = current_failure;
+        failure *const outer = current_failure, *const outer_remark = current_remark;
         current_failure = &job.failed;
+        current_remark = &job.remarked;
         gridDim = job.grid;
         blockDim = job.block;
         const unsigned long long plane = (unsigned long long)job.grid.x * job.grid.y, blocks = plane * job.grid.z;
@@ -34,6 +35,7 @@ struct launch {
         }
         runner.check_shared_memory();
         current_failure = outer;
+        current_remark = outer_remark;
         return nullptr;
     }
 
@@ -51,7 +53,7 @@ struct launch {
     }
 };
 
-static thread_local char last_error[sizeof failure::message];
+static thread_local char last_error[sizeof failure::message], last_remark[sizeof failure::message];
 
 // Size and kind of a parameter, against which Python checks arguments.
 enum parameter_kind : unsigned { other, pointer, integer, floating };
@@ -78,9 +80,10 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             workers = -workers;
         }
         watch();
-        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, 0};
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, 0};
         job.run(unsigned(workers));
         memcpy(last_error, job.failed.message, sizeof last_error);
+        memcpy(last_remark, job.remarked.message, sizeof last_remark);
         return job.failed.happened();
     }
 
@@ -109,6 +112,9 @@ CUDALAB_EXTERN void cudalab_forget() {
 
 // Why the last launch from the calling thread failed.
 CUDALAB_EXTERN const char* cudalab_error() { return cudalab::last_error; }
+
+// What CUDA leaves undefined and the last launch from the calling thread did; "" for nothing.
+CUDALAB_EXTERN const char* cudalab_remark() { return cudalab::last_remark; }
 
 #define CUDALAB_EXPORT(name)                                                                                \
     CUDALAB_EXTERN int cudalab_run_##name(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,  \

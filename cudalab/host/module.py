@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from cudalab.base.errors import InputError, LaunchError, OverrunError, unknown
 from cudalab.base.threads import cores
-from cudalab.host.compiler import compile_source
+from cudalab.host.compiler import compile_source, place_of
 
 Triple = tuple[int, int, int]
 
@@ -27,6 +28,7 @@ Order = str | int
 
 _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
+_CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
 
@@ -35,15 +37,17 @@ class Module:
 
     Attributes:
         entries: names of the `__global__` functions; templates are not among them.
+        remarks: by entry, what CUDA leaves undefined in a launch that ended well: its line, its block and two threads.
     """
 
     _last: Module | None = None  # the last to launch: it keeps memory for its next launch
 
     def __init__(self, library: Path, entries: tuple[str, ...], workers: int = 0) -> None:
         """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores)."""
-        self.entries, self._workers = entries, workers or cores()
+        self.entries, self._workers, self._file = entries, workers or cores(), library
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
-        self._library.cudalab_error.restype = ctypes.c_char_p
+        self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
+        self.remarks: dict[str, str] = {}
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
 
     def launch(
@@ -77,7 +81,10 @@ class Module:
         self._library.cudalab_set_order(ctypes.c_uint64(turns))
         if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
             text = self._library.cudalab_error().decode()
+            text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
             raise (OverrunError if text.startswith(_OVERRUN) else LaunchError)(f"{entry}: {text}")
+        if entry not in self.remarks and (text := self._library.cudalab_remark().decode()):
+            self.remarks[entry] = text
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""
@@ -104,6 +111,7 @@ def load(
     defines: Mapping[str, str] | None = None,
     include: Path | None = None,
     sanitize: bool = False,
+    races: bool = False,
 ) -> Module:
     """Compile the CUDA source `text` for the CPU (once per content, see compiler.py) and open it.
 
@@ -113,12 +121,15 @@ def load(
         defines: preprocessor macros, for example `{"scalar_t": "__half"}`.
         include: folder for the source's own `#include "..."` lines.
         sanitize: check addresses and for undefined behaviour; see `compiler.compile_source`.
+        races: look for races on shared memory; a launch that has one fails.
 
     Raises:
         CompileError: with the compiler's lines, or with what cannot run on the CPU.
     """
-    built = compile_source(text, name=name, defines=defines, include=include, sanitize=sanitize)
-    return Module(*built, workers=1 if sanitize else 0)  # one: static __shared__ arrays are static variables there
+    built = compile_source(text, name=name, defines=defines, include=include, sanitize=sanitize, races=races)
+    return Module(
+        *built, workers=1 if sanitize or races else 0
+    )  # one: static __shared__ arrays are static variables there
 
 
 def _box(where: str, value: object, size: int, kind: int) -> np.ndarray:

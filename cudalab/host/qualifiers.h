@@ -30,3 +30,16 @@
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
+
+// A function whose accesses to memory are not looked at (races.h).
+#if CUDALAB_RACES
+#define CUDALAB_UNWATCHED __attribute__((no_sanitize("thread")))
+#else
+#define CUDALAB_UNWATCHED
+#endif
+
+// Last parameters of a function, which get the place of its call.
+#define CUDALAB_PLACE const char *file = __builtin_FILE(), unsigned line = __builtin_LINE()
+
+// A function that cannot be executed here: a call is a compile error with this text (`forbidden` in source.py reads it).
+#define CUDALAB_NOT_ON_CPU(what) __attribute__((error(what " cannot run on the CPU")))

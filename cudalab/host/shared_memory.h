@@ -23,21 +23,26 @@ public:
     static_shared_memory() { dl_iterate_phdr(find, this); }
 
     // Overwrites the static arrays with these bytes, and restores the lab's own variables.
-    void spoil(int contents) {
+    CUDALAB_UNWATCHED void spoil(int contents) {
         __asm__ volatile("" ::: "memory");
         const auto index = threadIdx, block = blockIdx;
         const auto block_size = blockDim, grid_size = gridDim;
         const auto runner = running;
         const auto base = dynamic_shared_base;
-        const auto failing = current_failure;
+        const auto failing = current_failure, remarking = current_remark;
         const auto order = wanted_order;
         memset(start, contents, bytes);
         // No visible code takes the addresses of these, so the compiler would assume that they are unchanged.
         __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
-        __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(wanted_order));
+        __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(current_remark), "=m"(wanted_order));
         threadIdx = index, blockIdx = block, blockDim = block_size, gridDim = grid_size;
-        running = runner, dynamic_shared_base = base, current_failure = failing, wanted_order = order;
+        running = runner, dynamic_shared_base = base, current_failure = failing, current_remark = remarking;
+        wanted_order = order;
     }
+
+    char* start = nullptr;
+    size_t bytes = 0;
+    uintptr_t base = 0;  // where the module is loaded
 
 private:
     // Finds the module that holds this function, and its thread-local variables without an initial value.
@@ -56,10 +61,9 @@ private:
             found.start = static_cast<char*>(module->dlpi_tls_data) + variables->p_filesz;
             found.bytes = variables->p_memsz - variables->p_filesz;
         }
+        static_cast<static_shared_memory*>(result)->base = module->dlpi_addr;
         return 1;
     }
-    char* start = nullptr;
-    size_t bytes = 0;
 };
 #endif
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cudalab.base.errors import CompileError
+from cudalab.base.errors import NotOnCpu
 from cudalab.spec.cuda_source import entries_of
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own.
@@ -35,14 +35,18 @@ _REMEDY = {
     "the CUDA runtime's API": "the lab allocates, copies and launches; leave device code alone in the file",
     "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched",
 }
-# CUDA's and its libraries' headers that are not in include/.
+# CUDA's and its libraries' headers that are not in include/. nvcc knows whether there is one of another name.
 _HEADERS = re.compile(
-    r"^(?:cub|cuda|thrust|cutlass|cute|nv)/|^(?:mma|cuda_pipeline\w*|cuda_fp[468]|cuComplex)\.h|^curand"
+    r"^(?:cub|cuda|thrust|cutlass|cute|nv|nvtx3|crt|cooperative_groups|cccl|raft|torch|ATen|c10|kittens|flashinfer)/"
+    r"|^(?:cu\w*|mma|curand\w*|nv\w*|cooperative_groups\w*|device_\w+|sm_\d\w*|math_functions|host_defines"
+    r"|builtin_types|texture_\w+|surface_\w+|common_functions|kittens)\.(?:h|hpp|cuh)$"
 )
 _LACKING = re.compile(
     r"^(?P<file>.*?):(?P<line>\d+):\d+: fatal error: '?(?P<header>[^:'\n]+)'?(?:: No such| file not found)",
     re.MULTILINE,
 )
+_FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
@@ -55,6 +59,7 @@ _DYNAMIC_SHARED = re.compile(
 )
 _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
+_LAB = f"{Path(__file__).parent}{os.sep}"
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
@@ -67,20 +72,20 @@ class Scan:
     """
 
     def __init__(self, preprocessed: str, name: str) -> None:
-        """Take the output of `g++ -E` for the file `name`; raises `CompileError` for what cannot run on the CPU.
+        """Take the output of `g++ -E` for the file `name`; raises NotOnCpu for what cannot run on the CPU.
 
         The preprocessor has removed comments, resolved every `#if` and expanded macros, but it does not know CUDA's own
         names, so `__global__` and the like are still there.
         """
         lines = list(_own_lines(preprocessed))
-        code = "\n".join(text for _, _, text in lines)
+        code = "\n".join(text for _, _, text, _ in lines)
         self.fibers = bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
         _refuse(lines, name, shared="__shared__" in code)
 
 
-def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
-    """File, line number and text of each line that is not from a system header."""
+def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str, str]]:
+    """File, line number, text without strings, and text of each line that is not from a system header."""
     file, number, system = "", 0, False
     for text in preprocessed.splitlines():
         marker = _LINE_MARKER.match(text)
@@ -90,7 +95,7 @@ def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str]]:
             continue
         number += 1
         if not system:
-            yield file, number, _STRING.sub('""', text)
+            yield file, number, _STRING.sub('""', text), text
 
 
 def without_header(message: str) -> str | None:
@@ -98,37 +103,51 @@ def without_header(message: str) -> str | None:
     lacking = _LACKING.search(message)
     if not lacking or not _HEADERS.match(lacking["header"]):
         return None
-    return (
-        f"{lacking['file']}:{lacking['line']}: <{lacking['header']}> cannot run on the CPU\n"
-        "write out what the kernel takes from it, or check this kernel on a GPU"
-    )
+    return f"{lacking['file']}:{lacking['line']}: <{lacking['header']}> cannot run on the CPU"
 
 
-def _refuse(lines: list[tuple[str, int, str]], name: str, *, shared: bool) -> None:
-    """Raise CompileError for code that would compile and then be wrong, or fail with an unclear message."""
-    for file, number, text in lines:
+def forbidden(message: str) -> str | None:
+    """What a call of a function with CUDALAB_NOT_ON_CPU (qualifiers.h) is, and its line; None for any other error."""
+    if not (what := _ATTRIBUTE.search(message)):
+        return None
+    places = [m["place"] for m in _FORBIDDEN.finditer(message) if not m["place"].startswith(_LAB)]
+    return f"{places[-1]}: {what['what']}" if places else what["what"]
+
+
+def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) -> None:
+    """Raise NotOnCpu for code that would compile and then be wrong, or fail with an unclear message."""
+    for file, number, text, written in lines:
         if file.startswith(_OURS):
             continue
         if file != name and (found := _DYNAMIC_SHARED.search(text)):
-            raise CompileError(
-                f"{file}:{number}: a dynamic shared array in a header cannot run on the CPU: {found[0].strip()}\n"
+            raise NotOnCpu(
+                f"{file}:{number}: a dynamic shared array in a header cannot run on the CPU: {found[0].strip()}; "
                 f"declare it in {name} and pass a pointer to it"
             )
         for what, names in _NOT_HERE_PATTERNS:
             if found := names.search(text):
-                remedy = _REMEDY.get(what, "check this kernel on a GPU")
-                raise CompileError(f"{file}:{number}: {what} cannot run on the CPU: {found[0].strip()}\n{remedy}")
-        if _ASM.search(text):
-            raise CompileError(
-                f"{file}:{number}: inline asm cannot run on the CPU: {text.strip()}\n"
-                "use an intrinsic or plain C++ instead, or check this kernel on a GPU"
-            )
+                remedy = f"; {_REMEDY[what]}" if what in _REMEDY else ""
+                raise NotOnCpu(f"{file}:{number}: {what} cannot run on the CPU: {found[0].strip()}{remedy}")
+        if found := _ASM.search(text):
+            raise NotOnCpu(f"{file}:{number}: inline asm cannot run on the CPU: {_excerpt(written, text, found)}")
         if shared and _VOLATILE.search(text):
-            raise CompileError(
-                f"{file}:{number}: volatile in code with __shared__ memory cannot run on the CPU: "
-                f"{text.strip()}\nsuch code expects the lanes of a warp to move in lockstep, which "
-                "no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
+            raise NotOnCpu(
+                f"{file}:{number}: volatile in code with __shared__ memory cannot run on the CPU: {_short(written)}; "
+                "such code expects the lanes of a warp to move in lockstep, which no GPU since Volta promises either; "
+                "use __syncwarp() or __shfl_*_sync()"
             )
+
+
+def _excerpt(written: str, text: str, found: re.Match[str]) -> str:
+    """The asm statement as it is written, with its strings, from its keyword on."""
+    place = text[: found.start()].count(found[0])
+    at = [m.start() for m in re.finditer(rf"\b{found[0]}\b", written)]
+    return _short(written[at[min(place, len(at) - 1)] :])
+
+
+def _short(text: str, longest: int = 100) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
 
 
 def rewrite_shared(text: str) -> str:

@@ -7,7 +7,7 @@ namespace cudalab {
 enum operation : unsigned { sync = activemask_operation + 1, shuffle, vote, match, reduce };
 
 // Returns the lanes that took part: those of `mask` that exist and have not returned from the kernel.
-inline unsigned meet(operation what, unsigned mask, uint64_t offer) {
+inline unsigned meet(operation what, unsigned mask, uint64_t offer, const char* file, unsigned line) {
     fiber& me = running->me();
     if (!(mask >> running->lane() & 1))
         fail(CUDALAB_WHERE ": the mask 0x%08x of a warp operation lacks the calling lane %u", CUDALAB_HERE, mask,
@@ -15,7 +15,7 @@ inline unsigned meet(operation what, unsigned mask, uint64_t offer) {
     me.operation = what;
     me.mask = mask;
     me.offer = offer;
-    running->wait(state::at_warp);
+    running->wait(state::at_warp, file, line);
     return me.present;
 }
 
@@ -34,13 +34,13 @@ template <class T> inline T unpacked(uint64_t bits) {
 }
 
 // In CUDA the value from a lane that takes no part is undefined. Here it is all ones (NaN, -1), so that its use shows.
-template <class T> inline T shuffled(unsigned mask, T value, unsigned source) {
-    const unsigned present = meet(shuffle, mask, packed(value));
+template <class T> inline T shuffled(unsigned mask, T value, unsigned source, const char* file, unsigned line) {
+    const unsigned present = meet(shuffle, mask, packed(value), file, line);
     return unpacked<T>(present >> source & 1 ? brought_by(source) : ~0ull);
 }
 
-template <class Combine> inline unsigned reduced(unsigned mask, unsigned value, Combine combine) {
-    const unsigned present = meet(reduce, mask, value);
+template <class Combine> inline unsigned reduced(unsigned mask, unsigned value, Combine combine, const char* file, unsigned line) {
+    const unsigned present = meet(reduce, mask, value, file, line);
     unsigned result = value;
     for (unsigned lane = 0; lane < 32; ++lane)
         if ((present >> lane & 1) && lane != running->lane()) result = combine(result, unsigned(brought_by(lane)));
@@ -49,7 +49,7 @@ template <class Combine> inline unsigned reduced(unsigned mask, unsigned value, 
 
 }  // namespace cudalab
 
-inline void __syncwarp(unsigned mask = 0xffffffffu) { cudalab::meet(cudalab::sync, mask, 0); }
+inline void __syncwarp(unsigned mask = 0xffffffffu, CUDALAB_PLACE) { cudalab::meet(cudalab::sync, mask, 0, file, line); }
 
 // The lanes that are at this call now, without those that wait elsewhere in the warp. Calls of __activemask() in
 // different branches cannot be told apart.
@@ -62,38 +62,42 @@ inline unsigned __activemask() {
 }
 
 // ---- shuffles: the warp is split into segments of `width` lanes; beyond its segment a lane gets its own value --------
-template <class T> inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+template <class T> inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDALAB_PLACE) {
     const unsigned lane = cudalab::running->lane(), first = lane & ~unsigned(width - 1);
-    return cudalab::shuffled(mask, value, first + (unsigned(source) & unsigned(width - 1)));
+    return cudalab::shuffled(mask, value, first + (unsigned(source) & unsigned(width - 1)), file, line);
 }
-template <class T> inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+template <class T> inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDALAB_PLACE) {
     const unsigned lane = cudalab::running->lane(), first = lane & ~unsigned(width - 1);
-    return cudalab::shuffled(mask, value, lane < first + delta ? lane : lane - delta);
+    return cudalab::shuffled(mask, value, lane < first + delta ? lane : lane - delta, file, line);
 }
-template <class T> inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+template <class T> inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDALAB_PLACE) {
     const unsigned lane = cudalab::running->lane(), end = (lane & ~unsigned(width - 1)) + unsigned(width);
-    return cudalab::shuffled(mask, value, lane + delta >= end ? lane : lane + delta);
+    return cudalab::shuffled(mask, value, lane + delta >= end ? lane : lane + delta, file, line);
 }
-template <class T> inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
+template <class T> inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, CUDALAB_PLACE) {
     // Into an earlier segment is allowed, into a later one is not (PTX shfl.bfly).
     const unsigned lane = cudalab::running->lane(), end = (lane & ~unsigned(width - 1)) + unsigned(width);
     const unsigned source = lane ^ unsigned(lanes);
-    return cudalab::shuffled(mask, value, source >= end ? lane : source);
+    return cudalab::shuffled(mask, value, source >= end ? lane : source, file, line);
 }
 
 // ---- votes ----------------------------------------------------------------------------------------------------------
-inline unsigned __ballot_sync(unsigned mask, int predicate) {
-    const unsigned present = cudalab::meet(cudalab::vote, mask, predicate != 0);
+inline unsigned __ballot_sync(unsigned mask, int predicate, CUDALAB_PLACE) {
+    const unsigned present = cudalab::meet(cudalab::vote, mask, predicate != 0, file, line);
     unsigned yes = 0;
     for (unsigned lane = 0; lane < 32; ++lane)
         if ((present >> lane & 1) && cudalab::brought_by(lane)) yes |= 1u << lane;
     return yes;
 }
-inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
-inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
+inline int __any_sync(unsigned mask, int predicate, CUDALAB_PLACE) {
+    return __ballot_sync(mask, predicate, file, line) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate, CUDALAB_PLACE) {
+    return __ballot_sync(mask, !predicate, file, line) == 0;
+}
 
-template <class T> inline unsigned __match_any_sync(unsigned mask, T value) {
-    const unsigned present = cudalab::meet(cudalab::match, mask, cudalab::packed(value));
+template <class T> inline unsigned __match_any_sync(unsigned mask, T value, CUDALAB_PLACE) {
+    const unsigned present = cudalab::meet(cudalab::match, mask, cudalab::packed(value), file, line);
     unsigned same = 0;
     for (unsigned lane = 0; lane < 32; ++lane)
         if ((present >> lane & 1) && cudalab::brought_by(lane) == cudalab::packed(value)) same |= 1u << lane;
@@ -101,8 +105,8 @@ template <class T> inline unsigned __match_any_sync(unsigned mask, T value) {
 }
 
 // The whole mask, and *same = 1, where all lanes bring the same value; else 0.
-template <class T> inline unsigned __match_all_sync(unsigned mask, T value, int* same) {
-    const unsigned present = cudalab::meet(cudalab::match, mask, cudalab::packed(value));
+template <class T> inline unsigned __match_all_sync(unsigned mask, T value, int* same, CUDALAB_PLACE) {
+    const unsigned present = cudalab::meet(cudalab::match, mask, cudalab::packed(value), file, line);
     *same = 1;
     for (unsigned lane = 0; lane < 32; ++lane)
         if ((present >> lane & 1) && cudalab::brought_by(lane) != cudalab::packed(value)) *same = 0;
@@ -111,11 +115,14 @@ template <class T> inline unsigned __match_all_sync(unsigned mask, T value, int*
 
 // ---- reductions (compute capability 8.0 and up) ---------------------------------------------------------------------
 #define CUDALAB_REDUCE(name, T, expression)                                                                      \
-    inline T name(unsigned mask, T value) {                                                                      \
-        return T(cudalab::reduced(mask, unsigned(value), [](unsigned p, unsigned q) {                            \
-            const T a = T(p), b = T(q);                                                                          \
-            return unsigned(expression);                                                                         \
-        }));                                                                                                     \
+    inline T name(unsigned mask, T value, CUDALAB_PLACE) {                                                       \
+        return T(cudalab::reduced(                                                                               \
+            mask, unsigned(value),                                                                               \
+            [](unsigned p, unsigned q) {                                                                         \
+                const T a = T(p), b = T(q);                                                                      \
+                return unsigned(expression);                                                                     \
+            },                                                                                                   \
+            file, line));                                                                                        \
     }
 CUDALAB_REDUCE(__reduce_add_sync, unsigned, a + b)
 CUDALAB_REDUCE(__reduce_min_sync, unsigned, min(a, b))

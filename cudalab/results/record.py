@@ -140,7 +140,8 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     costs: Annotated[
         dict[str, Quantity],
         _says(
-            "seconds spent once: by the first process `bind` (compilation), `first run`, `graph build`; by all `timing`"
+            "seconds spent once: by the first process `bind` (compilation), `first run`, `graph build`; by all "
+            "`timing`; `nvcc`: only compiled, since the CPU cannot run it (0: there is no nvcc)"
         ),
     ] = {}
     cross: Annotated[
@@ -176,6 +177,16 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def label(self) -> str:
         return f"{self.backend}:{self.variant}" if self.variant else self.backend
+
+    @property
+    def not_on_cpu(self) -> bool:
+        """Whether it was skipped because the CPU cannot run what is in the `.cu`."""
+        return self.status == SKIPPED and "nvcc" in self.costs
+
+    @property
+    def compiled(self) -> bool:
+        """Whether nvcc compiled it in place of a run on the CPU."""
+        return self.not_on_cpu and self.costs["nvcc"] > 0
 
     @property
     def group(self) -> tuple[str, str, str]:

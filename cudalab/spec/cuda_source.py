@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import re
@@ -45,6 +46,12 @@ def _entry_matches(code: str) -> Iterator[re.Match[str]]:
         last = found.end()
         if not re.search(r"\btemplate\b", code[start : found.start()]):
             yield found
+
+
+def template_entry(text: str, name: str) -> bool:
+    """Whether a `.cu` has a `__global__` function of this name that is a template."""
+    code = _blank(_ATTRIBUTE, blank_comments(text))
+    return name not in entries_of(code) and any(found[1] == name for found in _ENTRY.finditer(code))
 
 
 def entries_of(code: str) -> tuple[str, ...]:
@@ -143,18 +150,31 @@ def read(path: Path) -> str:
     now = time.time_ns()
     try:
         before = _state(path)
-        text = path.read_text(encoding="utf-8")
+        text = _decoded(path.read_bytes(), path)
         headers = _headers(text, path)
         states = {path: before, **{header: _state(header) for header in headers}}
         kept = _Kept(text + _digest_of_headers(headers), states)
     except OSError as error:
         named = error.filename or path  # which may be a header's
         raise SpecError(f"cannot read {named}: {error.strerror}; the .cu stands beside its spec") from None
-    except UnicodeDecodeError:
-        raise SpecError(f"{path} is not UTF-8 text") from None
     if all(state is None or now - max(state[:2]) > SETTLED for state in kept.states.values()):
         _kept[path] = kept
     return kept.text
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    """The text of a `.cu`, with lines that end in a newline and without a byte order mark. SpecError if it is none."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SpecError(f"{path} is UTF-16, which no CUDA compiler reads; save it as UTF-8")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
+        raise SpecError(f"{path}:{line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
+    if "\0" in text:
+        raise SpecError(f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: a zero byte; is this file text?")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _state(path: Path) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from cudalab.base import genuine
+from cudalab.base.bounded import Stopped, bounded
 from cudalab.base.errors import CudalabError, SpecError, named, short, unknown, why
 from cudalab.base.text import visible
 from cudalab.spec import cuda_source
@@ -79,7 +80,10 @@ def _load(path: Path) -> Kernel:
 
 
 def loaded(path: Path) -> ModuleType:
-    """The module in a user's file. Raises SpecError if it cannot be imported, or replaces what others use."""
+    """The module in a user's file.
+
+    Raises SpecError if it cannot be imported, ends the process, takes too long, or replaces what others use.
+    """
     # A file that has changed since it was loaded becomes another module, so that no stale kernel is measured.
     module_name = f"cudalab_user_{path.stem}_{cuda_source.digest(path)[:16]}_{abs(hash(path)):x}"
     if module_name not in sys.modules:
@@ -89,7 +93,8 @@ def loaded(path: Path) -> ModuleType:
         before = genuine.replaced()
         module = sys.modules[module_name] = importlib.util.module_from_spec(found)
         try:
-            found.loader.exec_module(module)
+            with bounded():
+                found.loader.exec_module(module)
         except BaseException as error:  # also SystemExit, from a file that calls exit()
             del sys.modules[module_name]
             if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
@@ -109,6 +114,8 @@ class _Fresh(SourceFileLoader):
 
 
 def _said(error: BaseException) -> str:
+    if isinstance(error, Stopped):
+        return f"{error}; a spec only defines its kernel"
     try:
         return visible(named(error).rstrip(": "), keep="\n")
     except Exception:  # from a __str__ of the spec's author
@@ -122,6 +129,11 @@ def _spec_of(module: ModuleType) -> Kernel:
         raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
     present = cuda_source.entries(cuda_source.read(specs[0].cu))
     for entry in specs[0].entries:
+        if entry not in present and cuda_source.template_entry(cuda_source.read(specs[0].cu), entry):
+            raise SpecError(
+                f"{specs[0].cu}: {entry} is a template, which cannot be launched by its name; make it a __device__ "
+                "function and call it from a __global__ one, or write scalar_t, the element type, in its place"
+            )
         if entry not in present:
             raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")
     return specs[0]

@@ -99,7 +99,8 @@ def echo(parent, *given):
         if "raise" in order:
             raise ValueError(order["raise"])
         if "garbage" in order:
-            os.write(parent._answers, b"no JSON\\n")
+            os.write(parent._answers, order["garbage"].encode())
+            time.sleep(60)
         if "fill" in order:
             parent.answer({"fill": "x" * order["fill"]})
             continue
@@ -161,9 +162,11 @@ def test_a_long_answer_takes_time_in_proportion_to_its_length():
         ({"exit": 3, "say": "one\nlast words\n"}, "ended with exit code 3", "one\nlast words\n", 3),
         ({"exit": 0}, "ended with exit code 0", "", 0),
         ({"raise": "no"}, "ended with exit code 1", "ValueError: no", 1),
-        ({"garbage": ""}, "sent an answer that cannot be read: JSON is malformed", "", -9),
+        ({"garbage": "no JSON\n"}, r"wrote something else to the pipe of its answers: b'no JSON\n'", "", -9),
+        ({"garbage": "{"}, "wrote something else to the pipe of its answers: b'{'", "", -9),
+        ({"garbage": "{}\n"}, "wrote something else to the pipe of its answers: b'{}", "", -9),
     ],
-    ids=["exits", "ends", "raises", "garbage"],
+    ids=["exits", "ends", "raises", "garbage", "part of a line", "a forged answer"],
 )
 def test_the_end_of_a_child_is_known_with_its_last_words(order, how, said, code):
     with echo() as process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,14 +88,52 @@ def test_with_a_baseline_too(monkeypatch, tmp_path):
     assert run.exit_code != 0
 
 
-def test_a_kernel_that_the_cpu_cannot_run_fails_with_what_to_do(tmp_path):
-    spec = tmp_path / "softmax.py"
+def without_nvcc(monkeypatch, folder):
+    """A PATH that has the C++ compiler and no nvcc."""
+    (folder / "bin").mkdir()
+    for name in ("g++", "as", "ld"):
+        if found := shutil.which(name):
+            (folder / "bin" / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    for name in ("CUDA_ROOT", "CUDA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def pausing(folder, instruction):
+    """The example with inline PTX, which no CPU runs."""
+    spec = folder / "softmax.py"
     spec.write_text(EXAMPLE.read_text())
     text = EXAMPLE.with_suffix(".cu").read_text()
-    spec.with_suffix(".cu").write_text(text + '\n__device__ void pause() { asm("nanosleep.u32 1;"); }\n')
+    spec.with_suffix(".cu").write_text(text + f'\n__device__ void pause() {{ asm("{instruction};"); }}\n')
+    return spec
+
+
+def test_without_nvcc_a_kernel_that_the_cpu_cannot_run_is_skipped_and_is_no_success(monkeypatch, tmp_path):
+    without_nvcc(monkeypatch, tmp_path)
+    spec = pausing(tmp_path, "nanosleep.u32 1")
+    for chosen in ("host,numpy", "host"):
+        run = invoke("check", spec, "--device", "cpu", "--only", chosen, "-q", "--sizes", "8x33")
+        assert run.exit_code == NOT_RUN
+        line = (spec.with_suffix(".cu").read_text().count("\n"), "inline asm cannot run on the CPU")
+        assert f'softmax.cu:{line[0]}: {line[1]}: asm("nanosleep.u32 1;"); }}' in run.stderr
+        assert "(and not compiled: nvcc is not on PATH" in run.stderr
+
+
+@pytest.mark.skipif(not cuda.nvcc(), reason="no nvcc")
+@pytest.mark.slow
+def test_with_nvcc_it_is_compiled_and_a_success_unless_nvcc_refuses_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
+    run = invoke("check", pausing(tmp_path, "nanosleep.u32 1"), *QUICK, "--sizes", "8x33")
+    assert run.exit_code == 0
+    assert "note: no entry of softmax.cu ran: the CPU cannot run it, and nvcc compiled it\n" in run.stderr
+    assert "(compiled by nvcc for sm_" in " ".join(run.stdout.split())
+    run = invoke("check", pausing(tmp_path, "nanosleeep.u32 1"), *QUICK, "--sizes", "8x33")
+    assert run.exit_code == 0  # ptxas does not see a function that nobody calls
+    spec = pausing(tmp_path, "nanosleep.u32 1")
+    spec.with_suffix(".cu").write_text(spec.with_suffix(".cu").read_text().replace("pause()", "pause(what)"))
     run = invoke("check", spec, *QUICK, "--sizes", "8x33")
     assert run.exit_code == 2
-    assert "inline asm cannot run on the CPU" in run.stdout and "check this kernel on a GPU" in run.stdout
+    assert "softmax.cu does not compile:" in run.stdout and 'error: identifier "what" is undefined' in run.stdout
 
 
 def test_the_backends_that_run_the_cu_are_known():

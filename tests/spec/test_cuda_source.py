@@ -14,15 +14,15 @@ from cudalab.spec import cuda_source
 
 @pytest.fixture
 def reads(monkeypatch):
-    """The names of the files whose text is read."""
+    """The names of the files that are read."""
     seen = []
-    real = Path.read_text
+    real = Path.read_bytes
 
-    def watched(path, *args, **options):
+    def watched(path):
         seen.append(path.name)
-        return real(path, *args, **options)
+        return real(path)
 
-    monkeypatch.setattr(Path, "read_text", watched)
+    monkeypatch.setattr(Path, "read_bytes", watched)
     return seen
 
 
@@ -85,3 +85,42 @@ def test_a_file_that_has_gone_is_an_error(tmp_path, settled):
     cu.unlink()
     with pytest.raises(SpecError, match=r"cannot read .*a\.cu: No such file"):
         cuda_source.read(cu)
+
+
+def test_a_template_is_told_from_an_entry():
+    text = "template <class T> __global__ void a(T* x) {}\n__global__ void b(int* x) {}\n// __global__ void c()\n"
+    assert [cuda_source.template_entry(text, name) for name in "abc"] == [True, False, False]
+
+
+# ---- encodings -------------------------------------------------------------------------------------------------------
+
+PLAIN = "// r\u00e9sum\u00e9\n__global__ void f(int* x) {}\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + PLAIN.encode(),
+        PLAIN.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r").encode(),
+    ],
+    ids=["byte order mark", "CR LF", "CR"],
+)
+def test_what_editors_add_to_a_text_is_taken_away(tmp_path, data):
+    (tmp_path / "f.cu").write_bytes(data)
+    assert cuda_source.read(tmp_path / "f.cu") == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (PLAIN.encode("latin-1"), r"f.cu:1: the byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        (PLAIN.encode("utf-16"), r"f.cu is UTF-16, which no CUDA compiler reads; save it as UTF-8"),
+        (PLAIN.encode() + b"\0", r"f.cu:3: a zero byte; is this file text\?"),
+    ],
+    ids=["Latin-1", "UTF-16", "zero byte"],
+)
+def test_another_encoding_is_refused_by_its_name_or_line(tmp_path, data, says):
+    (tmp_path / "f.cu").write_bytes(data)
+    with pytest.raises(SpecError, match=says):
+        cuda_source.read(tmp_path / "f.cu")

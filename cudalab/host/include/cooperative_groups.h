@@ -10,7 +10,7 @@ inline unsigned cudalab_rank() {
 
 class thread_block {
 public:
-    static void sync() { __syncthreads(); }
+    static void sync(CUDALAB_PLACE) { __syncthreads(file, line); }
     static unsigned thread_rank() { return cudalab_rank(); }
     static unsigned num_threads() { return blockDim.x * blockDim.y * blockDim.z; }
     static unsigned size() { return num_threads(); }
@@ -23,6 +23,10 @@ inline thread_block this_thread_block() { return {}; }
 
 class grid_group {
 public:
+    CUDALAB_NOT_ON_CPU("grid-wide barriers") static void sync(CUDALAB_PLACE);
+    CUDALAB_NOT_ON_CPU("grid-wide barriers") static unsigned barrier_arrive();
+    CUDALAB_NOT_ON_CPU("grid-wide barriers") static void barrier_wait(unsigned = 0);
+    static bool is_valid() { return false; }  // as where the launch is not a cooperative one
     static unsigned long long block_rank() {
         return ((unsigned long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     }
@@ -43,23 +47,33 @@ template <unsigned width, class Parent = thread_block> class thread_block_tile {
     static unsigned own(unsigned lanes) { return lanes >> (cudalab_rank() % 32 / width * width); }
 
 public:
-    static void sync() { __syncwarp(mask()); }
+    static void sync(CUDALAB_PLACE) { __syncwarp(mask(), file, line); }
     static unsigned thread_rank() { return cudalab_rank() % width; }
     static constexpr unsigned num_threads() { return width; }
     static constexpr unsigned size() { return width; }
     static unsigned meta_group_rank() { return cudalab_rank() / width; }
     static unsigned meta_group_size() { return (thread_block::size() + width - 1) / width; }
-    template <class T> T shfl(T value, int from) const { return __shfl_sync(mask(), value, from, width); }
-    template <class T> T shfl_up(T value, unsigned by) const { return __shfl_up_sync(mask(), value, by, width); }
-    template <class T> T shfl_down(T value, unsigned by) const { return __shfl_down_sync(mask(), value, by, width); }
-    template <class T> T shfl_xor(T value, unsigned with) const { return __shfl_xor_sync(mask(), value, with, width); }
-    int any(int predicate) const { return __any_sync(mask(), predicate); }
-    int all(int predicate) const { return __all_sync(mask(), predicate); }
-    unsigned ballot(int predicate) const { return own(__ballot_sync(mask(), predicate)); }
-    template <class T> unsigned match_any(T value) const { return own(__match_any_sync(mask(), value)); }
+    template <class T> T shfl(T value, int from, CUDALAB_PLACE) const {
+        return __shfl_sync(mask(), value, from, width, file, line);
+    }
+    template <class T> T shfl_up(T value, unsigned by, CUDALAB_PLACE) const {
+        return __shfl_up_sync(mask(), value, by, width, file, line);
+    }
+    template <class T> T shfl_down(T value, unsigned by, CUDALAB_PLACE) const {
+        return __shfl_down_sync(mask(), value, by, width, file, line);
+    }
+    template <class T> T shfl_xor(T value, unsigned with, CUDALAB_PLACE) const {
+        return __shfl_xor_sync(mask(), value, with, width, file, line);
+    }
+    int any(int predicate, CUDALAB_PLACE) const { return __any_sync(mask(), predicate, file, line); }
+    int all(int predicate, CUDALAB_PLACE) const { return __all_sync(mask(), predicate, file, line); }
+    unsigned ballot(int predicate, CUDALAB_PLACE) const { return own(__ballot_sync(mask(), predicate, file, line)); }
+    template <class T> unsigned match_any(T value, CUDALAB_PLACE) const {
+        return own(__match_any_sync(mask(), value, file, line));
+    }
 };
 
 template <unsigned width, class Parent> thread_block_tile<width, Parent> tiled_partition(const Parent&) { return {}; }
-template <class Group> void sync(const Group& group) { group.sync(); }
+template <class Group> void sync(const Group& group, CUDALAB_PLACE) { group.sync(file, line); }
 
 }  // namespace cooperative_groups

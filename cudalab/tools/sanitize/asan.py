@@ -1,8 +1,8 @@
 """On the CPU: the `.cu` runs with the compiler's address sanitizer and its checks for undefined behaviour.
 
 Undefined behaviour fails the launch with a message of ours (host/undefined.h). An access outside of the kernel's memory
-ends the process, and this module reads the sanitizer's report. It finds no reads of unwritten memory, since g++ has no
-such sanitizer, and no races, since blocks and threads take turns.
+ends the process, and this module reads the sanitizer's report. Then it runs once more, to find races on shared memory
+(host/races.h). Reads of unwritten memory, and races on other memory, are not found.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +18,7 @@ import numpy as np
 
 from cudalab import host
 from cudalab.base.child import Parent
-from cudalab.base.errors import CudalabError
+from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.cpu import Guarded
 from cudalab.device.guard import GUARD, POISON_BYTE, offsets_by_name
@@ -79,12 +81,14 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
     placed = {name: guarded.array for name, guarded in memory.items()}
     say(Answer({name: (a.ctypes.data, a.nbytes) for name, a in placed.items()}))
 
-    module = host.load(
-        cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype), include=kernel.cu.parent,
-        sanitize=True,
+    load = partial(
+        host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
+        include=kernel.cu.parent,
     )  # fmt: skip
     launch = kernel.launch(entry, placed)
-    module.launch(entry, *launch.dims, launch.args, launch.shared)
+    load(sanitize=True).launch(entry, *launch.dims, launch.args, launch.shared)
+    with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler
+        load(races=True).launch(entry, *launch.dims, launch.args, launch.shared)
 
 
 def _forbid(address: int, nbytes: int) -> None:
