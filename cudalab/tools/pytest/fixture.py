@@ -131,7 +131,7 @@ class TimeFixture:
         here = [case for case in run.cases if case.variant in group.kernel.entries]
         here = [case for case in here if (case.backend == HOST) == (run.machine.device == "cpu")]
         if here and {case.status for case in here} == {record.SKIPPED}:
-            if all("nvcc" in case.costs for case in here):  # what is in the .cu is not for a CPU
+            if all(case.not_on_cpu for case in here):  # what is in the .cu is not for a CPU
                 raise absent(here[0].reason)
             raise _failed(f"no entry of {group.kernel.cu.name} ran: {here[0].reason}")
 
