@@ -23,7 +23,8 @@ from cudalab.cli import main
 from cudalab.report import html
 from cudalab.report.html import checked as checked_charts
 from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot
-from cudalab.report.html.charts import outline, spread
+from cudalab.report.html.charts import outline
+from cudalab.report.html.lines import spread
 from cudalab.results import record
 
 ROOT = Path(__file__).parents[2]

@@ -106,7 +106,7 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
 
 def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
     """The page; `drawn` draws a specification as an `<svg>`."""
-    from cudalab.report.html.charts import unchecked
+    from cudalab.report.html.layers import unchecked
 
     runs = named(loaded)
     subjects = _subjects(runs)
