@@ -25,7 +25,7 @@ bench: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow"
 
-test-slow: $(READY)
+test-slow: $(VENV)/.docs
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m slow
 
 gpu-test: $(READY)

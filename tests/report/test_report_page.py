@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from concurrent.futures import Future
 from itertools import pairwise
 
+import browsing
 import pytest
 from report_runs import HOSTILE, checked, hostile, timed
 
@@ -18,30 +18,12 @@ from cudalab.report import html
 from cudalab.report.html import draw
 from cudalab.report.html.page import laid_out
 
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --no-default-browser-check --disable-dev-shm-usage"
-)
-CHROME = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (CHROME and DRIVER), reason="needs chromium and chromedriver on PATH"),
-]
+pytestmark = [pytest.mark.slow, browsing.needed]
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROME
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver = browsing.started(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
 
@@ -77,8 +59,7 @@ def opened(browser, pages):
 
     def open_(name="plain", width=1280, scripts=True, fragment=""):
         browser.get("about:blank")
-        phone = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        browsing.as_wide(browser, width)
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
         browser.get_log("performance")
         seen.append(pages[name])
@@ -89,14 +70,7 @@ def opened(browser, pages):
     yield open_
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert browser.get_log("browser") == []  # errors, and requests that the page's policy refused
-    assert asked(browser) <= {*seen, "about:blank"}
-
-
-def asked(browser):
-    """Addresses of everything that was requested, but for what stands in the page itself."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    return {url.partition("#")[0] for url in sent if not url.startswith("data:")}
+    assert browsing.asked(browser) <= {*seen, "about:blank"}
 
 
 def rows(browser, table="numbers", column=None):
