@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import browsing
 import pytest
-from report_runs import HOSTILE, checked, hostile, timed
+from report_runs import HOSTILE, checked, counted, hostile, timed
 
 pytest.importorskip("selenium")
 pytest.importorskip("vl_convert")
@@ -30,11 +30,12 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Addresses of a page of ordinary results and of one of hostile ones."""
+    """Addresses of pages of ordinary results, of hostile ones, and of results with operations."""
     folder = tmp_path_factory.mktemp("pages")
     html.write_page(folder / "plain.html", [("run.json", timed()), ("check.json", checked())])
     (folder / "hostile.html").write_text(laid_out([("x.json", hostile())], drawn_here))
-    return {name: (folder / f"{name}.html").as_uri() for name in ("plain", "hostile")}
+    (folder / "roofline.html").write_text(laid_out([("x.json", counted())], drawn_here))
+    return {name: (folder / f"{name}.html").as_uri() for name in ("plain", "hostile", "roofline")}
 
 
 def drawn_here(spec):
@@ -208,16 +209,22 @@ def test_light_and_dark(opened):
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-@pytest.mark.parametrize("name", ["plain", "hostile"])
-def test_a_phone_scrolls_one_way(opened, name):
-    page = opened(name, width=390)
-    wide = "return [document.documentElement.scrollWidth, innerWidth]"
-    assert page.execute_script(wide) == [390, 390]
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["plain", "hostile", "roofline"])
+def test_a_screen_scrolls_one_way_and_texts_are_inside(opened, name, width):
+    page = opened(name, width=width)
+    wide = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    assert len(set(page.execute_script(wide))) == 1
     least = """
         const scale = (t) => t.getBoundingClientRect().height / t.getBBox().height;
-        return Math.min(...[...document.querySelectorAll(".group:not([hidden]) svg text")]
+        return Math.min(...[...document.querySelectorAll(".group:not([hidden]) svg text:not([transform*=rotate])")]
             .filter(t => t.textContent.trim()).map(t => scale(t) * parseFloat(t.getAttribute("font-size"))))"""
     assert page.execute_script(least) > 9  # px
+    cut_off = """
+        return [...document.querySelectorAll(".group:not([hidden]) svg text")].filter(t => {
+            const text = t.getBoundingClientRect(), box = t.closest("svg").getBoundingClientRect();
+            return text.left < box.left - 1 || text.right > box.right + 1; }).map(t => t.textContent)"""
+    assert page.execute_script(cut_off) == []
 
 
 def test_parts_are_named_for_those_who_do_not_see_them(opened):
