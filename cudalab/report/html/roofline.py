@@ -84,13 +84,13 @@ def operations(run: Results, case: Case) -> tuple[int, str]:
         return (case.flops, "") if case.flops else uncounted
     kernel = find.kernels().get(case.kernel)
     if kernel is None:
-        return 0, "the file is older than the count of operations, and the lab has no kernel of this name"
+        return 0, "the file does not record operations, and the lab has no kernel of this name"
     return _counted(run, case, kernel) if kernel.flops else uncounted
 
 
 def _counted(run: Results, case: Case, kernel: Kernel) -> tuple[int, str]:
     """The operations by today's spec, if its `.cu`, and the bytes of a run, are those of the file."""
-    older = "the file is older than the count of operations, and"
+    older = "the file does not record operations, and"
     if run.sources.get(kernel.cu.name) != cuda_source.digest(kernel.cu):
         return 0, f"{older} {kernel.cu.name} has changed since it was measured"
     try:
@@ -99,7 +99,7 @@ def _counted(run: Results, case: Case, kernel: Kernel) -> tuple[int, str]:
         elements = prod(kernel.result_shape({name: array.shape for name, array in arrays.items()}))
         found = work.amount(kernel, arrays, elements * dtype.numpy.itemsize)
     except (CudalabError, KeyError, MemoryError):  # of a shape or dtype that the spec does not take
-        return 0, f"{older} the spec cannot make its inputs"
+        return 0, f"{older} the spec does not make inputs of this size and dtype"
     if found.nbytes != case.nbytes:
         return 0, f"{older} its runs move {case.nbytes:,} bytes, not {found.nbytes:,}, as the spec counts"
     return found.flops, ""
