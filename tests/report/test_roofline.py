@@ -103,6 +103,9 @@ def test_an_older_file_has_the_operations_of_the_spec_if_the_kernel_is_the_same(
     for case in cases:
         case.nbytes += 4
     assert "its runs move 786,436 bytes, not 786,432, as the spec counts" in roofline.figure(run, cases)
+    for case in cases:
+        case.shape = (2**40, 2**40, 2**40)
+    assert roofline.figure(run, cases).endswith("the spec has no such size")  # it is not allocated
     run.sources["matmul.cu"] = "0" * 64
     assert "matmul.cu has changed since it was measured" in roofline.figure(run, cases)
     for case in cases:
