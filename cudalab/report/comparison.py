@@ -57,6 +57,7 @@ def sentence(found: Comparison) -> str:
     text += f"{': ' if others else ''}{others} ({kinds})"
     gone = sum(map(len, found.left_out.values()))
     text += f"; {gone} not compared" if gone else ""
+    text += f"; {len(found.untimed)} right, not timed" if found.untimed else ""
     return text[0].upper() + text[1:]
 
 

@@ -77,6 +77,12 @@ class Comparison:
         return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
     @property
+    def untimed(self) -> list[Case]:
+        """Cases that are right in both runs and timed in neither, such as a `.cu` on a CPU."""
+        right = [now for was, now in self.checked if was.status == now.status == record.OK]
+        return [now for now in right if not now.times] if self.pairs else []
+
+    @property
     def drift(self) -> list[Pair]:
         """The copies that became faster or slower."""
         return [pair for pair in self.pairs if pair.verdict == MOVED]

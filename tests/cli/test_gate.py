@@ -1,4 +1,5 @@
-"""The gate for CI on a real GPU: the same kernel passes twice, one that is 5 % slower does not."""
+"""The gate for CI. On a real GPU the same kernel passes twice, and one that is 5 % slower does not. On a CPU the gate
+says that it compared no time of the kernel."""
 
 from __future__ import annotations
 
@@ -74,3 +75,18 @@ def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
     slower = {(pair.new.label, pair.new.size) for pair in found.pairs if pair.verdict == stats.SLOWER}
     assert ("pycuda:gelu_vec", "xlarge") in slower
     assert {label for label, _ in slower} == {"pycuda:gelu_vec"}
+
+
+def test_on_a_cpu_the_gate_says_that_the_kernel_was_not_timed(tmp_path):
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    bench = ("bench", "--device", "cpu", "-q", "--budget", "0.02")
+    assert cudalab(*bench, "plus_one", "--sizes", "1000", "--only", "host,numpy", "-o", old).returncode == 0
+    gate = cudalab(*bench, "--baseline", old, "-o", new)
+    assert "(wall); 2 right, not timed\n" in gate.stdout, gate.stdout + gate.stderr
+    assert gate.stderr == (
+        "plus_one.cu: right, not timed (host:plus_one_scalar, host:plus_one_vec): the verdicts say nothing about its "
+        "speed; that needs a GPU\n"
+    )
+    assert cudalab("compare", old, new).stdout.endswith("(wall); 2 right, not timed\n")
+    only_numpy = cudalab(*bench, "--baseline", old, "--only", "numpy")
+    assert "not timed" not in only_numpy.stdout.splitlines()[-1] + only_numpy.stderr

@@ -66,17 +66,31 @@ def parity(*specs: str | os.PathLike[str], **options: Any) -> Callable[[Case], N
     return test
 
 
-def need_gpu() -> None:
+def need_gpu(advice: str = "") -> None:
     """Skip the running test with the reason where no GPU can be used; fail it under CUDALAB_REQUIRE=cuda."""
     __tracebackhide__ = True
     if reason := cuda.missing():
-        if _gpu_required():
+        if gpu_required():
             pytest.fail(f"CUDALAB_REQUIRE=cuda, but {reason}", pytrace=False)
-        pytest.skip(f"needs a GPU, and {reason}")
+        pytest.skip(f"needs a GPU, and {reason}{advice and '; '}{advice}")
 
 
-def _gpu_required() -> bool:
+def absent(reason: str) -> BaseException:
+    """A skip of the running test; a failure under CUDALAB_REQUIRE=cuda, where nothing may be left out."""
+    if gpu_required():
+        return pytest.fail.Exception(f"CUDALAB_REQUIRE=cuda, but {reason}", pytrace=False)
+    return pytest.skip.Exception(reason)
+
+
+def gpu_required() -> bool:
+    """Whether a GPU that is missing is a failure."""
     return "cuda" in os.environ.get("CUDALAB_REQUIRE", "").split(",")
+
+
+def located(spec: str | os.PathLike[str], folder: Path) -> str:
+    """The name of one of the lab's kernels as it is, or the path of a spec, which may be relative to `folder`."""
+    name = os.fspath(spec)
+    return str(folder / name) if os.sep in name or Path(name).suffix else name
 
 
 @dataclass(frozen=True)
@@ -101,8 +115,7 @@ class Wanted:
             raise InputError(
                 f"sample is {self.sample}; give at least {hard_inputs.LEAST_SAMPLE}, which misses no exponent"
             )
-        names = [os.fspath(spec) for spec in self.specs]
-        names = [str(folder / name) if os.sep in name or Path(name).suffix else name for name in names]
+        names = [located(spec, folder) for spec in self.specs]
         selection = Selection.parse(self.only, self.skip)
         groups = plan.checks(names, self.dtypes, sample=self.sample)
         if fit:
@@ -113,7 +126,7 @@ class Wanted:
     def _device(self, variant: Variant) -> str:
         if self.device != "auto":
             return self.device
-        usable = _gpu_required() or not cuda.missing() or "cpu" not in variant.devices
+        usable = gpu_required() or not cuda.missing() or "cpu" not in variant.devices
         return "cuda" if usable and "cuda" in variant.devices else "cpu"
 
 

@@ -1,6 +1,7 @@
-"""The plugin that pytest loads where cudalab is installed: `pytest --cudalab mykernels/`, and `cudalab.testing`.
+"""The plugin that pytest loads where cudalab is installed: `pytest --cudalab mykernels/`, `cudalab.testing`, and the
+fixture `cudalab_time`.
 
-It imports nothing else of the lab before a kernel is tested, so other test suites do not get slower.
+It imports nothing else of the lab before a kernel is tested or timed, so other test suites do not get slower.
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ from cudalab.base.errors import CudalabError
 
 if TYPE_CHECKING:
     from cudalab.tools.pytest.cases import Bench, Case
+    from cudalab.tools.pytest.fixture import TimeFixture
+    from cudalab.tools.pytest.timings import Timings
 
 BENCH: pytest.StashKey[Bench] = pytest.StashKey()
+TIMINGS: pytest.StashKey[Timings] = pytest.StashKey()
+TIMING = ("on", "only", "skip", "check")
+FIXTURE = "cudalab_time"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +40,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="A variant without a sign of life for so long is stopped and fails.")  # fmt: skip
     group.addoption("--cudalab-seed", type=_seed, default=0, metavar="N",
                     help="Seed of the random inputs. Default: 0, so that a test suite repeats itself.")  # fmt: skip
+    group.addoption("--cudalab-timing", default="on", choices=TIMING,
+                    help="Tests that use the fixture cudalab_time: run them (on, the default), run only them (only), "
+                    "leave them out (skip), or check their kernels without timing (check).")  # fmt: skip
+    group.addoption("--cudalab-baseline", default="", metavar="FILE",
+                    help="A test of cudalab_time fails if a time is SLOWER than in the results in FILE.")  # fmt: skip
+    group.addoption("--cudalab-save", default="", metavar="FILE",
+                    help="Write what cudalab_time measures to a results file, such as the next baseline.")  # fmt: skip
+    group.addoption("--cudalab-json", default="", metavar="FILE",
+                    help="Write it as JSON in the format of pytest-benchmark.")  # fmt: skip
+    group.addoption("--cudalab-min-effect", default="", metavar="SHARE",
+                    help="Smallest difference from the baseline that counts, such as 5%%. Default: 2%%.")  # fmt: skip
+    group.addoption("--cudalab-force", action="store_true",
+                    help="Compare although machine, driver, clocks, versions or options differ.")  # fmt: skip
 
 
 def _seconds(text: str) -> float:
@@ -56,6 +75,21 @@ def pytest_configure(config: pytest.Config) -> None:
             Selection.parse(config.option.cudalab_only, "")
         except CudalabError as error:
             raise pytest.UsageError(f"--cudalab-only: {error}") from None
+    _configure_timing(config)
+
+
+def _configure_timing(config: pytest.Config) -> None:
+    """Read the baseline and try the files to write, so that a mistake is found before anything is measured."""
+    option = config.option
+    files = [f"--cudalab-{name}" for name in ("baseline", "save", "json") if getattr(option, f"cudalab_{name}")]
+    asked = files or option.cudalab_min_effect or option.cudalab_force
+    if asked and not _in_xdist(config) and not option.collectonly:
+        if files and config.getoption("dist", "no") != "no":
+            raise pytest.UsageError(f"{files[0]} needs times, and tests that run beside others have none: add -n 0")
+        try:
+            _timings(config)
+        except CudalabError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -72,6 +106,52 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
         return None
     is_test = any(fnmatch(module_path.name, pattern) for pattern in config.getini("python_files"))
     return None if is_test else NoTests.from_parent(parent, path=module_path)
+
+
+@pytest.fixture
+def cudalab_time(request: pytest.FixtureRequest) -> Iterator[TimeFixture]:
+    """Check and time a kernel on the GPU: `result = cudalab_time("gelu", size="large")`, then `result.median` in
+    microseconds, `result.low`, `result.high`, `result.ratio("torch_eager")`. See docs/pytest.md."""
+    from cudalab.tools.pytest.cases import absent, need_gpu
+    from cudalab.tools.pytest.fixture import TimeFixture
+
+    config = request.config
+    check_only = config.option.cudalab_timing == "check"
+    if not check_only:
+        if _in_xdist(config):
+            raise absent("tests run beside others (pytest-xdist), which changes times; time alone with -n 0")
+        if config.option.cudalab_device != "cpu":
+            need_gpu("--cudalab-device cpu takes wall times of NumPy and PyTorch instead")
+        if bench := config.stash.get(BENCH, None):
+            bench.close()  # its workers keep memory of the GPU
+    timing = TimeFixture(_timings(config), request.node.nodeid, request.path.parent, check_only)
+    yield timing
+    timing.close()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests by `--cudalab-timing`."""
+    if config.option.cudalab_timing in ("only", "skip"):
+        timed = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
+        others = [item for item in items if item not in set(timed)]
+        kept, left_out = (timed, others) if config.option.cudalab_timing == "only" else (others, timed)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the files; a session that could not is no success."""
+    timings = session.config.stash.get(TIMINGS, None)
+    if timings and not timings.finish() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if timings := config.stash.get(TIMINGS, None):
+        from cudalab.tools.pytest import times_table
+
+        times_table.write(terminalreporter, timings)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -147,6 +227,19 @@ def _bench(config: pytest.Config) -> Bench:
         config.stash[BENCH] = bench = Bench(config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed)
         config.add_cleanup(bench.close)
     return config.stash[BENCH]
+
+
+def _timings(config: pytest.Config) -> Timings:
+    if TIMINGS not in config.stash:
+        from cudalab.tools.pytest.timings import Timings
+
+        config.stash[TIMINGS] = Timings(config.option)
+    return config.stash[TIMINGS]
+
+
+def _in_xdist(config: pytest.Config) -> bool:
+    """Whether this process is one of several that run tests."""
+    return hasattr(config, "workerinput")
 
 
 def _cases_of(item: pytest.Item) -> Iterator[Case]:

@@ -1,0 +1,541 @@
+"""The fixture `cudalab_time`, as users run it: each test here is a pytest run of its own.
+
+Times of a GPU are those of the recorded H200 run, which stands for `session.bench`. The test marked `gpu` measures,
+and so does tests/fake_gpu.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import scipy.special  # noqa: F401 (pytester forgets what a run has imported; compiled modules do not allow it)
+from click.testing import CliRunner
+from msgspec.structs import replace
+
+from cudalab import backends
+from cudalab.base import globs
+from cudalab.cli import main
+from cudalab.device import cuda
+from cudalab.engine import session
+from cudalab.results import file, record
+from cudalab.spec import find
+from cudalab.tools.pytest import fixture, times_table  # noqa: F401 (so that they are imported once)
+
+pytest_plugins = "pytester"
+
+backends.by_name(), find.kernels()  # for the same reason
+
+ROOT = Path(__file__).parents[3]
+H200 = file.load(ROOT / "bench" / "results" / "h200" / "gelu.json")
+NO_GPU = "no NVIDIA driver (a test says so)"
+TEST = """
+def test_gelu(cudalab_time):
+    result = cudalab_time("gelu", size="large", dtype="float16")
+"""
+CPU = ("--cudalab-device", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def plain(pytester, monkeypatch):
+    """No GPU of this machine is used, and no other plugin is slow."""
+    monkeypatch.setattr(cuda, "missing", lambda: NO_GPU)
+    monkeypatch.delenv("CUDALAB_REQUIRE", raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:cacheprovider")
+
+
+class Recorded:
+    """Stands for `session.bench`: the rows of the H200's run, slower by factors for labels, or changed by `change`."""
+
+    def __init__(self):
+        self.run, self.slower, self.change, self.calls = H200, {}, lambda case: None, []
+
+    def bench(self, name, *, ready, sizes, dtypes, only, skip, rivals, modes, **options):
+        self.calls.append((sizes, dtypes, only))
+        ready(self.run.machine)
+        cases = [copy.deepcopy(case) for case in self.run.cases if case.group == ("gelu", sizes, dtypes)]
+        cases = [c for c in cases if c.status == record.CEILING or globs.fits(c.label, globs.split(only))]
+        for case in cases:
+            factor = self.slower.get(case.label, 1)
+            case.times = {k: [[factor * t for t in samples] for samples in rounds] for k, rounds in case.times.items()}
+            self.change(case)
+        asked = {"kernels": [name], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip, "rivals": rivals}
+        return replace(self.run, cases=cases, options={**self.run.options, **asked, "modes": ",".join(modes)})
+
+
+@pytest.fixture
+def h200(monkeypatch):
+    recorded = Recorded()
+    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(session, "bench", recorded.bench)
+    return recorded
+
+
+def failure(result):
+    """What stands below the name of the one test that failed."""
+    text = result.stdout.str().partition("= FAILURES =")[2].partition("\n")[2].partition("\n")[2]
+    return text.partition("\n===")[0].partition("\ncudalab: ")[0]
+
+
+# ---- the result ------------------------------------------------------------------------------------------------------
+
+
+def test_the_numbers_are_those_of_the_run(pytester, h200):
+    case = next(c for c in H200.cases if c.group == ("gelu", "large", "float16") and c.label == "pycuda:gelu_vec")
+    eager = H200.baseline(case)
+    low, high = (1e6 * end for end in H200.timing(case, "cold").interval)
+    ratio = H200.speedup(case, "cold")
+    pytester.makepyfile(
+        f"""
+        from pytest import approx
+
+        def test_gelu(cudalab_time):
+            result = cudalab_time("gelu", size="large", dtype="float16")
+            assert result.label == "pycuda:gelu_vec", "the entry that gelu(x) runs"
+            assert (result.low, result.median, result.high) == approx(({low}, {1e6 * case.median("cold")}, {high}))
+            ratio = result.ratio("torch_eager")
+            assert (ratio.low, ratio.value, ratio.high) == approx(({ratio.low}, {ratio.value}, {ratio.high}))
+            assert ratio.verdict == {ratio.verdict()!r} and str(ratio).endswith(ratio.verdict)
+            assert result["torch_eager"].median == approx({1e6 * eager.median("cold")})
+            assert result["gelu_scalar"].label == "pycuda:gelu_scalar" and "pycuda:gelu_full" in result.labels
+            assert result.of("hot").median == approx({1e6 * case.median("hot")})
+            assert result.parity.max_ulp < 1
+            assert result.stats.median == result.stats["median"] == approx({case.median("cold")})  # in seconds
+            assert {{"min", "max", "mean", "stddev", "iqr", "rounds", "ops"}} <= set(result.stats)
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*cudalab times: NVIDIA H200*", "gelu large float16*cold*x eager*"])
+
+
+def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(pytester, h200):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def test_mode(cudalab_time):
+            result = cudalab_time("gelu", size="large", dtype="float16")
+            with pytest.raises(ValueError, match="no graph times; ask for them: .*mode='graph'"):
+                result.case.times.pop("graph"), result.of("graph").median
+            with pytest.raises(LookupError, match="no row named 'torch_eagre'; did you mean 'torch_eager'"):
+                result.ratio("torch_eagre")
+
+        def test_row(cudalab_time):
+            result = cudalab_time("gelu", size="small", dtype="float16", only="pycuda,numpy")
+            result.ratio("numpy")
+        """
+    )
+    result = pytester.runpytest_inprocess("-rs")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*numpy was skipped: *"])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (("WRONG", "3 of 9 values differ"), "WRONG pycuda:gelu_full: 3 of 9 values differ"),
+        (("IMPOSSIBLE", "1 µs is below 5 µs"), "IMPOSSIBLE pycuda:gelu_full: 1 µs is below 5 µs"),
+        (("error", "does not compile"), "error pycuda:gelu_full: does not compile"),
+    ],
+)
+def test_a_bad_row_fails_the_test(pytester, h200, change, text):
+    def spoil(case):
+        if case.label == "pycuda:gelu_full":
+            case.status, case.reason, case.times = *change, {}
+
+    h200.change = spoil
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=1)
+    assert failure(result) == text
+
+
+def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(pytester, h200):
+    def skip(case):
+        if case.backend == "pycuda":
+            case.status, case.reason, case.times = "skipped", "PyCUDA is too old", {}
+
+    h200.change = skip
+    pytester.makepyfile(TEST)
+    assert failure(pytester.runpytest_inprocess()) == "no entry of gelu.cu ran: PyCUDA is too old"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            "lambda x: x",
+            "give a kernel: its name in the lab, the path of its spec, or the Kernel. A function alone",
+        ),
+        ("'gelo'", "no kernel named 'gelo'; did you mean 'gelu'?"),
+        ("'mine.py'", "no spec at {path}/mine.py"),
+        ("gelu, [1.0]", "cudalab_time got [1.0] after the kernel; the spec makes the inputs"),
+        ("'gelu', mode='wall'", "no mode named 'wall'"),
+        ("'gelu', size='big'", "no size named 'big'"),
+        ("'gelu', size='small,large'", "are 2 cases; give one size and one dtype, and pytest.mark.parametrize"),
+        ("'gelu', mode='cool'", "no mode named 'cool'; did you mean 'cold'?"),
+        ("'gelu', only='pycud'", "no backend named 'pycud'; did you mean 'pycuda'"),
+        ("replace(gelu, torch=None)", "they differ in torch"),
+    ],
+)
+def test_what_cannot_be_timed_is_refused(pytester, h200, arguments, text):
+    pytester.makepyfile(
+        f"""
+        from dataclasses import replace
+        from cudalab.kernels.gelu import gelu
+
+        def test_it(cudalab_time):
+            cudalab_time({arguments})
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=1)
+    assert text.format(path=pytester.path) in failure(result) and not h200.calls
+
+
+def test_a_kernel_object_is_timed_by_its_file(pytester, h200):
+    pytester.makepyfile(
+        """
+        from cudalab.kernels.gelu import gelu
+
+        def test_it(cudalab_time):
+            assert cudalab_time(gelu, size="large", dtype="float16").label == "pycuda:gelu_vec"
+        """
+    )
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+    assert find.kernel("gelu").sizes.keys() >= {"large"}
+
+
+# ---- the baseline ----------------------------------------------------------------------------------------------------
+
+
+def test_a_slowdown_fails_the_test_and_the_same_does_not(pytester, h200):
+    pytester.makepyfile(TEST)
+    saved = pytester.runpytest_inprocess("--cudalab-save", "main.json")
+    saved.assert_outcomes(passed=1)
+    assert "wrote main.json" in saved.outlines and "not compared" not in saved.stdout.str()
+    same = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-save", "same.json")
+    same.assert_outcomes(passed=1)
+    same.stdout.fnmatch_lines(["gelu large float16*x main.json", "  pycuda:gelu_vec*SAME"])
+
+    h200.slower = {"pycuda:gelu_vec": 1.3}
+    slow = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-save", "new.json")
+    slow.assert_outcomes(failed=1)
+    text = failure(slow)
+    assert text.startswith("SLOWER than in main.json:\n    pycuda:gelu_vec  gelu large float16 cold: 7.9")
+    assert " 0.77 (0." in text and "pycuda:gelu_full" not in text
+    assert "cudalab compare main.json new.json" in text and "pytest --cudalab-save main.json" in text
+    for new, code in (("same.json", 0), ("new.json", 1)):
+        assert CliRunner().invoke(main, ["compare", "main.json", new]).exit_code == code
+    allowed = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-min-effect", "50%")
+    allowed.assert_outcomes(passed=1)
+
+
+def test_another_machine_is_not_comparable_and_nothing_is_measured(pytester, h200):
+    pytester.makepyfile(TEST)
+    details = {**H200.machine.details, "driver": "1.0"}
+    file.save(replace(H200, machine=replace(H200.machine, details=details)), pytester.path / "main.json")
+    result = pytester.runpytest_inprocess("--cudalab-baseline", "main.json")
+    result.assert_outcomes(failed=1)
+    assert failure(result) == (
+        "not comparable with main.json:\n    driver: 1.0 -> 580.159.04\nmeasure and compare anyway with --cudalab-force"
+    )
+    assert "cudalab times" not in result.stdout.str()
+    forced = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-force")
+    forced.assert_outcomes(passed=1)
+
+
+def test_a_baseline_whose_answer_was_wrong_is_none(pytester, h200):
+    cases = copy.deepcopy(H200.cases)
+    for case in cases:
+        if case.label == "pycuda:gelu_vec":
+            case.status, case.reason, case.times = "WRONG", "3 of 9 \x1b[31mvalues", {}
+    file.save(replace(H200, cases=cases), pytester.path / "main.json")
+    pytester.makepyfile(TEST)
+    text = failure(pytester.runpytest_inprocess("--cudalab-baseline", "main.json"))
+    assert text.startswith("no time to compare with in main.json:\n    pycuda:gelu_vec: WRONG in the old run: 3 of 9")
+    assert "\x1b" not in text and text.endswith("write a new baseline: pytest --cudalab-save main.json")
+
+
+def test_a_file_of_bench_is_a_baseline_and_no_file_that_it_names_is_run(pytester, h200):
+    evil = pytester.path / "evil.py"
+    evil.write_text("raise SystemExit('ran')")
+    evil.with_suffix(".cu").write_text("")
+    old = replace(H200, options={**H200.options, "kernels": [str(evil)]})
+    file.save(old, pytester.path / "main.json")
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess("--cudalab-baseline", "main.json")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["  pycuda:gelu_vec*SAME"])
+
+
+def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(pytester, h200):
+    pytester.makepyfile(TEST)
+    pytester.runpytest_inprocess("--cudalab-save", "main.json")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("size", ["large", "small"])
+        def test_gelu(cudalab_time, size):
+            cudalab_time("gelu", size=size, dtype="float16")
+        """
+    )
+    some = pytester.runpytest_inprocess("--cudalab-baseline", "main.json")
+    assert some.ret == 0
+    some.stdout.fnmatch_lines(["gelu small float16*", "  not in main.json, so not compared"])
+    none = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "-k", "small")
+    none.assert_outcomes(passed=1, deselected=1)
+    assert none.ret == pytest.ExitCode.TESTS_FAILED
+    none.stdout.fnmatch_lines(["cudalab: nothing that was timed is in main.json: nothing was compared"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--cudalab-baseline", "none.json"), "cannot read none.json: No such file"),
+        (("--cudalab-baseline", "bad.json"), "bad.json"),
+        (("--cudalab-baseline", "main.json", "--cudalab-save", "./main.json"), "main.json is the baseline and would"),
+        (("--cudalab-save", "no/such/folder.json"), "make it first: mkdir -p"),
+        (("--cudalab-save", "bad.json"), "will not replace"),
+        (("--cudalab-baseline", "main.json", "--cudalab-min-effect", "2"), "--cudalab-min-effect is '2'; give a share"),
+        (("--cudalab-min-effect", "5%"), "--cudalab-min-effect is about a comparison; add --cudalab-baseline FILE"),
+        (("--cudalab-force",), "--cudalab-force is about a comparison; add --cudalab-baseline FILE"),
+        (("--cudalab-timing", "never"), "invalid choice: 'never'"),
+    ],
+)
+def test_bad_options_are_refused(pytester, h200, arguments, text):
+    (pytester.path / "bad.json").write_text("[1]")
+    file.save(H200, pytester.path / "main.json")
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert text in result.stderr.str() and not h200.calls
+
+
+def test_a_file_that_cannot_be_written_at_the_end_is_no_success(pytester, h200):
+    pytester.makepyfile(TEST + "    import os\n    os.rename('sub', 'gone')\n")
+    (pytester.path / "sub").mkdir()
+    result = pytester.runpytest_inprocess("--cudalab-json", "sub/b.json")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["cudalab: cannot write *sub*: No such file or directory"])
+
+
+# ---- files and repetition --------------------------------------------------------------------------------------------
+
+
+def test_the_files_hold_every_test_once(pytester, h200):
+    pytester.makepyfile(
+        """
+        def test_large(cudalab_time):
+            cudalab_time.extra_info["why"] = "it is large"
+            cudalab_time("gelu", size="large", dtype="float16")
+
+        def test_again(cudalab_time):
+            cudalab_time("gelu", size="large", dtype="float16")
+
+        def test_small(cudalab_time):
+            cudalab_time("gelu", size="small", dtype="float16", name="tiny")
+        """
+    )
+    result = pytester.runpytest_inprocess("--cudalab-save", "r.json", "--cudalab-json", "b.json")
+    result.assert_outcomes(passed=3)
+    assert [size for size, _, _ in h200.calls] == ["large", "small"]
+    run = file.load(pytester.path / "r.json")
+    assert list(run.groups()) == [("gelu", "large", "float16"), ("tiny", "small", "float16")]
+    assert len({(case.group, case.label) for case in run.cases}) == len(run.cases)
+    assert all("why: it is large" in case.notes for case in run.cases if case.size == "large")
+    assert run.options["kernels"] == ["gelu"] and run.options["sizes"] == "large,small"
+    assert "gelu" in CliRunner().invoke(main, ["show", "r.json"]).stdout
+    names = {one["name"] for one in json.loads((pytester.path / "b.json").read_text())["benchmarks"]}
+    assert {"pycuda:gelu_vec", "torch_eager"} <= names
+
+
+def test_the_same_rows_with_other_options_need_a_name(pytester, h200):
+    pytester.makepyfile(
+        """
+        def test_one(cudalab_time):
+            cudalab_time("gelu", size="large", dtype="float16")
+
+        def test_two(cudalab_time):
+            cudalab_time("gelu", size="large", dtype="float16", only="pycuda,triton")
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1, failed=1)
+    told = "::test_one has timed gelu large float16 with other options (only='pycuda,torch_eager,rival'); give the same"
+    assert told in failure(result) and "name='gelu-2'" in failure(result)
+
+
+def test_a_test_that_runs_again_is_measured_again(pytester, h200):
+    """As pytest-rerunfailures does it: the second try is another measurement, whose rows replace the first."""
+    pytester.makepyfile(TEST)
+    pytester.runpytest_inprocess("--cudalab-save", "main.json")
+    pytester.makeconftest(
+        """
+        from _pytest.runner import runtestprotocol
+
+        def pytest_runtest_protocol(item, nextitem):
+            item.config.recorded.slower = {"pycuda:gelu_vec": 1.3}
+            first = runtestprotocol(item, nextitem=nextitem, log=False)
+            item.config.recorded.slower = {}
+            item._initrequest()
+            for report in runtestprotocol(item, nextitem=nextitem, log=False):
+                item.ihook.pytest_runtest_logreport(report=report)
+            assert any(report.failed for report in first)
+            return True
+        """
+    )
+
+    class Give:
+        def pytest_configure(self, config):
+            config.recorded = h200
+
+    result = pytester.inline_run("--cudalab-baseline", "main.json", "--cudalab-save", "new.json", plugins=[Give()])
+    result.assertoutcome(passed=1)
+    medians = [
+        next(c for c in file.load(pytester.path / name).cases if c.label == "pycuda:gelu_vec").median("cold")
+        for name in ("main.json", "new.json")
+    ]
+    assert medians[0] == medians[1]
+
+
+# ---- without a GPU, and beside other tests ---------------------------------------------------------------------------
+
+
+def test_without_a_gpu_it_is_skipped_with_the_reason(pytester, monkeypatch):
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess("-rs", "--cudalab-save", "r.json")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"SKIPPED * needs a GPU, and {NO_GPU}; --cudalab-device cpu takes wall times*",
+        ]
+    )
+    result.stdout.fnmatch_lines(["cudalab: nothing was timed, so r.json was not written"])
+    monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(errors=1)
+    assert f"CUDALAB_REQUIRE=cuda, but {NO_GPU}" in result.stdout.str()
+
+
+def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def test_it(cudalab_time):
+            result = cudalab_time("plus_one", size=(10, 100), only="numpy", budget=0.02)
+            assert result.case.shape == (10, 100) and result["numpy"].median > 0 and result.kind == "wall"
+            assert result["plus_one_vec"].parity.ok
+            with pytest.raises(pytest.skip.Exception, match="plus_one_vec is right, and not timed: on a CPU"):
+                result.median
+            with pytest.raises(pytest.skip.Exception, match="graph times need a GPU"):
+                result["numpy"].ratio("numpy") and result.of("graph")["numpy"].median
+
+        def test_wrong(cudalab_time):
+            cudalab_time("wrong.py", size="1x3", only="numpy", budget=0.02)
+        """
+    )
+    example = ROOT / "bench" / "examples" / "softmax.py"
+    (pytester.path / "wrong.py").write_text(example.read_text().replace("softmax =", "wrong ="))
+    (pytester.path / "wrong.cu").write_text(example.with_suffix(".cu").read_text().replace("/ sum;", "/ sum + 0.5f;"))
+    result = pytester.runpytest_inprocess(*CPU)
+    result.assert_outcomes(passed=1, failed=1)
+    assert failure(result).startswith("WRONG host:softmax: ")
+    result.stdout.fnmatch_lines(["  host:plus_one_vec*right, not timed*", "wall times of a CPU: *"])
+
+
+def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
+    """From the test's own file; what another process cannot find is refused."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def right(x, out):
+            out[...] = x + 1
+
+        def wrong(x):
+            return x + 2
+
+        def asked(cudalab_time, rivals):
+            return cudalab_time("plus_one", size="1000", only="numpy,rival", budget=0.02, rivals=rivals)
+
+        def test_right(cudalab_time):
+            result = asked(cudalab_time, {"mine": (right, "out", "numpy")})
+            assert result["mine"].label == "rival:mine" and result["mine"].ratio("numpy").value > 0
+
+        def test_wrong(cudalab_time):
+            cudalab_time("plus_one", size="100", only="rival", rivals=f"{__name__}.py:wrong:numpy", budget=0.02)
+
+        def test_lost(cudalab_time):
+            asked(cudalab_time, {"mine": (lambda x: x, "numpy")})
+        """
+    )
+    result = pytester.runpytest_inprocess(*CPU)
+    result.assert_outcomes(passed=1, failed=2)
+    text = result.stdout.str()
+    assert "WRONG rival:wrong: " in text
+    assert "is not a function that a module has under its name" in text
+
+
+def test_answers_can_be_checked_without_timing(pytester):
+    pytester.makepyfile(
+        'def test_it(cudalab_time):\n    cudalab_time("plus_one", size="1000", only="pycuda")\n    assert 0'
+    )
+    result = pytester.runpytest_inprocess("-rs", "--cudalab-timing", "check")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED * right, and not timed: --cudalab-timing check"])
+
+
+def test_timing_tests_alone_or_all_others(pytester, h200):
+    pytester.makepyfile(TEST + "def test_other(): pass")
+    only = pytester.runpytest_inprocess("--cudalab-timing", "only", "-v")
+    only.assert_outcomes(passed=1, deselected=1)
+    only.stdout.fnmatch_lines(["*::test_gelu PASSED*"])
+    skip = pytester.runpytest_inprocess("--cudalab-timing", "skip", "-v")
+    skip.assert_outcomes(passed=1, deselected=1)
+    skip.stdout.fnmatch_lines(["*::test_other PASSED*"])
+
+
+@pytest.mark.slow
+def test_beside_other_tests_nothing_is_timed(pytester):
+    """With pytest-xdist; the first run starts its workers, the second is refused before."""
+    pytest.importorskip("xdist")
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_subprocess("-rs", "-n", "1")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED * tests run beside others (pytest-xdist), *time alone with -n 0"])
+    result = pytester.runpytest_subprocess("-n", "2", "--cudalab-save", "r.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--cudalab-save needs times, and tests that run beside others have none: add -n 0" in result.stderr.str()
+
+
+def test_without_the_plugin_the_fixture_is_not_there(pytester):
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_subprocess("-p", "no:cudalab")
+    result.assert_outcomes(errors=1)
+    assert "fixture 'cudalab_time' not found" in result.stdout.str()
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+def test_on_a_gpu(pytester, monkeypatch):
+    monkeypatch.undo()
+    pytester.makepyfile(
+        """
+        def test_gelu(cudalab_time):
+            result = cudalab_time("gelu", size="large", dtype="float16", only="pycuda", mode="cold")
+            assert 0 < result.low <= result.median <= result.high
+            assert result.labels == ["pycuda:gelu_scalar", "pycuda:gelu_full", "pycuda:gelu_vec"]
+            assert result.ratio("pycuda:gelu_scalar").low > 0
+        """
+    )
+    pytester.runpytest_subprocess("--cudalab-save", "old.json").assert_outcomes(passed=1)
+    same = pytester.runpytest_subprocess("--cudalab-baseline", "old.json")
+    same.assert_outcomes(passed=1)
+    assert "x old.json" in same.stdout.str()
