@@ -120,7 +120,10 @@ class _Walk:
         instruction = self.code.instructions[place]
         if target <= place:
             if self.blocks.inevitable(place + 1, target):  # a wait for other lanes, not the end of a loop
-                return target
+                if not self.undecided or target > (exit := self.undecided[-1]):
+                    return target
+                self.path.note(self.code.instructions[exit], ONCE)
+                return self.blocks.meeting(exit)
             self.path.note(instruction, ONCE)
             for inside in self.code.instructions[target:place]:
                 state.forget(inside)
