@@ -131,7 +131,7 @@ class Kernel:
     )
     inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = optional(
         "`(shape, dtype, rng)` to arrays by name", *function("shape, dtype and generator"),
-        without="normal values; integers up to 2^30 or half of the maximum",
+        without="normal values; integers of the whole range of their dtype",
     )  # fmt: skip
     agree: Callable[..., bool] | None = optional(
         "from the inputs' shapes, whether they fit together in a call",
