@@ -45,7 +45,7 @@ REFERENCE = "numpy"  # the backend that runs the spec's reference
 SMALL = 1 << 16  # bytes of an output that is always compared in full
 FULL = 12  # comparisons of one variant's timed results in full, after which only one in FULL is; see `_judge`
 OTHER_VALUES = "with other values in the same inputs: are results kept from an earlier call?"
-UNSET = "another content of the output before the launch changes the result: is every element written, and none read?"
+UNSET = "the result depends on what the output held before the launch: is every element written, and none read?"
 RESTLESS = "its bits differ from run to run: {} of {} timed results were compared with the reference, all right"
 
 

@@ -32,7 +32,7 @@ def adopted(
         f"study {stored.get('study')}" if run.kind == "study" else "crossover" if "crossover" in stored else run.kind
     )
     if wrote != command:
-        raise InputError(f"cannot resume {path} with `cudalab {command}`: it is of `cudalab {wrote}`")
+        raise InputError(f"cannot resume {path} with `cudalab {command}`: it holds a run of `cudalab {wrote}`")
     kept = {name: stored[name] for name in options if name in stored and name not in given}
     wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
     names = stored.get("kernels", [])
