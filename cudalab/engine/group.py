@@ -243,10 +243,7 @@ class _KernelRound(Round[Variant, Bound]):
         if seen in self.compared:
             return self.compared[seen]
         got, arrays, want = self.device.fetch(result), self.contents.arrays[contents], self.contents.want(contents)
-        found = parity.compare(got, want, self.dtype, budget)
-        if self.kernel.pointwise and found.worst:
-            given = (f"{name} = {a.reshape(-1)[found.worst_at]}" for name, a in arrays.items())
-            found.worst += f" for {', '.join(given)}"
+        found = parity.compare(got, want, self.dtype, budget, arrays if self.kernel.pointwise else None)
         x = next(iter(arrays.values()))
         every = self.group.values == hard_inputs.EVERY and x.dtype.itemsize == 2
         if every and self.dtype.floating and (found.ok or found.wrong):
