@@ -319,7 +319,8 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     if not shapes:
         return []
     kinds = inputs.kinds(kernel, kind)
-    cases = misaligned.offsets({name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize})
+    sizes = {name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize}
+    cases = misaligned.offsets({name: max(size, kernel.alignment(name)) for name, size in sizes.items()})
     chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
     chosen += [(shapes[-1], what) for what in cases]
     return [

@@ -165,6 +165,12 @@ class Kernel:
         "number of dimensions of a size", or_none(lambda value: type(value) is int and value >= 0),
         "a number of dimensions, or None", without="any",
     )  # fmt: skip
+    aligned: int | Mapping[str, int] = optional(
+        "bytes of which the address of each array is a multiple, or bytes by array; "
+        "see [sizes and inputs](#sizes-and-inputs)",
+        validate.alignment, "a power of two up to 256, such as 16, or one by array name, such as {'x': 16}",
+        default=1, without="the bytes of an element",
+    )  # fmt: skip
     # The first value is the default. Each is a macro of the .cu, and an argument of the launch functions that name it.
     tunables: Mapping[str, tuple[int, ...]] = optional(
         "launch parameters and the values to try, see [tuning](tuning.md)", by_name(validate.choices), _TUNABLES,
@@ -214,6 +220,9 @@ class Kernel:
             yield f"output {self.output!r} is also an input's name"
         if self.triton_file and not self.triton_file.is_file():
             yield f"triton names {self.triton!r}, and there is no {self.triton_file}; give its path from the spec"
+        for name in self.aligned if isinstance(self.aligned, Mapping) else ():
+            if name not in (*self.input_names, self.output):
+                yield f"aligned: {unknown('array', name, (*self.input_names, self.output))}"
         for name, values in self.tunables.items():
             if not _MACRO.fullmatch(name):
                 yield f"tunables: {name!r} is not a macro's name; give capitals, such as BLOCK_THREADS"
@@ -276,6 +285,10 @@ class Kernel:
     @cached_property
     def input_names(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.reference).parameters)
+
+    def alignment(self, array: str) -> int:
+        """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""
+        return self.aligned if isinstance(self.aligned, int) else self.aligned.get(array, 1)
 
     @property
     def parameters(self) -> dict[str, int]:

@@ -131,6 +131,13 @@ def choices(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) > 0 and all(type(n) is int and abs(n) < 2**31 for n in value)
 
 
+def alignment(value: Any) -> bool:
+    """A power of two that an allocator on a GPU is sure to give, or several by name."""
+    if isinstance(value, Mapping):
+        return all(text(name) and type(n) is int and alignment(n) for name, n in value.items())
+    return type(value) is int and value in (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
 def budget(value: Any) -> bool:
     numbers = (getattr(value, name, None) for name in ("ulp", "atol"))
     return all(isinstance(n, (int, float)) and 0 <= n < math.inf for n in numbers)
