@@ -18,6 +18,7 @@ To add a backend, write `cudalab/backends/NAME.py` with the parts of the `Backen
 - `Bound.api` prepares the call as a user of the library makes it: it allocates a result and returns it.
 - `only_on` in a backend's file, which may be left out, names devices by variant, for variants that run on fewer devices
   than `devices` says.
+- `remarks(kernel)`, which may be left out, gives notes for its rows: what a reader must know of how they were made.
 - A case that the backend cannot run raises Unavailable with the reason, which becomes the row's text.
 """
 

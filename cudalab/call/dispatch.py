@@ -81,8 +81,8 @@ def _check_alignment(kernel: Kernel, what: str, name: str, array: Plain) -> None
     start, _ = _span(array)
     if array.nbytes and start % least:
         raise InputError(
-            f"{what} starts {start % least} bytes after a multiple of {least}, as a slice does, and {kernel.name} takes "
-            f"arrays aligned to {least} bytes; pass a copy of it, such as x.clone() of a tensor, or else x.copy()"
+            f"{what} starts {start % least} bytes after a multiple of {least}, as a slice does, and {kernel.name} "
+            f"takes arrays aligned to {least} bytes; pass a copy of it, such as x.clone() of a tensor, or else x.copy()"
         )
 
 

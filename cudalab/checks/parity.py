@@ -50,7 +50,8 @@ def compare(
         return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
     g, w = got.reshape(-1), want.reshape(-1)
     parts = threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
-    return _summary(parts, got.shape, dtype, budget, {name: array.reshape(-1) for name, array in (inputs or {}).items()})
+    flat = {name: array.reshape(-1) for name, array in (inputs or {}).items()}
+    return _summary(parts, got.shape, dtype, budget, flat)
 
 
 class _Chunk:

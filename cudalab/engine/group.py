@@ -168,7 +168,7 @@ class _KernelRound(Round[Variant, Bound]):
         card = cuda.card_of(self.device)
         kernel, notes = tuned.for_variant(self.kernel, variant.name, variant.parameters, self.dtype, card)
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
-        case.notes += notes
+        case.notes += notes + getattr(variant.backend, "remarks", lambda kernel: [])(kernel)
         bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
         case.costs = {"bind": perf_counter() - start}
         return bound

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -111,6 +111,7 @@ class Work(msgspec.Struct):
     offsets: tuple[int, ...]
     alias: str = ""
     forms: tuple[Form, ...] = ()
+    parameters: dict[str, int] = {}  # of the kernel's tunables, where each has one value
     omit: tuple[str, ...] = ()
     timed: bool = True
 
@@ -118,14 +119,19 @@ class Work(msgspec.Struct):
     def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
-            group.name, group.forms, omit, timed,
+            group.name, group.forms, _fixed(group.kernel), omit, timed,
         )  # fmt: skip
 
     def group(self) -> Group:
+        kernel = find.kernel(self.kernel)
         return Group(
-            find.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
-            self.offsets, self.alias, self.forms,
+            kernel.with_parameters(self.parameters) if self.parameters else kernel, self.size, self.shape,
+            dtype(self.dtype), self.values, self.awkward, self.offsets, self.alias, self.forms,
         )  # fmt: skip
+
+
+def _fixed(kernel: Kernel) -> dict[str, int]:
+    return kernel.parameters if all(len(values) == 1 for values in kernel.tunables.values()) else {}
 
 
 @dataclass(frozen=True)
@@ -265,6 +271,23 @@ def groups(names: Collection[str], size_text: str, dtype_text: str) -> list[Grou
             kernel.accepts(shape)
         found += [Group(kernel, label, s, d, alias=name) for label, s in shapes.items() for d in dtypes]
     return found
+
+
+def with_parameters(groups: list[Group], parameters: Mapping[str, int]) -> list[Group]:
+    """The groups with these values of their kernels' tunables, and the default of the others.
+
+    Raises NotFound for a name that no kernel has, SpecError for a value that a kernel does not declare.
+    """
+    known = {name: None for group in groups for name in group.kernel.tunables}
+    for name in parameters:
+        if name not in known:
+            have = " and ".join(dict.fromkeys(group.name for group in groups))
+            raise unknown(f"tunable of {have}", name, known) if known else InputError(f"{have} declares no tunables")
+    chosen = [{n: v for n, v in parameters.items() if n in group.kernel.tunables} for group in groups]
+    return [
+        replace(group, kernel=group.kernel.with_parameters(own)) if own else group
+        for group, own in zip(groups, chosen, strict=True)
+    ]
 
 
 def checks(

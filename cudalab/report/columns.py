@@ -308,7 +308,8 @@ def footer(run: Results) -> list[str]:
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
     if run.machine.device == "cpu":
         wanted = str(run.options.get("modes", "")).split(",")
-        lines += ["api: not measured, since the wall time of a call on the CPU is the host's."] if "api" in wanted else []
+        if "api" in wanted:
+            lines.append("api: not measured, since the wall time of a call on the CPU is the host's.")
     elif run.main_kind:
         lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot.")
         if "call" in kinds(run):

@@ -86,6 +86,10 @@ _JUDGE = "a NumPy function, whose parameters name the inputs"
 _ENTRIES = "a launch function by __global__ function, such as {'softmax': launch}"
 _TUNABLES = "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"
 _BUDGETS = by_name(validate.budget), "a Budget by dtype, such as {'float32': Budget(4, why='...')}"
+_OPTIONS = (
+    "a tuple of -DNAME=VALUE, --use_fast_math, --fmad=, --ftz=, --prec-div=, --prec-sqrt= (true or false), "
+    "--maxrregcount=N, --restrict and --extra-device-vectorization, such as ('--use_fast_math',)"
+)
 _FORM = validate.function("the inputs")
 _EXPRESSION = or_none(lambda value: isinstance(value, str)), "a C++ expression as text, or None"
 _TRITON = (
@@ -180,6 +184,10 @@ class Kernel:
         "from all tunables by name, whether these values fit together",
         *function("the tunables that says which go together"), without="all do",
     )  # fmt: skip
+    options: tuple[str, ...] = optional(
+        "options of the CUDA compiler, such as `--use_fast_math`; see [how it is compiled](#how-it-is-compiled)",
+        tuple_of(validate.compile_option), _OPTIONS, default=(), without="none",
+    )  # fmt: skip
     # Its arguments are contiguous torch tensors; its result is one gradient, or a tuple with one, or None, per input.
     backward: Callable[..., Any] | None = optional(
         f"from the output's gradient and the inputs, the {_GRADIENTS}",
@@ -228,6 +236,8 @@ class Kernel:
                 yield f"tunables: {name!r} is not a macro's name; give capitals, such as BLOCK_THREADS"
             if name in (*self.input_names, self.output):
                 yield f"tunable {name!r} is also an array's name"
+            if any(option.partition("=")[0] == f"-D{name}" for option in self.options):
+                yield f"options: {name} is a tunable; leave out -D{name}"
             if len(set(values)) < len(values):
                 yield f"tunables: {name} has a value twice: {values}"
         yield from self._signature_mistakes()
@@ -322,7 +332,14 @@ class Kernel:
 
     def macros(self, dtype: DType) -> dict[str, str]:
         """All macros with which every backend compiles the `.cu` for one element type."""
-        return {"scalar_t": dtype.ctype, **{name: str(value) for name, value in self.parameters.items()}}
+        own = (option.removeprefix("-D").partition("=") for option in self.options if option.startswith("-D"))
+        values = {name: str(value) for name, value in self.parameters.items()}
+        return {"scalar_t": dtype.ctype, **{name: value if given else "1" for name, given, value in own}, **values}
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options that are no macros. The host's compiler has no such options."""
+        return tuple(option for option in self.options if not option.startswith("-D"))
 
     def budget(self, dtype: DType, whose: str = "budgets") -> Budget:
         """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies."""

@@ -87,7 +87,7 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
         text = cuda_source.read(kernel.cu)
         given.write_text(cuda_source.with_c_names(text, kernel.cu.name), encoding="utf-8")
         macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
-        options = [*cuda.FLAGS, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
+        options = [*cuda.FLAGS, *kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
         done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], scratch)
         if done.returncode:
             raise CompileError(f"{kernel.cu.name} does not compile:\n{visible(done.stderr.strip(), keep=chr(10))}")
