@@ -6,6 +6,7 @@ import click
 
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import FORMATS, print_comparison
+from cudalab.cli.inspection_gate import compare_files
 from cudalab.cli.options import min_effect, only, skip
 
 
@@ -23,7 +24,7 @@ from cudalab.cli.options import min_effect, only, skip
               help="Format of the printed comparison.")  # fmt: skip
 def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str, ...], only: str, skip: str,
             force: bool, format: str) -> None:  # fmt: skip
-    """Compare two results files, case by case.
+    """Compare two results files, case by case; or two files of `cudalab inspect -o`, figure by figure.
 
     Each case that OLD and NEW both have is FASTER, SAME, SLOWER or UNCLEAR. A difference counts if its whole interval
     is larger than --min-effect. The interval has what differs between processes, cards and days; for times of the host
@@ -36,6 +37,8 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
     Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in either file, 4 not comparable.
     If several apply, the first of 2, 4, 3, 1 is returned.
     """
+    if (code := compare_files((old, new), min_effect, force, format)) is not None:
+        sys.exit(code)
     from cudalab.results import compare
     from cudalab.results.file import load
 

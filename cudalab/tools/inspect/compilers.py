@@ -62,6 +62,14 @@ def nvdisasm() -> str | None:
     return shutil.which("nvdisasm") or next(filter(None, (shutil.which(str(f / "nvdisasm")) for f in folders)), None)
 
 
+def release() -> str:
+    """The release of nvcc, such as 13.0; "unknown" where it does not tell."""
+    compiler = cuda.nvcc()
+    said = _run([compiler, "--version"], tempfile.gettempdir()).stdout if compiler else ""
+    found = re.search(r"release ([\d.]+)", said)
+    return found[1] if found else "unknown"
+
+
 def _folders(package: str) -> list[Path]:
     """Where a package is installed; does not import it."""
     found = find_spec(package)
