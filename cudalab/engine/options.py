@@ -20,7 +20,7 @@ from cudalab.spec.kernel import assigned
 BUDGET = 1.0  # seconds of sampling for each variant
 QUICK = 0.2  # the budget of a quick run
 SEEDS = 1 << 31  # seeds that are drawn are below this
-LISTS = ("sizes", "dtypes", "only", "skip", "modes")
+LISTS = ("sizes", "dtypes", "only", "skip", "modes", "rivals")
 Parameters = Mapping[str, int] | str
 File = str | os.PathLike[str]
 
