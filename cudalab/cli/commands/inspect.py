@@ -42,8 +42,8 @@ def command(
     """Explain the speed of kernels from their machine code.
 
     Compiles each KERNEL, reads its machine code, and follows one thread of the launch through it. Shows registers,
-    spills, occupancy, the width of loads and stores, the kinds of instructions per element, and the least time that each unit
-    of the card is busy. Needs nvcc and nvdisasm, but no GPU and no profiler.
+    spills, occupancy, the width of loads and stores, the kinds of instructions per element, and the least time that
+    each unit of the card is busy. Needs nvcc and nvdisasm, but no GPU and no profiler.
 
     \b
     cudalab inspect gelu --dtypes all
