@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.spec import cuda_source, launch_check, rival, validate
+from cudalab.spec import cuda_source, launch_check, rival, shape_relations, validate
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
@@ -140,7 +140,7 @@ class Kernel:
     agree: Callable[..., bool] | None = optional(
         "from the inputs' shapes, whether they fit together in a call",
         *function("the inputs' shapes that says whether they go together"),
-        without="only the first input's rank is checked; pointwise: all shapes are equal",
+        without="dimensions that are equal at all sizes and edges of the spec; pointwise: all shapes are equal",
     )
     output: str = optional(
         "the output's name", validate.identifier, "the name of the output, such as 'y'", default="y", without="`y`"
@@ -308,6 +308,13 @@ class Kernel:
         """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""
         return self.aligned if isinstance(self.aligned, int) else self.aligned.get(array, 1)
 
+    @cached_property
+    def _relations(self) -> shape_relations.Relations:
+        def shapes(size: Shape) -> dict[str, Shape]:
+            return {name: array.shape for name, array in self.make(size, DTYPES[self.dtypes[0]]).items()}
+
+        return shape_relations.relations((*self.sizes.values(), *self.edges), shapes) if self.input_names[1:] else {}
+
     @property
     def parameters(self) -> dict[str, int]:
         """The values with which this kernel is compiled and launched: the first of each tunable."""
@@ -370,11 +377,19 @@ class Kernel:
             return False
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
-        """Raise InputError if the kernel cannot be called with inputs of these shapes: by `agree`, else by `rank`."""
+        """Raise InputError if the kernel cannot be called with inputs of these shapes.
+
+        By `agree`; without it by `rank`, and by how the inputs that the spec makes fit together at its sizes and edges.
+        """
         if self.agree is None:
             name, shape = next(iter(shapes.items()))
             if self.rank is not None and len(shape) != self.rank:
                 raise InputError(f"{self.name} takes {self.rank} dimensions, and {name} has the shape {shape}")
+            if wrong := shape_relations.broken(self._relations, shapes):
+                raise InputError(
+                    f"{self.name} is called with {_listed(shapes)}: {wrong}, at all sizes of the spec; if the kernel "
+                    "takes other shapes, let agree= of the spec say which"
+                )
         elif not self.agrees(shapes):
             label, shape = next(iter(self.sizes.items()))
             own = {name: a.shape for name, a in self.make(shape, DTYPES[self.dtypes[0]]).items()}
