@@ -24,11 +24,14 @@ from cudalab.cli.options import min_effect, only, skip
               help="Format of the printed comparison.")  # fmt: skip
 def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str, ...], only: str, skip: str,
             force: bool, format: str) -> None:  # fmt: skip
-    """Compare two results files, case by case; or two files of `cudalab inspect -o`, figure by figure.
+    """Compare two results files, case by case.
 
     Each case that OLD and NEW both have is FASTER, SAME, SLOWER or UNCLEAR. A difference counts if its whole interval
     is larger than --min-effect. The interval has what differs between processes, cards and days; for times of the host
     a factor of 2 counts.
+
+    Two files of `cudalab inspect -o` are compared figure by figure: registers, spills, shared memory, instructions an
+    element, predicted time. One that grows by more than --min-effect is WORSE, and the exit code is 1.
 
     \b
     cudalab compare main.json branch.json
