@@ -2,13 +2,19 @@
 
 import numpy as np
 
-from cudalab import Budget, Kernel, Launch, blocks
+from cudalab import Budget, Kernel, Launch, blocks, draw
 
 THREADS = 256
 
 
 def reference(x):
     return x + 1
+
+
+def inputs(shape, dtype, rng):
+    """Without the largest integer, to which C++ cannot add 1."""
+    x = draw(shape, dtype, rng)
+    return {"x": np.minimum(x, np.iinfo(dtype).max - 1) if dtype.kind == "i" else x}
 
 
 def scalar(x, y):
@@ -42,6 +48,7 @@ plus_one = Kernel(
         "float32": Budget(0.5, why="one IEEE addition, correctly rounded"),
         "int32": Budget(0, why="integers are exact"),
     },
+    inputs=inputs,
     pointwise=True,
     torch=composite,
     torch_native=native,

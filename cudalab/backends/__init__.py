@@ -21,6 +21,7 @@ begins with `_` is a module that several backends share. The contract:
 - `Bound.api` prepares the call as a user of the library makes it: it allocates a result and returns it.
 - `only_on(kernel, variant)` in a backend's file, which may be left out, gives the devices of a variant that runs on
   fewer than `devices` says.
+- `remarks(kernel)`, which may be left out, gives notes for its rows: what a reader must know of how they were made.
 - A case that the backend cannot run raises Unavailable with the reason, which becomes the row's text.
 """
 

@@ -33,6 +33,11 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
     return tuple(kernel.entries)
 
 
+def remarks(kernel: Kernel) -> list[str]:
+    """What a reader of a row must know about how it was compiled."""
+    return [f"compiled without {' '.join(kernel.flags)}: g++ has no such option"] if kernel.flags else []
+
+
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     # A race may give the right result in one order of the threads; CUDA promises no order.
     others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}

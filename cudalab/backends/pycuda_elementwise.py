@@ -41,7 +41,9 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     for name in names:
         if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
-    options = (*cuda.FLAGS, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()))
+    options = (
+        *cuda.FLAGS, *kernel.flags, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()),
+    )  # fmt: skip
     text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
     compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, driver.current_context())
 

@@ -107,8 +107,15 @@ def compact(value: float) -> str:
 
 
 def ulp(error: float | None) -> str:
-    """An error in ULP; `None` or infinite: NaN or infinity came where a number was expected, or the other way round."""
-    return "inf" if error is None or error == inf else compact(error)
+    """An error in ULP; `None` or infinite: NaN or infinity came where a number was expected, or the other way round.
+
+    Above half a ULP, where a result is no longer correctly rounded, it has the digits that say so: 0.5003.
+    """
+    if error is None or error == inf:
+        return "inf"
+    if 0.5 < error < 0.505:
+        return next((t for digits in range(3, 9) if float(t := f"{error:.{digits}g}") > 0.5), "0.5+")
+    return compact(error)
 
 
 def amount(value: float) -> str:

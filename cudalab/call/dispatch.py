@@ -51,6 +51,8 @@ def _check_inputs(kernel: Kernel, plain: dict[str, Plain]) -> DType:
             raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; convert one of them")
         if kernel.pointwise and (array.shape != first.shape or dtype_of(array) != dtype):
             raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; they must agree")
+    for name, array in plain.items():
+        _check_alignment(kernel, name, name, array)
     kernel.accepts_call({name: a.shape for name, a in plain.items()})
     return dtype
 
@@ -61,12 +63,27 @@ def _check_output(kernel: Kernel, plain: dict[str, Plain], target: Plain, dtype:
         raise InputError(f"out has {_kind(target)}, {kernel.name} gives {dtype.name} {shape}")
     if isinstance(target, np.ndarray) and not target.flags.writeable:
         raise InputError("out is read-only; pass an array that can be written")
+    _check_alignment(kernel, "out", kernel.output, target)
     start, stop = _span(target)
     for name, array in plain.items():
         first, last = _span(array)
         apart = last <= start or stop <= first
         if not apart and not (kernel.pointwise and (first, last) == (start, stop)):
             raise InputError(f"out overlaps {name!r} in memory; give it memory of its own")
+
+
+def _check_alignment(kernel: Kernel, what: str, name: str, array: Plain) -> None:
+    """Raise InputError for an array off the alignment that the spec asks for.
+
+    On the CPU no more is asked for than its allocators give, 16 bytes, which is the width of the widest access there.
+    """
+    least = min(kernel.alignment(name), 256 if isinstance(array, DeviceArray) else 16)
+    start, _ = _span(array)
+    if array.nbytes and start % least:
+        raise InputError(
+            f"{what} starts {start % least} bytes after a multiple of {least}, as a slice does, and {kernel.name} "
+            f"takes arrays aligned to {least} bytes; pass a copy of it, such as x.clone() of a tensor, or else x.copy()"
+        )
 
 
 def _span(array: Plain) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.base import threads
+from cudalab.base import numbers, threads
 from cudalab.base.errors import SpecError
 from cudalab.results.record import ErrorCurve, Parity
 from cudalab.spec.dtype import DType
@@ -37,15 +37,21 @@ def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
     return np.concatenate(parts).reshape(shape) if parts else _wide(np.empty(shape, next(iter(arrays.values())).dtype))
 
 
-def compare(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget) -> Parity:
-    """Judge `got`, which should have `dtype` and the shape of `want`, against `want` (float64 or integers)."""
+def compare(
+    got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget, inputs: Arrays | None = None
+) -> Parity:  # fmt: skip
+    """Judge `got`, which should have `dtype` and the shape of `want`, against `want` (float64 or integers).
+
+    `inputs`: of a pointwise kernel, whose values are quoted beside an element.
+    """
     if got.shape != want.shape:
         return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
     if got.dtype != dtype.numpy:
         return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
     g, w = got.reshape(-1), want.reshape(-1)
     parts = threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
-    return _summary(parts, got.shape, budget)
+    flat = {name: array.reshape(-1) for name, array in (inputs or {}).items()}
+    return _summary(parts, got.shape, dtype, budget, flat)
 
 
 class _Chunk:
@@ -120,7 +126,7 @@ def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
     return same | (none & np.isnan(g)) if none.any() else same
 
 
-def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
+def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, inputs: Arrays) -> Parity:
     n, wrong = sum(p.n for p in parts), sum(p.wrong for p in parts)
     worst = max(parts, key=lambda p: p.max_ulp, default=None)
     max_ulp = worst.max_ulp if worst else 0.0
@@ -130,7 +136,7 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
         n=n,
         wrong=wrong,
         max_ulp=max_ulp if np.isfinite(max_ulp) else None,
-        worst=_quote(worst.worst, shape) if worst and worst.worst and max_ulp else "",
+        worst=_quote(worst.worst, shape, inputs) if worst and worst.worst and max_ulp else "",
         worst_at=worst.worst[0] if worst and worst.worst else -1,
         rounded=sum(p.rounded for p in parts) / n if n else 1.0,
         rel_l2=_bounded(sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
@@ -140,10 +146,13 @@ def _summary(parts: list[_Chunk], shape: Shape, budget: Budget) -> Parity:
         first = [f for p in parts for f in p.first][:SHOWN]
         allowed = f"{budget.ulp:g} ULP" + (f" + {budget.atol:g}" if budget.atol else "")
         unwritten = all(np.isnan(value) for _, value, _ in first)
+        narrowly = dtype.floating and max_ulp < 10 * budget.ulp
+        largest = f"; the largest error is {numbers.ulp(max_ulp)} ULP" if narrowly else ""
         parity.message = (
             f"{wrong:,} of {n:,} values differ by more than {allowed}: "
-            + "; ".join(_quote(f, shape) for f in first)
+            + "; ".join(_quote(f, shape, inputs) for f in first)
             + ("; ..." if wrong > len(first) else "")
+            + largest
             + (" (NaN: was every element written? shared memory, before it was read?)" if unwritten else "")
         )
     return parity
@@ -180,10 +189,11 @@ def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:
     return ErrorCurve([x for x, _ in points], [ulp for _, ulp in points]) if points else None
 
 
-def _quote(entry: tuple[int, float, float], shape: Shape) -> str:
+def _quote(entry: tuple[int, float, float], shape: Shape, inputs: Arrays) -> str:
     index, got, want = entry
     at = ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
-    return f"[{at}] got {_shown(got)}, want {_shown(want)}"
+    given = ", ".join(f"{name} = {flat[index]}" for name, flat in inputs.items())
+    return f"[{at}] got {_shown(got)}, want {_shown(want)}" + (f" for {given}" if given else "")
 
 
 def _shown(value: float) -> str:

@@ -37,6 +37,11 @@ def dtypes(context: click.Context, param: click.Parameter, incomplete: str) -> O
     return _listed(incomplete, [*_fields("dtypes"), "all"])
 
 
+def tunables(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Complete a list of tunables of the kernels on the line; their values are typed."""
+    return _listed(incomplete, [f"{name}=" for name in _fields("tunables")])
+
+
 def modes(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
     """Complete a list of timing modes."""
     from cudalab.engine.plan import MODES

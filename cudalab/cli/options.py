@@ -76,6 +76,9 @@ seed = click.option("--seed", type=click.IntRange(0),
                     help="Seed of the random inputs. Default: a new one in each run.")  # fmt: skip
 dtypes = click.option("--dtypes", default="", metavar="LIST", shell_complete=complete.dtypes,
                       help="Dtypes, such as float32,bfloat16, or all.")  # fmt: skip
+parameters = click.option("--set", "parameters", default="", metavar="NAME=VALUE,...", shell_complete=complete.tunables,
+                          help="Values of tunables, such as BLOCK_THREADS=128; others keep their default. Without "
+                          "--set: those tuned for this GPU.")  # fmt: skip
 budget = click.option("--budget", default=1.0, show_default=True, metavar="SECONDS",
                       help="Time to sample each variant.")  # fmt: skip
 processes = click.option("--processes", default=0, show_default="3 on a GPU, 1 on the CPU", metavar="N",

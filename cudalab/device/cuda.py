@@ -59,25 +59,31 @@ def card_of(device: object) -> Card | None:
     return None if index is None else card(index)
 
 
-def compiled(text: str, name: str, macros: Mapping[str, str] | None = None, include: Path | None = None) -> Any:
+def compiled(
+    text: str, name: str, macros: Mapping[str, str] | None = None, include: Path | None = None,
+    flags: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
     """A PyCUDA module of `text`, compiled for the current device and loaded into the current context.
 
     PyCUDA keeps compiled code on disk. Raises CompileError with the compiler's lines.
     """
-    return _compiled(text, name, tuple((macros or {}).items()), include, driver.current_context())
+    return _compiled(text, name, tuple((macros or {}).items()), include, flags, driver.current_context())
 
 
 @cache
-def _compiled(text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path | None, context: int) -> Any:
+def _compiled(
+    text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...],
+    context: int,
+) -> Any:  # fmt: skip
     from pycuda.compiler import SourceModule
 
     with _compile_errors(name):
-        return SourceModule(cuda_source.with_c_names(text, name), **_options(macros, include))
+        return SourceModule(cuda_source.with_c_names(text, name), **_options(macros, include, flags))
 
 
 def of_kernel(kernel: Kernel, dtype: DType) -> Any:
     """The PyCUDA module of a kernel's `.cu` for one element type, as `compiled` gives it."""
-    return compiled(cuda_source.read(kernel.cu), kernel.cu.name, kernel.macros(dtype), kernel.cu.parent)
+    return compiled(cuda_source.read(kernel.cu), kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, kernel.flags)
 
 
 def loaded_anew(kernel: Kernel, dtype: DType) -> Any:
@@ -94,25 +100,27 @@ def kept_bytes(kernel: Kernel, dtype: DType) -> int:
 
 def _code(kernel: Kernel, dtype: DType) -> bytes:
     architecture = driver.card(driver.current_context()).target
-    text = cuda_source.read(kernel.cu)
-    return cubin(text, kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, architecture)
+    return cubin(kernel, dtype, architecture)
 
 
-def cubin(text: str, name: str, macros: Mapping[str, str], include: Path, architecture: str) -> bytes:
-    """The machine code of `text` for an architecture such as sm_90: the code that `compiled` loads."""
-    return _cubin(text, name, tuple(macros.items()), include, architecture)
+def cubin(kernel: Kernel, dtype: DType, architecture: str) -> bytes:
+    """The machine code of a `.cu` for an architecture such as sm_90: the code that `of_kernel` loads."""
+    text, macros = cuda_source.read(kernel.cu), tuple(kernel.macros(dtype).items())
+    return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, architecture)
 
 
 @cache
-def _cubin(text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path, architecture: str) -> bytes:
+def _cubin(
+    text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path, flags: tuple[str, ...], architecture: str
+) -> bytes:
     from pycuda.compiler import compile as compile_
 
     with _compile_errors(name):
-        return compile_(cuda_source.with_c_names(text, name), arch=architecture, **_options(macros, include))
+        return compile_(cuda_source.with_c_names(text, name), arch=architecture, **_options(macros, include, flags))
 
 
-def _options(macros: tuple[tuple[str, str], ...], include: Path | None) -> dict[str, Any]:
-    options = [*FLAGS, *(f"-D{k}={v}" for k, v in macros)]
+def _options(macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...]) -> dict[str, Any]:
+    options = [*FLAGS, *flags, *(f"-D{k}={v}" for k, v in macros)]
     return {"options": options, "no_extern_c": True, "include_dirs": [str(include)] if include else []}
 
 

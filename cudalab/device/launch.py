@@ -15,7 +15,6 @@ from typing import Any
 from cudalab.device import cuda, driver
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.operands import Operands
-from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Launch
 
@@ -93,8 +92,7 @@ def for_call(
     launch = kernel.launch(entry, arrays)
     if launch.empty:
         return None
-    text = cuda_source.read(kernel.cu)
-    code = cuda.cubin(text, kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, driver.card(context).target)
+    code = cuda.cubin(kernel, dtype, driver.card(context).target)
     return Prepared(f"{kernel.name}: {entry}", driver.function(code, entry, context), context, launch, arrays)
 
 

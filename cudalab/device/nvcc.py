@@ -48,7 +48,7 @@ def verdict(kernel: Kernel, dtype: DType) -> Verdict:
     if not (compiler := cuda.nvcc()):
         return Verdict(missing=NO_NVCC)
     text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
-    macros = (*getattr(kernel, "flags", ()), *(f"-D{name}={value}" for name, value in kernel.macros(dtype).items()))
+    macros = (*kernel.flags, *(f"-D{name}={value}" for name, value in kernel.macros(dtype).items()))
     named = getattr(kernel, "architecture", None)
     targets = (f"sm_{str(named).removeprefix('sm_').replace('.', '')}",) if named else TARGETS
     state = os.stat(compiler)

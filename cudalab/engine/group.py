@@ -169,7 +169,7 @@ class _KernelRound(Round[Variant, Bound]):
         card = cuda.card_of(self.device)
         kernel, notes = tuned.for_variant(self.kernel, variant.name, variant.parameters, self.dtype, card)
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
-        case.notes += notes
+        case.notes += notes + getattr(variant.backend, "remarks", lambda kernel: [])(kernel)
         try:
             bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
         except NotOnCpu as refused:
@@ -248,10 +248,7 @@ class _KernelRound(Round[Variant, Bound]):
         if seen in self.compared:
             return self.compared[seen]
         got, arrays, want = self.device.fetch(result), self.contents.arrays[contents], self.contents.want(contents)
-        found = parity.compare(got, want, self.dtype, budget)
-        if self.kernel.pointwise and found.worst:
-            given = (f"{name} = {a.reshape(-1)[found.worst_at]}" for name, a in arrays.items())
-            found.worst += f" for {', '.join(given)}"
+        found = parity.compare(got, want, self.dtype, budget, arrays if self.kernel.pointwise else None)
         x = next(iter(arrays.values()))
         every = self.group.values == hard_inputs.EVERY and x.dtype.itemsize == 2
         if every and self.dtype.floating and (found.ok or found.wrong):

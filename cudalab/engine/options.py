@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cudalab import timing
@@ -14,11 +15,13 @@ from cudalab.engine import plan, resume
 from cudalab.engine.messages import MOST_PROCESSES, Setup
 from cudalab.engine.plan import Rows, Selection, Way
 from cudalab.spec import cuda_source
+from cudalab.spec.kernel import assigned
 
 BUDGET = 1.0  # seconds of sampling for each variant
 QUICK = 0.2  # the budget of a quick run
 SEEDS = 1 << 31  # seeds that are drawn are below this
 LISTS = ("sizes", "dtypes", "only", "skip", "modes", "rivals")
+Parameters = Mapping[str, int] | str
 File = str | os.PathLike[str]
 
 
@@ -42,6 +45,23 @@ def as_text(options: dict[str, Any], resumed: File = "") -> dict[str, Any]:
         options["device"] = f"cuda:{options['device']}"
     options["seed"] = seed_of(options["seed"], resumed)
     return options
+
+
+def parameters_of(options: dict[str, Any], given: Parameters) -> dict[str, int]:
+    """Values by tunable, from a dict or from text such as THREADS=128,PACKS=2; `options` keep them as text, if any.
+
+    Raises InputError for other text.
+    """
+    text = assigned(given).replace(" ", ",") if isinstance(given, Mapping) else given
+    found = {}
+    for part in globs.split(text):
+        name, equals, value = part.partition("=")
+        if not equals or not re.fullmatch(r"-?\d{1,10}", value.strip()):
+            raise InputError(f"{short(part)} is no value of a tunable; give NAME=VALUE, such as BLOCK_THREADS=128")
+        found[name.strip()] = int(value)
+    if found:
+        options["parameters"] = assigned(found).replace(" ", ",")
+    return found
 
 
 def seed_of(given: int | None, resumed: File = "") -> int:

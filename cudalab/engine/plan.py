@@ -115,6 +115,7 @@ class Work(msgspec.Struct):
     alias: str = ""
     forms: tuple[Form, ...] = ()
     rivals: tuple[str, ...] = ()
+    parameters: dict[str, int] = {}  # of the kernel's tunables, where each has one value
     omit: tuple[str, ...] = ()
     timed: bool = True
 
@@ -122,14 +123,19 @@ class Work(msgspec.Struct):
     def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
-            group.name, group.forms, group.rivals, omit, timed,
+            group.name, group.forms, group.rivals, _fixed(group.kernel), omit, timed,
         )  # fmt: skip
 
     def group(self) -> Group:
+        kernel = find.kernel(self.kernel)
         return Group(
-            beside(find.kernel(self.kernel), self.rivals), self.size, self.shape, dtype(self.dtype), self.values,
-            self.awkward, self.offsets, self.alias, self.forms, self.rivals,
+            beside(kernel.with_parameters(self.parameters) if self.parameters else kernel, self.rivals), self.size,
+            self.shape, dtype(self.dtype), self.values, self.awkward, self.offsets, self.alias, self.forms, self.rivals,
         )  # fmt: skip
+
+
+def _fixed(kernel: Kernel) -> dict[str, int]:
+    return kernel.parameters if all(len(values) == 1 for values in kernel.tunables.values()) else {}
 
 
 @dataclass(frozen=True)
@@ -278,6 +284,23 @@ def groups(names: Collection[str], size_text: str, dtype_text: str, rivals: str 
     return found
 
 
+def with_parameters(groups: list[Group], parameters: Mapping[str, int]) -> list[Group]:
+    """The groups with these values of their kernels' tunables, and the default of the others.
+
+    Raises NotFound for a name that no kernel has, SpecError for a value that a kernel does not declare.
+    """
+    known = {name: None for group in groups for name in group.kernel.tunables}
+    for name in parameters:
+        if name not in known:
+            have = " and ".join(dict.fromkeys(group.name for group in groups))
+            raise unknown(f"tunable of {have}", name, known) if known else InputError(f"{have} declares no tunables")
+    chosen = [{n: v for n, v in parameters.items() if n in group.kernel.tunables} for group in groups]
+    return [
+        replace(group, kernel=group.kernel.with_parameters(own)) if own else group
+        for group, own in zip(groups, chosen, strict=True)
+    ]
+
+
 def checks(
     names: Collection[str],
     dtype_text: str,
@@ -334,7 +357,8 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     if not shapes:
         return []
     kinds = inputs.kinds(kernel, kind)
-    cases = misaligned.offsets({name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize})
+    sizes = {name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize}
+    cases = misaligned.offsets({name: max(size, kernel.alignment(name)) for name, size in sizes.items()})
     chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
     chosen += [(shapes[-1], what) for what in cases]
     return [

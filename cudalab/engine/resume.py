@@ -105,5 +105,5 @@ def left(run: Results, groups: Collection[R]) -> list[R]:
 def _option(name: str, value: Any) -> str:
     if name == "kernels":
         return f"kernels {', '.join(map(str, value)) or 'all'}" if isinstance(value, list) else "no kernels"
-    option = f"--{name.replace('_', '-')}"
+    option = f"--{'set' if name == 'parameters' else name.replace('_', '-')}"
     return f"{option} {short(value)}" if value is not None else f"no {option}"

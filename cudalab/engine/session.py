@@ -29,7 +29,7 @@ from cudalab.device.machine import commit
 from cudalab.engine import cross_check as other_clock
 from cudalab.engine import plan, resume
 from cudalab.engine.messages import Ready, Setup, Step, Task
-from cudalab.engine.options import BUDGET, File, as_text, claimed, setup_of
+from cudalab.engine.options import BUDGET, File, Parameters, as_text, claimed, parameters_of, setup_of
 from cudalab.engine.plan import Group, Rows, Selection, Way
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.engine.rows import skipped
@@ -77,6 +77,7 @@ def bench(
     skip: Words = "",
     rivals: Words = "",
     modes: Words = "launch,graph",
+    parameters: Parameters = "",
     device: str | int = "auto",
     seed: int | None = None,
     budget: float = BUDGET,
@@ -97,8 +98,10 @@ def bench(
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.spec.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
     globs on `backend` or `backend:variant`; `rivals` are callables to measure beside the entries, such as
-    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api; `device` is auto, cpu,
-    cuda or cuda:N; `seed` is that of the random inputs (None: a new one, which the results' options keep);
+    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api; `parameters` are values of
+    tunables, such as {"BLOCK_THREADS": 128} (others have their default; none: those that were tuned for the GPU);
+    `device` is auto, cpu, cuda or cuda:N; `seed` is that of the random inputs (None: a new one, which the results'
+    options keep);
     `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked; `flush`
     leaves clean or dirty lines in L2 before a cold run; `processes` is the
     number of fresh processes that measure each group in turn (0: 3 on a GPU, 1 on the CPU); a `quick` run is one
@@ -120,6 +123,7 @@ def bench(
     }, resume)  # fmt: skip
     selection = Selection.parse(options["only"], options["skip"])
     groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
+    groups = plan.with_parameters(groups, parameters_of(options, parameters))
     wanted = plan.chosen_modes(options["modes"])
     selection.check(groups)
     need_seconds("budget", budget)
@@ -153,6 +157,7 @@ def check(
     only: Words = "",
     skip: Words = "",
     rivals: Words = "",
+    parameters: Parameters = "",
     device: str | int = "auto",
     seed: int | None = None,
     exhaustive: bool = False,
@@ -181,6 +186,7 @@ def check(
         groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
     else:
         groups = plan.checks(options["kernels"], options["dtypes"], exhaustive, rivals=options["rivals"])
+    groups = plan.with_parameters(groups, parameters_of(options, parameters))
     selection.check(groups)
     setup = setup_of(options, (), groups)
 

@@ -18,6 +18,7 @@ BASELINES = ("torch_eager", "torch_native", "numpy")
 ALLOCATING = ("torch_eager", "torch_native", "torch_script", "torch_compile", "cupy_eager", "cupy_fuse")
 
 FLOOR = 10  # a time below this many empty event pairs is mostly launch and timer
+FAR = 1000  # ULP; a right answer is as far off only by the absolute tolerance of its budget
 CEILING = 1.01  # a bandwidth this many times the copy's does not come from memory alone
 NOISY = 0.1  # relative width of a median's interval above which the row is marked
 # Marks on a time, and their explanation below the table.
@@ -94,15 +95,20 @@ def drawn(run: Results, cases: list[Case]) -> list[Column]:
         Column("max ULP", [verdict(case) for case in shown], joined=True),
         *([Column(f"{_head(main)} \u00b5s", _marked(run, shown, cases, main), joined=True)] if main else []),
     ]
+    computing = computes(run, cases)
     if run.machine.device == "cuda":
-        found += [
+        found += [] if computing else [
             Column("% copy", [share(run, case, ceiling(cases)) for case in shown], joined=True),
+        ]  # fmt: skip
+        found += [
             Column("% limit", [of_limit(run, case) for case in shown], joined=True),
         ]
-    found += [
-        *compared("x eager", [run.speedup(c, main) for c in shown], [c is run.baseline(c) for c in shown]),
-        Column("GB/s", [bandwidth(case, main) for case in shown]),
-    ]
+    ratios = [None if computing and c is ceiling(cases) else run.speedup(c, main) for c in shown]
+    found += compared("x eager", ratios, [c is run.baseline(c) for c in shown])
+    if computing:
+        found.append(Column("TFLOP/s", [throughput(case, main) for case in shown]))
+    else:
+        found.append(Column("GB/s", [bandwidth(case, main) for case in shown]))
     found += [Column(f"{_head(kind)} \u00b5s", _marked(run, shown, cases, kind)) for kind in kinds(run) if kind != main]
     return found + [
         Column(f"{tool} \u00b5s", [numbers.significant(1e6 * c.cross[tool], 4) if c.cross.get(tool) else NOT_MEASURED
@@ -166,6 +172,21 @@ def bandwidth(case: Case, kind: str) -> str:
     return numbers.supported(rate / 1e9, timing.width, numbers.DERIVED) if rate and timing else NOT_MEASURED
 
 
+def computes(run: Results, cases: list[Case]) -> bool:
+    """Whether the work of a group is arithmetic, as in a product of matrices, and not the movement of its bytes."""
+    counted = [case for case in cases if case.flops]
+    return bool(counted) and limit.computes(counted[0], run.machine)
+
+
+def throughput(case: Case, kind: str) -> str:
+    """TFLOP/s, by the operations that the spec counts, with the digits that the time's interval supports."""
+    timing = case.timing(kind) if kind != "api" else None
+    if not timing or not case.flops:
+        return NOT_MEASURED
+    rate = case.flops / timing.median / 1e12
+    return numbers.supported(rate, timing.width, numbers.DERIVED) if rate >= 1e-3 else f"{rate:.1e}"
+
+
 def name(case: Case) -> str:
     """The name of a case's row."""
     return "copy (ceiling)" if case.status == record.CEILING else case.label
@@ -190,7 +211,15 @@ def marks(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
     floor_ = run.calibration.get("empty event pair")
     found = "~" if floor_ and kind == "cold" and timing.median < FLOOR * stats.median([floor_]) else ""
     best = copy.median(kind) if copy and kind == main else None
-    found += "^" if best and case is not copy and timing.median * CEILING < best and "~" not in found else ""
+    found += (
+        "^"
+        if best
+        and not computes(run, cases)
+        and case is not copy
+        and timing.median * CEILING < best
+        and "~" not in found
+        else ""
+    )
     on_gpu = not comparable.of_host(kind)
     found += "!" if on_gpu and (case.condition.get("throttled") or (copy and copy.condition.get("throttled"))) else ""
     found += "#" if timing.disagree else ""
@@ -301,9 +330,13 @@ def skipped(run: Results) -> list[tuple[str, str]]:
 def footer(run: Results) -> list[str]:
     """How to read the columns, and the times of empty measurements."""
     lines = ["max ULP: largest error against float64, in units in the last place of the dtype."]
-    if run.machine.device == "cpu":
+    if any(c.status == record.OK and c.parity and c.parity.largest > FAR for c in run.cases):
+        lines.append(f"max ULP above {FAR:,}: of an element near 0, whose ULP is tiny; `atol` of the budget allows it.")
+    if any(c.backend == "host" and c.status != record.SKIPPED for c in run.cases):
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
-        if "api" in str(run.options.get("modes", "")).split(","):
+    if run.machine.device == "cpu":
+        wanted = str(run.options.get("modes", "")).split(",")
+        if "api" in wanted:
             lines.append("api: not measured, since the wall time of a call on the CPU is the host's.")
     elif run.main_kind:
         lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot.")
@@ -313,6 +346,10 @@ def footer(run: Results) -> list[str]:
             lines.append("api: host time of a call as a user makes it, with the allocation of its result.")
         of = "x eager is" if run.main_kind == "api" else "GB/s, % copy, % limit and x eager are"
         lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
+    if run.main_kind and any(computes(run, cases) for cases in run.groups().values()):
+        lines.append(
+            "TFLOP/s: operations by `flops` of the spec; % limit is of the card's peak, no copy is a yardstick."
+        )
     if run.calibration:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
         lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
@@ -322,7 +359,7 @@ def footer(run: Results) -> list[str]:
     return lines + [f"{mark} {text}." for mark, text in MARKS.items() if mark in borne]
 
 
-CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", "rounded", "rel L2", "shapes"]
+CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", "rounded", "rel. error", "shapes"]
 
 
 def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:

@@ -17,6 +17,7 @@ ADOPTED = (
     "modes",
     "order",
     "flush",
+    "parameters",
 )  # options taken from the baseline
 
 

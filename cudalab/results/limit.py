@@ -29,6 +29,7 @@ KINDS = tuple(EMPTY)  # of the times that have a limit
 NEARER = 4  # times that data in L2 may be nearer than in memory: the ratio of the latencies, with room
 OVERLAP = 0.7  # share of a cold run that one takes at least in a graph, where its start and end overlap with others
 MEMORY = 0.5  # share of the bus's rate that every kernel is thought to miss by no more
+BALANCE = 16  # operations a byte: an H200 does 14 in float32 outside its tensor cores in the time of a byte
 RESOLVED = 1e-10  # seconds: samples nearer to one another are equal
 
 Calibration = Mapping[str, Sequence[float]]
@@ -48,6 +49,17 @@ def limit(case: Case, kind: str, machine: Machine, calibration: Calibration) -> 
         return None
     found = [_bytes(case, kind, machine), _operations(case, machine), _start(kind, calibration)]
     return max((one for one in found if one), key=lambda one: one.seconds, default=None)
+
+
+def computes(case: Case, machine: Machine) -> bool:
+    """Whether operations and not bytes are what the task asks of a card: a copy of its bytes is then no yardstick.
+
+    Where the card's rates are not known, from BALANCE operations a byte on.
+    """
+    operations, rate = _operations(case, machine), bus(machine)
+    if operations and rate:
+        return operations.seconds > case.nbytes / rate
+    return case.flops > BALANCE * case.nbytes > 0
 
 
 def share(case: Case, kind: str, machine: Machine, calibration: Calibration) -> float | None:

@@ -13,11 +13,16 @@ Arrays = dict[str, np.ndarray]
 
 
 def draw(shape: Shape, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Standard normal values in `dtype`; integers of 30 bits, so that a sum of two cannot overflow int32."""
-    if dtype.kind in "iu":
-        high = min(np.iinfo(dtype).max // 2, 2**30)
-        return rng.integers(0 if dtype.kind == "u" else -high, high, shape, dtype, endpoint=True)
-    return normal(shape, dtype, rng)
+    """Standard normal values in `dtype`; integers from the least to the largest, with both among them."""
+    if dtype.kind not in "iu":
+        return normal(shape, dtype, rng)
+    least, largest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    found = rng.integers(least, largest, shape, dtype, endpoint=True)
+    flat = found.reshape(-1)
+    special = np.array([least, largest, 0, 1, largest - 1], dtype)
+    places = rng.integers(0, max(flat.size, 1), flat.size // 64 + min(flat.size // 2, 2))
+    flat[places] = np.resize(special, places.size)
+    return found
 
 
 def unfit(array: Any) -> str:

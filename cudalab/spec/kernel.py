@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.spec import cuda_source, launch_check, rival, validate
+from cudalab.spec import cuda_source, launch_check, rival, shape_relations, validate
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
@@ -86,6 +86,10 @@ _JUDGE = "a NumPy function, whose parameters name the inputs"
 _ENTRIES = "a launch function by __global__ function, such as {'softmax': launch}"
 _TUNABLES = "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"
 _BUDGETS = by_name(validate.budget), "a Budget by dtype, such as {'float32': Budget(4, why='...')}"
+_OPTIONS = (
+    "a tuple of -DNAME=VALUE, --use_fast_math, --fmad=, --ftz=, --prec-div=, --prec-sqrt= (true or false), "
+    "--maxrregcount=N, --restrict and --extra-device-vectorization, such as ('--use_fast_math',)"
+)
 _FORM = validate.function("the inputs")
 _EXPRESSION = or_none(lambda value: isinstance(value, str)), "a C++ expression as text, or None"
 _TRITON = (
@@ -131,12 +135,12 @@ class Kernel:
     )
     inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = optional(
         "`(shape, dtype, rng)` to arrays by name", *function("shape, dtype and generator"),
-        without="normal values; integers up to 2^30 or half of the maximum",
+        without="normal values; integers of the whole range of their dtype",
     )  # fmt: skip
     agree: Callable[..., bool] | None = optional(
         "from the inputs' shapes, whether they fit together in a call",
         *function("the inputs' shapes that says whether they go together"),
-        without="only the first input's rank is checked; pointwise: all shapes are equal",
+        without="dimensions that are equal at all sizes and edges of the spec; pointwise: all shapes are equal",
     )
     output: str = optional(
         "the output's name", validate.identifier, "the name of the output, such as 'y'", default="y", without="`y`"
@@ -165,6 +169,12 @@ class Kernel:
         "number of dimensions of a size", or_none(lambda value: type(value) is int and value >= 0),
         "a number of dimensions, or None", without="any",
     )  # fmt: skip
+    aligned: int | Mapping[str, int] = optional(
+        "bytes of which the address of each array is a multiple, or bytes by array; "
+        "see [sizes and inputs](#sizes-and-inputs)",
+        validate.alignment, "a power of two up to 256, such as 16, or one by array name, such as {'x': 16}",
+        default=1, without="the bytes of an element",
+    )  # fmt: skip
     # The first value is the default. Each is a macro of the .cu, and an argument of the launch functions that name it.
     tunables: Mapping[str, tuple[int, ...]] = optional(
         "launch parameters and the values to try, see [tuning](tuning.md)", by_name(validate.choices), _TUNABLES,
@@ -173,6 +183,10 @@ class Kernel:
     restrictions: Callable[..., bool] | None = optional(
         "from all tunables by name, whether these values fit together",
         *function("the tunables that says which go together"), without="all do",
+    )  # fmt: skip
+    options: tuple[str, ...] = optional(
+        "options of the CUDA compiler, such as `--use_fast_math`; see [how it is compiled](#how-it-is-compiled)",
+        tuple_of(validate.compile_option), _OPTIONS, default=(), without="none",
     )  # fmt: skip
     # Its arguments are contiguous torch tensors; its result is one gradient, or a tuple with one, or None, per input.
     backward: Callable[..., Any] | None = optional(
@@ -218,11 +232,16 @@ class Kernel:
             yield f"output {self.output!r} is also an input's name"
         if self.triton_file and not self.triton_file.is_file():
             yield f"triton names {self.triton!r}, and there is no {self.triton_file}; give its path from the spec"
+        for name in self.aligned if isinstance(self.aligned, Mapping) else ():
+            if name not in (*self.input_names, self.output):
+                yield f"aligned: {unknown('array', name, (*self.input_names, self.output))}"
         for name, values in self.tunables.items():
             if not _MACRO.fullmatch(name):
                 yield f"tunables: {name!r} is not a macro's name; give capitals, such as BLOCK_THREADS"
             if name in (*self.input_names, self.output):
                 yield f"tunable {name!r} is also an array's name"
+            if any(option.partition("=")[0] == f"-D{name}" for option in self.options):
+                yield f"options: {name} is a tunable; leave out -D{name}"
             if len(set(values)) < len(values):
                 yield f"tunables: {name} has a value twice: {values}"
         yield from self._signature_mistakes()
@@ -285,6 +304,17 @@ class Kernel:
     def input_names(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.reference).parameters)
 
+    def alignment(self, array: str) -> int:
+        """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""
+        return self.aligned if isinstance(self.aligned, int) else self.aligned.get(array, 1)
+
+    @cached_property
+    def _relations(self) -> shape_relations.Relations:
+        def shapes(size: Shape) -> dict[str, Shape]:
+            return {name: array.shape for name, array in self.make(size, DTYPES[self.dtypes[0]]).items()}
+
+        return shape_relations.relations((*self.sizes.values(), *self.edges), shapes) if self.input_names[1:] else {}
+
     @property
     def parameters(self) -> dict[str, int]:
         """The values with which this kernel is compiled and launched: the first of each tunable."""
@@ -317,7 +347,14 @@ class Kernel:
 
     def macros(self, dtype: DType) -> dict[str, str]:
         """All macros with which every backend compiles the `.cu` for one element type."""
-        return {"scalar_t": dtype.ctype, **{name: str(value) for name, value in self.parameters.items()}}
+        own = (option.removeprefix("-D").partition("=") for option in self.options if option.startswith("-D"))
+        values = {name: str(value) for name, value in self.parameters.items()}
+        return {"scalar_t": dtype.ctype, **{name: value if given else "1" for name, given, value in own}, **values}
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options that are no macros. The host's compiler has no such options."""
+        return tuple(option for option in self.options if not option.startswith("-D"))
 
     def budget(self, dtype: DType, whose: str = "budgets") -> Budget:
         """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies."""
@@ -340,11 +377,19 @@ class Kernel:
             return False
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
-        """Raise InputError if the kernel cannot be called with inputs of these shapes: by `agree`, else by `rank`."""
+        """Raise InputError if the kernel cannot be called with inputs of these shapes.
+
+        By `agree`; without it by `rank`, and by how the inputs that the spec makes fit together at its sizes and edges.
+        """
         if self.agree is None:
             name, shape = next(iter(shapes.items()))
             if self.rank is not None and len(shape) != self.rank:
                 raise InputError(f"{self.name} takes {self.rank} dimensions, and {name} has the shape {shape}")
+            if wrong := shape_relations.broken(self._relations, shapes):
+                raise InputError(
+                    f"{self.name} is called with {_listed(shapes)}: {wrong}, at all sizes of the spec; if the kernel "
+                    "takes other shapes, let agree= of the spec say which"
+                )
         elif not self.agrees(shapes):
             label, shape = next(iter(self.sizes.items()))
             own = {name: a.shape for name, a in self.make(shape, DTYPES[self.dtypes[0]]).items()}

@@ -108,7 +108,8 @@ def save(path: Path, choices: Sequence[Choice]) -> None:
 
 def sources(kernel: Kernel, entry: str) -> dict[str, str]:
     """Digests of what a choice depends on: the `.cu`, and the launch function of the entry."""
-    return {"cu": cuda_source.digest(kernel.cu), "launch": _launch_digest(kernel, entry)}
+    found = {"cu": cuda_source.digest(kernel.cu), "launch": _launch_digest(kernel, entry)}
+    return {**found, "options": " ".join(kernel.options)} if kernel.options else found
 
 
 def _launch_digest(kernel: Kernel, entry: str) -> str:
@@ -155,7 +156,7 @@ def _warn(note: str) -> None:
 
 def chosen(kernel: Kernel, entry: str, dtype: DType, card: Card) -> tuple[Kernel, list[str]]:
     """The kernel with the parameters chosen for a card, or unchanged; and notes on what was ignored."""
-    if not kernel.tunables:
+    if len(kernel.configurations()) < 2:  # none, or those that were asked for
         return kernel, []
     path = place(kernel)
     try:

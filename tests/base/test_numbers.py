@@ -65,3 +65,8 @@ def test_all_results_are_all_of_them():
     assert numbers.of_all(1.0) == "100 %"
     assert numbers.of_all(0.999999) == "99.99 %"
     assert numbers.of_all(0.95942) == "95.94 %"
+
+
+def test_more_than_half_a_ulp_is_told_from_half_of_one():
+    errors = (0.25, 0.5, 0.5000001, 0.5003, 0.5049, 0.51, 9.96, 1e9)
+    assert [numbers.ulp(e) for e in errors] == ["0.25", "0.5", "0.5000001", "0.5003", "0.505", "0.51", "10", "1e+09"]

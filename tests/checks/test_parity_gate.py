@@ -48,6 +48,23 @@ def test_right_answers_pass_with_the_error_they_have():
     assert parity.rel_l2 < 1e-7
 
 
+def test_a_near_miss_is_shown_with_the_digits_that_tell():
+    want = np.array([1.5 - 2**-24 - 2**-34])
+    parity = compare(np.array([1.5], np.float32), want, F32, Budget(0.5))
+    assert not parity.ok
+    assert parity.message.startswith("1 of 1 values differ by more than 0.5 ULP: [0] got 1.5, want 1.49999994;")
+    assert parity.message.endswith("the largest error is 0.5005 ULP")
+
+
+def test_a_wrong_element_of_a_pointwise_kernel_is_quoted_with_its_inputs():
+    x, y = np.array([[1, 2.5], [3, 4]], np.float32), np.array([[5, -0.1], [7, 8]], np.float32)
+    got = x + y
+    got[0, 1] = 0
+    parity = compare(got, (x + y).astype(np.float64), F32, Budget(0), {"x": x, "y": y})
+    assert "[0, 1] got 0, want 2.4000001 for x = 2.5, y = -0.1" in parity.message
+    assert "[0, 1] got 0, want 2.4000001;" in compare(got, (x + y).astype(np.float64), F32, Budget(0)).message + ";"
+
+
 def test_errors_are_counted_in_ulp_of_the_output():
     want = np.ones(1000)
     got = want.astype(np.float16)
@@ -139,7 +156,7 @@ def test_an_element_that_is_never_written_is_seen_where_nan_was_due(tmp_path):
     assert checked(tmp_path, "if (i < n) y[i] = x[i] + 1;").status == "ok"
     case = checked(tmp_path, "if (i < n && x[i] == x[i]) y[i] = x[i] + 1;")
     assert case.status == "WRONG"
-    assert "[2] got 1.30577099e+36, want nan (the result depends on what the output held" in case.reason
+    assert "[2] got 1.30577099e+36, want nan for x = nan (the result depends on what the output held" in case.reason
 
 
 @pytest.mark.parametrize(("name", "poison"), [("uint8", 255), pytest.param("int64", -1, marks=pytest.mark.slow)])
@@ -150,7 +167,7 @@ def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_p
     assert checked(tmp_path, f"if (i < n) y[i] = x[i] > 5 ? {poison} : x[i];", name, reference).status == "ok"
     case = checked(tmp_path, "if (i < n && x[i] <= 5) y[i] = x[i];", name, reference)
     assert case.status == "WRONG"
-    assert f"want {poison}; ... (the result depends on what the output held before the launch" in case.reason
+    assert f"want {poison} for x = 8; ... (the result depends on what the output held before the launch" in case.reason
 
 
 def test_what_an_earlier_launch_left_is_not_an_answer(tmp_path):

@@ -57,6 +57,34 @@ def test_a_terminals_table_keeps_time_interval_and_verdict_in_one_row(width):
     assert len(heads) == (6 if width == 80 else 3)  # at 80 columns hot, graph and call are in a second table
 
 
+def test_a_task_of_arithmetic_is_measured_by_its_operations_and_not_by_a_copy():
+    run = timed()
+    assert "GB/s" in cells(run, "torch_eager")
+    for case in group(run):
+        case.flops = 200 * case.nbytes
+        case.nbytes = case.nbytes or 1
+    found = cells(run, "torch_eager")
+    assert not {"GB/s", "% copy"} & found.keys()
+    (eager,) = (case for case in group(run) if case.label == "torch_eager")
+    assert float(found["TFLOP/s"].replace(",", "")) == pytest.approx(
+        eager.flops / eager.median("cold") / 1e12, rel=0.05
+    )
+    copy = cells(run, "copy (ceiling)")
+    assert (copy["x eager"], copy["verdict"]) == ("-", "-")
+    assert any(line.startswith("TFLOP/s: ") for line in columns.footer(run))
+    assert "GB/s" in cells(run, "torch_eager", "small"), "a group of its own"
+
+
+def test_footnotes_are_about_what_is_there():
+    run = timed()
+    assert not any(line.startswith(("host rows", "max ULP above", "TFLOP/s")) for line in columns.footer(run))
+    case = next(case for case in run.cases if case.parity)
+    case.parity.max_ulp = 9.7e6
+    assert any(line.startswith("max ULP above 1,000: of an element near 0") for line in columns.footer(run))
+    case.backend = "host"
+    assert any(line.startswith("host rows") for line in columns.footer(run))
+
+
 def test_the_baseline_is_1_and_has_no_verdict():
     shown = cells(timed(), "torch_eager")
     assert [shown[name] for name in ("x eager", "95 % interval", "verdict")] == ["1", "-", "-"]

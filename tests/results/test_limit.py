@@ -280,3 +280,15 @@ def test_a_rough_cold_time_refuses_nothing():
     }
     limit.refuse(one, H200, EMPTY)
     assert one.status == record.OK, one.reason
+
+
+def test_what_limits_a_task_is_its_operations_or_its_bytes():
+    """The H200 moves a byte in the time of 14 operations in float32, of about 100 on its tensor cores."""
+    nbytes = 10**9
+    assert not limit.computes(case(1e-3, nbytes, flops=0), H200)
+    assert not limit.computes(case(1e-3, nbytes, flops=10 * nbytes), H200)
+    assert limit.computes(case(1e-3, nbytes, flops=1000 * nbytes), H200)
+    cpu = record.Machine("cpu", "a CPU")
+    assert not limit.computes(case(1e-3, nbytes, flops=10 * nbytes), cpu)
+    assert limit.computes(case(1e-3, nbytes, flops=100 * nbytes), cpu)
+    assert not limit.computes(case(1e-3, 0, flops=100), cpu)

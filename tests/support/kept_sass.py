@@ -20,6 +20,8 @@ FOLDER = ROOT / "tests" / "data" / "sass"
 FILES = (
     ("tests/data/sass/ways.py", "sm_90"),
     ("tests/data/sass/ways.py", "sm_120"),
+    ("tests/data/sass/loops.py", "sm_75"),
+    ("tests/data/sass/loops.py", "sm_100"),
     ("bench/examples/softmax.py", "sm_90"),
 )
 RULE = "=" * 40 + "\n"
@@ -72,9 +74,9 @@ def _shortened(listing: str) -> list[str]:
 
 
 def main() -> None:
-    kind = dtype("float32")
     for spec, architecture in FILES:
         kernel = find.kernel(str(ROOT / spec))
+        kind = dtype(kernel.dtypes[0])
         place(FOLDER, kernel, kind, architecture).write_text(text(kernel, kind, architecture))
 
 

@@ -8,7 +8,7 @@ import click
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against
 from cudalab.cli.measure import exit_code, given, measure
-from cudalab.cli.options import budget, measuring, processes, quick
+from cudalab.cli.options import budget, measuring, parameters, processes, quick
 
 
 @click.command("bench")
@@ -37,6 +37,7 @@ from cudalab.cli.options import budget, measuring, processes, quick
 )
 @click.option("--cross-check", default="", metavar="nvbench|cupti",
               help="Also time the same work by another clock: NVBench (slow), or CUPTI's records.")  # fmt: skip
+@parameters
 @budget
 @processes
 @quick

@@ -7,13 +7,14 @@ import click
 
 from cudalab.cli import complete
 from cudalab.cli.measure import exit_code, measure
-from cudalab.cli.options import measuring
+from cudalab.cli.options import measuring, parameters
 
 
 @click.command("check")
 @measuring
 @click.option("--sizes", default="", metavar="LIST", shell_complete=complete.sizes,
               help="Check only these sizes; see `bench --help`.")  # fmt: skip
+@parameters
 @click.option(
     "--sanitize",
     is_flag=True,

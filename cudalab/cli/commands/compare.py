@@ -6,6 +6,7 @@ import click
 
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import FORMATS, print_comparison
+from cudalab.cli.inspection_gate import compare_files
 from cudalab.cli.options import min_effect, only, skip
 
 
@@ -29,6 +30,9 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
     is larger than --min-effect. The interval has what differs between processes, cards and days; for times of the host
     a factor of 2 counts.
 
+    Two files of `cudalab inspect -o` are compared figure by figure: registers, spills, shared memory, instructions an
+    element, predicted time. One that grows by more than --min-effect is WORSE, and the exit code is 1.
+
     \b
     cudalab compare main.json branch.json
     cudalab compare main.json branch.json --kind cold,graph --min-effect 5%
@@ -36,6 +40,8 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
     Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in either file, 4 not comparable.
     If several apply, the first of 2, 4, 3, 1 is returned.
     """
+    if (code := compare_files((old, new), min_effect, force, format)) is not None:
+        sys.exit(code)
     from cudalab.results import compare
     from cudalab.results.file import load
 

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import click
 
+from cudalab.base.errors import InputError
 from cudalab.cli import complete, terminal
-from cudalab.cli.options import dtypes
+from cudalab.cli.inspection_gate import print_gate
+from cudalab.cli.options import dtypes, min_effect, not_empty
 
 
 @click.command("inspect")
-@click.argument("kernel", shell_complete=complete.kernels)
+@click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...", shell_complete=complete.kernels)
 @dtypes
 @click.option("--only", default="", metavar="GLOBS", help="Entries to inspect, such as 'gelu_*'.")
 @click.option("--size", default="", metavar="SIZE", shell_complete=complete.sizes,
@@ -22,27 +26,57 @@ from cudalab.cli.options import dtypes
 @click.option("--results", "file", default="", metavar="FILE", shell_complete=complete.files,
               help="Show the measured times of FILE beside the prediction.")  # fmt: skip
 @click.option("--sass", is_flag=True, help="Also print the machine code that a thread executes.")
+@click.option("-o", "--output", metavar="FILE", callback=not_empty, shell_complete=complete.files,
+              help="Write registers, spills, shared memory, instructions an element and predicted times to FILE, "
+              "which `cudalab compare` reads.")  # fmt: skip
+@click.option("--baseline", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
+              help="Compare with FILE, an earlier -o; the comparison sets the exit code.")  # fmt: skip
+@min_effect
+@click.option("--force", is_flag=True, help="Compare although nvcc, the card or the rate of the memory differ.")
 @click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
               help="Format of the output.")  # fmt: skip
-def command(sass: bool, format: str, **options: Any) -> None:
-    """Explain a kernel's speed from its machine code.
+def command(
+    kernels: tuple[str, ...], sass: bool, format: str, output: str | None, baseline: str, min_effect: float,
+    force: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Explain the speed of kernels from their machine code.
 
-    Compiles KERNEL, reads its machine code, and follows one thread of the launch through it. Shows registers, spills,
-    occupancy, the width of loads and stores, the kinds of instructions per element, and the least time that each unit
-    of the card is busy. Needs nvcc and nvdisasm, but no GPU and no profiler.
+    Compiles each KERNEL, reads its machine code, and follows one thread of the launch through it. Shows registers,
+    spills, occupancy, the width of loads and stores, the kinds of instructions per element, and the least time that
+    each unit of the card is busy. Needs nvcc and nvdisasm, but no GPU and no profiler.
 
     \b
     cudalab inspect gelu --dtypes all
     cudalab inspect gelu --dtypes bfloat16 --results bench/results/h200/gelu.json
     cudalab inspect ./softmax.py --card RTX4090 --only 'softmax*' --sass
 
-    Exit code: 0, or 2 for bad input, a kernel that does not compile, or a missing tool.
+    A gate for CI that needs no GPU: `inspect KERNEL -o main.json` on the main branch, `inspect KERNEL --baseline
+    main.json` on the branch. A figure that grows by more than --min-effect is WORSE.
+
+    Exit code: 0, or 2 for bad input, a kernel that does not compile, or a missing tool. With --baseline also 1 where
+    something is WORSE, and 4 where the two are not comparable.
     """
     from cudalab.report import inspection as report
     from cudalab.tools import inspect
+    from cudalab.tools.inspect import compilers, gate, kept
 
-    name = options.pop("kernel")
-    found = inspect.inspect(name, **options)
+    if output:
+        kept.writable(output)
+    if output and baseline and os.path.realpath(output) == os.path.realpath(baseline):
+        raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")
+    old = kept.load(baseline) if baseline else None
+    found = [one for name in kernels for one in inspect.inspect(name, **options)]
+    new = kept.of(found, compilers.release()) if output or old else None
+    if output and new:
+        kept.save(new, output)
+        click.echo(f"wrote {output}", err=True)
     if format == "json":
-        return click.echo(report.as_json(found))
-    return terminal.write(lambda width, color: report.render(found, width, color, sass))
+        click.echo(report.as_json(found))
+    else:
+        terminal.write(lambda width, color: report.render(found, width, color, sass))
+    if old and new:
+        if format != "json":
+            click.echo()
+        compared = gate.compare(old, new, min_effect, force)
+        print_gate(compared, (baseline, output or "this code"), "table", err=format == "json")
+        sys.exit(compared.exit_code)

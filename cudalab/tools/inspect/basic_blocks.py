@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from cudalab.tools.inspect.sass import Code
@@ -45,17 +46,23 @@ class BasicBlocks:
         return sorted(place for place in found if place < len(self.code.instructions))
 
     def _after_blocks(self) -> dict[int, tuple[int, ...]]:
-        """For each block, the blocks that may come next; none for loops that never end, such as the padding's."""
+        """For each block, the blocks that may come next; none for loops that never end, such as the padding's.
+
+        A block whose thread may end under a predicate goes on, except in a loop that has no other end.
+        """
         starts = set(self.leaders)
-        after = {}
+        after: dict[int, tuple[int, ...]] = {}
+        guarded: set[int] = set()  # blocks with an end under a predicate
         for leader in self.leaders:
             place = leader
             while self.following[place] == (place + 1,) and place + 1 not in starts:
+                guarded |= {leader} if self.code.instructions[place].root in _ENDS else set()
                 place += 1
+            guarded |= {leader} if self.code.instructions[place].root in _ENDS else set()
             after[leader] = self.following[place]
-        ending = {leader for leader, nexts in after.items() if not nexts}
-        while more := {leader for leader, nexts in after.items() if leader not in ending and ending & {*nexts}}:
-            ending |= more
+        ending = _before({leader for leader, nexts in after.items() if not nexts}, after)
+        after |= dict.fromkeys(guarded - ending, ())
+        ending = _before(ending | guarded, after)
         return {leader: nexts if leader in ending else () for leader, nexts in after.items()}
 
     @cached_property
@@ -78,6 +85,24 @@ class BasicBlocks:
         sides = self.following[branch]
         common = set.intersection(*(self._postdominators[side] for side in sides)) if sides else set()
         return max(common, key=lambda place: len(self._postdominators[place]), default=None)
+
+    def inevitable(self, first: int, place: int) -> bool:
+        """Whether every way from `first` to an end passes `place`; both are the first places of blocks."""
+        return place in self._postdominators[first]
+
+    def end(self, first: int, barred: Collection[int]) -> bool:
+        """Whether the thread can end somewhere on a way from `first` that passes no place of `barred`."""
+        seen = set(barred)
+        waiting = [first]
+        while waiting:
+            place = waiting.pop()
+            if place in seen or place >= len(self.following):
+                continue
+            if self.code.instructions[place].root in _ENDS:
+                return True
+            seen.add(place)
+            waiting += self.following[place]
+        return False
 
     def slow(self, first: int, stop: int | None) -> str:
         """Why the side of a branch from `first` to `stop` is a slow path; "" if it is none.
@@ -104,3 +129,11 @@ class BasicBlocks:
             else:
                 waiting += self.following[place]
         return why
+
+
+def _before(ends: set[int], after: Mapping[int, tuple[int, ...]]) -> set[int]:
+    """The blocks from which one of `ends` can be reached, and these."""
+    found = set(ends)
+    while more := {leader for leader, nexts in after.items() if leader not in found and found & {*nexts}}:
+        found |= more
+    return found

@@ -62,6 +62,14 @@ def nvdisasm() -> str | None:
     return shutil.which("nvdisasm") or next(filter(None, (shutil.which(str(f / "nvdisasm")) for f in folders)), None)
 
 
+def release() -> str:
+    """The release of nvcc, such as 13.0; "unknown" where it does not tell."""
+    compiler = cuda.nvcc()
+    said = _run([compiler, "--version"], tempfile.gettempdir()).stdout if compiler else ""
+    found = re.search(r"release ([\d.]+)", said)
+    return found[1] if found else "unknown"
+
+
 def _folders(package: str) -> list[Path]:
     """Where a package is installed; does not import it."""
     found = find_spec(package)
@@ -87,7 +95,7 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
         text = cuda_source.read(kernel.cu)
         given.write_text(cuda_source.with_c_names(text, kernel.cu.name), encoding="utf-8")
         macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
-        options = [*cuda.FLAGS, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
+        options = [*cuda.FLAGS, *kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
         done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], scratch)
         if done.returncode:
             raise CompileError(f"{kernel.cu.name} does not compile:\n{visible(done.stderr.strip(), keep=chr(10))}")

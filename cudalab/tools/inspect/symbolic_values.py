@@ -336,9 +336,15 @@ def _select(state: State, instruction: Instruction) -> None:
 
 
 def _least(state: State, instruction: Instruction) -> None:
-    """IMNMX: the smaller number if the predicate is true, else the larger; 64-bit forms write two predicates first."""
+    """IMNMX: the smaller number if the predicate is true, else the larger.
+
+    Some forms also write two predicates, before or after the register, whose values are not known here.
+    """
     size = 8 if "S64" in instruction.parts or "U64" in instruction.parts else 4
-    into, a, b, predicate = instruction.operands[2 if size == 8 else 0 :][:4]
+    *others, predicate = instruction.operands
+    for flag in filter(_PREDICATE.match, others):
+        state.decide(flag, None)
+    into, a, b = (text for text in others if not _PREDICATE.match(text))
     least, x, y = state.truth(predicate), state.number(a, size), state.number(b, size)
     if x is None or y is None or least is None:
         return state.write(into, None, size)

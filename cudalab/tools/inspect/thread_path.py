@@ -21,6 +21,7 @@ from cudalab.tools.inspect.sass import Code, Instruction
 from cudalab.tools.inspect.symbolic_values import State, execute
 
 MOST = 1_000_000  # instructions of one thread that are followed; they take about ten seconds
+ONCE = "how often this loop runs depends on data; one round is counted"
 _CONTROL = {
     "BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "CALL", "RET", "BPT", "KILL", "BSYNC", "BSSY", "WARPSYNC",
 }  # fmt: skip
@@ -52,6 +53,7 @@ class _Walk:
         self.blocks = BasicBlocks(code)
         self.steps = 0
         self.undecided: list[int] = []  # branches on data whose sides are being followed, outermost first
+        self.exits: set[int] = set()  # exits on data that the thread has passed
         self.returns: list[int] = []  # places after the calls that are being followed
         self.counted: list[set[int]] = []  # places that one side of a branch has passed, where its sides never meet
 
@@ -85,10 +87,7 @@ class _Walk:
         if root in ("BSYNC", "BSSY", "WARPSYNC") or taken is False:
             return place + 1
         if root == "EXIT":
-            if taken is None:
-                self.path.note(instruction, "whether the thread ends here depends on data; it goes on")
-                return place + 1
-            return None
+            return None if taken else self.exit_on_data(place, instruction)
         if root == "RET":
             return self.returns.pop() if self.returns else None
         if root in ("BPT", "KILL"):
@@ -107,18 +106,31 @@ class _Walk:
             return None
         return target if taken else self.both(place, target, state)
 
+    def exit_on_data(self, place: int, instruction: Instruction) -> int | None:
+        """The place after an exit that depends on data; None where a loop that has no other end has done one round."""
+        if place in self.exits and not self.blocks.end(place + 1, self.exits):
+            self.path.note(instruction, ONCE)
+            return None
+        self.exits.add(place)
+        self.path.note(instruction, "whether the thread ends here depends on data; it goes on")
+        return place + 1
+
     def both(self, place: int, target: int, state: State) -> int | None:
         """Count both sides of a branch on data, and return the place where they meet."""
         instruction = self.code.instructions[place]
-        once = "how often this loop runs depends on data; one round is counted"
         if target <= place:
-            self.path.note(instruction, once)
+            if self.blocks.inevitable(place + 1, target):  # a wait for other lanes, not the end of a loop
+                if not self.undecided or target > (exit := self.undecided[-1]):
+                    return target
+                self.path.note(self.code.instructions[exit], ONCE)
+                return self.blocks.meeting(exit)
+            self.path.note(instruction, ONCE)
             for inside in self.code.instructions[target:place]:
                 state.forget(inside)
             return place + 1
         meeting = self.blocks.meeting(place)
         if place in self.undecided:  # a loop with its exit at its head: one round is done
-            self.path.note(instruction, once)
+            self.path.note(instruction, ONCE)
             return meeting
         sides = [side for side in (place + 1, target) if side != meeting]
         slow = {side: why for side in sides if (why := self.blocks.slow(side, meeting))}

@@ -113,12 +113,10 @@ def search(job: Job, payload: msgspec.Raw) -> list[Tried]:
 def compile_ahead(order: Search, group: Group, job: Job) -> None:
     """Compile all configurations in parallel. When its turn comes, PyCUDA finds each on disk, or fails again."""
     kernel, target = group.kernel, cuda.card(getattr(job.device, "index", 0)).target
-    text = cuda_source.read(kernel.cu)
 
     def compiled(parameters: dict[str, int]) -> None:
-        macros = kernel.with_parameters(parameters).macros(group.dtype)
         with contextlib.suppress(CompileError):
-            cuda.cubin(text, kernel.cu.name, macros, kernel.cu.parent, target)
+            cuda.cubin(kernel.with_parameters(parameters), group.dtype, target)
 
     wanted = [p for p in kernel.configurations() if label(order.entry, p) in order.among]
     with ThreadPoolExecutor(threads.cores()) as pool:

@@ -43,6 +43,7 @@ from cudalab.tools.inspect import (
 ROOT = Path(__file__).parents[3]
 H200 = ROOT / "bench" / "results" / "h200"
 WAYS = str(ROOT / "tests" / "data" / "sass" / "ways.py")
+LOOPS = str(ROOT / "tests" / "data" / "sass" / "loops.py")
 SOFTMAX = str(ROOT / "bench" / "examples" / "softmax.py")
 SASS = ROOT / "tests" / "data" / "sass"
 KEPT = kept_sass.reader(SASS)
@@ -114,6 +115,22 @@ def test_branches_on_data_are_told_and_the_slow_path_is_left_out(architecture):
     assert not any(i.root == "CALL" and one.path.counts[i.address] for i in one.code.instructions)
 
 
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_100"])
+def test_loops_whose_lanes_wait_for_each_other_end(architecture):
+    """For sm_75 the compiler puts a wait for all lanes into a loop: a jump back that does not end the loop."""
+    n, rounds = 1 << 14, (1 << 14) // (16 * 256)
+    one, swap, search = inspect(LOOPS, archs=architecture, size=str(n))
+    assert one.mix.moved("LDG") == rounds, "a byte each"
+    assert one.mix.kinds["shared"] == rounds + 2, "256 threads clear 256 bins, and read them"
+    assert [note.partition(": ")[2] for note in one.path.notes] == [
+        "depends on data; counted as if some lane of each warp does it"
+    ]
+    assert swap.mix.kinds["atomic"] == rounds
+    assert any(thread_path.ONCE in note for note in swap.path.notes)
+    assert search.mix.moved("STG") == 4
+    assert any(thread_path.ONCE in note for note in search.path.notes)
+
+
 @pytest.mark.slow
 def test_what_only_the_launch_decides_needs_no_assumption():
     for name in ("gelu", "add2d", "plus_one"):
@@ -167,8 +184,10 @@ def test_sides_without_a_meeting_are_counted_once():
 
 def test_every_side_of_every_branch_ends_somewhere():
     """If all values are unknown, each branch depends on data; the walk still ends, and notes say so."""
-    for name, arch in ((WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90")):
-        for code in compiled(find.kernel(name), dtype("float32"), arch).code.values():
+    kept = (WAYS, "sm_90"), (WAYS, "sm_120"), (SOFTMAX, "sm_90"), (LOOPS, "sm_75"), (LOOPS, "sm_100")
+    for name, arch in kept:
+        kernel = find.kernel(name)
+        for code in compiled(kernel, dtype(kernel.dtypes[0]), arch).code.values():
             walked = thread_path.follow(code, symbolic_values.State())
             assert walked.counts
             assert walked.notes or not any(i.guard and i.root in ("BRA", "EXIT") for i in code.instructions), code.name
@@ -221,6 +240,7 @@ def test_sums_and_differences_of_64_bits_carry(a, b):
         ("IMNMX R4, R0, R1, PT", 0x9ABCDEF0),
         ("IMNMX.U32 R4, R0, R1, PT", 0x12345678),
         ("VIMNMX R4, R0, R1, !PT", 0x12345678),
+        ("VIMNMX.U32 R4, PT, PT, R0, R1, !PT", 0x9ABCDEF0),
         ("IABS R4, R0", 0x65432110),
         ("SEL R4, R0, R1, !PT", 0x12345678),
         ("HFMA2.MMA R4, -RZ, RZ, 0.61474609375, 16.90625", 0x38EB4C3A),
@@ -646,6 +666,15 @@ def test_an_older_architecture_by_the_compiler_itself():
     assert one.mix.moved("STG") == 4 * (100_000 // 37 + 100_000 % 37 + 16)
     assert one.architecture == "sm_80"
     assert one.resources.registers > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(release() == "none", reason="nvcc or nvdisasm is not here")
+@pytest.mark.parametrize("architecture", sorted({card.architecture for card in cards.CARDS.values()}))
+def test_loops_of_every_architecture_end(architecture):
+    one, *others = inspection.inspect(LOOPS, archs=architecture)
+    assert one.mix.moved("LDG") == 4
+    assert all(other.mix.total < 1000 for other in others)
 
 
 @pytest.mark.skipif(release() != "13.0", reason="the kept machine code is that of nvcc 13.0 and its nvdisasm")

@@ -1,0 +1,113 @@
+"""The file that `inspect -o` writes: the figures of each entry that a later version of the code is compared in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from cudalab.base import files
+from cudalab.base.errors import InputError, short, why
+from cudalab.base.text import visible
+from cudalab.tools.inspect.finding import Inspected
+
+FORMAT, VERSION = "cudalab-inspection", 1
+
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry for one dtype, architecture and size."""
+
+    kernel: str
+    entry: str
+    dtype: str
+    architecture: str
+    size: str
+    shape: tuple[Count, ...]
+    source: str  # SHA-256 of the `.cu` and its headers
+    registers: Count
+    spills: Count  # bytes that a thread stores to and loads from local memory
+    shared: Count  # bytes a block, static and dynamic
+    warps: Count  # on an SM at once
+    instructions: Amount  # an element
+    predicted: Amount | None = None  # seconds; None: no card of this architecture was asked for
+    card: str = ""  # of the prediction
+    memory: Amount = 0.0  # bytes per second of the prediction; 0: there is none
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        return self.kernel, self.entry, self.dtype, self.architecture, "x".join(map(str, self.shape))
+
+
+class Inspection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    format: str
+    version: int
+    nvcc: str  # its release
+    rows: tuple[Row, ...]
+
+
+def of(found: Sequence[Inspected], nvcc: str) -> Inspection:
+    """The findings as they are kept."""
+    return Inspection(FORMAT, VERSION, nvcc, tuple(map(_row, found)))
+
+
+def _row(one: Inspected) -> Row:
+    row = Row(
+        one.kernel, one.entry, one.dtype, one.architecture, one.size, one.shape, one.digest,
+        one.resources.registers, one.resources.spill_stores + one.resources.spill_loads,
+        one.resources.shared + one.traced.launch.shared, one.occupancy.warps, one.instructions,
+    )  # fmt: skip
+    if not one.bounds or not one.card:
+        return row
+    memory = one.bounds.memory.rate
+    return msgspec.structs.replace(row, predicted=one.bounds.predicted, card=one.card.name, memory=memory)
+
+
+def save(found: Inspection, path: str | os.PathLike[str]) -> None:
+    """Write the file whole or not at all."""
+    files.write(path, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+
+
+def load(path: str | os.PathLike[str]) -> Inspection:
+    """Read a file. Raises InputError that names it and says what is wrong with it."""
+    name = visible(os.fspath(path))
+    try:
+        found = msgspec.json.decode(_read(path), type=Inspection)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} is not a file of `cudalab inspect -o`: {error}") from None
+    if (found.format, found.version) != (FORMAT, VERSION):
+        got = f"{short(found.format)} version {found.version}"
+        raise InputError(f"{name} is {got}, this cudalab reads {FORMAT!r} version {VERSION}")
+    return found
+
+
+def is_one(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is of `inspect -o`; False also for one that cannot be read."""
+    try:
+        return f'"format": "{FORMAT}"'.encode() in _read(path)[:200].replace(b'":"', b'": "')
+    except InputError:
+        return False
+
+
+def writable(path: str | os.PathLike[str]) -> None:
+    """Raise InputError now if `save` would fail later, or would replace a file of another kind."""
+    target = files.place(path)
+    if target.exists() and target.stat().st_size:
+        try:
+            load(target)
+        except InputError as error:
+            raise InputError(f"will not replace {target}: {error}") from None
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None

@@ -1,0 +1,88 @@
+"""A kernel that needs aligned pointers says so with `aligned`, and is checked and called only with such arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, Kernel, Launch
+from cudalab.base.errors import InputError, SpecError
+from cudalab.checks.misaligned import offsets
+from cudalab.engine import plan
+from cudalab.engine.session import check
+from cudalab.spec import find
+
+SOURCE = """
+__global__ void twice(const float* x, const float* w, float* y, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n / 4) return;
+    const float4 v = reinterpret_cast<const float4*>(x)[i];
+    reinterpret_cast<float4*>(y)[i] = {2 * v.x * w[0], 2 * v.y * w[0], 2 * v.z * w[0], 2 * v.w * w[0]};
+}
+"""
+SPEC = """
+import numpy as np
+from cudalab import Budget, Kernel, Launch
+
+twice = Kernel(
+    file=__file__, summary="y = 2 x w[0]", dtypes=("float32",), sizes={{"small": (64,)}}, edges=((4,), (32,)),
+    inputs=lambda shape, dtype, rng: {{"x": rng.random(shape, dtype), "w": rng.random(1, dtype)}},
+    reference=lambda x, w: 2 * x * w[0], budgets={{"float32": Budget(1)}}, aligned={aligned},
+    entries={{"twice": lambda x, w, y: Launch((1,), (32,), (x, w, y, np.int32(x.size)))}},
+)
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    def write(aligned):
+        (tmp_path / "twice.cu").write_text(SOURCE)
+        (tmp_path / "twice.py").write_text(SPEC.format(aligned=aligned))
+        return str(tmp_path / "twice.py")
+
+    return write
+
+
+@pytest.mark.parametrize(("aligned", "right"), [(16, True), ({"x": 16, "y": 16}, True), ({"x": 16}, False), (1, False)])
+def test_a_kernel_of_float4_is_right_with_the_alignment_that_it_asks_for(spec, aligned, right):
+    run = check(spec(aligned), only="host", device="cpu")
+    said = {case.size: case.reason for case in run.cases if case.status != "ok"}
+    assert not said if right else all("misaligned address" in reason for reason in said.values()) and said
+
+
+def test_arrays_move_by_the_alignment(spec):
+    groups = [g for g in plan.checks([spec({"x": 16})], "float32") if g.offsets]
+    assert {g.size: g.offsets for g in groups} == {
+        "4, all +4 B or more": (16, 4, 4), "32, all +4 B or more": (16, 4, 4), "32, all +8 B or more": (16, 8, 8),
+        "32, x +16 B": (16, 0, 0), "32, w +4 B": (0, 4, 0), "32, y +4 B": (0, 0, 4),
+    }  # fmt: skip
+    assert offsets({"x": 16, "y": 16}) == {"all +16 B": (16, 16), "x +16 B": (16, 0), "y +16 B": (0, 16)}
+
+
+def test_a_call_with_a_less_aligned_array_is_refused(spec):
+    twice = find.kernel(spec({"x": 16, "y": 16}))
+    x, w = np.arange(36, dtype=np.float32), np.ones(3, np.float32)
+    whole = np.empty(64, np.float32)
+    start = -whole.ctypes.data // 4 % 4  # of an aligned slice
+    aligned = whole[start : start + 32]
+    aligned[:] = x[:32]
+    np.testing.assert_array_equal(twice(aligned, w[1:2]), 2 * x[:32])
+    off = whole[start + 1 : start + 33]
+    with pytest.raises(InputError, match="x starts 4 bytes after a multiple of 16, as a slice does, and twice takes"):
+        twice(off, w[:1])
+    with pytest.raises(InputError, match="out starts 4 bytes after"):
+        twice(x[:32].copy(), w[:1], out=off)
+
+
+@pytest.mark.parametrize(
+    ("aligned", "said"),
+    [(12, "aligned is 12; give a power of two"), (512, "up to 256"), (True, "power of two"),
+     ({"z": 16}, "aligned: no array named 'z'"), ({"x": 3}, "give a power of two")],
+)  # fmt: skip
+def test_an_alignment_that_cannot_be(tmp_path, aligned, said):
+    with pytest.raises(SpecError, match=said):
+        Kernel(
+            file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=(),
+            reference=lambda x: x, entries={"k": lambda x, y: Launch((1,), (1,), (x, y))},
+            budgets={"float32": Budget(0)}, aligned=aligned,
+        )  # fmt: skip

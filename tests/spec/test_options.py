@@ -1,0 +1,113 @@
+"""Options of the compiler and values of tunables: declared in a spec, given to every path, kept in the results."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import cudalab
+from cudalab import Budget, Kernel, Launch
+from cudalab.backends import _cupy
+from cudalab.base.errors import InputError, NotFound, SpecError
+from cudalab.device import cuda
+from cudalab.engine import plan
+from cudalab.results import comparable
+from cudalab.spec import find, tuned
+from cudalab.spec.dtype import dtype
+from cudalab.tools.inspect import compilers
+
+SOURCE = """
+__global__ void scaled_exp(const scalar_t* x, scalar_t* y, int n) {
+    const int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) y[i] = expf(x[i]) * FACTOR + (BARE - 1);
+}
+"""
+SPEC = """
+import numpy as np
+from cudalab import Budget, Kernel, Launch
+
+
+def launch(x, y, THREADS):
+    return Launch((-(-x.size // THREADS),), (THREADS,), (x, y, np.int32(x.size)))
+
+
+scaled_exp = Kernel(
+    file=__file__, summary="y = 2 exp(x)", dtypes=("float32",), sizes={"small": (300,)}, edges=((1,),),
+    reference=lambda x: 2 * np.exp(x), budgets={"float32": Budget(8)}, entries={"scaled_exp": launch},
+    tunables={"THREADS": (256, 128, 64)}, options=("--use_fast_math", "-DFACTOR=2", "-DBARE"),
+)
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    (tmp_path / "scaled_exp.cu").write_text(SOURCE)
+    (tmp_path / "scaled_exp.py").write_text(SPEC)
+    return str(tmp_path / "scaled_exp.py")
+
+
+def test_every_path_gets_the_options(spec):
+    kernel, f32 = find.kernel(spec), dtype("float32")
+    assert kernel.macros(f32) == {"scalar_t": "float", "FACTOR": "2", "BARE": "1", "THREADS": "256"}
+    assert "--use_fast_math" in _cupy.options(kernel, f32) and "-DFACTOR=2" in _cupy.options(kernel, f32)
+    given = cuda._options(tuple(kernel.macros(f32).items()), kernel.cu.parent, kernel.flags)["options"]
+    assert given == ["-std=c++17", "--use_fast_math", "-Dscalar_t=float", "-DFACTOR=2", "-DBARE=1", "-DTHREADS=256"]
+    assert tuned.sources(kernel, "scaled_exp")["options"] == "--use_fast_math -DFACTOR=2 -DBARE"
+
+
+@pytest.mark.skipif(not shutil.which("nvcc") or not compilers.nvdisasm(), reason="nvcc or nvdisasm is not here")
+def test_inspect_compiles_with_them(spec):
+    code = compilers.compiled(find.kernel(spec), dtype("float32"), "sm_90").code["scaled_exp"]
+    assert any(i.opcode == "FMUL.FTZ" for i in code.instructions), "--use_fast_math flushes subnormal numbers"
+
+
+def test_the_host_says_which_options_it_has_not(spec):
+    run = cudalab.check(spec, only="host", device="cpu", sizes="small", parameters={"THREADS": 64})
+    (case,) = run.cases
+    assert (case.status, case.parameters) == ("ok", {"THREADS": 64}), case.reason
+    assert case.notes == ["compiled without --use_fast_math: g++ has no such option"]
+    assert run.options["parameters"] == "THREADS=64"
+    other = cudalab.check(spec, only="host", device="cpu", sizes="small")
+    assert "parameters" not in other.options
+    (said,) = (text for text in comparable.remarks(run, other, ()) if "parameters" in text)
+    assert said == "launch parameters of scaled_exp host:scaled_exp float32: THREADS=64 -> THREADS=256"
+
+
+def test_values_reach_the_worker_and_replace_tuned_ones(spec):
+    (group,) = plan.with_parameters(plan.groups([spec], "small", ""), {"THREADS": 128})
+    assert plan.Work.on(group).group().kernel.parameters == {"THREADS": 128}
+    assert tuned.chosen(group.kernel, "scaled_exp", group.dtype, None) == (group.kernel, [])
+    (usual,) = plan.groups([spec], "small", "")
+    assert plan.Work.on(usual).parameters == {}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "said"),
+    [
+        ("THREAD=64", NotFound, "no tunable of scaled_exp named 'THREAD'; did you mean 'THREADS'"),
+        ("THREADS=65", SpecError, "THREADS is 65; the spec declares 256, 128, 64"),
+        ("THREADS", InputError, "'THREADS' is no value of a tunable; give NAME=VALUE"),
+        ("THREADS=many", InputError, "give NAME=VALUE"),
+    ],
+)
+def test_wrong_values_are_refused(spec, parameters, error, said):
+    with pytest.raises(error, match=said):
+        cudalab.bench(spec, sizes="small", device="cpu", parameters=parameters)
+
+
+def test_a_kernel_without_tunables_says_so():
+    with pytest.raises(InputError, match="sum declares no tunables"):
+        plan.with_parameters(plan.groups(["sum"], "small", ""), {"NOT_THERE": 1})
+
+
+@pytest.mark.parametrize(
+    "option", ["-ccbin=/tmp/x", "--compiler-options=-fplugin=x.so", "-I/tmp", "-DX=$(id)", "-D X", "--std=c++20", "", 3]
+)
+def test_options_of_other_kinds_are_refused(tmp_path, option):
+    with pytest.raises(SpecError, match="give a tuple of -DNAME=VALUE"):
+        Kernel(
+            file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=(),
+            reference=lambda x: x, entries={"k": lambda x, y: Launch((1,), (1,), (x, y))},
+            budgets={"float32": Budget(0)}, options=(option,),
+        )  # fmt: skip

@@ -1,0 +1,119 @@
+"""Two inspections are compared figure by figure; the exit code is 1 where one became worse."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import kept_sass
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from cudalab.base.errors import InputError
+from cudalab.cli import main
+from cudalab.report import inspection_gate
+from cudalab.tools import inspect as inspection
+from cudalab.tools.inspect import compilers, gate, kept
+
+SASS = Path(__file__).parents[2] / "data" / "sass"
+LOOPS = str(SASS / "loops.py")
+changed = msgspec.structs.replace
+
+
+@pytest.fixture(scope="module")
+def rows():
+    found = inspection.inspect(LOOPS, card="T4", compiled=kept_sass.reader(SASS))
+    return kept.of(found, "13.0").rows
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """The command line, with kept machine code in the compiler's place."""
+    monkeypatch.setattr(inspection, "inspect", partial(inspection.inspect, compiled=kept_sass.reader(SASS)))
+    monkeypatch.setattr(compilers, "release", lambda: "13.0")
+    return lambda *words: CliRunner().invoke(main, list(words), env={"COLUMNS": "120", "NO_COLOR": "1"})
+
+
+def of(*rows, nvcc="13.0"):
+    return kept.Inspection(kept.FORMAT, kept.VERSION, nvcc, rows)
+
+
+def test_what_is_kept_is_what_was_found(rows, tmp_path):
+    histogram = next(row for row in rows if row.entry == "histogram")
+    assert (histogram.kernel, histogram.architecture, histogram.card) == ("loops", "sm_75", "T4")
+    assert histogram.shared == 256 * 4 and histogram.spills == 0
+    assert 0 < histogram.predicted < 1e-3 and histogram.registers > 0 and histogram.instructions > 1
+    kept.save(of(*rows), tmp_path / "a.json")
+    assert kept.load(tmp_path / "a.json") == of(*rows)
+
+
+def test_the_same_code_has_the_same_figures(rows):
+    found = gate.compare(of(*rows), of(*rows), 0.0)
+    assert found.exit_code == 0
+    assert found.counts == {"WORSE": 0, "BETTER": 0, "SAME": 5 * len(rows)}
+
+
+@pytest.mark.parametrize(
+    ("figure", "change", "code"),
+    [
+        ("registers", lambda n: n + 8, 1), ("registers", lambda n: n - 2, 0),
+        ("spills", lambda n: n + 4, 1), ("shared", lambda n: 2 * n + 16, 1),
+        ("instructions", lambda n: 1.03 * n, 1), ("instructions", lambda n: 1.01 * n, 0),
+        ("predicted", lambda n: 1.03 * n, 1), ("predicted", lambda n: 0.5 * n, 0),
+    ],
+)  # fmt: skip
+def test_a_figure_that_grows_by_more_than_the_tolerance_is_worse(rows, figure, change, code):
+    row = rows[0]
+    found = gate.compare(of(*rows), of(changed(row, **{figure: change(getattr(row, figure))}), *rows[1:]), 0.02)
+    assert found.exit_code == code
+    assert found.counts["WORSE"] == code
+
+
+def test_what_cannot_be_compared(rows):
+    row = rows[0]
+    other = gate.compare(of(row, nvcc="12.8"), of(row), 0.02)
+    assert (other.exit_code, other.differences) == (4, ["nvcc 12.8 -> 13.0"])
+    assert gate.compare(of(row, nvcc="12.8"), of(row), 0.02, force=True).exit_code == 0
+    assert gate.compare(of(row), of(changed(row, card="A10")), 0.02).differences == ["card T4 -> A10"]
+    nothing = gate.compare(of(row), of(rows[1]), 0.02)
+    assert nothing.exit_code == 4 and nothing.gone and nothing.added
+    assert "No entry is in both files" in inspection_gate.sentence(nothing)
+
+
+def test_every_format_says_what_became_worse(rows):
+    row = rows[0]
+    found = gate.compare(of(row), of(changed(row, registers=row.registers + 9, spills=8)), 0.02)
+    table = inspection_gate.render(found, ("a.json", "b.json"), "table", 100)
+    assert "a.json -> b.json" in table and "2 of 5 figures are WORSE: 3 SAME; 1 entry, tolerance 2 %" in table
+    assert [line.split()[1:3] for line in table.splitlines() if "WORSE" in line][:1] == [["spills", "0"]]
+    assert "from 0" in table
+    assert "| spills | 0 B | 8 B | from 0 | WORSE |" in inspection_gate.render(found, ("a", "b"), "markdown")
+    document = json.loads(inspection_gate.render(found, ("a", "b"), "json"))
+    assert (document["exit_code"], document["counts"]["WORSE"]) == (1, 2)
+
+
+def test_the_commands(rows, command, tmp_path):
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    done = command("inspect", LOOPS, "--card", "T4", "-o", str(old))
+    assert done.exit_code == 0, done.output
+    same = command("inspect", LOOPS, "--card", "T4", "--baseline", str(old), "-o", str(new))
+    assert same.exit_code == 0 and "None of 15 figures is worse" in same.output
+    kept.save(of(changed(rows[0], registers=99), *rows[1:]), new)
+    worse = command("compare", str(old), str(new))
+    assert worse.exit_code == 1 and "1 of 15 figures is WORSE" in worse.output
+    assert command("compare", str(old), str(new), "--min-effect", "0.99").exit_code == 1
+    assert command("compare", str(new), str(old)).exit_code == 0
+    assert command("inspect", LOOPS, "--card", "T4", "--baseline", str(old), "-o", str(old)).exit_code == 2
+    (tmp_path / "run.json").write_text("{}")
+    mixed = command("compare", str(old), str(tmp_path / "run.json"))
+    assert mixed.exit_code == 2 and "give two files of one kind" in mixed.output
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "cudalab-inspection"}', "\udcff"])
+def test_files_of_another_kind_are_refused(tmp_path, text):
+    path = tmp_path / "x.json"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InputError, match=r"x.json is not a file of `cudalab inspect -o`"):
+        kept.load(path)
