@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from cudalab.base.errors import CudalabError
-from cudalab.cli import terminal
+from cudalab.base.text import visible
+from cudalab.cli import next_steps, terminal
 from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
     from cudalab.results.record import Case, Results
 
+PIPED = 140  # columns, if standard error is not a terminal
 NOT_RUN = 5  # the exit code where no entry of a kernel ran
-ENTRIES = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
 
 
 def measure(
@@ -48,6 +49,9 @@ def measure(
         _save(run, output)
     print_results(run, format, costs)
     _say_seed(run, options, quiet)
+    if format == "table" and not quiet and not run.of_study:
+        for line in next_steps.lines(run, output, terminal.width(sys.stderr) or PIPED):
+            click.echo(visible(line), err=True)
     if {case.status for case in run.cases} == {record.SKIPPED}:
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
     return run
@@ -67,12 +71,11 @@ def exit_code(run: Results) -> int:
 
 def say_not_run(run: Results) -> bool:
     """Print why no entry of a kernel ran, for each such kernel of whose entries some were chosen; say if there are."""
-    from cudalab.base.text import visible
     from cudalab.results import record
 
     entries: dict[str, list[Case]] = {}
     for case in run.cases if not run.of_study else ():
-        if case.backend in ENTRIES:
+        if case.backend in record.ENTRIES:
             entries.setdefault(case.kernel, []).append(case)
     skipped = {name: rows[0] for name, rows in entries.items() if {row.status for row in rows} == {record.SKIPPED}}
     for name, row in skipped.items():
