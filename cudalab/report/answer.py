@@ -21,7 +21,8 @@ def sentence(run: Results, cases: list[Case]) -> str:
             bad.setdefault(case.status, []).append(case.label)
     right = sum(case.status == record.OK for case in cases)
     said = [f"{len(labels)} {status} ({', '.join(labels)})" for status, labels in bad.items()]
-    said.append(f"{'all ' if right and not bad else ''}{right} right" if right or bad else "nothing that runs here")
+    every = "right" if right == 1 else f"all {right} right"
+    said.append(f"{right} right" if bad else every if right else "nothing that runs here")
     return ", ".join(said) + (f"; {times}" if (times := _times(run, cases)) else "")
 
 

@@ -429,7 +429,7 @@ def test_the_sentence_counts_what_is_not_compared():
 
 def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     quick = tmp_path / "quick.json"
-    slowed(cudalab.load(baseline), "numpy", 0.01).save(quick)
+    slowed(cudalab.load(baseline), "numpy", 0.2).save(quick)
     done = invoke("bench", "--baseline", quick, "--budget", 0.01, "-q")
     assert done.exit_code == 1 and "1 of 1 cases is SLOWER" in done.output
 
