@@ -408,7 +408,9 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     assert done.exit_code == 0, done.output
     assert [(c.kernel, c.size, c.label) for c in cudalab.load(now).cases] == [("plus_one", "1k", "numpy")]
     assert json.loads(done.stdout)["format"] == record.FORMAT
-    said = r"No kernel was timed in both runs: the CPU checks a \.cu and does not time it\. Of the libraries, none of 1 "
+    said = (
+        r"No kernel was timed in both runs: the CPU checks a \.cu and does not time it\. Of the libraries, none of 1 "
+    )
     said += r"case is slower: 1 (SAME|UNCLEAR|FASTER) \(wall\)"  # on a busy machine
     assert re.search(said, done.stderr)
     assert baseline.read_bytes() == before
