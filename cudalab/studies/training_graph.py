@@ -18,7 +18,7 @@ from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.graph import captured
 from cudalab.study.lab import Lab
 
-NO_GRAPHS = "CUDA Graphs are a GPU's"
+NO_GRAPHS = "CUDA Graphs need a GPU"
 RATE = 0.1
 BATCHES = 8  # of data, in turns
 CURVE = 20  # steps whose losses are compared
@@ -147,7 +147,7 @@ study = Study(
         "tiny": {"batch": 4, "layers": (16, 32, 8)},
     },
     defaults={"cuda": ("small", "large")},
-    why="CUDA Graphs are a GPU's; --sizes tiny compares there what would be captured",
+    why="CUDA Graphs need a GPU; --sizes tiny compares the results of what would be captured",
     variants=(
         Variant("eager", trained(eager)),
         Variant("static", trained(static)),

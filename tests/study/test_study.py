@@ -482,7 +482,7 @@ def test_the_list_and_one_study_are_shown():
     assert all(re.search(rf"^{name} ", short.output, re.MULTILINE) for name in found.studies())
     assert max(map(len, short.output.splitlines())) <= 80
     long = command("list", "graphs")
-    assert "jit.script+graph  only on a GPU: CUDA Graphs are a GPU's" in long.output
+    assert "jit.script+graph  only on a GPU: CUDA Graphs need a GPU" in long.output
     assert "small  shape 1x3x224x224" in long.output
 
 
