@@ -33,12 +33,15 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
     first = next(iter(kernels.values()), "")
     if wrong:
         name = kernels.get(wrong.kernel, wrong.kernel)
-        seed = f" --seed {run.options['seed']}" if "seed" in run.options else ""
-        if not run.options.get("sanitize"):
+        if any(c.group == wrong.group and c.backend == "numpy" and c.status == record.WRONG for c in run.cases):
+            yield _command("check", name), "after a wider budget in the spec: NumPy misses it too"
+        elif not run.options.get("sanitize"):
             yield _command("check", "--sanitize", name), "looks for memory errors, names line and thread"
-        yield _command("check", name, "--only", wrong.label) + seed, "the wrong entry alone, with the same inputs"
+        at = ["--sizes", wrong.size] if run.timed else []
+        seed = ["--seed", str(run.options["seed"])] if "seed" in run.options else []
+        yield _command("check", name, "--only", wrong.label, *at, *seed), "the wrong entry alone, with the same inputs"
     elif failed:
-        yield _command("check", kernels.get(failed.kernel, failed.kernel), "--only", failed.label), "that entry alone"
+        yield _command("check", kernels.get(failed.kernel, failed.kernel)), "once it is mended"
     if not run.timed and not failed:
         yield _command("bench", first), "how fast is it?"
     if output:

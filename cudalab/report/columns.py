@@ -310,11 +310,13 @@ def _place(cases: list[Case]) -> str:
 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
-    """(names, reason) of what could not run here: backends, of a study variants."""
+    """(names, reason) of what could not run here: backends; a variant where others of its backend ran."""
     found: dict[str, dict[str, None]] = {}
+    ran = {case.backend for case in run.cases if case.status != record.SKIPPED}
     for case in run.cases:
         if case.status == record.SKIPPED:
-            found.setdefault(case.reason, {})[case.label if run.of_study else case.backend] = None
+            in_full = run.of_study or case.backend in ran
+            found.setdefault(case.reason, {})[case.label if in_full else case.backend] = None
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
 

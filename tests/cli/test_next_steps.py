@@ -54,6 +54,15 @@ def test_two_or_three_commands_that_the_command_line_takes(run, output, first):
         command.make_context(name, list(words))
 
 
+def test_a_budget_that_numpy_misses_too_is_the_first_suspect():
+    run = run_of("bench", case("numpy", "WRONG"), case("host:softmax", "WRONG"))
+    assert commands(run) == [
+        "cudalab check ./mine/softmax.py",
+        "cudalab check ./mine/softmax.py --only host:softmax --sizes small --seed 7",
+    ]
+    assert "wider budget" in next_steps.lines(run, None, 140)[0]
+
+
 def test_without_room_the_purpose_stands_above_the_command():
     lines = next_steps.lines(run_of("bench", *RIGHT), "a_rather_long_name_of_a_file.json", 60)
     assert lines[0] == "next: # these tables again, with bars"

@@ -10,9 +10,10 @@ from report_runs import checked, timed
 from cudalab import report
 from cudalab.base.load import CORES, OTHERS
 from cudalab.base.stats import Ratio
-from cudalab.report import answer, columns, plots
+from cudalab.report import answer, columns, crossover, plots
 from cudalab.report.html import figures, findings
 from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.tools.crossover.bisect import Crossover, Probe
 
 
 def on_cpu(load=0.0, **times):
@@ -57,6 +58,14 @@ def test_what_the_cpu_does_not_time_says_so():
     said = answer.sentence(run, run.cases)
     assert said.startswith("all 3 right; fastest library: numpy 100")
     assert "3.0 times as fast as torch_eager" in said
+
+
+def test_a_backend_is_not_called_skipped_where_one_of_its_variants_ran():
+    run = on_cpu(**SURE)
+    for label in ("torch_eager:tuned", "triton"):
+        backend, _, variant = label.partition(":")
+        run.cases.append(Case("gelu", "small", (4,), "float32", backend, variant, "skipped", "needs a GPU"))
+    assert columns.skipped(run) == [("torch_eager:tuned, triton", "needs a GPU")]
 
 
 def test_a_fastest_that_is_not_sure_is_not_called_so():
@@ -121,3 +130,15 @@ def test_the_interval_holds_the_ratio_of_the_medians_that_stand_beside_it():
     base, one = run.cases[1], run.cases[0]
     ratio = run.speedup(one, "wall")
     assert ratio.low <= base.median("wall") / one.median("wall") <= ratio.high
+
+
+def test_a_crossover_on_a_busy_machine_names_no_winner():
+    found = {}
+    for load in (0.0, 8.0):
+        run = on_cpu(load, **SURE)
+        ratio = run.ratio(run.cases[0], run.cases[1], "wall")
+        ends = [Probe("small", n, ratio, ratio.verdict()) for n in (1, 4)]
+        found[load] = crossover.render(Crossover("numpy", "torch_eager", "wall", run, ends), 200)
+    assert "numpy is faster at both ends" in found[0.0]
+    assert "is faster" not in found[8.0]
+    assert "Machine busy: load 8" in found[8.0] and "neither is surely faster" in found[8.0]
