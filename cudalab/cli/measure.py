@@ -11,7 +11,7 @@ import click
 
 from cudalab.base.errors import CudalabError
 from cudalab.base.text import visible
-from cudalab.cli import next_steps, terminal
+from cudalab.cli import terminal
 from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def measure(
     print_results(run, format, costs)
     _say_seed(run, options, quiet)
     if format == "table" and not quiet and not run.of_study:
+        from cudalab.cli import next_steps
+
         for line in next_steps.lines(run, output, terminal.width(sys.stderr) or PIPED):
             click.echo(visible(line), err=True)
     if {case.status for case in run.cases} == {record.SKIPPED}:
