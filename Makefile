@@ -7,37 +7,37 @@
 # make report        build/report.html and build/studies.html of the H200 results, and the pictures of the pages
 # make docs          the site of the documentation, in build/site
 # make test-fake-gpu PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
-# Each sets up its environment in $(VENV) first, once.
+# Each sets up its environment in $(VENV) first, once, and says how long that takes.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
 # On a machine with a GPU and a CUDA toolkit the environment has the GPU libraries of the toolkit's CUDA version.
 CUDA := $(shell nvidia-smi -L >/dev/null 2>&1 && nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
-EXTRAS := torch,report,test,dev$(if $(CUDA),$(comma),)$(if $(CUDA),cuda$(CUDA),)
-comma := ,
+EXTRAS := torch report $(if $(CUDA),cuda$(CUDA))
 READY = $(VENV)/.ready$(CUDA)
+TOOLS = $(VENV)/.tools$(CUDA)
 
 bench: $(READY)
 	mkdir -p build
 	$(BIN)/cudalab bench gelu add2d plus_one --sizes small,large -o build/results.json
 
-test: $(READY)
+test: $(TOOLS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow"
 
-test-slow: $(VENV)/.docs
+test-slow: $(VENV)/.docs $(TOOLS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m slow
 
-gpu-test: $(READY)
+gpu-test: $(TOOLS)
 	CUDALAB_REQUIRE=cuda $(BIN)/python -m pytest
 
-lint: $(READY)
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-mutants: $(READY)
+mutants: $(TOOLS)
 	$(BIN)/python bench/mutants.py
 
 tables: $(READY)
@@ -48,7 +48,7 @@ tables: $(READY)
 H200 = bench/results/h200
 RUNS = $(foreach k,gelu add2d plus_one softmax matmul,$(H200)/$k.json) $(H200)/checks/gelu.json
 GELU = --kernel gelu
-report: $(READY)
+report: $(TOOLS)
 	mkdir -p build
 	$(BIN)/cudalab report $(RUNS) -o build/report.html
 	$(BIN)/cudalab report $(H200)/studies/*.json -o build/studies.html
@@ -67,10 +67,30 @@ $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
 	touch $@
 
+# Each extra has a line before and after it, since pip is silent for minutes. `cudalab` is installed by the first stage:
+# the others add what its extras ask for.
+SAYS_torch = PyTorch (200 MB to download; 3 GB where it comes with its CUDA libraries)
+SAYS_cuda12 = PyCUDA (compiled here), CuPy, PyTorch (3 GB to download)
+SAYS_cuda13 = $(SAYS_cuda12)
+SAYS_report = what draws plots and pages
+SAYS_test = pytest and what the tests need
+SAYS_dev = linters, the type checker and what builds a wheel
+PIP = $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+STAGE = stage() { echo "  $$1 ..."; begun=$$(date +%s); shift; "$$@" || exit 1; \
+	echo "    $$(( $$(date +%s) - begun )) s"; }
+EXTRA = $(foreach extra,$(1),&& stage "$(SAYS_$(extra))" $(PIP) 'cudalab[$(extra)]')
+
 $(READY): setup.cfg pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$(EXTRAS)]'
-	touch $@
+	@echo "Installing cudalab and what it runs with into $(VENV). This happens once and takes 1 to 5 minutes,"
+	@echo "most of it for the download of PyTorch."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(STAGE); stage "cudalab itself, with NumPy and SciPy" $(PIP) -e . $(call EXTRA,$(EXTRAS))
+	@touch $@
+
+$(TOOLS): $(READY)
+	@echo "Installing what the tests and linters need into $(VENV). This happens once and takes about a minute."
+	@$(STAGE); true $(call EXTRA,test dev)
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
@@ -81,6 +101,6 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: bench test test-slow gpu-test lint mutants tables report docs test-fake-gpu clean
 
 # Status 3 says that this machine cannot build the stand-in; that is a skip with a reason, not a failure.
-test-fake-gpu: $(READY)
+test-fake-gpu: $(TOOLS)
 	@lines=$$($(BIN)/python tests/fake_gpu/environment.py build/fake_gpu) || { s=$$?; test $$s = 3 && exit 0; exit $$s; }; \
 	eval "$$lines" && CUDALAB_CACHE=$(CURDIR)/build/fake_gpu/cache $(BIN)/python -m pytest tests/fake_gpu

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from cudalab.backends import _torch, _triton
+from cudalab.base import advice
 from cudalab.base.cache import folder
 from cudalab.base.errors import SpecError
 from cudalab.device.arrays import installed, to_torch, torch_missing
@@ -46,7 +47,7 @@ def kernel({pointers}, n, BLOCK: tl.constexpr, HINT: tl.constexpr, LONG: tl.cons
 
 def missing(device: str) -> str | None:
     if not installed("triton"):
-        return "Triton is not installed; pip install triton (Linux)"
+        return f"Triton is not installed; {advice.packages('triton')} (Linux)"
     return torch_missing(device)
 
 

@@ -2,8 +2,8 @@
 
 One rule: what was measured has as many digits as its 95 % interval supports (`supported`): two to four for a median and
 for a ratio of two, at most three for what is derived from them (a bandwidth, a share of the copy). A ratio whose
-interval spans a factor of NOTHING is no number: it is printed as "?". Records keep every digit: these functions return
-text.
+interval says nothing (`Ratio.says_nothing`) is no number: it is printed as "?". Records keep every digit: these
+functions return text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 TIME_UNITS = (("s", 1.0), ("ms", 1e-3), ("\u00b5s", 1e-6))  # largest first
 DERIVED = 3  # the most digits of a number that is derived from measured times
-NOTHING = 10  # an interval that spans this factor says nothing about the ratio
 WIDE = 1.5  # the ends of an interval that spans this factor have digits of their own
 
 
@@ -51,14 +50,9 @@ def ratio(of: Ratio, most: int = 4) -> str:
 
     Below a thousandth in exponent form: variants of a study may differ so much.
     """
-    if says_nothing(of):
+    if of.says_nothing:
         return "?"
     return supported(of.value, (of.high - of.low) / of.value, most) if of.value >= 1e-3 else f"{of.value:.1e}"
-
-
-def says_nothing(of: Ratio) -> bool:
-    """Whether the interval of a ratio spans a factor of NOTHING, as that of a single round does."""
-    return of.high > NOTHING * of.low
 
 
 def ends(low: float, high: float) -> str:
@@ -83,7 +77,7 @@ def with_ends(of: Ratio) -> str:
 def percent(of: Ratio) -> str:
     """A ratio of two measured times in percent, without the sign: 99.6, 104."""
     scaled = 100 * of.value
-    return "?" if says_nothing(of) else supported(scaled, (of.high - of.low) / of.value, DERIVED)
+    return "?" if of.says_nothing else supported(scaled, (of.high - of.low) / of.value, DERIVED)
 
 
 def of_all(share: float) -> str:

@@ -21,7 +21,7 @@ Rounds = Sequence[Sequence[float]]
 
 FASTER, SAME, SLOWER, UNCLEAR = "FASTER", "SAME", "SLOWER", "UNCLEAR"
 MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, even if it is certain
-VAGUE = 1.5  # a ratio whose interval spans this factor is marked as rough
+NOTHING = 1.5  # an interval that spans more than this factor, and more than the ratio itself, says nothing
 
 # What is known of the difference between processes before a run shows it: the standard deviation of a time, a share of
 # it and seconds, and how many degrees of freedom this knowledge counts as much as (`over_processes`).
@@ -82,20 +82,25 @@ def spread(rounds: Rounds) -> float:
 class Ratio:
     """How many times faster one variant is than another: a value with its 95 % interval.
 
-    The 90 % interval reaches from the value `inner` of the way to the ends of the other, in logarithms.
+    The 90 % interval reaches from the value `inner` of the way to the ends of the other, in logarithms. `disturbed`:
+    other programs kept the processors busy, so that the samples are not those of the two variants alone.
     """
 
     value: float
     low: float
     high: float
     inner: float = 1.0
+    disturbed: bool = False
 
     def verdict(self, min_effect: float = MIN_EFFECT) -> str:
         """FASTER, SLOWER: the 95 % interval is further than `min_effect` from 1; SAME: the 90 % interval is nearer.
 
         So SAME is wrong in at most 5 % of cases in which the difference is larger (two one-sided tests: Schuirmann,
-        Journal of Pharmacokinetics and Biopharmaceutics 15 (1987), 657). All else is UNCLEAR.
+        Journal of Pharmacokinetics and Biopharmaceutics 15 (1987), 657). All else is UNCLEAR, and every ratio that
+        says nothing or was disturbed.
         """
+        if self.says_nothing or self.disturbed:
+            return UNCLEAR
         if self.low > 1 + min_effect:
             return FASTER
         if self.high < 1 / (1 + min_effect):
@@ -104,13 +109,17 @@ class Ratio:
         return SAME if 1 / (1 + min_effect) <= low and high <= 1 + min_effect else UNCLEAR
 
     @property
-    def vague(self) -> bool:
-        """Whether the interval spans a factor of more than VAGUE: the value alone would mislead."""
-        return self.high > VAGUE * self.low
+    def says_nothing(self) -> bool:
+        """Whether the interval spans more than a factor of NOTHING, and more than the ratio itself (2 for half or twice
+        as fast): then its nearer end shows less than half of the difference, or the other direction.
+
+        The one definition for every table, bar, verdict and sentence of the lab.
+        """
+        return self.high > max(NOTHING, self.value, 1 / self.value) * self.low
 
     def over(self, factor: float) -> Ratio:
         """The ratio relative to a control that became `factor` times faster."""
-        return Ratio(self.value / factor, self.low / factor, self.high / factor, self.inner)
+        return replace(self, value=self.value / factor, low=self.low / factor, high=self.high / factor)
 
 
 @dataclass(frozen=True)
@@ -225,6 +234,11 @@ class Timing:
         apart = np.diff(np.unique(flat(self.rounds)))
         return min(float(apart.min()), COARSEST) if len(apart) else 0.0
 
+    @property
+    def one_step(self) -> float:
+        """By how much of itself the median jumps where samples come in steps."""
+        return self._step / self.median
+
     @cached_property
     def rounding(self) -> float:
         """A bound on the relative error that the clock's step leaves in a mean of samples.
@@ -251,6 +265,9 @@ def speedup(base: Timing, other: Timing, paired: bool = True, elsewhere: bool = 
     over rounds. A midmean ignores outliers; unlike a median it does not jump where times come in steps. Unpaired, each
     side has its own mean and its own interval.
 
+    The interval also holds the ratio of the medians, which stand beside it in tables, where this is clearly outside
+    (by more than MIN_EFFECT and the clock's steps): then rounds and samples disagree.
+
     With `elsewhere` False the interval of one process is that of this process alone. It says how well the process can
     tell two variants apart, not what another process would find.
     """
@@ -260,7 +277,11 @@ def speedup(base: Timing, other: Timing, paired: bool = True, elsewhere: bool = 
     ratios = [midmean(a[: len(b)] - b[: len(a)]) for a, b in together]
     expected = hypot(base.beside, other.beside) if elsewhere else 0.0
     found = over_processes([r.value for r in ratios], ratios, expected)
-    return as_ratio(replace(found, bound=base.rounding + other.rounding))
+    ratio, medians = as_ratio(replace(found, bound=base.rounding + other.rounding)), base.median / other.median
+    apart = max(ratio.low / medians, medians / ratio.high)  # above 1: the ratio of the medians is outside
+    if apart > 1 + MIN_EFFECT + base.one_step + other.one_step:
+        return replace(ratio, low=min(ratio.low, medians), high=max(ratio.high, medians))
+    return ratio
 
 
 def as_ratio(found: Estimate) -> Ratio:

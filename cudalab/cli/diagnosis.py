@@ -47,7 +47,7 @@ def _finding(name: str, reason: str | None, details: str = "") -> Finding:
 def _tools() -> Iterator[Finding]:
     """Yield the findings about the tools that single commands need."""
     lacking = {
-        "nvdisasm": ("inspect", "" if compilers.nvdisasm() else compilers.NO_NVDISASM),
+        "nvdisasm": ("inspect", "" if compilers.nvdisasm() else compilers.no_nvdisasm()),
         "NVML": ("bench", nvml.missing()),
         "ncu": ("profile", ncu.missing()),
         "compute-sanitizer": ("check --sanitize", compute.missing()),

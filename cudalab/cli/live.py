@@ -127,7 +127,7 @@ class Log:
         if event.finished is None:
             return
         now = self._clock()
-        unremarkable = not event.finished.timed and not _bad(event.finished)
+        unremarkable = not event.finished.timed and not _failed(event.finished)
         if unremarkable and now - self._last < QUIET and event.done < event.groups:
             return
         self._last = now
@@ -218,34 +218,17 @@ def _timing(event: Progress) -> bool:
 
 
 def summary(event: Progress) -> str:
-    """Return one line about a finished group: its fastest variant or the number that is right, and what failed."""
-    from cudalab.report import columns
+    """Return one line about a finished group."""
+    from cudalab.report import answer
 
-    rows = event.finished
-    assert rows is not None
-    said = [f"{len(labels)} {status} ({', '.join(labels)})" for status, labels in _bad(rows).items()]
-    kind = rows.main_kind
-    timed = [c for c in rows.cases if c.status == "ok" and c.times.get(kind)]
-    if timed:
-        best = min(timed, key=lambda c: c.median(kind) or 0.0)
-        ratio = rows.speedup(best, kind)
-        than = f", {numbers.ratio(ratio)} x {rows.reference_name}" if ratio else ""
-        said.insert(0, f"fastest {best.label} {columns.microseconds(best, kind)} \u00b5s{than}")
-    else:
-        right = sum(c.status == "ok" for c in rows.cases)
-        said.insert(0, f"{right} right" if right or said else "nothing that runs here")
-    return visible(f"{event.step.group}: {', '.join(said)}")
+    assert event.finished is not None
+    return visible(f"{event.step.group}: {answer.sentence(event.finished, event.finished.cases)}")
 
 
-def _bad(rows: Results) -> dict[str, list[str]]:
-    """Return the labels of the variants that failed, by status."""
+def _failed(rows: Results) -> bool:
     from cudalab.results.record import BROKEN
 
-    found: dict[str, list[str]] = {}
-    for case in rows.cases:
-        if case.status in BROKEN:
-            found.setdefault(case.status, []).append(case.label)
-    return found
+    return any(case.status in BROKEN for case in rows.cases)
 
 
 def remaining(event: Progress) -> str:

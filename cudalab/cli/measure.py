@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from cudalab.base.errors import CudalabError
+from cudalab.base.text import visible
 from cudalab.cli import terminal
 from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
     from cudalab.results.record import Case, Results
 
+PIPED = 140  # columns, if standard error is not a terminal
 NOT_RUN = 5  # the exit code where no entry of a kernel ran
-ENTRIES = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
 
 
 def measure(
@@ -48,6 +49,11 @@ def measure(
         _save(run, output)
     print_results(run, format, costs)
     _say_seed(run, options, quiet)
+    if format == "table" and not quiet and not run.of_study:
+        from cudalab.cli import next_steps
+
+        for line in next_steps.lines(run, output, terminal.width(sys.stderr) or PIPED):
+            click.echo(visible(line), err=True)
     if {case.status for case in run.cases} == {record.SKIPPED} and not any(case.not_on_cpu for case in run.cases):
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
     return run
@@ -70,12 +76,11 @@ def say_not_run(run: Results) -> bool:
 
     A kernel that the CPU cannot run, and that nvcc has compiled, is not among them: it is printed without an error.
     """
-    from cudalab.base.text import visible
     from cudalab.results import record
 
     entries: dict[str, list[Case]] = {}
     for case in run.cases if not run.of_study else ():
-        if case.backend in ENTRIES:
+        if case.backend in record.ENTRIES:
             entries.setdefault(case.kernel, []).append(case)
     skipped = {name: rows[0] for name, rows in entries.items() if {row.status for row in rows} == {record.SKIPPED}}
     missed = False

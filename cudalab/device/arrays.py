@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cudalab.base import advice
 from cudalab.base.errors import InputError
 from cudalab.spec.dtype import dtype_of
 
@@ -59,7 +60,7 @@ def installed(module: str) -> bool:
 def torch_missing(device: str) -> str | None:
     """Why torch cannot be used on `device`, and what to type; None if it can."""
     if not installed("torch"):
-        return "PyTorch is not installed; pip install -e '.[torch]' in the checkout"
+        return f"PyTorch is not installed; {advice.extra('torch')}"
     if device == "cuda":
         try:
             import torch
@@ -75,7 +76,7 @@ def torch_missing(device: str) -> str | None:
 def cupy_missing(device: str) -> str | None:
     """Why CuPy cannot be used, and what to type; None if it can."""
     if not installed("cupy"):
-        return "CuPy is not installed; pip install -e '.[cuda12]' in the checkout (or cuda13, as your driver has)"
+        return f"CuPy is not installed; {advice.extra('cuda12')} (or cuda13, as your driver has)"
     try:
         import cupy
     except Exception as error:  # a broken installation raises what it likes

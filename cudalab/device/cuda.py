@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cudalab.base import advice
 from cudalab.base.errors import CompileError
 from cudalab.device import driver, kept_data
 from cudalab.device.arrays import installed
@@ -18,7 +19,6 @@ from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
-INSTALL = "pip install -e '.[cuda12]' in the checkout (or cuda13, as your driver has; it needs a CUDA toolkit)"
 FLAGS = ("-std=c++17",)
 LAB = Path(__file__).with_name("lab.cu")
 SCRUB = Path(__file__).with_name("scrub.cu")  # apart: the host takes no `volatile` beside shared memory
@@ -30,7 +30,8 @@ def missing() -> str | None:
     if reason := driver.missing():
         return reason
     if not installed("pycuda"):
-        return f"PyCUDA is not installed; {INSTALL}"
+        how = advice.extra("cuda12")
+        return f"PyCUDA is not installed; {how} (or cuda13, as your driver has; it needs a CUDA toolkit)"
     try:
         import pycuda.driver  # noqa: F401
     except ImportError as error:

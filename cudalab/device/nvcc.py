@@ -43,29 +43,27 @@ class Verdict(msgspec.Struct, frozen=True):
 def verdict(kernel: Kernel, dtype: DType) -> Verdict:
     """What nvcc says of a kernel's `.cu` for one element type; kept in the cache.
 
-    The architecture is the spec's, if it names one, else the newest for which the file compiles.
+    The architecture is the newest for which the file compiles.
     """
     if not (compiler := cuda.nvcc()):
         return Verdict(missing=NO_NVCC)
     text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
     macros = (*kernel.flags, *(f"-D{name}={value}" for name, value in kernel.macros(dtype).items()))
-    named = getattr(kernel, "architecture", None)
-    targets = (f"sm_{str(named).removeprefix('sm_').replace('.', '')}",) if named else TARGETS
     state = os.stat(compiler)
-    parts = (compiler, state.st_mtime_ns, state.st_size, text, macros, targets, str(kernel.cu.parent))
+    parts = (compiler, state.st_mtime_ns, state.st_size, text, macros, TARGETS, str(kernel.cu.parent))
     kept = folder("nvcc") / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
     try:
         return msgspec.json.decode(kept.read_bytes(), type=Verdict)
     except (OSError, msgspec.DecodeError):
-        found = _asked(compiler, text, kernel.cu, macros, targets)
+        found = _asked(compiler, text, kernel.cu, macros)
     if not found.missing:
         files.write(kept, msgspec.json.encode(found))
     return found
 
 
-def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...], targets: tuple[str, ...]) -> Verdict:
+def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdict:
     start, refusals = perf_counter(), list[str]()
-    for target in targets:
+    for target in TARGETS:
         refused = _refusal(compiler, text, cu.name, (*macros, f"-I{cu.parent}"), target)
         if refused is None:
             return Verdict(target, seconds=perf_counter() - start)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cudalab.base import advice
+
 Condition = dict[str, float | str]
-NOT_INSTALLED = "nvidia-ml-py is not installed: clocks, power and throttling are not read; pip install nvidia-ml-py"
 
 # NVML's bits for why a clock is below its maximum. The bit for an idle GPU is left out.
 REASONS = {
@@ -30,7 +31,8 @@ def missing() -> str | None:
 
         pynvml.nvmlInit()
     except ImportError:
-        return NOT_INSTALLED
+        hint = advice.packages("nvidia-ml-py")
+        return f"nvidia-ml-py is not installed: clocks, power and throttling are not read; {hint}"
     except Exception as error:  # NVML's own errors: no permission, no library
         return f"NVML does not answer: {error}"
     return None

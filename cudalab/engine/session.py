@@ -25,6 +25,7 @@ import msgspec
 from cudalab import timing
 from cudalab.base import cache
 from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
+from cudalab.base.load import Watch
 from cudalab.device.machine import commit
 from cudalab.engine import cross_check as other_clock
 from cudalab.engine import plan, resume
@@ -223,12 +224,13 @@ class Session:
     _pace: Pace | None = field(default=None, init=False)
     _labels: tuple[str, ...] = field(default=(), init=False)  # of the variants of the group at work
     _start: float = field(default=0.0, init=False)
+    _load: Watch = field(default_factory=Watch, init=False)
     _resumed: int = field(default=0, init=False)  # groups that were done before
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
 
     def __enter__(self) -> Session:
         """Start the first worker. Raises what opening the device raised there."""
-        self._start = perf_counter()
+        self._start, self._load = perf_counter(), Watch()
         self._workers = Team(self.setup, self.selection, self.timeout, self.tell).__enter__()
         if "processes" in self.options:
             self.options["processes"] = self._workers.count
@@ -278,7 +280,8 @@ class Session:
             assert isinstance(group, Group), "a second look is for kernels"
             self.tell(Step(str(group), look.phase))
             look.add(cases, group)
-        run, spent = self.results, {**self.workers.wall, "total": perf_counter() - self._start}
+        run = self.results
+        spent = {**self.workers.wall, "total": perf_counter() - self._start, **self._load.seconds()}
         run.cases += [*cases, *self.elsewhere(group)]
         run.complete = complete
         run.wall = {name: self._before.get(name, 0.0) + spent.get(name, 0.0) for name in self._before | spent}

@@ -13,6 +13,7 @@ from cudalab.results.record import Case, Results
 
 GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
 NOT_MEASURED = "-"
+NOT_TIMED = "not timed"  # a `.cu` on the CPU, which is only checked there
 BASELINES = ("torch_eager", "torch_native", "numpy")
 # Backends whose calls allocate their result, for files that do not say it (`Case.allocates`).
 ALLOCATING = ("torch_eager", "torch_native", "torch_script", "torch_compile", "cupy_eager", "cupy_fuse")
@@ -28,7 +29,7 @@ MARKS = {
     "!": "the GPU ran below its highest clock",
     "#": "the worker processes of the run disagree about this time by more than chance: it has several values",
     "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}, "
-    f"or the speed-up to no better than a factor of {stats.VAGUE:g}",
+    f"or the interval of the speed-up is wider than a factor of {stats.NOTHING:g} and than the speed-up itself",
 }
 
 
@@ -60,6 +61,24 @@ def _processes(run: Results) -> str:
 def missing(run: Results) -> str:
     """A warning for an interrupted run, else an empty text."""
     return "" if run.complete else "INTERRUPTED: some of what was asked for is missing; go on with --resume FILE"
+
+
+def busy(run: Results) -> str:
+    """A warning where other programs kept the processors busy, else an empty text."""
+    host = [kind for kind in dict.fromkeys(k for c in run.cases for k in c.times) if comparable.of_host(kind)]
+    if not run.busy or not host:
+        return ""
+    load, cores = run.busy
+    what = "times" if run.main_kind in host else f"{' and '.join(kind.replace('_', ' ') for kind in host)} times"
+    return (
+        f"Machine busy: load {numbers.compact(load)} of other programs on {numbers.compact(cores)} "
+        f"core{'s' if cores > 1 else ''}: {what} are rough, and nothing is called faster or slower by them"
+    )
+
+
+def warnings(run: Results) -> list[str]:
+    """What a reader must know before the numbers: an interrupted run, a busy machine."""
+    return [text for text in (missing(run), busy(run)) if text]
 
 
 def title(cases: list[Case]) -> str:
@@ -141,6 +160,7 @@ def _marked(run: Results, shown: list[Case], cases: list[Case], kind: str) -> li
     """Times of a kind with their marks. A call that allocates is left out: only *api* times compare with it."""
     return [
         NOT_MEASURED if kind == "call" and allocates(case) else
+        NOT_TIMED if case.backend == "host" and case.status == record.OK and not case.times else
         microseconds(case, kind) + marks(run, case, cases, kind) for case in shown
     ]  # fmt: skip
 
@@ -224,7 +244,7 @@ def marks(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
     found += "!" if on_gpu and (case.condition.get("throttled") or (copy and copy.condition.get("throttled"))) else ""
     found += "#" if timing.disagree else ""
     ratio = run.speedup(case, kind) if kind == main else None
-    rough = timing.width > NOISY or stats.bimodal(timing.rounds) or (ratio is not None and ratio.vague)
+    rough = timing.width > NOISY or stats.bimodal(timing.rounds) or (ratio is not None and ratio.says_nothing)
     return found + ("?" if rough else "")
 
 
@@ -319,11 +339,13 @@ def _place(cases: list[Case]) -> str:
 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
-    """(names, reason) of what could not run here: backends, of a study variants."""
+    """(names, reason) of what could not run here: backends; a variant where others of its backend ran."""
     found: dict[str, dict[str, None]] = {}
+    ran = {case.backend for case in run.cases if case.status != record.SKIPPED}
     for case in run.cases:
         if case.status == record.SKIPPED:
-            found.setdefault(case.reason, {})[case.label if run.of_study else case.backend] = None
+            in_full = run.of_study or case.backend in ran
+            found.setdefault(case.reason, {})[case.label if in_full else case.backend] = None
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
 

@@ -50,6 +50,9 @@ def sentence(found: Comparison) -> str:
         return f"{text}{len(found.checked)} cases were checked in both runs, none was timed in both"
     counts = found.counts
     total = sum(counts.values())
+    if not any(pair.old.backend in record.ENTRIES for pair in found.pairs):
+        why = ": the CPU checks a .cu and does not time it" if "wall" in found.kinds else ""
+        text += f"no kernel was timed in both runs{why}. Of the libraries, "
     slower = f"{counts[SLOWER]} of {total} cases {'is' if counts[SLOWER] == 1 else 'are'} SLOWER"
     text += slower if counts[SLOWER] else f"none of {total} {'case' if total == 1 else 'cases'} is slower"
     others = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v != SLOWER and counts[v])

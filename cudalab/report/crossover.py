@@ -21,6 +21,8 @@ def render(found: Crossover, width: int | None = None, color: bool = False) -> s
     out = io.StringIO()
     console = screen(out, width, color)
     console.print(plain(columns.heading(found.run), "bold"))
+    for text in columns.warnings(found.run):
+        console.print(plain(text, "bold yellow"))
     if found.probes:
         table = columns_of(headers(found), left=1)
         for row in rows(found):

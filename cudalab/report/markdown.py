@@ -15,7 +15,7 @@ def render(run: Results) -> str:
 def _lines(run: Results) -> list[str]:
     if not run.timed:
         return [columns.heading(run), "", *_checks(run)]
-    lines = [columns.heading(run), *([columns.missing(run)] if columns.missing(run) else [])]
+    lines = [columns.heading(run), *columns.warnings(run)]
     for cases in run.groups().values():
         lines += ["", f"**{columns.title(cases)}**", "", *group(run, cases)]
         lines += ["", *(f"- {status}: {labels}: {one_line(text)}" for status, labels, text in columns.remarks(cases))]

@@ -1,8 +1,8 @@
 """Bars and histograms in characters, below the table of a group.
 
-The length of a bar is proportional to the variant's speed. Beside it is a histogram of the samples of its main time,
-relative to the variant's own median. All histograms of a group have one scale, so that noise can be compared; the scale
-is fine enough to show two groups of samples as two.
+The length of a bar is proportional to the variant's speed; where the interval says nothing there is no bar. Beside it
+is a histogram of the samples of the main time, relative to the variant's own median. All histograms of a group have one
+scale, so that noise can be compared; the scale is fine enough to show two groups of samples as two.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> lis
     what, speeds = _speeds(run, timed, kind)
     reach = _reach(timed, kind)
     found = [_heading(what, kind, reach, label + 1 + bar + 1 + VALUE, both)]
-    longest = max(speed.value for speed in speeds)
+    longest = max(speed.value for speed in speeds if not speed.says_nothing)
     for case, speed in zip(timed, speeds, strict=True):
-        drawn, text = bars(speed.value / longest, bar, ink), "1" if speed == SELF else numbers.ratio(speed)
+        drawn = "" if speed.says_nothing else bars(speed.value / longest, bar, ink)
+        text = "1" if speed == SELF else numbers.ratio(speed)
         line = f"{visible(columns.name(case))[:label]:{label}} {drawn:{bar}} {text:>{VALUE}}"
         found.append(f"{line}  |{histogram(deviations(case, kind), reach, ink)}|" if both else line)
     return found

@@ -194,4 +194,7 @@ def finding(run: Results) -> str:
         said = one.finding(run)
     except (Exception, SystemExit) as error:  # a user's code may raise anything, also where the run lacks a case
         return f"it fails on this run: {named(error)}"
-    return " ".join(said.split()) if isinstance(said, str) else f"it fails on this run: it is {short(said)}"
+    if not isinstance(said, str):
+        return f"it fails on this run: it is {short(said)}"
+    said = " ".join(said.split())
+    return said + ("; ?: this run did not measure it" if "?" in said.replace(",", " ").split() else "")

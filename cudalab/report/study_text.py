@@ -28,7 +28,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     console = table.screen(out, width, color)
     console.print(table.plain(study.heading(run), "bold"))
     console.print(table.plain(columns.heading(run)))
-    if text := columns.missing(run):
+    for text in columns.warnings(run):
         console.print(table.plain(text, "bold yellow"))
     for cases in run.groups().values():
         console.print()
@@ -75,7 +75,7 @@ def _drawn(part: list[Column], statuses: list[str]) -> Table:
 def markdown(run: Results) -> str:
     """The run in Markdown."""
     lines = [f"**{study.heading(run)}**", "", columns.heading(run)]
-    lines += [columns.missing(run)] if columns.missing(run) else []
+    lines += columns.warnings(run)
     for cases in run.groups().values():
         drawn = study.table(run, cases)
         rows = [list(row) for row in zip(*(column.cells for column in drawn), strict=True)]

@@ -13,13 +13,14 @@ from rich.text import Text
 
 from cudalab.base.errors import unknown
 from cudalab.base.text import visible
-from cudalab.report import columns
+from cudalab.report import answer, columns
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.results import record
 from cudalab.results.record import Results
 
 INKS = {"blocks": plots_.BLOCKS, "ascii": plots_.ASCII}
+SHORT = 12  # the most groups that are summed up in a line each
 PIPED_WIDTH = 140  # columns, if the output is not a terminal
 STYLES = {
     record.WRONG: "bold red",
@@ -40,7 +41,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     out = io.StringIO()
     console = screen(out, width, color)
     console.print(plain(columns.heading(run), "bold"))
-    if text := columns.missing(run):
+    for text in columns.warnings(run):
         console.print(plain(text, "bold yellow"))
     if run.timed:
         _times(console, run, costs, INKS.get(plots))
@@ -80,6 +81,11 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
                 table.add_row(*map(plain, cells))
             console.print(Padding(table, (1, 0, 0, 2)))
     console.print()
+    if 0 < len(groups := run.groups()) <= SHORT:
+        console.print(plain("In short", "bold"))
+        for cases in groups.values():
+            console.print(Padding(plain(f"{' '.join(cases[0].group)}: {answer.sentence(run, cases)}"), (0, 0, 0, 2)))
+        console.print()
 
 
 def _checks(console: Console, run: Results) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 from cudalab.base.errors import InputError
 from cudalab.results import record
-from cudalab.results.record import Machine, Results
+from cudalab.results.record import GPU_KINDS, Machine, Results
 from cudalab.spec.kernel import assigned
 
-GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # all other times depend on the host too
 OF_ONE = ("card", "sm_clock_hz")  # details that may differ between runs that are compared; older files lack them
 HOST = ("system", "cpu")  # details of a machine that only matter for times that depend on the host
 ASKED = ("order", "flush", "settings")  # options that change what is measured or how

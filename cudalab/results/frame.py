@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cudalab.base import advice
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.results import csv_file, flat
 from cudalab.results.json_file import as_json
@@ -25,7 +26,7 @@ def to_frame(run: Results, samples: bool) -> pandas.DataFrame:
     try:
         import pandas
     except ImportError:
-        raise Unavailable("to_frame needs pandas; pip install pandas, or use to_dicts()") from None
+        raise Unavailable(f"to_frame needs pandas; {advice.packages('pandas')}, or use to_dicts()") from None
     if samples:
         return pandas.DataFrame(flat.records(run))
     where = {"created": run.created, "device": run.machine.device, "machine": run.machine.name}

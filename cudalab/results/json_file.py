@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from cudalab.base import advice
 from cudalab.base.errors import InputError, short
 from cudalab.base.text import encodable
 from cudalab.results.record import FORMAT, VERSION, Results
@@ -72,8 +73,8 @@ def checked(head: Head, path: str) -> None:
     version = head.version
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:
         newer = isinstance(version, int) and version > VERSION
-        advice = "; upgrade it: git pull in the checkout" if newer else ""
-        raise InputError(f"{path} has results version {short(version)}; this cudalab reads 1 to {VERSION}{advice}")
+        what = f"; upgrade it: {advice.upgrade()}" if newer else ""
+        raise InputError(f"{path} has results version {short(version)}; this cudalab reads 1 to {VERSION}{what}")
 
 
 def run_of(tree: Tree, path: str) -> Results:
@@ -100,8 +101,8 @@ def foreign(path: str) -> InputError:
 
 
 def invalid(error: Exception, path: str) -> InputError:
-    advice = "; a newer cudalab may know it: git pull in the checkout" if "unknown field" in str(error) else ""
-    return InputError(f"{path} is not a valid results file: {error}{advice}")
+    what = f"; a newer cudalab may know it: {advice.upgrade()}" if "unknown field" in str(error) else ""
+    return InputError(f"{path} is not a valid results file: {error}{what}")
 
 
 def unreadable(error: Exception, data: bytes, path: str) -> InputError:

@@ -7,12 +7,13 @@ them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from cudalab.base import stats
+from cudalab.base import load, stats
 from cudalab.base.errors import short
 
 FORMAT = "cudalab-results"
@@ -20,6 +21,7 @@ VERSION = 6  # of the files that are written; `cudalab.results.json_file` also r
 
 RUNS = ("bench", "check", "study")  # the kinds of a run
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
+GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # all other times depend on the host too
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
 # The status of a case:
@@ -32,6 +34,10 @@ CEILING: Final = "ceiling"  # not a variant: a copy of the case's bytes
 BROKEN: Final = (WRONG, IMPOSSIBLE, ERROR)  # there is no time that holds
 
 COPY = "copy"  # the backend of a ceiling row
+
+ENTRIES: Final = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
+
+BUSY = 0.25  # load of other programs on each core from which times of the host are those of the load too
 
 
 # Bounds far beyond what can be measured, so that no statistic of a file's numbers overflows.
@@ -243,7 +249,13 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         dict[str, Samples], _says("seconds: samples of an `empty event pair`, `empty kernel` and `empty graph node`")
     ] = {}
     cases: Annotated[list[Case], _says("one a variant, kernel, size and dtype, in the order of the run")] = []
-    wall: Annotated[dict[str, Quantity], _says("seconds of the whole run, `total` and by phase")] = {}
+    wall: Annotated[
+        dict[str, Quantity],
+        _says(
+            "seconds of the whole run, `total` and by phase; two are integrals over `total`: `load of others`, the "
+            "load of other programs, and `cores`, the processors that the run could use"
+        ),
+    ] = {}
     complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
     kind: Annotated[str, _says("of the run: `bench`, `check` or `study`")] = ""
     commit: Annotated[
@@ -274,6 +286,12 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         for case in self.cases:
             found.setdefault(case.group, []).append(case)
         return found
+
+    @property
+    def busy(self) -> tuple[float, float] | None:
+        """The mean load of other programs and the number of cores, if that load disturbs times of the host."""
+        total, others, cores = (self.wall.get(name, 0.0) for name in ("total", load.OTHERS, load.CORES))
+        return (others / total, cores / total) if total > 0 and others > BUSY * cores > 0 else None
 
     @property
     def of_study(self) -> bool:
@@ -316,7 +334,8 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         if one is None or other is None:
             raise ValueError(f"{(case if one else base).label} has no {kind} times")
         blocked = self.options.get("order") == "blocked"  # rounds were not measured side by side
-        return stats.speedup(one, other, paired=not blocked)
+        found = stats.speedup(one, other, paired=not blocked)
+        return replace(found, disturbed=bool(self.busy) and kind not in GPU_KINDS)
 
     @property
     def main_kind(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cudalab.base import numbers, stats
@@ -42,7 +43,7 @@ def in_words(ratio: stats.Ratio | None, verdict: str = "") -> str:
     if ratio is None:
         return "?"
     interval, verdict = numbers.ends(ratio.low, ratio.high), verdict or ratio.verdict()
-    if numbers.says_nothing(ratio):
+    if ratio.says_nothing:
         return f"{interval} times ({verdict})"
     return f"{numbers.ratio(ratio)} times ({interval}, {verdict})"
 
@@ -54,7 +55,7 @@ def longer(ratio: stats.Ratio) -> str:
 
 def inverse(ratio: stats.Ratio) -> stats.Ratio:
     """How many times as long, of how many times as fast."""
-    return stats.Ratio(1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.inner)
+    return replace(ratio, value=1 / ratio.value, low=1 / ratio.high, high=1 / ratio.low)
 
 
 def listed(ways: Mapping[str, str], than: str = "as fast") -> str:

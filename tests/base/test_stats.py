@@ -226,7 +226,7 @@ def test_few_rounds_promise_no_more_than_they_know(rounds, paired):
 
 def test_one_round_says_nothing():
     ratio = speedup(Timing([[1.0] * 9]), Timing([[0.5] * 9]))
-    assert ratio.verdict() == UNCLEAR and ratio.vague
+    assert ratio.verdict() == UNCLEAR and ratio.says_nothing
     assert Timing([[1.0]]).width == np.inf
     assert speedup(Timing([[1.0]]), Timing([[0.5]]), paired=False).verdict() == UNCLEAR
     three = Timing([[1.0], [1.01], [1.02]], [1, 1, 1])  # of each of three processes it says something

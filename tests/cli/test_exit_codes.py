@@ -11,10 +11,11 @@ from click.testing import CliRunner
 import cudalab
 from cudalab.base.errors import InputError
 from cudalab.cli import main
-from cudalab.cli.measure import ENTRIES, NOT_RUN
+from cudalab.cli.measure import NOT_RUN
 from cudalab.device import cuda
 from cudalab.engine import options, plan
 from cudalab.engine.plan import Group
+from cudalab.results import record
 from cudalab.spec.dtype import dtype
 
 EXAMPLE = Path(__file__).parents[2] / "bench" / "examples" / "softmax.py"
@@ -140,7 +141,7 @@ def test_the_backends_that_run_the_cu_are_known():
     """What `exit_code` relies on."""
     kernel = plan.named([str(EXAMPLE)])["softmax"]
     group = Group(kernel, "small", (1, 1), dtype("float32"))
-    assert {v.backend_name for v in group.variants() if v.name in kernel.entries} == set(ENTRIES)
+    assert {v.backend_name for v in group.variants() if v.name in kernel.entries} == set(record.ENTRIES)
 
 
 # ---- the seed --------------------------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def test_the_readme_is_short():
     text = README
     for name in readme_tables.TABLES["README.md"]:
         text = re.sub(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", r"\1\2", text, flags=re.DOTALL)
-    assert len(text.splitlines()) <= 125
+    assert len(text.splitlines()) <= 128
 
 
 def test_the_example_is_the_file_and_is_short():

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from cudalab.base import stats
+from cudalab.base import advice, stats
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.cli import main
 from cudalab.device.activity import COPY, KERNEL, LAUNCH, OPERATOR, Event
@@ -58,7 +58,7 @@ def request_for(*labels):
 def test_without_nvbench_it_says_what_to_type(monkeypatch):
     for broken in (lambda name: None, lambda name: (_ for _ in ()).throw(ModuleNotFoundError(name))):
         monkeypatch.setattr(nvbench.importlib.util, "find_spec", broken)
-        assert nvbench.missing() == f"NVBench is not installed; {nvbench.INSTALL}"
+        assert nvbench.missing() == f"NVBench is not installed; {advice.extra('nvbench')}"
         with pytest.raises(Unavailable, match="pip install"):
             nvbench.times(request_for("copy"))
 

@@ -1,4 +1,4 @@
-"""A wheel, installed in an environment of its own, finds its kernels and runs."""
+"""A wheel and an sdist are complete; the wheel, installed in an environment of its own, runs without the checkout."""
 
 from __future__ import annotations
 
@@ -6,63 +6,106 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
+import tarfile
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
+NEEDED = ("kernels/gelu.cu", "kernels/common/pack.cuh", "kernels/triton/softmax.py", "device/lab.cu",
+          "host/cuda_host.h", "host/include/cuda_fp16.h", "py.typed",
+          "report/html/page.html.j2", "report/html/style.css", "report/html/script.js")  # fmt: skip
+
+
+def index():
+    """Skip where no packages can be downloaded."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "setuptools>=77"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs a package index: {done.stderr.splitlines()[-1]}")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
+def built(tmp_path_factory):
+    """(wheel, sdist); the wheel is built from the sdist, as `python -m build` does it."""
+    pytest.importorskip("build")
+    index()
+    folder = tmp_path_factory.mktemp("built")
     copy = folder / "source"
     copy.mkdir()
     for name in ("cudalab", "kernels", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         (copy / name).symlink_to(ROOT / name)  # so that nothing is built into the checkout
-    pytest.importorskip("setuptools")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    subprocess.run([*command, str(copy)], check=True)
-    (path,) = folder.glob("cudalab-*.whl")
-    return path
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "-o", folder, copy], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    (wheel,), (sdist,) = folder.glob("cudalab-*.whl"), folder.glob("cudalab-*.tar.gz")
+    return wheel, sdist
 
 
-def test_the_wheel_holds_what_is_needed(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    for name in ("kernels/gelu.cu", "kernels/common/pack.cuh", "kernels/triton/softmax.py", "device/lab.cu",
-                 "host/cuda_host.h", "host/include/cuda_fp16.h", "py.typed",
-                 "report/html/page.html.j2", "report/html/style.css", "report/html/script.js"):  # fmt: skip
-        assert f"cudalab/{name}" in names
+def test_the_wheel_holds_what_is_needed(built):
+    names = zipfile.ZipFile(built[0]).namelist()
+    assert {f"cudalab/{name}" for name in NEEDED} <= set(names)
     assert {str(path.relative_to(ROOT)) for path in (ROOT / "cudalab").rglob("*.py")} <= set(names)
     assert {n.split("/")[0] for n in names if not n.startswith("cudalab-")} == {"cudalab"}
     assert any(re.fullmatch(r"cudalab-[^/]+\.dist-info/(licenses/)?LICENSE", n) for n in names)
 
 
-def test_it_runs_where_nothing_else_of_the_lab_is(wheel, tmp_path):
-    """The new environment has the wheel; its dependencies are lent by this one, which also has the checkout."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    zipfile.ZipFile(wheel).extractall(site)
-    Path(site, "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    listed = subprocess.run(
-        [python, "-m", "cudalab.cli", "list"], capture_output=True, text=True, check=True, cwd=tmp_path, env=env
+def test_the_sdist_holds_what_is_needed(built):
+    with tarfile.open(built[1]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {n if n.startswith("kernels/") else f"cudalab/{n}" for n in NEEDED} <= names
+    assert {"LICENSE", "README.md", "setup.cfg", "pyproject.toml"} <= names
+
+
+@pytest.mark.skipif(not find_spec("twine"), reason="twine is not installed; it is in the extra test")
+def test_an_index_would_take_both(built):
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *built], capture_output=True, text=True, check=False
     )
-    assert "gelu: y = x * Phi(x)" in listed.stdout
-    where = "import cudalab, cudalab.spec.find as r; print(cudalab.__file__, r.kernel('gelu').cu)"
-    shown = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True, cwd=tmp_path, env=env)
-    assert all(part.startswith(site) for part in shown.stdout.split())
-    subprocess.run(
-        [python, "-m", "cudalab.cli", "check", "plus_one", "--only", "host", "--device", "cpu"],
-        check=True, cwd=tmp_path, env=env, capture_output=True,
-    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def bare(built, tmp_path_factory):
+    """Runs a command of an environment that has the wheel and its base dependencies alone; returns what it printed."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    env |= {"PATH": f"{folder / 'venv' / 'bin'}{os.pathsep}{env['PATH']}", "CUDALAB_CACHE": str(folder / "cache")}
+
+    def run(*words):
+        done = subprocess.run(
+            [folder / "venv" / "bin" / words[0], *words[1:]],
+            capture_output=True, text=True, check=False, cwd=folder, env=env,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout + done.stderr
+
+    run("python", "-m", "pip", "install", "-q", built[0])
+    return run
+
+
+def test_it_runs_where_nothing_else_of_the_lab_is(bare):
+    assert "bench" in bare("cudalab", "--help")
+    assert "gelu: y = x * Phi(x)" in bare("cudalab", "list")
+    for program in (("cudalab",), ("python", "-m", "cudalab")):
+        said = bare(*program, "check", "plus_one", "--device", "cpu", "--dtypes", "float32")
+        assert re.search(r"host:plus_one_vec +right", said) and "next: cudalab bench plus_one" in said
+    said = bare("cudalab", "bench", "plus_one", "--sizes", "small", "--device", "cpu", "--quick", "-o", "run.json")
+    assert "plus_one small float32: all 3 right; numpy" in said
+    assert "PyTorch is not installed; pip install 'cudalab[torch]'" in " ".join(said.split())
+    assert "not timed" in bare("cudalab", "show", "run.json")
+
+
+def test_it_is_imported_from_python(bare):
+    where = bare(
+        "python", "-c", "import cudalab; from cudalab.spec import find; print(cudalab.__file__, find.kernel('gelu').cu)"
+    )
+    assert all("site-packages" in part for part in where.split())
+    program = "import cudalab; run = cudalab.check('plus_one', only='host', device='cpu'); print(len(run.broken))"
+    assert bare("python", "-c", program).split()[-1] == "0"

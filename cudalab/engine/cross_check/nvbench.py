@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from cudalab import timing
+from cudalab.base import advice
 from cudalab.base.child import Parent
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import ForeignStream
@@ -27,7 +28,6 @@ from cudalab.engine.cross_check import ready
 from cudalab.engine.cross_check.ready import Found
 from cudalab.timing.gpu import NOT_HELD
 
-INSTALL = "pip install -e '.[nvbench]' in the checkout"
 COLD, BATCH, WALL = "nvbench cold", "nvbench batch", "nvbench wall"  # median, mean, and what both took; seconds
 TAGS = {COLD: "nv/cold/time/gpu/median", BATCH: "nv/batch/time/gpu/mean"}
 TIMEOUT = 15.0  # seconds of one measurement, NVBench's own default
@@ -46,7 +46,7 @@ def missing() -> str | None:
         found = importlib.util.find_spec("cuda.bench") and importlib.util.find_spec("cuda.bindings")
     except ModuleNotFoundError:  # not even the package that both are in
         found = None
-    return None if found else f"NVBench is not installed; {INSTALL}"
+    return None if found else f"NVBench is not installed; {advice.extra('nvbench')}"
 
 
 def times(request: ready.Request, timeout: float = TIMEOUT) -> dict[str, Found]:

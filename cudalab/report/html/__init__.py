@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cudalab.base import files
+from cudalab.base import advice, files
 from cudalab.base.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def need() -> None:
 
     absent = [name for module, name in NEEDED.items() if find_spec(module) is None]
     if absent:
-        raise Unavailable(f"a report needs {', '.join(absent)}; pip install -e '.[report]' in the checkout")
+        raise Unavailable(f"a report needs {', '.join(absent)}; {advice.extra('report')}")
 
 
 def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:

@@ -114,6 +114,9 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
         value, word = "1" if case is base else numbers.ratio(ratio), "" if case is base else ratio.verdict()
         interval = numbers.ends(ratio.low, ratio.high)
         hint = f"{name(case, 80)}: {value} ({interval}) times as fast as {than}{word and ': ' + word}"
+        if ratio.says_nothing and case is not base:
+            rows.append(Bar(name(case), f"? ({interval})", role=role(case), hint=hint))
+            continue
         rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), hint))
         said.append((ratio.value, hint))
     title = f"Speed-up over {than}, {number(kind)}"

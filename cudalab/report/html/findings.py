@@ -56,7 +56,11 @@ def timed(run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere:
     parts, mood = [time], "neutral"
     if base and (ratio := run.speedup(case, kind, base.backend)):
         verdict = ratio.verdict()
-        parts.append(f"{numbers.ratio(ratio)}\u00d7 {base.backend} ({numbers.ends(ratio.low, ratio.high)}, {verdict})")
+        ends = numbers.ends(ratio.low, ratio.high)
+        rough = f"too rough to compare with {base.backend} ({ends} times as fast)"
+        parts.append(
+            rough if ratio.says_nothing else f"{numbers.ratio(ratio)}\u00d7 {base.backend} ({ends}, {verdict})"
+        )
         mood = {"FASTER": "good", "SLOWER": "bad"}.get(verdict, "neutral")
     share = shares.get(case.label, columns.NOT_MEASURED)
     if share != columns.NOT_MEASURED:

@@ -74,7 +74,7 @@ def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
         skipped=_unique((names, _cut(why)) for run in runs for names, why in _skipped(run)),
         largest=_unique(line for run in runs if not run.results.timed for line in columns.largest_errors(run.results)),
         headings=_unique(columns.heading(run.results) for run in runs),
-        missing=[(run.label, columns.missing(run.results)) for run in runs if columns.missing(run.results)],
+        missing=[(run.label, text) for run in runs for text in columns.warnings(run.results)],
         environments=[environment.of(run.label, run.results) for run in runs],
         method=[*_method(runs), *without_roofline(subjects)],
         texts=TEXTS,

@@ -18,7 +18,7 @@ def answer(run: Results) -> Answer:
     one = found.of(run)
     bad = findings.failures(run.cases)
     subject = f"{plain(one.name, 40)}, {plain(run.machine.name, 60)}"
-    without = f"no finding: {'not known' if run.main_kind else 'nothing was timed'}"
+    without = "this run has no finding" if run.main_kind else "no finding, since nothing was timed"
     said = plain(study.finding(run), 3000) or without
     return Answer(subject, said + bad, plain(study.heading(run), 400), "bad" if bad else "neutral")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from cudalab.base import threads
+from cudalab.base import advice, threads
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.base.text import visible
 from cudalab.device import cuda
@@ -23,7 +23,6 @@ from cudalab.spec.kernel import Kernel
 from cudalab.tools.inspect import sass
 
 NO_NVCC = "nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH"
-NO_NVDISASM = "nvdisasm is not there; pip install -e '.[inspect]' in the checkout, or install the whole CUDA toolkit"
 TIMEOUT = 300  # seconds for one file; nvcc takes about one for a kernel of the lab
 
 
@@ -50,6 +49,11 @@ class Compiled:
 
 
 Compiler = Callable[[Kernel, DType, str], Compiled]
+
+
+def no_nvdisasm() -> str:
+    """Why there is no disassembler, and what to type."""
+    return f"nvdisasm is not there; {advice.extra('inspect')}, or install the whole CUDA toolkit"
 
 
 def nvdisasm() -> str | None:
@@ -89,7 +93,7 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
     """
     compiler, disassembler = cuda.nvcc(), nvdisasm()
     if not compiler or not disassembler:
-        raise Unavailable(f"cannot inspect: {NO_NVDISASM if compiler else NO_NVCC}")
+        raise Unavailable(f"cannot inspect: {no_nvdisasm() if compiler else NO_NVCC}")
     with tempfile.TemporaryDirectory(prefix="cudalab-inspect-") as scratch:
         given, made = Path(scratch, kernel.cu.name), Path(scratch, "out.cubin")
         text = cuda_source.read(kernel.cu)

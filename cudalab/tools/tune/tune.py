@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from cudalab.base import globs, stats
+from cudalab.base import advice, globs, stats
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, unknown
 from cudalab.device import cuda
 from cudalab.engine import plan
@@ -147,7 +147,7 @@ def need_gpu(kernel: str, device: str) -> None:
 def missing() -> str | None:
     """Why no search can run, and what to type; None if Kernel Tuner is installed."""
     found = find_spec("kernel_tuner")
-    return None if found else "Kernel Tuner is not installed; pip install -e '.[tune]' in the checkout"
+    return None if found else f"Kernel Tuner is not installed; {advice.extra('tune')}"
 
 
 @dataclass

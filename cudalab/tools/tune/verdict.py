@@ -104,4 +104,5 @@ def over_all(ratios: Sequence[Ratio]) -> Ratio:
     n, value = len(ratios), sum(math.log(r.value) for r in ratios)
     down = math.sqrt(sum(math.log(r.value / r.low) ** 2 for r in ratios))
     up = math.sqrt(sum(math.log(r.high / r.value) ** 2 for r in ratios))
-    return Ratio(*(math.exp(x / n) for x in (value, value - down, value + up)))
+    middle, low, high = (math.exp(x / n) for x in (value, value - down, value + up))
+    return Ratio(middle, low, high, disturbed=any(r.disturbed for r in ratios))

@@ -1,0 +1,113 @@
+"""How busy other programs keep the processors while a run measures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+DECAY, STEP = 60.0, 5.0  # seconds: in which the kernel's first load average forgets, and between its updates
+TICKS = os.sysconf("SC_CLK_TCK")
+PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
+OTHERS, CORES = "load of others", "cores"  # of `Watch.seconds`
+
+
+class Watch:
+    """Counts the load of other programs from its creation on.
+
+    The load average is that of the last minute, the lab's own work included. What it was over the time since the last
+    look follows from its change; of it goes what this process and its descendants used, and the share of the waiting
+    that they had.
+    """
+
+    def __init__(self) -> None:
+        self._at, self._average, self._used = monotonic(), _average(), descendants()
+        self._group = _used_by_group()
+        self._others = self._cores = 0.0
+
+    def seconds(self) -> dict[str, float]:
+        """The integrals since the creation: of other programs' load (OTHERS), and of the `cores` there are (CORES).
+
+        Under a CPU quota both are in proportion to it.
+        """
+        at, average, used, group = monotonic(), _average(), descendants(), _used_by_group()
+        elapsed = max(at - self._at, 1e-3)
+        host, mine = os.cpu_count() or 1, cores()
+        load = max((self._average + average) / 2 + DECAY * (average - self._average) / max(elapsed, STEP), 0.0)
+        own = max(used - self._used, 0.0)
+        others = max(load * elapsed - own * max(load / host, 1.0), 0.0) * mine / host
+        if mine < host and group is not None and self._group is not None:
+            others = max(others, group - self._group - own)
+        self._at, self._average, self._used, self._group = at, average, used, group
+        self._others += others
+        self._cores += mine * elapsed
+        return {OTHERS: self._others, CORES: self._cores}
+
+
+def cores() -> float:
+    """The processors that this process may use: those it is bound to, or its control group's quota if that is less."""
+    return min([float(len(os.sched_getaffinity(0))), *_quotas()])
+
+
+def descendants() -> float:
+    """CPU seconds used by this process, its descendants, and those of them that have ended."""
+    table: dict[int, tuple[int, float]] = {}
+    for path in PROC.glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        table[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
+    own, last = {os.getpid()}, 0
+    while len(own) > last:
+        last = len(own)
+        own |= {pid for pid, (parent, _) in table.items() if parent in own}
+    return sum(table[pid][1] for pid in own if pid in table)
+
+
+def _average() -> float:
+    try:
+        return os.getloadavg()[0]
+    except OSError:  # not known: no load is claimed
+        return 0.0
+
+
+def _groups(controller: str) -> Iterator[Path]:
+    """Folders of the control groups that this process is in, innermost first: version 2, or 1 with this controller."""
+    try:
+        lines = (PROC / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, names, inside = line.split(":", 2)
+        if names and controller not in names.split(","):
+            continue
+        top = CGROUP / controller if names else CGROUP
+        folder = top / inside.lstrip("/")
+        yield from (f for f in (folder, *folder.parents) if f.is_relative_to(top) and f.is_dir())
+
+
+def _quotas() -> Iterator[float]:
+    """The quotas of the control groups, in processors."""
+    for folder in _groups("cpu"):
+        try:
+            if (folder / "cpu.max").exists():
+                most, period = (folder / "cpu.max").read_text().split()
+            else:
+                most, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+            if most != "max" and int(most) > 0:
+                yield int(most) / int(period)
+        except (OSError, ValueError):
+            continue
+
+
+def _used_by_group() -> float | None:
+    """CPU seconds used by the innermost control group with an account; None if there is none."""
+    for folder in _groups("cpu"):
+        try:
+            lines = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
+            return int(lines["usage_usec"]) / 1e6
+        except (OSError, ValueError, KeyError):
+            continue
+    return None

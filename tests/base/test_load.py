@@ -1,0 +1,102 @@
+"""The load of other programs: without the lab's own, without what was before, in proportion to a quota."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from cudalab.base import load
+from cudalab.base.load import CORES, OTHERS, Watch
+
+
+class Machine:
+    """A machine whose clock, load average and accounts are set by hand."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.average, self.used, self.group, self.quota = 0.0, 0.0, 0.0, None, 64.0
+        monkeypatch.setattr(load, "monotonic", lambda: self.now)
+        monkeypatch.setattr(load, "_average", lambda: self.average)
+        monkeypatch.setattr(load, "descendants", lambda: self.used)
+        monkeypatch.setattr(load, "_used_by_group", lambda: self.group)
+        monkeypatch.setattr(load, "cores", lambda: min(self.quota, 2.0))
+        monkeypatch.setattr(load.os, "cpu_count", lambda: 2)
+
+    def runs(self, seconds, load_, used=0.0):
+        """`load_` programs run for so long; the lab uses so many CPU seconds."""
+        for _ in range(int(seconds)):
+            self.average += (load_ - self.average) / load.DECAY
+        self.now += seconds
+        self.used += used
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    return Machine(monkeypatch)
+
+
+def mean(watch):
+    seconds = watch.seconds()
+    return 2 * seconds[OTHERS] / seconds[CORES]
+
+
+@pytest.mark.parametrize("before", [0.0, 6.0])
+def test_load_before_the_run_and_of_the_lab_itself_is_left_out(machine, before):
+    machine.average = before  # such as pip's, which has ended
+    watch = Watch()
+    machine.runs(30, 1, used=30)
+    assert mean(watch) == pytest.approx(0, abs=0.15)
+    machine.runs(30, 3, used=40)  # two threads of the lab and one program of somebody else
+    assert watch.seconds()[OTHERS] == pytest.approx(30, rel=0.2)
+
+
+def test_other_programs_count_in_full(machine):
+    watch = Watch()
+    for _ in range(4):
+        machine.runs(20, 9, used=20 * 2 / 9)  # the lab has one of nine
+        watch.seconds()
+    assert mean(watch) == pytest.approx(8, rel=0.1)
+
+
+def test_under_a_quota_the_load_is_that_of_the_group(machine):
+    machine.quota, machine.group = 1.0, 0.0
+    watch = Watch()
+    machine.runs(60, 1, used=12)
+    machine.group = 48.0
+    seconds = watch.seconds()
+    assert seconds[CORES] == 60
+    assert seconds[OTHERS] == pytest.approx(36)  # of the group, without the lab's
+
+
+def test_what_children_use_is_the_labs_own():
+    before = load.descendants()
+    busy = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    subprocess.run([sys.executable, "-c", busy], check=True)
+    assert load.descendants() - before >= 0.25
+
+
+@pytest.mark.parametrize(("files", "cores"), [
+    ({"pod/cpu.max": "150000 100000"}, 1.5), ({"pod/cpu.max": "max 100000"}, None),
+    ({"cpu.max": "50000 100000", "pod/cpu.max": "max 100000"}, 0.5), ({}, None),
+])  # fmt: skip
+def test_quotas_of_control_groups(tmp_path, monkeypatch, files, cores):
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "cgroup").write_text("0::/pod\n")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(load, "PROC", tmp_path)
+    monkeypatch.setattr(load, "CGROUP", tmp_path)
+    assert load.cores() == (cores or len(load.os.sched_getaffinity(0)))
+
+
+def test_a_quota_of_the_older_control_groups(tmp_path, monkeypatch):
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "cgroup").write_text("2:cpu,cpuacct:/pod\n1:memory:/pod\n")
+    (tmp_path / "cpu" / "pod").mkdir(parents=True)
+    (tmp_path / "cpu" / "pod" / "cpu.cfs_quota_us").write_text("50000\n")
+    (tmp_path / "cpu" / "pod" / "cpu.cfs_period_us").write_text("100000\n")
+    monkeypatch.setattr(load, "PROC", tmp_path)
+    monkeypatch.setattr(load, "CGROUP", tmp_path)
+    assert load.cores() == 0.5

@@ -1,0 +1,144 @@
+"""The sentence of a group, and what a busy machine and a wide interval take away from tables, bars and sentences."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from report_runs import checked, timed
+
+from cudalab import report
+from cudalab.base.load import CORES, OTHERS
+from cudalab.base.stats import Ratio
+from cudalab.report import answer, columns, crossover, plots
+from cudalab.report.html import figures, findings
+from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.tools.crossover.bisect import Crossover, Probe
+
+
+def on_cpu(load=0.0, **times):
+    """A run of one group: libraries with the times of each round in seconds, and a `.cu` that is only checked."""
+    right = Parity(ok=True, n=4)
+    cases = [Case("gelu", "small", (4,), "float32", name, parity=right, nbytes=8, times={"wall": [[s] for s in rounds]})
+             for name, rounds in times.items()]  # fmt: skip
+    cases.append(Case("gelu", "small", (4,), "float32", "host", "gelu_vec", parity=right, nbytes=8))
+    wall = {"total": 10.0, OTHERS: 10 * load, CORES: 20.0}
+    return Results("cudalab-results", 6, "2026-01-01", {"modes": "launch"}, Machine("cpu", "CPU"), cases=cases,
+                   wall=wall)  # fmt: skip
+
+
+def jittered(seconds, by=0.001):
+    return [seconds * (1 + by * (i % 7)) for i in range(20)]
+
+
+def wild(seconds):
+    return [seconds * (1, 6, 0.4, 9, 2, 0.7)[i % 6] for i in range(20)]
+
+
+SURE = {"numpy": jittered(1e-4), "torch_eager": jittered(3e-4)}
+ROUGH = {"numpy": wild(1e-4), "torch_eager": wild(3e-4)[::-1]}
+
+
+def test_the_sentence_of_a_gpus_group():
+    run = timed()
+    said = answer.sentence(run, next(iter(run.groups().values())))
+    assert said.startswith("1 WRONG (triton), 1 error (cupy_raw:gelu_vec), 4 right; pycuda:gelu_scalar 1.")
+    assert "times as fast as torch_native" in said and said.endswith("FASTER)")
+
+
+def test_a_check_has_no_times():
+    run = checked()
+    assert answer.sentence(run, run.cases) == "all 4 right"
+
+
+def test_what_the_cpu_does_not_time_says_so():
+    run = on_cpu(**SURE)
+    text = report.render(run, "table", 80)
+    assert any(line.split()[:4] == ["host:gelu_vec", "0", "not", "timed"] for line in text.splitlines())
+    said = answer.sentence(run, run.cases)
+    assert said.startswith("all 3 right; fastest library: numpy 100")
+    assert "3.0 times as fast as torch_eager" in said
+
+
+def test_a_backend_is_not_called_skipped_where_one_of_its_variants_ran():
+    run = on_cpu(**SURE)
+    for label in ("torch_eager:tuned", "triton"):
+        backend, _, variant = label.partition(":")
+        run.cases.append(Case("gelu", "small", (4,), "float32", backend, variant, "skipped", "needs a GPU"))
+    assert columns.skipped(run) == [("torch_eager:tuned, triton", "needs a GPU")]
+
+
+def test_a_fastest_that_is_not_sure_is_not_called_so():
+    run = on_cpu(**ROUGH)
+    assert "fastest library not sure: " in answer.sentence(run, run.cases)
+
+
+def test_an_interval_that_says_nothing_leaves_no_ratio_verdict_or_bar():
+    run = on_cpu(**ROUGH)
+    ratio = run.speedup(run.cases[0], "wall")
+    assert ratio.says_nothing
+    shown = dict(zip(*[columns.table(run, run.cases)[0], columns.table(run, run.cases)[1][0]]))
+    assert (shown["x eager"], shown["verdict"]) == ("?", "UNCLEAR")
+    bars = plots.lines(run, run.cases, 100)
+    assert "?" in bars[1] and not set(bars[1].split("|")[0]) & set(plots.BLOCKS.full + plots.BLOCKS.parts)
+    drawn = figures.speedup(run, run.cases)
+    text = json.dumps(drawn.spec)
+    assert "? (" in text and text.count('"h": "') == 1  # one bar, the baseline's
+
+
+def test_a_finding_of_the_page_does_not_quote_such_a_ratio():
+    run = timed()
+    group = [c for c in run.cases if c.size == "large"]
+    for case in group:
+        if case.label == "torch_native":
+            case.times["cold"] = [[s] for s in wild(1e-5)]
+    said = findings.timed(run, group, {})
+    assert "too rough to compare with torch_native" in said.sentence and said.mood != "good"
+
+
+@pytest.mark.parametrize("load", [0.3, 8.0])
+def test_a_busy_machine_is_the_headline_and_no_verdict_stands(load):
+    run = on_cpu(load, **SURE)
+    texts = [report.render(run, format, 80) for format in ("table", "markdown")]
+    if load < 1:
+        assert run.busy is None and not columns.busy(run)
+        assert all("FASTER" in text and "Machine busy" not in text for text in texts)
+        return
+    assert columns.busy(run).startswith("Machine busy: load 8 of other programs on 2 cores: times are rough")
+    assert all("FASTER" not in text and " ".join(text.split()).count("Machine busy: load 8") == 1 for text in texts)
+    assert "shortest time, on a busy machine: numpy" in answer.sentence(run, run.cases)
+
+
+def test_a_busy_host_leaves_the_gpus_own_times_alone():
+    run = timed()
+    run.wall = {"total": 10.0, OTHERS: 80.0, CORES: 20.0}
+    case = next(c for c in run.cases if c.label == "pycuda:gelu_vec" and c.size == "large")
+    assert run.speedup(case, "cold").verdict() == "FASTER"
+    assert run.speedup(case, "call").verdict() == "UNCLEAR"
+    assert "call times are rough" in columns.busy(run)
+
+
+def test_a_wide_interval_that_shows_the_direction_still_says_something():
+    assert not Ratio(5.5, 4.3, 7.1).says_nothing
+    assert Ratio(0.18, 0.14, 0.23).verdict() == "SLOWER"
+    assert Ratio(1.2, 0.9, 1.6).says_nothing
+    assert Ratio(7.0, 1.6, 30.0).verdict() == "UNCLEAR"
+
+
+def test_the_interval_holds_the_ratio_of_the_medians_that_stand_beside_it():
+    run = on_cpu(numpy=[1.4e-4] * 11 + [1e-5] * 9, torch_eager=[1.9e-4] * 9 + [4e-6] * 11)
+    base, one = run.cases[1], run.cases[0]
+    ratio = run.speedup(one, "wall")
+    assert ratio.low <= base.median("wall") / one.median("wall") <= ratio.high
+
+
+def test_a_crossover_on_a_busy_machine_names_no_winner():
+    found = {}
+    for load in (0.0, 8.0):
+        run = on_cpu(load, **SURE)
+        ratio = run.ratio(run.cases[0], run.cases[1], "wall")
+        ends = [Probe("small", n, ratio, ratio.verdict()) for n in (1, 4)]
+        found[load] = crossover.render(Crossover("numpy", "torch_eager", "wall", run, ends), 200)
+    assert "numpy is faster at both ends" in found[0.0]
+    assert "is faster" not in found[8.0]
+    assert "Machine busy: load 8" in found[8.0] and "neither is surely faster" in found[8.0]
