@@ -11,7 +11,7 @@ import click
 from cudalab.base.errors import InputError
 from cudalab.base.text import visible
 from cudalab.cli import complete, terminal
-from cudalab.cli.measure import NOT_RUN, given, measure, say_not_run
+from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, say_not_run, unsaved
 from cudalab.cli.options import min_effect, not_empty, together
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def measure_against(
     found = compare.compare(old, run, min_effect=min_effect, force=force)
     plain = format in ("table", "markdown")  # CSV and JSON on standard output stay one document
     print_comparison(found, (baseline, output or "this run"), format if plain else "table", err=not plain)
-    return found.exit_code or (NOT_RUN if say_not_run(run) else 0)
+    return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run) else 0)
 
 
 def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:

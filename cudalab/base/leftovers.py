@@ -1,0 +1,124 @@
+"""Removes what a process that was killed has left: its processes, its scratch folder, its half-written files.
+
+This file is also a program. It starts with Python's standard library alone, waits until its standard input ends, which
+is when the process that started it has ended, whatever ended it, and then cleans up (`cudalab.base.scratch`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import signal
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+VARIABLE = "CUDALAB_SCRATCH"  # in the environment of every process of a run: its scratch folder
+PREFIX = "cudalab-run-"  # of the names of scratch folders
+HALF = re.compile(r"\.[0-9a-f]{8}\.half")  # the end of the name of a file that is being written
+TRIES, PAUSE = 100, 0.02  # looks at the processes that are left, and seconds between two
+
+
+def locked(fd: int) -> bool:
+    """Take the lock of an open file or folder, which ends with the process; False if another process has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # or a file system without locks: nothing there is known to be left over
+        return False
+    return True
+
+
+def sweep_halves(target: Path) -> None:
+    """Remove the half-written files beside `target` of processes that are gone."""
+    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(f".{target.name}") and HALF.fullmatch(entry.name[1 + len(target.name) :]):
+                with contextlib.suppress(OSError), _free(entry.path, os.O_RDWR):
+                    os.unlink(entry.path)
+
+
+def sweep_folders(place: Path) -> None:
+    """Remove the scratch folders in `place` of processes that are gone."""
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX):
+                with contextlib.suppress(OSError), _free(entry.path, os.O_RDONLY | os.O_DIRECTORY):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _free(path: str, flags: int) -> Iterator[None]:
+    """Hold the lock of a file of this user. Raises OSError if it is another user's, or another process has the lock."""
+    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(fd)
+        if found.st_uid != os.geteuid() or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise PermissionError
+        if not locked(fd):
+            raise BlockingIOError
+        yield
+    finally:
+        os.close(fd)
+
+
+def end_processes(folder: Path) -> None:
+    """Kill the processes whose environment names this scratch folder, until none is left."""
+    mark = b"\0" + os.fsencode(f"{VARIABLE}={folder}") + b"\0"
+    for _ in range(TRIES):
+        if not [pid for pid in _others() if _killed(pid, mark)]:
+            return
+        time.sleep(PAUSE)
+
+
+def _others() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    except OSError:  # not Linux
+        return []
+
+
+def _killed(pid: int, mark: bytes) -> bool:
+    """Kill a process that has the mark. It is held by a descriptor: its number may be another's by then."""
+    try:
+        held = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if mark not in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0":
+            return False
+        signal.pidfd_send_signal(held, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(held)
+    return True
+
+
+def clean(folder: Path, written: Iterable[Path] = ()) -> None:
+    """End the processes of a run, and remove its scratch folder and what is half-written of the files `written`."""
+    end_processes(folder)
+    for path in written:
+        sweep_halves(path)
+    for _ in range(TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder):
+            return
+        time.sleep(PAUSE)
+
+
+def main(folder: Path) -> None:
+    """Wait for the end of the process that started this one; it names files that it writes. Then clean up."""
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
+    sweep_folders(folder.parent)
+    written = sys.stdin.buffer.read().split(b"\0")
+    clean(folder, [Path(os.fsdecode(path)) for path in written if path])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
