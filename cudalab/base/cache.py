@@ -129,7 +129,7 @@ def _base() -> Path:
 
 def _make(path: Path) -> None:
     """Make a folder and those above it, for this user alone whatever the umask."""
-    if not path.is_dir():
+    if not path.exists():
         if path.parent != path:
             _make(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
@@ -155,7 +155,7 @@ def _refuse_others(path: Path, is_base: bool = False) -> None:
     named = shlex.quote(str(path))
     if found.st_uid != os.geteuid():
         reason, mend = (
-            f"it belongs to the user with the number {found.st_uid}",
+            f"it belongs to user {found.st_uid}",
             "set CUDALAB_CACHE to a folder of yours",
         )
     else:

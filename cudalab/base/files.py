@@ -11,6 +11,7 @@ import shlex
 import socket
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -98,8 +99,12 @@ def _beside(target: Path, mode: int = 0o666) -> IO[bytes]:
         fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode if not target.exists() else 0o600)
         leftovers.locked(fd)
         if name.exists():  # else another process has just taken it for a leftover
-            return open(name, "wb", opener=lambda *_: fd)
+            return open(name, "wb", opener=partial(_opened, fd))
         os.close(fd)
+
+
+def _opened(fd: int, name: str, flags: int) -> int:
+    return fd
 
 
 def _like(target: Path, fd: int) -> None:
