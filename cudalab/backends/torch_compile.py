@@ -42,12 +42,21 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
     return tuple(MODES) if kernel.torch else ()
 
 
+def keep_code() -> None:
+    """Let Inductor keep code in the lab's cache, its precompiled headers too, which take seconds to make."""
+    place = cache.use_for("TORCHINDUCTOR_CACHE_DIR")
+    from torch._inductor import codecache
+
+    if hasattr(codecache, "_HEADER_DIR"):  # else they are made anew in each process
+        codecache._HEADER_DIR = str(place / "precompiled_headers")
+
+
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     import torch
 
     form = kernel.torch_native or kernel.torch
     assert form is not None
-    cache.use_for("TORCHINDUCTOR_CACHE_DIR")
+    keep_code()
     compiled = torch.compile(own_code(form), mode=MODES[variant], dynamic=False)
     compiled(*_torch.tensors(operands))  # compiles and tunes
     return _torch.bound(compiled, operands)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
+import json
 import os
 import shlex
 import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,7 +92,48 @@ def use_for(variable: str) -> Path:
     """
     chosen = os.environ.get(variable) or str(folder(LIBRARIES[variable]))
     os.environ[variable] = chosen
+    mend(Path(chosen))
     return Path(chosen)
+
+
+@functools.cache
+def mend(place: Path) -> None:
+    """Remove damaged files from a library's cache, which would take them for whole: once a process.
+
+    An object or JSON file that is empty or cut off is damaged, and what a process that is gone has not renamed yet.
+    """
+    for path in place.rglob("*"):
+        with contextlib.suppress(OSError):
+            if path.suffix in DAMAGED and DAMAGED[path.suffix](path):
+                path.unlink()
+
+
+def _cut_object(path: Path) -> bool:
+    """Whether an object in ELF ends before its section table, which linkers put at the end."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(64)
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
+        return True
+    (table,), (length, count) = struct.unpack_from("<Q", head, 40), struct.unpack_from("<HH", head, 58)
+    return size < table + length * count
+
+
+def _cut_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_bytes())
+    except ValueError:
+        return True
+    return False
+
+
+def _abandoned(path: Path) -> bool:
+    """Whether a temporary file of Inductor, .PROCESS.THREAD.tmp, is of a process that is gone."""
+    pid = path.name.split(".")[1:2]
+    return bool(pid) and pid[0].isdigit() and not os.path.exists(f"/proc/{pid[0]}") and os.path.exists("/proc/self")
+
+
+DAMAGED = {".so": _cut_object, ".cubin": _cut_object, ".json": _cut_json, ".tmp": _abandoned}
 
 
 def put(path: Path, data: bytes) -> None:

@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from cudalab.base import cache, scratch
+from cudalab.base import cache, leftovers, scratch
 from cudalab.base.errors import Unavailable
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -212,8 +212,7 @@ class Child(Generic[T]):
     def stop(self) -> None:
         """Kill the processes, and leave the rest to `kill`: another thread may be waiting in `receive`."""
         if not self.ended:
-            with contextlib.suppress(ProcessLookupError):  # it is not reaped yet, so that the number is still its own
-                os.killpg(self.pid, signal.SIGKILL)
+            leftovers.end_group(self.pid)  # it is not reaped yet, so that the number is still its own
 
     def fileno(self) -> int:
         """Readable when there is something to `poll` for."""

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 VARIABLE = "CUDALAB_SCRATCH"  # in the environment of every process of a run: its scratch folder
+CACHES = (b"TORCHINDUCTOR_CACHE_DIR", b"TRITON_CACHE_DIR")  # in the environment of a process that compiles
 PREFIX = "cudalab-run-"  # of the names of scratch folders
 HALF = re.compile(r"\.[0-9a-f]{8}\.half")  # the end of the name of a file that is being written
 TRIES, PAUSE = 100, 0.02  # looks at the processes that are left, and seconds between two
@@ -82,6 +83,35 @@ def _others() -> list[int]:
         return []
 
 
+def end_group(group: int) -> None:
+    """Kill the processes of a group, and remove what they had begun to write in the caches of libraries."""
+    for pid in _others():
+        with contextlib.suppress(OSError):
+            if os.getpgid(pid) == group:
+                _forget_half_written(pid, Path(f"/proc/{pid}/environ").read_bytes())
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _forget_half_written(pid: int, environment: bytes) -> None:
+    """Remove the files that a process is writing in the caches of libraries, before it is killed.
+
+    A compiler writes to the final place. torch would take what is there for the whole, in every later run.
+    """
+    given = dict(line.partition(b"=")[::2] for line in environment.split(b"\0"))
+    caches = [os.path.realpath(os.fsdecode(given[name])) + "/" for name in CACHES if given.get(name)]
+    for number in os.listdir(f"/proc/{pid}/fd") if caches else ():
+        with contextlib.suppress(OSError):
+            path = os.readlink(f"/proc/{pid}/fd/{number}")
+            if path.startswith(tuple(caches)) and not path.endswith(".lock") and _writes(pid, number):
+                os.unlink(path)
+
+
+def _writes(pid: int, number: str) -> bool:
+    found = re.search(r"^flags:\s*([0-7]+)", Path(f"/proc/{pid}/fdinfo/{number}").read_text(), re.MULTILINE)
+    return found is not None and int(found[1], 8) & os.O_ACCMODE != os.O_RDONLY
+
+
 def _killed(pid: int, mark: bytes) -> bool:
     """Kill a process that has the mark. It is held by a descriptor: its number may be another's by then."""
     try:
@@ -89,8 +119,10 @@ def _killed(pid: int, mark: bytes) -> bool:
     except OSError:
         return False
     try:
-        if mark not in b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0":
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        if mark not in b"\0" + environment + b"\0":
             return False
+        _forget_half_written(pid, environment)
         signal.pidfd_send_signal(held, signal.SIGKILL)
     except OSError:
         return False

@@ -138,3 +138,20 @@ def test_a_damaged_module_is_compiled_again(base):
         assert x[0] == 41
         assert cache.get(library)
     assert [path.name for path in library.parent.iterdir()] == [library.name]
+
+
+def test_damaged_files_of_libraries_are_removed(base):
+    place = cache.folder("torch")
+    whole = host.build(TEXT).read_bytes()
+    files = {
+        "whole.so": whole, "cut.so": whole[: len(whole) // 2], "empty.so": b"", "rubbish.so": b"rubbish" * 100,
+        "whole.json": b"{}", "cut.json": b'{"a', "other.cpp": b"",
+        f".{os.getpid()}.1.tmp": b"", f".{2**22 + 1}.1.tmp": b"",
+    }  # fmt: skip
+    (place / "ab").mkdir()
+    for name, data in files.items():
+        (place / "ab" / name).write_bytes(data)
+    cache.mend(place)
+    assert {path.name for path in (place / "ab").iterdir()} == {
+        "whole.so", "whole.json", "other.cpp", f".{os.getpid()}.1.tmp"
+    }  # fmt: skip

@@ -60,6 +60,30 @@ def test_nothing_is_left_of_a_killed_process(holder):
     soon(lambda: not alive(sleeper) and not place.exists() and not list(out.parent.iterdir()))
 
 
+WRITES = """
+import os, sys, time
+from pathlib import Path
+place = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+half, lock = open(place / "half.so", "wb"), open(place / "x.lock", "wb")
+read = open(place / "whole.so", "rb")
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_a_compiler_was_writing_into_a_library_s_cache_goes_with_it(tmp_path):
+    """torch would take the half for the whole."""
+    (tmp_path / "whole.so").write_text("")
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    compiler = subprocess.Popen([sys.executable, "-c", WRITES], env=environment, stdout=subprocess.PIPE,
+                                start_new_session=True)  # fmt: skip
+    assert compiler.stdout.readline()
+    leftovers.end_group(compiler.pid)
+    compiler.communicate()
+    assert compiler.returncode == -9
+    assert {path.name for path in tmp_path.iterdir()} == {"whole.so", "x.lock"}
+
+
 def test_what_a_killed_cleaner_leaves_is_removed_by_the_next(holder, monkeypatch):
     process, place, sleeper, cleaner, out = holder
     os.kill(cleaner, 9)
