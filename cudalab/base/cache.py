@@ -27,7 +27,8 @@ VARIABLES = (
     "CUDA_CACHE_PATH",
 )  # fmt: skip
 # The libraries that would keep code elsewhere, such as Inductor in /tmp/torchinductor_$USER, where others may put some.
-LIBRARIES = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_CACHE_DIR": "triton"}
+LIBRARIES = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_CACHE_DIR": "triton", "PYCUDA_CACHE_DIR": "pycuda"}
+NOBITS = 8  # the type of a section in ELF that takes no room in the file
 SEAL = b"\ncudalab-sha256:"  # between an entry and its digest; dlopen does not look at what follows an object
 DIGEST = hashlib.sha256().digest_size
 
@@ -81,6 +82,7 @@ def of_libraries() -> dict[str, str]:
                 found[variable] = str(folder(name))
             except Unavailable:
                 with scratch.held() as place:
+                    (place / name).mkdir(exist_ok=True)  # PyCUDA does not create it
                     found[variable] = str(place / name)
     return found
 
@@ -109,14 +111,19 @@ def mend(place: Path) -> None:
 
 
 def _cut_object(path: Path) -> bool:
-    """Whether an object in ELF ends before its section table, which linkers put at the end."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(64)
-    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
+    """Whether an object in ELF ends before one of its tables or sections."""
+    data = path.read_bytes()
+    if len(data) < 64 or data[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
         return True
-    (table,), (length, count) = struct.unpack_from("<Q", head, 40), struct.unpack_from("<HH", head, 58)
-    return size < table + length * count
+    segments, sections = struct.unpack_from("<QQ", data, 32)
+    segment_size, segment_count, size, count = struct.unpack_from("<HHHH", data, 54)
+    if len(data) < max(segments + segment_size * segment_count, sections + size * count) or (count and size < 64):
+        return True
+    for at in range(sections, sections + size * count, size):
+        kind, offset, length = struct.unpack_from("<4xI16xQQ", data, at)
+        if kind != NOBITS and len(data) < offset + length:
+            return True
+    return False
 
 
 def _cut_json(path: Path) -> bool:

@@ -28,7 +28,7 @@ def write(path: str | os.PathLike[str], data: bytes, mode: int = 0o666) -> None:
     A new file has `mode` less the umask; a file that was there keeps its mode and, if possible, its owner.
     """
     target = Path(path).resolve()  # the file behind a link is replaced, not the link
-    with _beside(target, mode) as half:
+    with scratch.written(target), _beside(target, mode) as half:
         try:
             half.write(data)
             half.flush()
@@ -61,15 +61,26 @@ def place(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"no folder {folder}; make it first: mkdir -p {shlex.quote(str(folder))}")
     leftovers.sweep_halves(target)
     try:
-        with _beside(target) as half:
+        _try(target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}; choose another place with -o") from None
+    return target
+
+
+def _try(target: Path) -> None:
+    """Write FREE bytes to the target's folder, to a file without a name where the file system has such files."""
+    try:
+        unnamed = os.open(target.parent, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+    except (AttributeError, OSError):
+        with scratch.written(target), _beside(target) as half:
             try:
                 half.write(bytes(FREE))
                 half.flush()
             finally:
                 os.unlink(half.name)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}; choose another place with -o") from None
-    return target
+        return
+    with open(unnamed, "wb") as file:
+        file.write(bytes(FREE))
 
 
 @contextlib.contextmanager

@@ -15,11 +15,16 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 VARIABLE = "CUDALAB_SCRATCH"  # in the environment of every process of a run: its scratch folder
-CACHES = (b"TORCHINDUCTOR_CACHE_DIR", b"TRITON_CACHE_DIR")  # in the environment of a process that compiles
+CACHES = (
+    b"TORCHINDUCTOR_CACHE_DIR",
+    b"TRITON_CACHE_DIR",
+    b"PYCUDA_CACHE_DIR",
+)  # in the environment of a process that compiles
+WRITTEN = ".written"  # in a scratch folder: the files that are written beside their final places
 PREFIX = "cudalab-run-"  # of the names of scratch folders
 HALF = re.compile(r"\.[0-9a-f]{8}\.half")  # the end of the name of a file that is being written
 TRIES, PAUSE = 100, 0.02  # looks at the processes that are left, and seconds between two
@@ -131,11 +136,12 @@ def _killed(pid: int, mark: bytes) -> bool:
     return True
 
 
-def clean(folder: Path, written: Iterable[Path] = ()) -> None:
-    """End the processes of a run, and remove its scratch folder and what is half-written of the files `written`."""
+def clean(folder: Path) -> None:
+    """End the processes of a run, and remove what is half-written of the files that it writes, and its folder."""
     end_processes(folder)
-    for path in written:
-        sweep_halves(path)
+    with contextlib.suppress(OSError):
+        for path in set((folder / WRITTEN).read_bytes().split(b"\0")[:-1]):
+            sweep_halves(Path(os.fsdecode(path)))
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
@@ -144,12 +150,12 @@ def clean(folder: Path, written: Iterable[Path] = ()) -> None:
 
 
 def main(folder: Path) -> None:
-    """Wait for the end of the process that started this one; it names files that it writes. Then clean up."""
+    """Wait for the end of the process that started this one, and clean up."""
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_IGN)
     sweep_folders(folder.parent)
-    written = sys.stdin.buffer.read().split(b"\0")
-    clean(folder, [Path(os.fsdecode(path)) for path in written if path])
+    sys.stdin.buffer.read()
+    clean(folder)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from threading import RLock
 
 from cudalab.base import leftovers
 from cudalab.base.errors import Unavailable, why
-from cudalab.base.leftovers import PREFIX, VARIABLE
+from cudalab.base.leftovers import PREFIX, VARIABLE, WRITTEN
 
 
 class _Scratch:
@@ -27,7 +27,6 @@ class _Scratch:
     def __init__(self) -> None:
         self.holders = 0
         self.path, self._lock = _made()
-        self._written: list[Path] = []
         self._cleaner: subprocess.Popen[bytes] | None = None
         given = {name: value for name, value in os.environ.items() if name != VARIABLE}
         with contextlib.suppress(OSError):  # without it, the next run removes what is left
@@ -36,13 +35,6 @@ class _Scratch:
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(self._lock,), start_new_session=True,
                 env=given,
             )  # fmt: skip
-
-    def tell(self, written: Path) -> None:
-        self._written.append(written)
-        if self._cleaner and self._cleaner.stdin:
-            with contextlib.suppress(BrokenPipeError):
-                self._cleaner.stdin.write(os.fsencode(written) + b"\0")
-                self._cleaner.stdin.flush()
 
     def abandon(self) -> None:
         """Close what this process has of it; another process removes it."""
@@ -55,7 +47,7 @@ class _Scratch:
         if self._cleaner:
             self._cleaner.communicate()
         if self.path.exists():
-            leftovers.clean(self.path, self._written)
+            leftovers.clean(self.path)
         os.close(self._lock)
 
 
@@ -130,10 +122,15 @@ def folder(name: str = "cudalab-") -> Iterator[Path]:
 
 @contextlib.contextmanager
 def written(target: Path) -> Iterator[None]:
-    """While inside, a process that is killed leaves nothing half-written beside `target`."""
-    with held():
-        if _here.scratch:
-            _here.scratch.tell(target)
+    """While inside, a process that is killed leaves nothing half-written beside `target`.
+
+    Without a place for temporary files, it is left to the next run that writes there.
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(Unavailable, OSError):
+            place = stack.enter_context(held())
+            with open(place / WRITTEN, "ab", buffering=0) as list_:  # the processes of a run all add to it
+                list_.write(os.fsencode(target.absolute()) + b"\0")
         yield
 
 

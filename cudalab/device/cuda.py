@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cudalab.base.cache import use_for
 from cudalab.base.errors import CompileError
 from cudalab.device import driver, kept_data
 from cudalab.device.arrays import installed
@@ -62,7 +63,7 @@ def card_of(device: object) -> Card | None:
 def compiled(text: str, name: str, macros: Mapping[str, str] | None = None, include: Path | None = None) -> Any:
     """A PyCUDA module of `text`, compiled for the current device and loaded into the current context.
 
-    PyCUDA keeps compiled code on disk. Raises CompileError with the compiler's lines.
+    PyCUDA keeps compiled code in the lab's cache. Raises CompileError with the compiler's lines.
     """
     return _compiled(text, name, tuple((macros or {}).items()), include, driver.current_context())
 
@@ -112,6 +113,7 @@ def _cubin(text: str, name: str, macros: tuple[tuple[str, str], ...], include: P
 
 
 def _options(macros: tuple[tuple[str, str], ...], include: Path | None) -> dict[str, Any]:
+    use_for("PYCUDA_CACHE_DIR")
     options = [*FLAGS, *(f"-D{k}={v}" for k, v in macros)]
     return {"options": options, "no_extern_c": True, "include_dirs": [str(include)] if include else []}
 

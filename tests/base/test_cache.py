@@ -81,9 +81,12 @@ def test_the_user_s_own_default_folder_is_closed(tmp_path, monkeypatch):
 
 
 def test_libraries_keep_their_code_there_unless_the_user_names_a_folder(base, monkeypatch):
-    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    for name in cache.LIBRARIES:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/mine")
-    assert cache.of_libraries() == {"TRITON_CACHE_DIR": str(base / "triton")}
+    assert cache.of_libraries() == {
+        "TRITON_CACHE_DIR": str(base / "triton"), "PYCUDA_CACHE_DIR": str(base / "pycuda")
+    }  # fmt: skip
     assert cache.use_for("TORCHINDUCTOR_CACHE_DIR") == Path("/mine")
 
 
