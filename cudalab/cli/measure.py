@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cudalab.base import globs
 from cudalab.base.errors import CudalabError, why
 from cudalab.base.text import visible
 from cudalab.cli import terminal
@@ -123,7 +124,8 @@ def _stopped(stop: KeyboardInterrupt, written: str | None, study: str, asked: bo
         named = study and [study]
         names = [str(name) for name in kept.options.get("kernels") or ()]
         named = named or (names if any(map(is_path, names)) else [])  # a spec is run only if the user names it
-        words = [click.get_current_context().info_name or "", *named, "--resume", place]
+        rivals = [word for rival in globs.split(str(kept.options.get("rivals") or "")) for word in ("--rival", rival)]
+        words = [click.get_current_context().info_name or "", *named, *rivals, "--resume", place]
         advice = f"go on with: cudalab {shlex.join(words)}"
     elif place and kept:
         advice = f"the run in {place} is complete"
