@@ -167,7 +167,7 @@ def keep(run: Results, output: str) -> None:
     except OSError as error:
         click.get_current_context().meta[LOST] = True
         place = rescue(run)
-        where = f"the results are in {place}" if place else "nor anywhere else; the results follow as JSON"
+        where = f"the results are in {place}" if place else "no other folder takes them; the results follow as JSON"
         click.echo(visible(f"Error: cannot write {output}: {why(error)}; {where}"), err=True)
         if not place:
             click.echo(encoded(run))
