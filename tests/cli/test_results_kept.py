@@ -146,7 +146,11 @@ def test_ctrl_c_says_where_the_finished_groups_are_if_not_in_the_file(tmp_path, 
 # ---- what a file names -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("command", "option"), [("bench", "--baseline"), ("bench", "--resume"), ("check", "--resume")])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [pytest.param("bench", "--baseline", marks=pytest.mark.slow), ("check", "--resume"),
+     pytest.param("bench", "--resume", marks=pytest.mark.slow)],
+)  # fmt: skip
 def test_a_spec_that_only_a_results_file_names_is_not_run(tmp_path, command, option):
     mark = tmp_path / "it ran"
     spec = spec_that(tmp_path, f"import pathlib; pathlib.Path({str(mark)!r}).touch()")
