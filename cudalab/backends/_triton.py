@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from cudalab.base.cache import folder
-
 SMALL = 2**15  # elements up to which the launch is all of the time, so that no choice shows
 WARM_UP, REPEAT = 5, 25  # milliseconds for each configuration; Triton's own are 25 and 100
 Fits = Callable[[Mapping[str, Any]], bool]
-
-
-def keep_code_in_the_cache() -> None:
-    """Compiled code and tuning results go to the lab's cache, since a home folder may be read-only."""
-    os.environ.setdefault("TRITON_CACHE_DIR", str(folder("triton")))
 
 
 def tuned(configs: Sequence[Any], key: Sequence[str], fits: Fits = lambda values: True) -> Callable[[Any], Any]:

@@ -4,7 +4,8 @@ It compiles `torch_native` where the spec has it, otherwise `torch`: Inductor ha
 F.layer_norm, and makes better kernels of them than of the formula. The row max_autotune is
 mode="max-autotune-no-cudagraphs": Inductor times more configurations, and of a matrix product several kernels and
 cuBLAS. CUDA Graphs are left out, since the lab captures every variant itself for graph times. Inductor keeps its
-choices on disk, in $TORCHINDUCTOR_CACHE_DIR or the folder for temporary files.
+choices on disk, in $TORCHINDUCTOR_CACHE_DIR or the lab's cache: its own default is a folder in /tmp whose name others
+can guess, and it runs the code that it finds there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from cudalab import host
 from cudalab.backends import _torch
+from cudalab.base import cache
 from cudalab.device.arrays import torch_missing
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
@@ -43,11 +45,21 @@ def only_on(kernel: Kernel, variant: str) -> tuple[str, ...]:
     return ("cuda",) if variant else devices  # one compilation is enough where the row is mostly checked
 
 
+def keep_code() -> None:
+    """Let Inductor keep code in the lab's cache, its precompiled headers too, which take seconds to make."""
+    place = cache.use_for("TORCHINDUCTOR_CACHE_DIR")
+    from torch._inductor import codecache
+
+    if hasattr(codecache, "_HEADER_DIR"):  # else they are made anew in each process
+        codecache._HEADER_DIR = str(place / "precompiled_headers")
+
+
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     import torch
 
     form = kernel.torch_native or kernel.torch
     assert form is not None
+    keep_code()
     compiled = torch.compile(own_code(form), mode=MODES[variant], dynamic=False)
     compiled(*_torch.tensors(operands))  # compiles and tunes
     return _torch.bound(compiled, operands)

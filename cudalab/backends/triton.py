@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from cudalab.backends import _torch, _triton
-from cudalab.base import advice
-from cudalab.base.cache import folder
+from cudalab.base import advice, files
+from cudalab.base.cache import folder, use_for
 from cudalab.base.errors import SpecError
 from cudalab.device.arrays import installed, to_torch, torch_missing
 from cudalab.device.operands import Bound, Operands, writing
@@ -57,7 +57,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    _triton.keep_code_in_the_cache()
+    use_for("TRITON_CACHE_DIR")
     tensors = [*_torch.tensors(operands), to_torch(operands.output)]
     launch = _launch(kernel, dtype, tensors)
     if operands.output.size:
@@ -116,8 +116,8 @@ def _tuner(text: str) -> Any:
     import triton
 
     path = folder("triton") / f"pointwise_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    if not path.exists() or path.read_bytes() != text.encode():
+        files.write(path, text.encode(), mode=0o600)
     configs = [
         triton.Config({"BLOCK": block, "HINT": hint}, num_warps=warps) for hint in HINTS for block, warps in SHAPES
     ]

@@ -1,31 +1,46 @@
-"""The folder that keeps compiled code between runs."""
+"""The folder that keeps compiled code between runs.
+
+Code from the cache is run. So its folders belong to the user alone, and what the lab itself keeps there ends with a
+digest: an entry that is damaged, or that another user can write, is made again.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
+import hashlib
+import json
 import os
-import tempfile
+import shlex
+import stat
+import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from cudalab.base.errors import Unavailable
+from cudalab.base import files, scratch
+from cudalab.base.errors import Unavailable, why
 
 # Each library that compiles has a variable for its cache folder.
 VARIABLES = (
     "CUDALAB_CACHE", "PYCUDA_CACHE_DIR", "CUPY_CACHE_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
     "CUDA_CACHE_PATH",
 )  # fmt: skip
+# The libraries that would keep code elsewhere, such as Inductor in /tmp/torchinductor_$USER, where others may put some.
+LIBRARIES = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_CACHE_DIR": "triton", "PYCUDA_CACHE_DIR": "pycuda"}
+NOBITS = 8  # the type of a section in ELF that takes no room in the file
+SEAL = b"\ncudalab-sha256:"  # between an entry and its digest; dlopen does not look at what follows an object
+DIGEST = hashlib.sha256().digest_size
 
 
-@contextmanager
+@contextlib.contextmanager
 def fresh() -> Iterator[None]:
     """Give the processes started inside empty compiler caches; the caches of the user are not touched."""
     before = {name: os.environ.get(name) for name in VARIABLES}
-    with tempfile.TemporaryDirectory(prefix="cudalab-fresh-", ignore_cleanup_errors=True) as scratch:
+    with scratch.folder("cudalab-fresh-") as made:
         for name in VARIABLES:
-            empty = Path(scratch, name.lower())
-            empty.mkdir()  # PyCUDA does not create this folder itself
+            empty = made / name.lower()
+            empty.mkdir(mode=0o700)  # PyCUDA does not create this folder itself
             os.environ[name] = str(empty)
         try:
             yield
@@ -40,15 +55,115 @@ def folder(name: str) -> Path:
     """Return the subfolder `name` of the cache; create it if necessary.
 
     The cache is $CUDALAB_CACHE, else the user's cache folder: $XDG_CACHE_HOME/cudalab or ~/.cache/cudalab on Linux.
+    Raises Unavailable for one that cannot be written, or that others can write.
     """
-    path = _base().absolute() / name
+    base, path = _base().absolute(), _base().absolute() / name
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        if not os.access(path, os.W_OK):
+        _make(path)
+        _refuse_others(base, is_base=True)
+        if path != base:
+            _refuse_others(path)
+        if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise Unavailable(f"cannot write to the cache {path}: {error.strerror}; set CUDALAB_CACHE") from None
+        raise Unavailable(f"cannot write to the cache {path}: {why(error)}; set CUDALAB_CACHE") from None
     return path
+
+
+def of_libraries() -> dict[str, str]:
+    """Variables that keep libraries' code in the cache, for the environment of a process of a run.
+
+    Those that the user has set are left out. Without a cache the code goes to the scratch folder, which must be held.
+    """
+    found = {}
+    for variable, name in LIBRARIES.items():
+        if not os.environ.get(variable):
+            try:
+                found[variable] = str(folder(name))
+            except Unavailable:
+                with scratch.held() as place:
+                    (place / name).mkdir(exist_ok=True)  # PyCUDA does not create it
+                    found[variable] = str(place / name)
+    return found
+
+
+def use_for(variable: str) -> Path:
+    """Let a library keep its code in the cache, in this process and its children; returns the folder.
+
+    The user's own choice in the environment stays. Raises Unavailable as `folder` does.
+    """
+    chosen = os.environ.get(variable) or str(folder(LIBRARIES[variable]))
+    os.environ[variable] = chosen
+    mend(Path(chosen))
+    return Path(chosen)
+
+
+@functools.cache
+def mend(place: Path) -> None:
+    """Remove damaged files from a library's cache, which would take them for whole: once a process.
+
+    An object or JSON file that is empty or cut off is damaged, and what a process that is gone has not renamed yet.
+    """
+    for path in place.rglob("*"):
+        with contextlib.suppress(OSError):
+            if path.suffix in DAMAGED and DAMAGED[path.suffix](path):
+                path.unlink()
+
+
+def _cut_object(path: Path) -> bool:
+    """Whether an object in ELF ends before one of its tables or sections."""
+    data = path.read_bytes()
+    if len(data) < 64 or data[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
+        return True
+    segments, sections = struct.unpack_from("<QQ", data, 32)
+    segment_size, segment_count, size, count = struct.unpack_from("<HHHH", data, 54)
+    if len(data) < max(segments + segment_size * segment_count, sections + size * count) or (count and size < 64):
+        return True
+    for at in range(sections, sections + size * count, size):
+        kind, offset, length = struct.unpack_from("<4xI16xQQ", data, at)
+        if kind != NOBITS and len(data) < offset + length:
+            return True
+    return False
+
+
+def _cut_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_bytes())
+    except ValueError:
+        return True
+    return False
+
+
+def _abandoned(path: Path) -> bool:
+    """Whether a temporary file of Inductor, .PROCESS.THREAD.tmp, is of a process that is gone."""
+    pid = path.name.split(".")[1:2]
+    return bool(pid) and pid[0].isdigit() and not os.path.exists(f"/proc/{pid[0]}") and os.path.exists("/proc/self")
+
+
+DAMAGED = {".so": _cut_object, ".cubin": _cut_object, ".json": _cut_json, ".tmp": _abandoned}
+
+
+def put(path: Path, data: bytes) -> None:
+    """Keep an entry, with its digest. Raises Unavailable if it cannot be written."""
+    try:
+        files.write(path, data + SEAL + hashlib.sha256(data).digest(), mode=0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot write to the cache {path.parent}: {why(error)}; set CUDALAB_CACHE") from None
+
+
+def get(path: Path) -> bytes | None:
+    """An entry as it was put there; None if it is not there, is damaged, or is one that others can write."""
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or _others_write(found):
+                return None
+            data = file.read()
+    except OSError:
+        return None
+    end = len(data) - DIGEST - len(SEAL)
+    sealed = end >= 0 and data[end : end + len(SEAL)] == SEAL
+    return data[:end] if sealed and hashlib.sha256(data[:end]).digest() == data[-DIGEST:] else None
 
 
 def _base() -> Path:
@@ -61,3 +176,40 @@ def _base() -> Path:
         return user_cache_path("cudalab").expanduser()
     except RuntimeError:
         raise Unavailable("there is no home folder for the cache; set CUDALAB_CACHE to a folder") from None
+
+
+def _make(path: Path) -> None:
+    """Make a folder and those above it, for this user alone whatever the umask."""
+    if not path.exists():
+        if path.parent != path:
+            _make(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _others_write(found: os.stat_result) -> bool:
+    """Whether another user than this one and root can write a file or folder."""
+    return found.st_uid not in (os.geteuid(), 0) or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _refuse_others(path: Path, is_base: bool = False) -> None:
+    """Raise Unavailable if others can put files into a folder: what is there is run.
+
+    In a folder with the sticky bit, such as /tmp, others cannot replace a folder of this user. The user's own cache
+    folder, made with a umask that lets the group write, is closed.
+    """
+    found = path.stat()
+    if not _others_write(found) or (is_base and found.st_mode & stat.S_ISVTX and found.st_uid in (os.geteuid(), 0)):
+        return
+    if found.st_uid == os.geteuid() and not os.environ.get("CUDALAB_CACHE"):
+        path.chmod(stat.S_IMODE(found.st_mode) & 0o755)
+        return
+    named = shlex.quote(str(path))
+    if found.st_uid != os.geteuid():
+        reason, mend = (
+            f"it belongs to user {found.st_uid}",
+            "set CUDALAB_CACHE to a folder of yours",
+        )
+    else:
+        reason = f"others can write to it (mode {stat.S_IMODE(found.st_mode):04o})"
+        mend = f"remove it (rm -r {named}), or set CUDALAB_CACHE to a folder of yours that no other user can write"
+    raise Unavailable(f"will not run code from the cache {path}: {reason}; {mend}")

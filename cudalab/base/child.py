@@ -30,6 +30,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from cudalab.base import cache, leftovers, scratch
 from cudalab.base.errors import Unavailable
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -64,7 +65,8 @@ class Child(Generic[T]):
 
     `main` is called with a `Parent` and the texts in `given`. The child leads a session of its own, and ends when the
     thread that started it does. `prefix` is the command of a tool that starts it, such as a profiler; `share` are file
-    descriptors that it inherits. What it prints to the streams in `echo` appears on this process's standard error.
+    descriptors that it inherits. What it prints to the streams in `echo` appears on this process's standard error. Its
+    temporary files go to the scratch folder of the run.
 
     `end` or `kill` must be called; as a context manager it is killed.
     """
@@ -74,19 +76,22 @@ class Child(Generic[T]):
         share: Sequence[int] = (), echo: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(answers)
+        scratch.acquire()
         theirs, self._orders = os.pipe()
         self._answers, answer = os.pipe()
         self._output, stdout = os.pipe()
         self._errors, stderr = os.pipe()
         try:
+            names = {**cache.of_libraries(), **(os.environ if env is None else env)}
             self._process = subprocess.Popen(
                 [*prefix, *command("cudalab.base.child.serve", main, str(theirs), str(answer), *given)],
                 stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=(theirs, answer, *share),
-                start_new_session=True, env=env,
+                start_new_session=True, env=scratch.environment(names),
             )  # fmt: skip
         except BaseException:
             for fd in (self._orders, self._answers, self._output, self._errors):
                 os.close(fd)
+            scratch.release()
             raise
         finally:
             for fd in (theirs, answer, stdout, stderr):
@@ -207,12 +212,12 @@ class Child(Generic[T]):
         for fd in {self._orders, self._answers, self._output, self._errors} - {-1}:
             os.close(fd)
         self._orders = -1
+        scratch.release()
 
     def stop(self) -> None:
         """Kill the processes, and leave the rest to `kill`: another thread may be waiting in `receive`."""
         if not self.ended:
-            with contextlib.suppress(ProcessLookupError):  # it is not reaped yet, so that the number is still its own
-                os.killpg(self.pid, signal.SIGKILL)
+            leftovers.end_group(self.pid)  # it is not reaped yet, so that the number is still its own
 
     def fileno(self) -> int:
         """Readable when there is something to `poll` for."""

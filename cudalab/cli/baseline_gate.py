@@ -11,7 +11,7 @@ import click
 from cudalab.base.errors import InputError
 from cudalab.base.text import visible
 from cudalab.cli import complete, terminal
-from cudalab.cli.measure import ENTRIES, NOT_RUN, given, measure, say_not_run
+from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, say_not_run, unsaved
 from cudalab.cli.options import min_effect, not_empty, together
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def measure_against(
     plain = format in ("table", "markdown")  # CSV and JSON on standard output stay one document
     print_comparison(found, (baseline, output or "this run"), format if plain else "table", err=not plain)
     _say_not_timed(run)
-    return found.exit_code or (NOT_RUN if say_not_run(run) else 0)
+    return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run) else 0)
 
 
 def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:
@@ -76,7 +76,7 @@ def _say_not_timed(run: Results) -> None:
 
     entries: dict[str, list[Case]] = {}
     for case in run.cases:
-        if case.backend in ENTRIES and case.status != record.SKIPPED:
+        if case.backend in record.ENTRIES and case.status != record.SKIPPED:
             entries.setdefault(case.kernel, []).append(case)
     for name, rows in entries.items():
         if not any(row.times for row in rows) and all(row.status == record.OK for row in rows):

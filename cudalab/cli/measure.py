@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cudalab.base.errors import CudalabError
+from cudalab.base import globs
+from cudalab.base.errors import CudalabError, why
 from cudalab.base.text import visible
 from cudalab.cli import terminal
 from cudalab.cli.live import progress_shown
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from cudalab.results.record import Case, Results
 
 PIPED = 140  # columns, if standard error is not a terminal
+UNSAVED = 2  # the exit code where the file of `-o` could not be written
+LOST = "cudalab.unsaved"  # in the context's notes: that this happened
 NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 
@@ -40,13 +46,15 @@ def measure(
         output = output or options["resume"]
     if output:
         writable(output)
+    before = _version(output)
     try:
-        with progress_shown(quiet) as progress:
+        with progress_shown(quiet) as progress, plain_warnings():
             run = work(*kernels, **options, output=output or "", progress=progress)
     except KeyboardInterrupt as stop:
-        _stopped(str(stop), output, study)
+        written = _version(output) != before or options["resume"] == output
+        _stopped(stop, output if written else None, study, bool(output))
     if output:
-        _save(run, output)
+        keep(run, output)
     print_results(run, format, costs)
     _say_seed(run, options, quiet)
     if format == "table" and not quiet and not run.of_study:
@@ -62,10 +70,13 @@ def measure(
 def exit_code(run: Results) -> int:
     """Return 0 if all is right, 1 for a wrong answer or an impossible time, 2 for what does not compile or run.
 
-    NOT_RUN is for a kernel none of whose entries ran; the reason is printed.
+    NOT_RUN is for a kernel none of whose entries ran; the reason is printed. UNSAVED is for results that are not where
+    they were to go.
     """
     from cudalab.results import record
 
+    if unsaved():
+        return UNSAVED
     status = {case.status for case in run.broken}
     failed = 2 if record.ERROR in status else 1 if status & {record.WRONG, record.IMPOSSIBLE} else 0
     return failed or (NOT_RUN if say_not_run(run) else 0)
@@ -114,44 +125,89 @@ def given() -> set[str]:
     return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
-def _stopped(text: str, output: str | None, study: str) -> NoReturn:
-    """After Ctrl-C, say what is saved and how to continue, and exit."""
-    command = f"{click.get_current_context().info_name}{study and ' ' + shlex.quote(study)}"
-    kept = _kept(output)
-    if kept and output and not kept.complete:  # `text` is empty if a second Ctrl-C came at once
-        advice = f"go on with: cudalab {command} --resume {shlex.quote(output)}"
-    elif kept and not text:  # Ctrl-C after the last group
-        advice = f"the run in {output} is complete"
-    elif output or not text:
-        advice = "nothing was finished"
+def _stopped(stop: KeyboardInterrupt, written: str | None, study: str, asked: bool) -> NoReturn:
+    """After Ctrl-C, say what is saved and how to continue, and exit.
+
+    `written` is the file if this run has written it, or continues it; `asked` whether there was to be one. The text of
+    `stop` is empty if Ctrl-C came before the first group, or a second one at once.
+    """
+    from cudalab.spec.find import is_path
+
+    text, elsewhere = str(stop) or "stopped", getattr(stop, "elsewhere", "")
+    place = elsewhere or written
+    kept = _kept(place)
+    if place and kept and not kept.complete:
+        named = study and [study]
+        names = [str(name) for name in kept.options.get("kernels") or ()]
+        named = named or (names if any(map(is_path, names)) else [])  # a spec is run only if the user names it
+        rivals = [word for rival in globs.split(str(kept.options.get("rivals") or "")) for word in ("--rival", rival)]
+        words = [click.get_current_context().info_name or "", *named, *rivals, "--resume", place]
+        advice = f"go on with: cudalab {shlex.join(words)}"
+    elif place and kept:
+        advice = f"the run in {place} is complete"
     else:
-        advice = "nothing is kept without -o FILE"
-    click.echo(f"{text or 'stopped'}; {advice}", err=True)
+        advice = "nothing was finished" if asked or not str(stop) else "nothing is kept without -o FILE"
+    click.echo(visible(f"{text}; {advice}"), err=True)
     sys.exit(130)
 
 
-def _kept(output: str | None) -> Results | None:
-    """Return the run in the file; None if no group was finished, since the file is written after the first."""
+def _version(path: str | None) -> tuple[int, ...]:
+    """Something that changes when the file is written; empty where there is none."""
+    try:
+        found = os.stat(path or "")
+    except (OSError, ValueError):
+        return ()
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _kept(path: str | None) -> Results | None:
+    """Return the run in the file; None if there is none."""
     from cudalab.results.file import load
 
     try:
-        return load(output) if output else None
+        return load(path) if path else None
     except CudalabError:
         return None
 
 
-def _save(run: Results, output: str) -> None:
-    """Write the results; if that fails, write them to a temporary file and print its path."""
-    import tempfile
+def keep(run: Results, output: str) -> None:
+    """Write the results. If that fails, write them elsewhere, or else to standard output, and say where they are.
 
-    from cudalab.results.file import save
+    The command then ends with UNSAVED.
+    """
+    from cudalab.results.file import rescue, save
+    from cudalab.results.json_file import encoded
 
     try:
         save(run, output)
     except OSError as error:
-        with tempfile.NamedTemporaryFile(prefix="cudalab-", suffix=".json", delete=False) as kept:
-            save(run, kept.name)
-        click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
+        click.get_current_context().meta[LOST] = True
+        place = rescue(run)
+        where = f"the results are in {place}" if place else "no other folder takes them; the results follow as JSON"
+        click.echo(visible(f"Error: cannot write {output}: {why(error)}; {where}"), err=True)
+        if not place:
+            click.echo(encoded(run))
+
+
+def unsaved() -> bool:
+    """Whether the results of this command are not where they were to go."""
+    context = click.get_current_context(silent=True)
+    return context is not None and LOST in context.meta
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings as the other messages, without the line of the lab's source that they come from."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        click.echo(visible(f"Warning: {message}"), err=True)
+
+    before = warnings.showwarning
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def print_results(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cudalab.base import advice
+from cudalab.base.cache import use_for
 from cudalab.base.errors import CompileError
 from cudalab.device import driver, kept_data
 from cudalab.device.arrays import installed
@@ -66,7 +67,7 @@ def compiled(
 ) -> Any:  # fmt: skip
     """A PyCUDA module of `text`, compiled for the current device and loaded into the current context.
 
-    PyCUDA keeps compiled code on disk. Raises CompileError with the compiler's lines.
+    PyCUDA keeps compiled code in the lab's cache. Raises CompileError with the compiler's lines.
     """
     return _compiled(text, name, tuple((macros or {}).items()), include, flags, driver.current_context())
 
@@ -121,6 +122,7 @@ def _cubin(
 
 
 def _options(macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...]) -> dict[str, Any]:
+    use_for("PYCUDA_CACHE_DIR")
     options = [*FLAGS, *flags, *(f"-D{k}={v}" for k, v in macros)]
     return {"options": options, "no_extern_c": True, "include_dirs": [str(include)] if include else []}
 

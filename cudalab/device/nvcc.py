@@ -6,14 +6,13 @@ import hashlib
 import os
 import re
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 import msgspec
 
-from cudalab.base import files
+from cudalab.base import files, scratch
 from cudalab.base.cache import folder
 from cudalab.base.text import visible
 from cudalab.device import cuda
@@ -75,7 +74,7 @@ def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdi
     if broken := _broken(compiler):
         return Verdict(missing=f"nvcc does not work here: {broken}")
     if not refusals:
-        return Verdict(missing=f"nvcc knows none of {', '.join(targets)}")
+        return Verdict(missing=f"nvcc knows none of {', '.join(TARGETS)}")
     return Verdict(error=min(refusals, key=lambda text: len(_ERROR.findall(text))), seconds=perf_counter() - start)
 
 
@@ -88,17 +87,17 @@ def _broken(compiler: str) -> str:
 
 def _refusal(compiler: str, text: str, name: str, options: tuple[str, ...], target: str) -> str | None:
     """nvcc's message, or None if it compiles `text`."""
-    with tempfile.TemporaryDirectory(prefix="cudalab-nvcc-") as scratch:
-        Path(scratch, name).write_text(text, encoding="utf-8")
+    with scratch.folder("nvcc-") as place:
+        Path(place, name).write_text(text, encoding="utf-8")
         command = [compiler, "--cubin", "-w", "-arch", target, *cuda.FLAGS, *options, name, "-o", "out.cubin"]
         try:
             done = subprocess.run(
-                command, cwd=scratch, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT
+                command, cwd=place, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT
             )
         except subprocess.TimeoutExpired:
             return f"nvcc has not ended within {TIMEOUT} s"
         except OSError as error:
             return f"{compiler} does not run: {error.strerror}"
-    said = _SCRATCH.sub("ptxas ", (done.stderr + done.stdout).replace(f"{scratch}{os.sep}", ""))
+    said = _SCRATCH.sub("ptxas ", (done.stderr + done.stdout).replace(f"{place}{os.sep}", ""))
     said = re.sub(r"tmpxft_\w+-\d+_", "", said).strip()
     return visible(said, keep="\n")[:LONGEST] if done.returncode else None

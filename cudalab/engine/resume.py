@@ -13,6 +13,7 @@ from cudalab.results import record
 from cudalab.results.comparable import machines
 from cudalab.results.file import load
 from cudalab.results.record import Machine, Results
+from cudalab.spec import find
 
 R = TypeVar("R", bound=Rows[Way])
 
@@ -45,7 +46,7 @@ def adopted(
         wrong.append("kernels")
     if wrong:
         raise InputError(f"cannot resume {path}: its {wrong[0]} is {short(stored[wrong[0]])}; begin a new run with -o")
-    return kernels or tuple(names), {**options, **kept}
+    return kernels or find.of_results(names, path, f"cudalab {command}", "--resume"), {**options, **kept}
 
 
 def _alike(value: Any, default: Any) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from time import perf_counter
@@ -23,8 +23,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from cudalab import timing
-from cudalab.base import cache
-from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
+from cudalab.base import cache, files
+from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown, why
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
 from cudalab.engine import cross_check as other_clock
@@ -37,7 +37,7 @@ from cudalab.engine.rows import skipped
 from cudalab.engine.supervisor import TIMEOUT, Death
 from cudalab.engine.team import Team
 from cudalab.results import limit, record
-from cudalab.results.file import save
+from cudalab.results.file import rescue, save
 from cudalab.results.record import Case, Machine, Results
 from cudalab.timing import rounds
 
@@ -48,7 +48,14 @@ T = TypeVar("T")
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C; the message says how many groups were finished."""
+    """Ctrl-C; the message says how many groups were finished.
+
+    `elsewhere` is the file that has them where the run's own could not be written.
+    """
+
+    def __init__(self, text: str, elsewhere: str = "") -> None:
+        super().__init__(text)
+        self.elsewhere = elsewhere
 
 
 @dataclass(frozen=True)
@@ -227,11 +234,17 @@ class Session:
     _load: Watch = field(default_factory=Watch, init=False)
     _resumed: int = field(default=0, init=False)  # groups that were done before
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
+    _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
+    _claim: ExitStack = field(default_factory=ExitStack, init=False)  # on the file
 
     def __enter__(self) -> Session:
         """Start the first worker. Raises what opening the device raised there."""
         self._start, self._load = perf_counter(), Watch()
-        self._workers = Team(self.setup, self.selection, self.timeout, self.tell).__enter__()
+        with ExitStack() as claim:
+            if self.output:
+                claim.enter_context(files.claimed(self.output))
+            self._workers = Team(self.setup, self.selection, self.timeout, self.tell).__enter__()
+            self._claim = claim.pop_all()
         if "processes" in self.options:
             self.options["processes"] = self._workers.count
         self.results = self.new_results()
@@ -240,7 +253,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.workers.__exit__(kind, error, trace)
+        with self._claim:
+            self.workers.__exit__(kind, error, trace)
 
     @property
     def workers(self) -> Team:
@@ -335,14 +349,24 @@ class Session:
         )
 
     def keep(self) -> None:
-        """Write the results so far to the file, if there is one. Report a failure only if the run is complete."""
+        """Write the results so far to the file, if there is one. Warn of a failure when it begins."""
         if not self.output or not self.results.cases:
             return
+        before, self._unwritten = self._unwritten, ""
         try:
             save(self.results, self.output)
         except OSError as error:
-            if self.results.complete:
-                warnings.warn(f"cannot write {self.output}: {error.strerror}", stacklevel=2)
+            self._unwritten = why(error)
+            if self._unwritten != before:
+                more = "" if self.results.complete else "; the run goes on, and tries again after each group"
+                warnings.warn(f"cannot write {self.output}: {self._unwritten}{more}", stacklevel=2)
+
+    def kept(self) -> str:
+        """Write the results so far for the last time, elsewhere if need be; returns where they are, "" for nowhere."""
+        self.keep()
+        if not self.output or not self.results.cases:
+            return ""
+        return rescue(self.results) if self._unwritten else os.fspath(self.output)
 
     # ---- a whole run ---------------------------------------------------------------------------------------------
 
@@ -408,9 +432,11 @@ class Session:
             for group in left:
                 self.add(group, look, complete=group is left[-1])
         except KeyboardInterrupt:
-            self.keep()  # Ctrl-C may have interrupted an earlier write
+            place = self.kept()  # Ctrl-C may have interrupted an earlier write
             done = len(groups) - len(resume.left(run, groups))
-            raise Stopped(f"stopped after {done} of {len(groups)} groups") from None
+            text = f"stopped after {done} of {len(groups)} groups"
+            raise Stopped(text, place if self._unwritten else "") from None
         except Unavailable as error:
-            kept = f"; {self.output} has what was finished, go on with --resume" if self.output and run.cases else ""
-            raise Unavailable(f"{error}{kept}") from None
+            place = self.kept()
+            said = f"; {place} has what was finished, go on with --resume" if place else ""
+            raise Unavailable(f"{error}{said}") from None

@@ -8,13 +8,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from cudalab.base import cache
+from cudalab.base import cache, scratch
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
 from cudalab.host.source import Scan, forbidden, rewrite_shared, without_header
 
@@ -147,7 +146,7 @@ def compile_source(
     )
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     library = cache.folder("host") / f"{digest}.so"
-    if not library.exists():
+    if cache.get(library) is None:
         lab = ["-include", str(_HERE / "cuda_host.h")]
         command = [*flags, *options, *lab, "-x", "c++", "-", *libraries]
         try:
@@ -215,7 +214,7 @@ def _numbered(name: str, text: str) -> str:
 
 def _run(arguments: list[str], text: str, name: str) -> str:
     command = [*_compiler(), *arguments]
-    environment = {**os.environ, "LC_ALL": "C"}  # messages in English, for tests to recognise
+    environment = {**scratch.environment(), "LC_ALL": "C"}  # messages in English, for tests to recognise
     done = subprocess.run(command, input=text, text=True, capture_output=True, env=environment, check=False)
     if done.returncode:
         raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
@@ -234,11 +233,10 @@ def _taken(entries: Sequence[str], lab: list[str]) -> list[str]:
 
 
 def _compile_into(library: Path, arguments: list[str], program: str, name: str) -> None:
-    """Compile beside the final place, then rename, so that no other process sees half a file."""
-    with tempfile.TemporaryDirectory(prefix=".build-", dir=library.parent) as place:
-        fresh = Path(place) / library.name
+    with scratch.folder() as place:
+        fresh = place / library.name
         _run([*arguments, "-o", str(fresh)], program, name)
-        fresh.replace(library)
+        cache.put(library, fresh.read_bytes())
 
 
 def _clang() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from cudalab.base.errors import InputError, short
 from cudalab.results.comparable import Difference, NotComparable
 from cudalab.results.record import Results
+from cudalab.spec import find
 
 ADOPTED = (
     "sizes",
@@ -38,7 +39,7 @@ def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str
     for name, value in kept.items():
         if type(value) is not type(options[name]):
             raise InputError(f"cannot use {path} as baseline: its {name} is {short(value)}; give --{name}")
-    return kernels or tuple(names), {**options, **kept}
+    return kernels or find.of_results(names, path, "cudalab bench", "--baseline"), {**options, **kept}
 
 
 def refuse(found: Iterable[Difference], path: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from cudalab.base import files
@@ -30,6 +32,24 @@ def save(run: Results, path: str | os.PathLike[str]) -> None:
     Raises InputError for a name that ends in .csv: a CSV does not hold the whole run.
     """
     files.write(path, formats.encoded(run, formats.whole_format(path)))
+
+
+def rescue(run: Results) -> str:
+    """Write a run whose own file cannot be written to a new file elsewhere; returns its path, "" where none can be."""
+    places: list[Callable[[], str | Path]] = [tempfile.gettempdir, Path.home, Path.cwd]
+    for place in places:
+        try:
+            fd, path = tempfile.mkstemp(prefix="cudalab-", suffix=".json", dir=place())
+        except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+            continue
+        os.close(fd)
+        try:
+            save(run, path)
+        except OSError:
+            os.unlink(path)
+            continue
+        return path
+    return ""
 
 
 def writable(path: str | os.PathLike[str]) -> None:

@@ -7,6 +7,7 @@ import importlib.util
 import pkgutil
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -14,7 +15,7 @@ from types import CodeType, ModuleType
 
 from cudalab.base import genuine
 from cudalab.base.bounded import Stopped, bounded
-from cudalab.base.errors import CudalabError, SpecError, named, short, unknown, why
+from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
 from cudalab.base.text import visible
 from cudalab.spec import cuda_source
 from cudalab.spec.kernel import Kernel
@@ -50,6 +51,20 @@ def kernel(name: str) -> Kernel:
 def is_path(name: str) -> bool:
     """Whether a name is the path of a file, not the name of one of the lab's kernels."""
     return "/" in name or name.endswith((".py", ".cu")) or name in (".", "..")
+
+
+def of_results(names: Sequence[str], path: str, command: str, option: str) -> tuple[str, ...]:
+    """The kernels that the results in `path` name, for a `command` that has an `option` for such a file.
+
+    Raises InputError if one is a file: what only a results file names is never run.
+    """
+    if specs := [name for name in names if is_path(name)]:
+        again = f"{command} {shlex.join(names)} {option} {shlex.quote(path)}"
+        raise InputError(
+            f"{path} names the spec {short(specs[0])}. A spec that only a results file names is not run. "
+            f"If you trust it, name it yourself: {again}"
+        )
+    return tuple(names)
 
 
 def _path(name: str) -> Path:

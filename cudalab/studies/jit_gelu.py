@@ -46,6 +46,7 @@ def compiled(lab: Lab) -> Form:
         raise Unavailable(reason)
     torch = lab.torch()
     torch._dynamo.reset()  # else later sizes use the tuning of the first
+    torch_compile.keep_code()
     made: Form = torch.compile(eager(lab), dynamic=False)
     return made
 

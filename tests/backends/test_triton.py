@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cudalab.backends import _triton, triton
+from cudalab.base import cache
 from cudalab.base.errors import SpecError
 from cudalab.device.arrays import installed
 from cudalab.engine.plan import Group
@@ -104,10 +105,10 @@ def test_what_does_not_fit_is_not_tried_unless_nothing_fits(monkeypatch):
 def test_compiled_code_goes_to_the_lab_s_cache_unless_the_user_names_a_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path))
     monkeypatch.setenv("TRITON_CACHE_DIR", "/mine")
-    _triton.keep_code_in_the_cache()
+    cache.use_for("TRITON_CACHE_DIR")
     assert os.environ["TRITON_CACHE_DIR"] == "/mine"
     monkeypatch.delenv("TRITON_CACHE_DIR")
-    _triton.keep_code_in_the_cache()
+    cache.use_for("TRITON_CACHE_DIR")
     assert os.environ["TRITON_CACHE_DIR"] == str(tmp_path / "triton")
 
 

@@ -84,7 +84,7 @@ def test_with_a_baseline_too(monkeypatch, tmp_path):
     asked = ("--device", "cpu", "--only", "host,numpy", "-q", "--budget", "0.01")
     assert invoke("bench", EXAMPLE, *asked, "--sizes", "8x33", "-o", old).exit_code == 0
     monkeypatch.setenv("CXX", "nonexist")
-    run = invoke("bench", "--baseline", old, *asked, "--min-effect", "90%")
+    run = invoke("bench", EXAMPLE, "--baseline", old, *asked, "--min-effect", "90%")
     assert "no entry of softmax.cu ran" in run.stderr or run.exit_code in (3, 4)
     assert run.exit_code != 0
 
@@ -160,7 +160,7 @@ def test_a_resumed_run_keeps_its_seed(tmp_path):
     out = tmp_path / "r.json"
     run = cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", output=out)
     assert cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", resume=out) == run
-    assert invoke("check", "--resume", out, "-q").exit_code == 0
+    assert invoke("check", EXAMPLE, "--resume", out, "-q").exit_code == 0
     assert cudalab.load(out).options["seed"] == run.options["seed"]
 
 

@@ -68,13 +68,15 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
     run, err, workers = interrupted(spec, out, signal.SIGINT)
     assert run.returncode == 130
     assert "Traceback" not in err
-    assert f"stopped after 1 of 3 groups; go on with: cudalab bench --resume {out}" in err.splitlines()
+    assert f"stopped after 1 of 3 groups; go on with: cudalab bench {spec} --resume {out}" in err.splitlines()
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     begun = cudalab.load(out)
     assert not begun.complete
     assert {c.size for c in begun.cases} == {"small"}
 
-    again = subprocess.Popen(command("--resume", out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    again = subprocess.Popen(
+        command(spec, "--resume", out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     while again.poll() is None:  # the file is readable at any moment
         cudalab.load(out)
         time.sleep(0.02)
@@ -85,7 +87,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
     assert [c.size for c in whole.cases if c.backend == "numpy"] == ["small", "medium", "large"]
     assert whole.cases[: len(begun.cases)] == begun.cases
     assert {**whole.options, "timeout": 0} == {**begun.options, "timeout": 0}
-    assert subprocess.run(command("--resume", out, "--format", "json"), capture_output=True, check=True).stdout
+    assert subprocess.run(command(spec, "--resume", out, "--format", "json"), capture_output=True, check=True).stdout
     assert [p.name for p in tmp_path.iterdir() if p.suffix != ".py"].count("r.json") == 1
     assert not list(tmp_path.glob(".r.json*"))
 

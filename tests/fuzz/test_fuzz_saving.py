@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import pytest
 from fuzzing import whole
 
 import cudalab
+from cudalab.base import files
 
-STEPS = ["write", "flush", "os.fsync", "os.chmod", "os.replace", "tempfile.NamedTemporaryFile"]
+STEPS = ["write", "flush", "os.fsync", "os.replace", "os.open"]
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError()],
@@ -35,14 +36,8 @@ def test_a_save_that_fails_at_any_step_leaves_the_old_file(tmp_path, monkeypatch
         module, _, name = step.partition(".")
         monkeypatch.setattr(sys.modules[module], name, fail)
     else:
-        make = tempfile.NamedTemporaryFile
-
-        def failing(*args, **kwargs):
-            scratch = make(*args, **kwargs)
-            setattr(scratch, step, fail)
-            return scratch
-
-        monkeypatch.setattr(tempfile, "NamedTemporaryFile", failing)
+        failing = type("Failing", (io.BufferedWriter,), {step: fail, "close": io.BufferedWriter.close})
+        monkeypatch.setattr(files, "open", lambda *a, **k: failing(io.FileIO(*a, **k)), raising=False)
     run = whole()
     run.cases = run.cases[:1]
     with pytest.raises(type(error)):

@@ -54,12 +54,12 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab bench ./softmax.py --sizes '2^[8:12]x1024' --only 'pycuda,torch_*'
     cudalab bench --baseline main.json -o branch.json
 
-    --baseline takes kernels, sizes, dtypes, only, skip, modes, order and flush from the baseline unless you give them.
-    It prints the output of `cudalab compare` after the table.
+    --baseline takes the lab's kernels, sizes, dtypes, only, skip, modes, order and flush from the baseline unless you
+    give them. It prints the output of `cudalab compare` after the table.
 
-    Exit code: 0 all right, 1 a wrong answer or a time below what physics allows, 2 bad input or a kernel that does not
-    compile or run, 5 no entry of a kernel could run. With --baseline it is that of `cudalab compare`: 1 something
-    slower, 3 a wrong answer, 4 not comparable.
+    Exit code: 0 all right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that does not
+    compile or run, or a file of -o that cannot be written, 5 no entry of a kernel could run. With --baseline it is that
+    of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
     from cudalab.engine import session
 

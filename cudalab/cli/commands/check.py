@@ -39,8 +39,9 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab check gelu --dtypes float32 --exhaustive
     cudalab check ./mine/softmax.py
 
-    Exit code: 0 all right, 1 a wrong answer, 2 bad input or a kernel that does not compile or run, 5 no entry of a
-    kernel could run. What the CPU cannot run is skipped; nvcc compiles it if there is one, and then the code is 0.
+    Exit code: 0 all right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or a file of -o that
+    cannot be written, 5 no entry of a kernel could run. What the CPU cannot run is skipped; nvcc compiles it if there
+    is one, and then the code is 0.
     """
     import cudalab
 

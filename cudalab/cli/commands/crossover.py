@@ -7,7 +7,7 @@ import click
 
 from cudalab.cli import complete, terminal
 from cudalab.cli.live import progress_shown
-from cudalab.cli.measure import exit_code
+from cudalab.cli.measure import exit_code, keep, plain_warnings, unsaved
 from cudalab.cli.options import Share, budget, device, not_empty, processes, quiet, seed, timeout
 
 
@@ -57,11 +57,13 @@ def command(quiet: bool, output: str, **options: Any) -> None:
     if output:
         writable(output)
     try:
-        with progress_shown(quiet) as progress:
+        with progress_shown(quiet) as progress, plain_warnings():
             found = bisect.crossover(**options, progress=progress, output=output)
     except KeyboardInterrupt as stop:
         click.echo(str(stop) or "stopped", err=True)
         sys.exit(130)
+    if output:
+        keep(found.run, output)
     terminal.write(lambda width, color: report.render(found, width, color))
-    if found.wrong:
+    if found.wrong or unsaved():
         sys.exit(exit_code(found.run))

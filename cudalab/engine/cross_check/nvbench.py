@@ -8,16 +8,14 @@ writes and reads twice as many.
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import msgspec
 
 from cudalab import timing
-from cudalab.base import advice
+from cudalab.base import advice, scratch
 from cudalab.base.child import Parent
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import ForeignStream
@@ -57,8 +55,8 @@ def times(request: ready.Request, timeout: float = TIMEOUT) -> dict[str, Found]:
     if reason := missing():
         raise Unavailable(reason)
     limit = ready.START + len(request.labels) * (2 * timeout + 10)
-    with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
-        file = Path(folder, "nvbench.json")
+    with scratch.folder() as folder:
+        file = folder / "nvbench.json"
         asked = Request(**msgspec.structs.asdict(request), timeout=timeout, output=str(file))
         walls = ready.asked("NVBench", f"{__name__}.main", asked, dict[str, float], limit)
         found = parsed(file.read_bytes())

@@ -161,7 +161,8 @@ class _Search:
             self._bisect(answer)
             run.complete = True
         except KeyboardInterrupt:
-            kept = f"; {session.output} has what was measured" if session.output and run.cases else ""
+            place = session.kept()
+            kept = f"; {place} has what was measured" if place else ""
             raise Stopped(f"stopped after {len(self.probes)} sizes{kept}") from None
         finally:
             run.cases.sort(key=lambda case: prod(case.shape))

@@ -6,14 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from cudalab.base import advice, threads
+from cudalab.base import advice, scratch, threads
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.base.text import visible
 from cudalab.device import cuda
@@ -69,7 +68,7 @@ def nvdisasm() -> str | None:
 def release() -> str:
     """The release of nvcc, such as 13.0; "unknown" where it does not tell."""
     compiler = cuda.nvcc()
-    said = _run([compiler, "--version"], tempfile.gettempdir()).stdout if compiler else ""
+    said = _run([compiler, "--version"], Path(os.sep)).stdout if compiler else ""
     found = re.search(r"release ([\d.]+)", said)
     return found[1] if found else "unknown"
 
@@ -94,16 +93,16 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
     compiler, disassembler = cuda.nvcc(), nvdisasm()
     if not compiler or not disassembler:
         raise Unavailable(f"cannot inspect: {no_nvdisasm() if compiler else NO_NVCC}")
-    with tempfile.TemporaryDirectory(prefix="cudalab-inspect-") as scratch:
-        given, made = Path(scratch, kernel.cu.name), Path(scratch, "out.cubin")
+    with scratch.folder("inspect-") as place:
+        given, made = place / kernel.cu.name, place / "out.cubin"
         text = cuda_source.read(kernel.cu)
         given.write_text(cuda_source.with_c_names(text, kernel.cu.name), encoding="utf-8")
         macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
         options = [*cuda.FLAGS, *kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
-        done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], scratch)
+        done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], place)
         if done.returncode:
             raise CompileError(f"{kernel.cu.name} does not compile:\n{visible(done.stderr.strip(), keep=chr(10))}")
-        listed = _run([disassembler, "-g", made.name], scratch)
+        listed = _run([disassembler, "-g", made.name], place)
         if listed.returncode:
             said = visible((listed.stderr or listed.stdout).strip()[:300])
             raise Unavailable(f"{disassembler} cannot read what nvcc made: {said}; update one of them")
@@ -124,10 +123,17 @@ def compiled_once(jobs: Sequence[tuple[Kernel, DType, str]], compiler: Compiler)
     return (made[key] for key in keys)
 
 
-def _run(command: list[str], folder: str) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TIMEOUT,
+            env=scratch.environment(),
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{Path(command[0]).name} has not ended within {TIMEOUT} s") from None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
 import msgspec
 
-from cudalab.base import errors
+from cudalab.base import errors, scratch
 from cudalab.base.child import Child, Ended, last
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds
 from cudalab.device.arrays import torch_missing
@@ -108,8 +107,8 @@ def _count(report: Profile, request: Request, timeout: float) -> None:
     bad = tuple(row.label for row in report.rows if row.status != found.OK)
     work = msgspec.structs.replace(request.work, omit=bad)
     asked = msgspec.structs.replace(request, work=work, trace="", counters=True)
-    with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
-        log = Path(folder, "log")
+    with scratch.folder() as folder:
+        log = folder / "log"
         # ncu waits for each kernel to end: one that holds the queue until the host releases it never would.
         answers, end = _watched(ncu.command(log), asked, timeout, {"CUDALAB_BLOCKING": "0"})
         text = log.read_text(errors="replace") if log.is_file() else ""

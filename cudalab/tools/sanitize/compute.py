@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cudalab.base import cache
+from cudalab.base import cache, scratch
 from cudalab.base.child import last
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
@@ -135,8 +134,8 @@ def _run(
     """The tool's log, and by entry: the error of each launch that ended ("": none), and where its arrays were."""
     errors: dict[str, str] = {}
     places: dict[str, Buffers] = {}
-    with tempfile.TemporaryDirectory(prefix="cudalab-") as folder:
-        file = Path(folder, "log")
+    with scratch.folder() as folder:
+        file = folder / "log"
         program = _program()
         assert program
         command = (program, "--tool", tool, *TOOLS[tool], *COMMON, "--log-file", str(file))

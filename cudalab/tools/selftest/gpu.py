@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cudalab import timing
+from cudalab.base import scratch
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.device import cuda
@@ -139,8 +139,8 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
 def in_processes(device: Gpu, seconds: float) -> Outcome:
     """Run a kernel with twins as `bench` does; at small alone if there are few seconds for A/A runs."""
     sizes = "small,large" if seconds >= 1 else "small"
-    with TemporaryDirectory() as folder:
-        spec = twins.written(find.kernels()[TWINS], Path(folder))
+    with scratch.folder() as folder:
+        spec = twins.written(find.kernels()[TWINS], folder)
         budget = min(TWINS_BUDGET, seconds)
         run = bench(spec, sizes=sizes, only="pycuda", modes="launch", device=device.index, budget=budget)
     return no_claim(twins.ratios(run, "cold"), run)

@@ -275,7 +275,10 @@ class _Tune:
         try:
             tuned.save(self.target, [choice])
         except OSError as error:
-            raise InputError(f"cannot write {self.target}: {error.strerror}; choose another place: -o") from None
+            best = ", ".join(f"{name}={value}" for name, value in chosen.parameters.items())
+            raise InputError(
+                f"cannot write {self.target}: {error.strerror}; choose another place: -o (the search found {best})"
+            ) from None
         tuning.kept = self.target
 
 

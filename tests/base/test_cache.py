@@ -1,0 +1,160 @@
+"""The cache: its folders are the user's alone, and damaged entries are made again."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cudalab import host
+from cudalab.base import cache, scratch
+from cudalab.base.errors import Unavailable
+
+TEXT = "__global__ void set(int* x) { *x = 41; }"
+
+
+@pytest.fixture
+def base(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# ---- whose it is -----------------------------------------------------------------------------------------------------
+
+
+def test_it_is_the_user_s_alone_whatever_the_umask(base, monkeypatch):
+    monkeypatch.setenv("CUDALAB_CACHE", str(base / "deep" / "cache"))
+    before = os.umask(0)
+    try:
+        made = cache.folder("host")
+        cache.put(made / "entry", b"code")
+    finally:
+        os.umask(before)
+    assert [mode(f) for f in (base, base / "deep", made.parent, made, made / "entry")] == [0o700] * 4 + [0o600]
+
+
+@pytest.mark.parametrize("where", [".", "host"])
+@pytest.mark.parametrize("open_to", [0o777, 0o770, 0o707])
+def test_a_folder_that_others_can_write_is_refused(base, where, open_to):
+    cache.folder("host")
+    (base / where).chmod(open_to)
+    says = rf"will not run code from .*others can write to it \(mode 0{open_to:o}\); remove it \(rm .*CUDALAB_CACHE"
+    with pytest.raises(Unavailable, match=says):
+        cache.folder("host")
+
+
+def test_in_a_folder_like_tmp_it_has_private_folders(base):
+    base.mkdir()
+    base.chmod(0o1777)
+    made = cache.folder("host")
+    assert mode(made) == 0o700
+    made.chmod(0o1777)
+    with pytest.raises(Unavailable, match="others can write"):
+        cache.folder("host")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder away")
+@pytest.mark.parametrize("where", [".", "host"])
+def test_a_folder_of_another_user_is_refused(base, where):
+    cache.folder("host")
+    os.chown(base / where, 1234, 1234)
+    with pytest.raises(Unavailable, match="it belongs to user 1234; set CUDALAB_CACHE to a folder of yours"):
+        cache.folder("host")
+
+
+def test_the_user_s_own_default_folder_is_closed(tmp_path, monkeypatch):
+    """An earlier version left it as the umask said."""
+    monkeypatch.delenv("CUDALAB_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "cudalab" / "host").mkdir(parents=True)
+    for folder in (tmp_path / "cudalab", tmp_path / "cudalab" / "host"):
+        folder.chmod(0o775)
+    made = cache.folder("host")
+    assert (made, mode(made), mode(made.parent)) == (tmp_path / "cudalab" / "host", 0o755, 0o755)
+
+
+def test_libraries_keep_their_code_there_unless_the_user_names_a_folder(base, monkeypatch):
+    for name in cache.LIBRARIES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/mine")
+    assert cache.of_libraries() == {
+        "TRITON_CACHE_DIR": str(base / "triton"), "PYCUDA_CACHE_DIR": str(base / "pycuda")
+    }  # fmt: skip
+    assert cache.use_for("TORCHINDUCTOR_CACHE_DIR") == Path("/mine")
+
+
+def test_without_a_cache_their_code_goes_to_the_scratch_folder(base, monkeypatch):
+    base.write_text("")
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    with scratch.held() as place:
+        assert cache.of_libraries()["TRITON_CACHE_DIR"] == str(place / "triton")
+
+
+# ---- what is in it ---------------------------------------------------------------------------------------------------
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "garbage": lambda data: b"garbage",
+    "cut": lambda data: data[: len(data) // 2],
+    "cut-at-the-end": lambda data: data[:-1],
+    "changed": lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
+    "without-seal": lambda data: data[: -len(cache.SEAL) - cache.DIGEST],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_entry_is_not_there(base, damage):
+    entry = cache.folder("host") / "entry"
+    cache.put(entry, bytes(range(256)) * 10)
+    assert cache.get(entry) == bytes(range(256)) * 10
+    entry.write_bytes(damage(entry.read_bytes()))
+    assert cache.get(entry) is None
+
+
+def test_an_entry_that_others_can_write_is_not_there(base):
+    entry = cache.folder("host") / "entry"
+    cache.put(entry, b"code")
+    entry.chmod(0o666)
+    assert cache.get(entry) is None
+    entry.unlink()
+    entry.symlink_to("/etc/passwd")
+    assert cache.get(entry) is None
+    assert cache.get(base / "host") is None
+
+
+@pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+def test_a_damaged_module_is_compiled_again(base):
+    library = host.build(TEXT)
+    whole = library.read_bytes()
+    for damage in (DAMAGE["empty"], DAMAGE["cut"]):
+        library.unlink()  # else this process, which has loaded it, would change with the file
+        library.write_bytes(damage(whole))
+        x = np.zeros(1, np.int32)
+        host.load(TEXT).launch("set", (1, 1, 1), (1, 1, 1), [x])
+        assert x[0] == 41
+        assert cache.get(library)
+    assert [path.name for path in library.parent.iterdir()] == [library.name]
+
+
+def test_damaged_files_of_libraries_are_removed(base):
+    place = cache.folder("torch")
+    whole = host.build(TEXT).read_bytes()
+    files = {
+        "whole.so": whole, "cut.so": whole[: len(whole) // 2], "empty.so": b"", "rubbish.so": b"rubbish" * 100,
+        "whole.json": b"{}", "cut.json": b'{"a', "other.cpp": b"",
+        f".{os.getpid()}.1.tmp": b"", f".{2**22 + 1}.1.tmp": b"",
+    }  # fmt: skip
+    (place / "ab").mkdir()
+    for name, data in files.items():
+        (place / "ab" / name).write_bytes(data)
+    cache.mend(place)
+    assert {path.name for path in (place / "ab").iterdir()} == {
+        "whole.so", "whole.json", "other.cpp", f".{os.getpid()}.1.tmp"
+    }  # fmt: skip

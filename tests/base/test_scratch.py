@@ -1,0 +1,142 @@
+"""What a killed process leaves: nothing, at once where its cleaner lives, else when the next one starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from cudalab.base import files, leftovers, scratch
+
+HOLDS = """
+import os, subprocess, sys, time
+from pathlib import Path
+from cudalab.base import files, scratch
+with scratch.held() as place, scratch.written(Path(sys.argv[1])):
+    half = files._beside(Path(sys.argv[1]))
+    sleeper = subprocess.Popen(["sleep", "60"], env=scratch.environment(), start_new_session=True)
+    (place / "temporary").write_text("")
+    print(place, sleeper.pid, scratch._here.scratch._cleaner.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def soon(is_so, seconds=5.0):
+    end = monotonic() + seconds
+    while not is_so():
+        assert monotonic() < end
+        sleep(0.01)
+
+
+@pytest.fixture
+def holder(tmp_path, monkeypatch):
+    """A process that holds a scratch folder: (process, its folder, a process of its run, its cleaner, its file)."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    out = tmp_path / "r.json"
+    process = subprocess.Popen([sys.executable, "-c", HOLDS, str(out)], stdout=subprocess.PIPE, text=True)
+    place, sleeper, cleaner = process.stdout.readline().split()
+    yield process, Path(place), int(sleeper), int(cleaner), out
+    process.kill()
+    process.communicate()
+
+
+def alive(pid):
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def test_nothing_is_left_of_a_killed_process(holder):
+    process, place, sleeper, _, out = holder
+    assert place.parent == out.parent and place.stat().st_mode & 0o777 == 0o700
+    assert alive(sleeper) and list(out.parent.glob(".r.json.*.half"))
+    process.kill()
+    process.wait()
+    soon(lambda: not alive(sleeper) and not place.exists() and not list(out.parent.iterdir()))
+
+
+WRITES = """
+import os, sys, time
+from pathlib import Path
+place = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+half, lock = open(place / "half.so", "wb"), open(place / "x.lock", "wb")
+read = open(place / "whole.so", "rb")
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_a_compiler_was_writing_into_a_library_s_cache_goes_with_it(tmp_path):
+    """torch would take the half for the whole."""
+    (tmp_path / "whole.so").write_text("")
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    compiler = subprocess.Popen([sys.executable, "-c", WRITES], env=environment, stdout=subprocess.PIPE,
+                                start_new_session=True)  # fmt: skip
+    assert compiler.stdout.readline()
+    leftovers.end_group(compiler.pid)
+    compiler.communicate()
+    assert compiler.returncode == -9
+    assert {path.name for path in tmp_path.iterdir()} == {"whole.so", "x.lock"}
+
+
+def test_what_a_killed_cleaner_leaves_is_removed_by_the_next(holder, monkeypatch):
+    process, place, sleeper, cleaner, out = holder
+    os.kill(cleaner, 9)
+    process.kill()
+    process.wait()
+    sleep(0.1)
+    assert place.exists() and list(out.parent.glob(".r.json.*.half"))
+    os.kill(sleeper, 9)
+    monkeypatch.setattr("tempfile.tempdir", str(out.parent))
+    with scratch.held() as mine:
+        soon(lambda: not place.exists())
+        files.place(out)
+        assert list(out.parent.iterdir()) == [mine]
+
+
+def test_what_a_living_process_has_stays(holder):
+    _, place, sleeper, _, out = holder
+    leftovers.sweep_folders(out.parent)
+    leftovers.sweep_halves(out)
+    assert alive(sleeper) and place.exists() and list(out.parent.glob(".r.json.*.half"))
+
+
+def test_the_folder_goes_with_its_last_holder():
+    with scratch.held() as outer:
+        with scratch.folder() as inner:
+            assert inner.parent == outer
+            (inner / "file").write_text("")
+        assert outer.exists() and not inner.exists()
+        assert scratch.environment({"A": "1"}) == {"A": "1", "TMPDIR": str(outer), leftovers.VARIABLE: str(outer)}
+    assert not outer.exists()
+
+
+def test_a_process_of_a_run_uses_the_folder_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.setenv(leftovers.VARIABLE, str(tmp_path))
+    with scratch.held() as place:
+        assert place == tmp_path
+    assert tmp_path.exists()
+    monkeypatch.setenv(leftovers.VARIABLE, str(tmp_path / "gone"))
+    with scratch.held() as place:
+        assert place != tmp_path
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_fork_leaves_the_folder_to_its_parent():
+    with scratch.held() as place:
+        if not (pid := os.fork()):
+            with scratch.held() as other:
+                os._exit(0 if other != place else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert place.exists()
+
+
+def test_without_a_place_for_temporary_files_it_says_what_to_set(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(scratch.Unavailable, match=r"no folder for temporary files: .*; set TMPDIR"), scratch.held():
+        pass

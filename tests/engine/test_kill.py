@@ -1,0 +1,21 @@
+"""SIGKILL at random moments loses nothing and leaves nothing behind; `bench/kill.py` does more of them."""
+
+from __future__ import annotations
+
+import kill
+import pytest
+
+from cudalab import host
+
+MOMENTS = 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+def test_a_killed_run_loses_nothing_and_leaves_nothing(tmp_path):
+    found = kill.counts(kill.moments(MOMENTS, 0, tmp_path))
+    assert found.pop("moments") == MOMENTS
+    assert found.pop("ended before") < MOMENTS / 2
+    assert found.pop("with finished groups") > 0
+    assert set(found.values()) == {0}, found
