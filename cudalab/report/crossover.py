@@ -16,7 +16,7 @@ UNSURE = "neither surely"
 
 def render(found: Crossover, width: int | None = None, color: bool = False) -> str:
     """The table of all sizes that were measured, and the answer below it."""
-    from cudalab.report.table import columns_of, plain
+    from cudalab.report.table import columns_of, finished, plain, put
 
     out = io.StringIO()
     console = screen(out, width, color)
@@ -26,11 +26,11 @@ def render(found: Crossover, width: int | None = None, color: bool = False) -> s
         for row in rows(found):
             table.add_row(*map(plain, row))
         console.print()
-        console.print(table)
+        put(console, table)
     console.print()
     for line in sentences(found):
         console.print(plain(line, "bold red" if found.wrong else "bold"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
 
 
 def sentences(found: Crossover) -> list[str]:

@@ -8,7 +8,7 @@ import msgspec
 
 from cudalab.base import numbers
 from cudalab.report import columns
-from cudalab.report.table import columns_of, fitted, plain, remark, screen
+from cudalab.report.table import columns_of, finished, plain, put, remark, screen
 from cudalab.tools.profile import found, ncu
 from cudalab.tools.profile.found import Counters, Profile, Row, brief
 
@@ -34,7 +34,7 @@ def render(profile: Profile, width: int | None = None, color: bool = False) -> s
     for row in good:
         table.add_row(*map(plain, counts(row, gpu)))
     if good:
-        console.print(fitted(table, console.width))
+        put(console, table)
     for row in good:
         if row.longest:
             console.print(remark("of which", row.label, longest(row)))
@@ -43,14 +43,14 @@ def render(profile: Profile, width: int | None = None, color: bool = False) -> s
         table = columns_of(["variant", "kernel", *(name for name, _, _ in COUNTED)], left=2)
         for label, kernel in ((row.label, kernel) for row in good for kernel in row.counters):
             table.add_row(*map(plain, counted(label, kernel)))
-        console.print(fitted(table, console.width, (1, 0)))
+        put(console, table, (1, 0))
     console.print()
     for row in profile.rows:
         if row.status != found.OK:
             console.print(remark(row.status, row.label, row.reason))
     for line in footer(profile):
         console.print(plain(line, "dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
 
 
 def title(profile: Profile) -> str:

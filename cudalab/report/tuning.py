@@ -19,7 +19,7 @@ DEFAULT = "default"
 
 def render(found: Sequence[Tuning], width: int | None = None, color: bool = False) -> str:
     """For each dtype: the finalists with their times, the excluded configurations, and the choice."""
-    from cudalab.report.table import columns_of, fitted, plain
+    from cudalab.report.table import columns_of, finished, plain, put
 
     out = io.StringIO()
     console = screen(out, width, color)
@@ -30,11 +30,11 @@ def render(found: Sequence[Tuning], width: int | None = None, color: bool = Fals
         table = columns_of(headers(tuning), left=1)
         for finalist in tuning.finalists:
             table.add_row(*map(plain, row(tuning, finalist)))
-        console.print(fitted(table, console.width))
+        put(console, table)
         for line in excluded(tuning):
             console.print(plain(f"  {line}"))
         console.print(plain(sentence(tuning), "bold"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
 
 
 def title(tuning: Tuning) -> str:
