@@ -58,6 +58,13 @@ def variants(context: click.Context, param: click.Parameter, incomplete: str) ->
     return _listed(incomplete, [f"{last.partition(':')[0]}:{entry}" for entry in entries])
 
 
+def strategies(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Complete the name of a search strategy."""
+    from cudalab.tools.tune.tune import STRATEGIES
+
+    return _words(STRATEGIES, incomplete)
+
+
 def studies(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
     """Complete the name of one of the lab's studies, or `list` as the first word; else a file."""
     names = [name.replace("_", "-") for name in _modules("cudalab.studies") if name[0] != "_"]

@@ -44,9 +44,10 @@ def measure(
             run = work(*kernels, **options, output=output or "", progress=progress)
     except KeyboardInterrupt as stop:
         _stopped(str(stop), output, study)
-    if output:
-        _save(run, output)
+    saved = bool(output) and _save(run, output or "")
     print_results(run, format, costs)
+    if saved:
+        terminal.wrote(output or "")
     _say_seed(run, options, quiet)
     if {case.status for case in run.cases} == {record.SKIPPED}:
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
@@ -124,18 +125,20 @@ def _kept(output: str | None) -> Results | None:
         return None
 
 
-def _save(run: Results, output: str) -> None:
-    """Write the results; if that fails, write them to a temporary file and print its path."""
+def _save(run: Results, output: str) -> bool:
+    """Write the results; if that fails, write them to a temporary file, print its path, and return False."""
     import tempfile
 
     from cudalab.results.file import save
 
     try:
         save(run, output)
+        return True
     except OSError as error:
         with tempfile.NamedTemporaryFile(prefix="cudalab-", suffix=".json", delete=False) as kept:
             save(run, kept.name)
         click.echo(f"Error: cannot write {output}: {error.strerror}; the results are in {kept.name}", err=True)
+        return False
 
 
 def print_results(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:

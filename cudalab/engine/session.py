@@ -38,7 +38,7 @@ from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Results
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, find
 from cudalab.timing import rounds
 
 BUDGET = 1.0  # seconds of sampling for each variant
@@ -116,12 +116,12 @@ def bench(
     """
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
-        "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
+        "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
         "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order, "flush": flush,
         "processes": processes,
         "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
     }, resume)  # fmt: skip
-    selection = Selection.parse(options["only"], options["skip"])
+    selection = Selection.of(options["only"], options["skip"])
     groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
     wanted = plan.chosen_modes(options["modes"])
     selection.check(groups)
@@ -172,10 +172,10 @@ def check(
     too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
     options = as_text({
-        "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
+        "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
         "device": device, "seed": seed, "exhaustive": exhaustive, "sanitize": sanitizer is not None, "timeout": timeout,
     }, resume)  # fmt: skip
-    selection = Selection.parse(options["only"], options["skip"])
+    selection = Selection.of(options["only"], options["skip"])
     if options["sizes"] and exhaustive:
         raise InputError("exhaustive is about values; leave out the sizes")
     if options["sizes"]:

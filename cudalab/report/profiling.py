@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import msgspec
 
@@ -93,5 +94,6 @@ def footer(profile: Profile) -> list[str]:
     return [*lines, *profile.notes]
 
 
-def as_json(profile: Profile) -> str:
-    return msgspec.json.format(msgspec.json.encode(profile), indent=2).decode()
+def as_json(profiles: Sequence[Profile]) -> str:
+    """One profile as an object, several as a list of objects."""
+    return msgspec.json.format(msgspec.json.encode(profiles[0] if len(profiles) == 1 else profiles), indent=2).decode()

@@ -10,6 +10,7 @@ from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.table import screen
 from cudalab.spec.kernel import assigned, labelled
+from cudalab.tools.tune.kernel_tuner import EVERY
 from cudalab.tools.tune.tune import Planned
 from cudalab.tools.tune.verdict import Finalist, Tuning
 
@@ -82,10 +83,18 @@ def sentence(tuning: Tuning) -> str:
 
 
 def described(work: Planned) -> Iterator[str]:
-    """The configurations that a search would try."""
+    """The configurations that a search would try, or among which it would choose."""
     sizes = ", ".join(dict.fromkeys(group.size for group in work.groups))
     configurations = work.kernel.configurations()
-    yield f"{work.kernel.name}: {len(configurations)} configurations, at {sizes}, in {', '.join(work.dtypes)}"
+    count = len(configurations)
+    if work.strategy == EVERY or work.most >= count:
+        yield f"{work.kernel.name}: {count} configurations, at {sizes}, in {', '.join(work.dtypes)}"
+    else:
+        some = f"tries {work.most}" if work.most else "decides how many it tries"
+        yield (
+            f"{work.kernel.name}: {work.strategy} {some} of these {count} configurations, at {sizes}, in "
+            f"{', '.join(work.dtypes)}; which ones, the search chooses. The default is timed in any case."
+        )
     for i, parameters in enumerate(configurations):
         yield f"    {labelled(work.entry, parameters)}{'' if i else f' ({DEFAULT})'}"
 

@@ -587,7 +587,8 @@ def test_the_command_prints_what_was_found(lab, scale, monkeypatch):
     monkeypatch.setattr(tune, "tune", lambda *args, **options: [found])
     done = said(scale.file)
     assert done.exit_code == 0
-    assert done.output == report.render([found]) + "\n"
+    assert done.stdout == report.render([found]) + "\n"
+    assert done.stderr == f"wrote {found.kept}\n"
 
 
 # ---- on a GPU ----------------------------------------------------------------------------------------------------
