@@ -6,7 +6,6 @@ import click
 
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import FORMATS, print_comparison
-from cudalab.cli.filter_results import filtered
 from cudalab.cli.options import min_effect, selecting
 
 
@@ -35,6 +34,7 @@ def command(old: str, new: str, kind: str, min_effect: float, force: bool, forma
     Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in either file, 4 not comparable.
     If several apply, the first of 2, 4, 3, 1 is returned.
     """
+    from cudalab.cli.filter_results import filtered
     from cudalab.results import compare
     from cudalab.results.file import load
 

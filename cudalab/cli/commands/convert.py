@@ -8,7 +8,6 @@ import click
 from cudalab.base.errors import InputError
 from cudalab.base.text import visible
 from cudalab.cli import complete, options, terminal
-from cudalab.cli.filter_results import filtered
 from cudalab.results import formats
 
 
@@ -48,6 +47,7 @@ def command(
     Exit code: 0, or 2 if IN cannot be read, or if OUT exists and holds other data.
     """
     from cudalab.base.files import write
+    from cudalab.cli.filter_results import filtered
     from cudalab.results import convert
 
     if bool(target) == bool(output):

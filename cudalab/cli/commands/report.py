@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import click
 
-from cudalab.base import numbers
 from cudalab.base.errors import InputError
 from cudalab.cli import complete, options, terminal
-from cudalab.cli.filter_results import filtered
-from cudalab.results.record import Results
+
+if TYPE_CHECKING:
+    from cudalab.results.record import Results
 
 
 @click.command("report")
@@ -45,6 +46,8 @@ def command(
     Exit code: 0, or 2 if RESULTS cannot be read or contain nothing to draw, or FILE cannot be written or exists and is
     not a report.
     """
+    from cudalab.base import numbers
+    from cudalab.cli.filter_results import filtered
     from cudalab.cli.live import status_line
     from cudalab.report import html
     from cudalab.report.html import output as out
