@@ -126,6 +126,11 @@ def kernels(default: str = "") -> Decorator[Any]:
     return apply
 
 
+rivals = click.option("--rival", "rivals", multiple=True, metavar="NAME=MODULE:FUNCTION",
+                      help="Also measure a function of torch tensors, from a module or a file, as rival:NAME; add :out "
+                      "if it writes into its last argument, :cupy or :numpy for other arrays. May be repeated. "
+                      "Default: none.",
+                      callback=lambda context, option, value: ",".join(value))  # fmt: skip
 seed = click.option("--seed", type=click.IntRange(0),
                     help="Seed of the random inputs. Default: a new one in each run.")  # fmt: skip
 budget = click.option("--budget", default=1.0, show_default=True, metavar="SECONDS",
@@ -157,6 +162,6 @@ selecting = together(
 def measuring(sizes: str, dtypes: str, named: str = "", every: str = "") -> Decorator[Any]:
     """The options of the commands that measure kernels, with the defaults of their sizes and dtypes."""
     return together(
-        kernels("all of the lab"), size(sizes, named, "sizes"), dtype(dtypes, every, "dtypes"), only, skip, device,
-        seed, format, output(RESULTS), resume, timeout, quiet,
+        kernels("all of the lab"), size(sizes, named, "sizes"), dtype(dtypes, every, "dtypes"), only, skip, rivals,
+        device, seed, format, output(RESULTS), resume, timeout, quiet,
     )  # fmt: skip

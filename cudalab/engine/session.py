@@ -11,7 +11,6 @@ library that can crash is loaded in this process: see `cudalab.engine.team` for 
 from __future__ import annotations
 
 import os
-import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,12 +23,13 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from cudalab import timing
-from cudalab.base import cache, globs
-from cudalab.base.errors import InputError, Unavailable, need_seconds, short, unknown
+from cudalab.base import cache
+from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
 from cudalab.device.machine import commit
 from cudalab.engine import cross_check as other_clock
 from cudalab.engine import plan, resume
-from cudalab.engine.messages import MOST_PROCESSES, Ready, Setup, Step, Task
+from cudalab.engine.messages import Ready, Setup, Step, Task
+from cudalab.engine.options import BUDGET, File, as_text, claimed, setup_of
 from cudalab.engine.plan import Group, Rows, Selection, Way
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.engine.rows import skipped
@@ -38,13 +38,9 @@ from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Results
-from cudalab.spec import cuda_source, find
+from cudalab.spec import find
 from cudalab.timing import rounds
 
-BUDGET = 1.0  # seconds of sampling for each variant
-SEEDS = 1 << 31  # seeds that are drawn are below this
-QUICK = 0.2  # the budget of a quick run
-File = str | os.PathLike[str]
 Words = str | Sequence[str]
 Names = str | os.PathLike[str]
 Told = Callable[[Machine], object]
@@ -80,6 +76,7 @@ def bench(
     dtypes: Words = "",
     only: Words = "",
     skip: Words = "",
+    rivals: Words = "",
     modes: Words = "launch,graph",
     device: str | int = "auto",
     seed: int | None = None,
@@ -100,8 +97,9 @@ def bench(
 
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.spec.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
-    globs on `backend` or `backend:variant`; `modes` of launch, graph and api; `device` is auto, cpu, cuda or cuda:N;
-    `seed` is that of the random inputs (None: a new one, which the results' options keep);
+    globs on `backend` or `backend:variant`; `rivals` are callables to measure beside the entries, such as
+    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api; `device` is auto, cpu,
+    cuda or cuda:N; `seed` is that of the random inputs (None: a new one, which the results' options keep);
     `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked; `flush`
     leaves clean or dirty lines in L2 before a cold run; `processes` is the
     number of fresh processes that measure each group in turn (0: 3 on a GPU, 1 on the CPU); a `quick` run is one
@@ -117,12 +115,12 @@ def bench(
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
         "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order, "flush": flush,
-        "processes": processes,
+        "rivals": rivals, "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order,
+        "flush": flush, "processes": processes,
         "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
     }, resume)  # fmt: skip
     selection = Selection.of(options["only"], options["skip"])
-    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
+    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
     wanted = plan.chosen_modes(options["modes"])
     selection.check(groups)
     need_seconds("budget", budget)
@@ -155,6 +153,7 @@ def check(
     dtypes: Words = "all",
     only: Words = "",
     skip: Words = "",
+    rivals: Words = "",
     device: str | int = "auto",
     seed: int | None = None,
     exhaustive: bool = False,
@@ -173,15 +172,16 @@ def check(
     """
     options = as_text({
         "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "device": device, "seed": seed, "exhaustive": exhaustive, "sanitize": sanitizer is not None, "timeout": timeout,
+        "rivals": rivals, "device": device, "seed": seed, "exhaustive": exhaustive,
+        "sanitize": sanitizer is not None, "timeout": timeout,
     }, resume)  # fmt: skip
     selection = Selection.of(options["only"], options["skip"])
     if options["sizes"] and exhaustive:
         raise InputError("exhaustive is about values; leave out the sizes")
     if options["sizes"]:
-        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
+        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
     else:
-        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive)
+        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive, rivals=options["rivals"])
     selection.check(groups)
     setup = setup_of(options, (), groups)
 
@@ -193,54 +193,6 @@ def check(
 
     session = Session("check", options, setup, selection, timeout, progress, output or resume)
     return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)
-
-
-def claimed(processes: int, quick: bool, budget: float) -> tuple[int, float]:
-    """Number of processes and budget of a run, which may be `quick`. Raises InputError."""
-    if not isinstance(processes, int) or isinstance(processes, bool) or not 0 <= processes <= MOST_PROCESSES:
-        wanted = f"a whole number from 1 to {MOST_PROCESSES}, or 0 for the default"
-        raise InputError(f"processes is {short(processes)}; give {wanted}")
-    if quick and processes > 1:
-        raise InputError(f"a quick run is one process, and processes is {processes}; leave out one of the two")
-    return (1, min(budget, QUICK)) if quick else (processes, budget)
-
-
-LISTS = ("sizes", "dtypes", "only", "skip", "modes")
-
-
-def as_text(options: dict[str, Any], resumed: File = "") -> dict[str, Any]:
-    """Options with lists and a GPU's number as the command line has them, and with a seed.
-
-    Raises InputError for a wrong seed.
-    """
-    options |= {k: globs.joined(options[k]) for k in LISTS if k in options}
-    if isinstance(options["device"], int):
-        options["device"] = f"cuda:{options['device']}"
-    options["seed"] = seed_of(options["seed"], resumed)
-    return options
-
-
-def seed_of(given: int | None, resumed: File = "") -> int:
-    """The given seed; else that of the run in the file that is resumed, or a new one. Raises InputError."""
-    if given is None:
-        kept = resume.seed(resumed) if resumed else None
-        return secrets.randbelow(SEEDS) if kept is None else kept
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InputError(f"seed is {given!r}; give a whole number that is not negative")
-    return given
-
-
-def setup_of(options: dict[str, Any], modes: tuple[str, ...], groups: Sequence[Rows[Way]]) -> Setup:
-    """What a worker needs of a run's options."""
-    budget, order = options.get("budget", BUDGET), options.get("order", "shuffled")
-    sources = {name: cuda_source.digest(path) for group in groups for name, path in group.files.items()}
-    selection = Selection(globs.split(options["only"]), globs.split(options["skip"]))
-    variants = (v for group in groups for v in selection.variants(group))
-    backends = dict.fromkeys(v.backend_name for v in variants if isinstance(v, plan.Variant))
-    return Setup(
-        options["device"], options["only"], options["skip"], modes, options["seed"], budget, order, sources,
-        processes=options.get("processes", 1), backends=tuple(backends), flush=options.get("flush", timing.CLEAN),
-    )  # fmt: skip
 
 
 @dataclass
