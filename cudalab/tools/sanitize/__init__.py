@@ -13,7 +13,10 @@ from cudalab.engine.supervisor import LOST
 from cudalab.results.record import ERROR, OK, WRONG, Case
 from cudalab.tools.sanitize import asan, compute
 
-NOTHING = "sanitizer: nothing found"
+NOTHING = {
+    "cpu": "sanitizer: nothing found (the CPU's looks for bad accesses and undefined behaviour, not for races)",
+    "cuda": "sanitizer: nothing found",
+}
 BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # the backend whose rows a device's sanitizers check
 
 
@@ -61,7 +64,7 @@ class Sanitizer:
                     case.status = ERROR if case.status == ERROR else WRONG
                     case.reason = f"{text}; {case.reason}" if case.reason else text
                 else:
-                    case.notes.append(NOTHING)
+                    case.notes.append(NOTHING[self.kind])
         except CudalabError as error:
             for case in rows.values():
                 if case.status == OK:

@@ -50,6 +50,8 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
         "bytes; give the Launch more: shared=BYTES"
     )
     assert "overflows: planted.cu:31: block (0,0,0), thread (1,0,0): signed integer overflow" in reasons["overflows"]
+    notes = {case.variant: case.notes for case in run.cases}
+    assert {entry for entry in notes if sanitize.NOTHING["cpu"] in notes[entry]} == {"right", "races", "diverges"}
     assert not reasons["right"] + reasons["races"] + reasons["diverges"]  # the last two are for a GPU's tools
 
 
