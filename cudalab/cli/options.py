@@ -6,6 +6,7 @@ VOCABULARY has those that mean the same in every command. Their lists may be giv
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -65,6 +66,12 @@ class Share(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class Words(click.types.StringParamType):
+    """A comma-separated list; in the environment too, where click would split it at blanks."""
+
+    envvar_list_splitter = ","
+
+
 quiet = click.option(
     "-q", "--quiet", is_flag=True, envvar="CUDALAB_QUIET",
     help="Show no progress on standard error and not what was written, only errors.",
@@ -80,7 +87,8 @@ def _listed(name: str, completion: Callable[..., Any], metavar: str = "LIST", pl
     def option(default: str, value: str = "", dest: str = name) -> Decorator[Any]:
         names = (f"--{name}", *([f"--{name}s"] if plural else []), dest)
         return click.option(
-            *names, multiple=True, default=(value,), callback=_joined, metavar=metavar, shell_complete=completion,
+            *names, type=Words(), multiple=True, default=(value,), callback=_joined, metavar=metavar,
+            shell_complete=completion,
             help=f"{VOCABULARY[f'--{name}']} Default: {default}.",
         )  # fmt: skip
 
@@ -88,6 +96,12 @@ def _listed(name: str, completion: Callable[..., Any], metavar: str = "LIST", pl
 
 
 def _joined(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> str:
+    if context.get_parameter_source(option.name or "") is ParameterSource.DEFAULT:
+        for spelling in (opt.strip("-").upper() for opt in option.opts):  # click knows the parameter's name alone
+            found = os.environ.get(f"{context.auto_envvar_prefix}_{spelling}")
+            if context.auto_envvar_prefix and found is not None:
+                context.set_parameter_source(option.name or "", ParameterSource.ENVIRONMENT)
+                return found
     return ",".join(value)
 
 

@@ -45,7 +45,7 @@ def sentences(found: Crossover) -> list[str]:
     if unsure := [p.size for p in found.probes if not found.ahead(p)]:
         said += f"; neither surely at {_list(unsure)}"
     more = [f"and again: {found.ahead(a)} up to {a.size}, {found.ahead(b)} from {b.size} on" for a, b in others]
-    return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --sizes`"] if more else [])]
+    return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --size`"] if more else [])]
 
 
 def headers(found: Crossover) -> list[str]:

@@ -133,7 +133,7 @@ def _facts(one: Study) -> dict[str, list[tuple[str, str]]]:
     places = {size: f" (usual on {' and '.join(on[d] for d in found_)})" if found_ else ""
               for size, found_ in usual.items()}  # fmt: skip
     return {
-        "sizes, for --sizes": [(size, study.in_words(p) + places[size]) for size, p in one.sizes.items()],
+        "sizes, for --size": [(size, study.in_words(p) + places[size]) for size, p in one.sizes.items()],
         "settings, for --set": [(f"{key}={value}", "") for key, value in one.settings.items()],
         "variants, for --only and --skip": [
             (v.label, "; ".join(filter(None, (

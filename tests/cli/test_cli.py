@@ -348,6 +348,9 @@ def test_options_are_environment_variables_too(mine):
         main, ["bench", str(mine()), *QUICK], env={"CUDALAB_BENCH_SIZES": "7", "CUDALAB_BENCH_FORMAT": "csv"}
     )
     assert ",7,float32,host," in run.stdout
+    listed = CliRunner().invoke(main, ["list"], env={"CUDALAB_LIST_KERNELS": "sum"}).stdout
+    assert listed == CliRunner().invoke(main, ["list"], env={"CUDALAB_LIST_KERNEL": "sum"}).stdout
+    assert listed.startswith("sum: ")
 
 
 def test_every_command_has_help_with_an_example():

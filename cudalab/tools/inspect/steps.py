@@ -34,7 +34,7 @@ def inspect(
 ) -> list[Inspected]:  # fmt: skip
     """Every entry of a kernel that fits the globs `only`, for each dtype and architecture.
 
-    `size` is one of `bench --sizes`; the default is the largest that the spec names. `file` is a results file: its card
+    `size` is one of `bench --size`; the default is the largest that the spec names. `file` is a results file: its card
     is the default card, its copy gives the memory's rate, and its cold times stand beside the prediction. `compiled`
     makes the machine code. Raises the errors of `cudalab.base.errors` for unknown names and for code that does not
     compile.
