@@ -22,7 +22,7 @@ def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> No
 @click.command("convert")
 @click.argument("source", metavar="IN", shell_complete=complete.files)
 @click.argument("target", metavar="[OUT]", required=False, shell_complete=complete.files)
-@options.output("the converted results, instead of to OUT", default="OUT")
+@options.output("the converted results, where no OUT is given", default="OUT")
 @click.option("--to", type=click.Choice(formats.FORMATS), help="Format of OUT. Default: by the ending of OUT.")
 @options.selecting
 @click.option("--salvage", is_flag=True, help="Read an IN that was cut off: keep its complete groups of cases.")

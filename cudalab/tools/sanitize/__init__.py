@@ -14,7 +14,7 @@ from cudalab.results.record import ERROR, OK, WRONG, Case
 from cudalab.tools.sanitize import asan, compute
 
 NOTHING = {
-    "cpu": "sanitizer: nothing found (the CPU's looks for bad accesses and undefined behaviour, not for races)",
+    "cpu": "sanitizer: nothing found (on a CPU it looks for bad accesses and undefined behaviour, not for races)",
     "cuda": "sanitizer: nothing found",
 }
 BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # the backend whose rows a device's sanitizers check
