@@ -34,19 +34,19 @@ COMPILED = "docs/inspect.md"
 
 def timed() -> str:
     """float32 GELU at xlarge, wide enough for all columns."""
-    return typed(WIDE, "gelu.json", "--dtypes", "float32", "--sizes", "xlarge")
+    return typed(WIDE, "gelu.json", "--dtype", "float32", "--size", "xlarge")
 
 
 def bars() -> str:
     """The bars of float16 GELU at small, without the table above them."""
-    fence, *text = typed(80, "gelu.json", "--dtypes", "float16", "--sizes", "small", "--plots").split("\n\n")
+    fence, *text = typed(80, "gelu.json", "--dtype", "float16", "--size", "small", "--plots").split("\n\n")
     drawn = next(part for part in text if "\u2588" in part)
     return f"{fence.splitlines()[0]}\n{fence.splitlines()[1]}\n...\n{drawn}\n...\n```"
 
 
 def checked() -> str:
     """A check of float16 GELU."""
-    return typed(80, "checks/gelu.json", "--dtypes", "float16")
+    return typed(80, "checks/gelu.json", "--dtype", "float16")
 
 
 def predictions() -> str:
@@ -194,7 +194,7 @@ def measured_study(name: str) -> Results:
 def inspected() -> str:
     """`cudalab inspect` of bfloat16 GELU, 80 columns wide."""
     found = inspect("gelu", "bfloat16", "gelu_vec", file=committed.FOLDER / "gelu.json")
-    words = "gelu --dtypes bfloat16 --only gelu_vec --results bench/results/h200/gelu.json"
+    words = "gelu --dtype bfloat16 --only gelu_vec --results bench/results/h200/gelu.json"
     return f"```console\n$ cudalab inspect {words}\n{inspection.render(found, 80, False)}\n```"
 
 

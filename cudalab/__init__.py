@@ -83,17 +83,22 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_PUBLIC})
 
 
-def bench(*names: str, **options: Any) -> Results:
-    """Check and time kernels; the arguments are those of `cudalab.engine.session.bench`."""
+def bench(*kernels: Any, **options: Any) -> Results:
+    """Check and time kernels; the options are those of `cudalab.engine.session.bench`.
+
+    `kernels` are names, paths of specs or folders, `Kernel`s, or lists of these; none: all of the lab's. `size`,
+    `dtype` and `kernel` are the options `sizes` and `dtypes`, and more kernels, as on the command line.
+    """
     from cudalab.engine import session
 
-    return _for_users(session.bench(*names, **options))
+    return _for_users(session.bench(*_kernels(kernels, options), **_options(session.bench, options)))
 
 
-def check(*names: str, sanitize: bool = False, **options: Any) -> Results:
-    """Check kernels without timing; the other arguments are those of `cudalab.engine.session.check`.
+def check(*kernels: Any, sanitize: bool = False, **options: Any) -> Results:
+    """Check kernels without timing; the other options are those of `cudalab.engine.session.check`.
 
-    With `sanitize`, every entry is also launched under the sanitizers of `cudalab.tools.sanitize`.
+    `kernels`, `size`, `dtype` and `kernel` are as in `bench`. With `sanitize`, every entry is also launched under the
+    sanitizers of `cudalab.tools.sanitize`.
     """
     from cudalab.engine import session
 
@@ -101,7 +106,7 @@ def check(*names: str, sanitize: bool = False, **options: Any) -> Results:
         from cudalab.tools.sanitize import Sanitizer
 
         options["sanitizer"] = Sanitizer
-    return _for_users(session.check(*names, **options))
+    return _for_users(session.check(*_kernels(kernels, options), **_options(session.check, options)))
 
 
 def run_study(name: str | os.PathLike[str], **options: Any) -> Results:
@@ -116,6 +121,31 @@ def load(path: str | os.PathLike[str]) -> Results:
     from cudalab.results import file
 
     return _for_users(file.load(path))
+
+
+def _kernels(given: tuple[Any, ...], options: dict[str, Any]) -> list[str]:
+    """Kernels as the command line names them, with those of the options `kernel` and `kernels`."""
+    from cudalab.spec import find
+
+    return find.words((*given, *(options.pop(word) for word in ("kernel", "kernels") if word in options)))
+
+
+def _options(function: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a function by its own names. Raises NotFound for an unknown one."""
+    import inspect
+
+    from cudalab.base.errors import InputError, unknown
+
+    known = [name for name, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    found: dict[str, Any] = {}
+    for word, value in options.items():
+        name = {"size": "sizes", "dtype": "dtypes"}.get(word, word)
+        if name not in known:
+            raise unknown("option", word, known)
+        if name in found:
+            raise InputError(f"{name} is given twice, as {name} and as {name[:-1]}; give one of them")
+        found[name] = value
+    return found
 
 
 def _for_users(run: record.Results) -> Results:

@@ -24,6 +24,7 @@ def joined(value: object) -> str:
 
 
 def fits(label: str, globs: Iterable[str]) -> bool:
-    """Tell whether a glob matches a variant's label (`backend` or `backend:entry`) or its backend."""
-    names = label, label.partition(":")[0]
+    """Tell whether a glob matches a variant's label (`backend` or `backend:entry`), its backend or its entry."""
+    backend, _, entry = label.partition(":")
+    names = label, backend, entry or backend
     return any(fnmatch.fnmatchcase(name, glob) for name in names for glob in globs)

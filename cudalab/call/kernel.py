@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cudalab.base.errors import SpecError
+from cudalab.call import describe
 from cudalab.spec import find
 from cudalab.spec import kernel as spec
 
@@ -33,12 +34,16 @@ _compiled_by_torch._torchdynamo_inline = _read_by_torch  # type: ignore[attr-def
 
 
 class Kernel(spec.Kernel):
-    __doc__ = f"""A kernel as a function on arrays: `y = kernel(x)`, or `kernel(x, out=y)`.
+    # `help(kernel)` of one kernel describes that kernel.
+    __doc__ = describe.Doc(f"""A kernel as a function on arrays: `y = kernel(x)`, or `kernel(x, out=y)`.
 
 Arrays of PyTorch, CuPy and PyCUDA stay on their GPU; NumPy arrays run through the host's compiler. torch.compile sees
 an operator.
 
-{spec.Kernel.__doc__}"""
+{spec.Kernel.__doc__}""")
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}({', '.join(self.input_names)}): {self.summary}>"
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run on arrays of one library, in the order of the reference's parameters; returns `out`, or a new array.

@@ -22,7 +22,7 @@ FORMATS = ("table", "markdown", "json")
 
 gate = together(
     click.option("--baseline", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
-                 help="Compare with the results in FILE; the comparison sets the exit code."),
+                 help="Compare with the results in FILE; the comparison sets the exit code. Default: no comparison."),
     min_effect,
     click.option("--force", is_flag=True, help="Compare although machine, driver, clocks, versions or options differ."),
 )  # fmt: skip

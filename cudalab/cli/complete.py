@@ -6,6 +6,7 @@ The shell scripts come from click; `cudalab completion` prints them. A user's sp
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -16,6 +17,7 @@ from pathlib import Path
 import click
 from click.shell_completion import BashComplete, CompletionItem, split_arg_string
 
+READERS = ("show", "compare", "report", "convert")  # the commands that read results files
 Offer = list["CompletionItem[str]"]
 
 files = click.Path().shell_complete
@@ -23,18 +25,20 @@ devices = click.Choice(("auto", "cpu", "cuda")).shell_complete
 
 
 def kernels(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Complete the name of one of the lab's kernels; else a file."""
-    return _words(_modules("cudalab.kernels"), incomplete) or files(context, param, incomplete)
+    """Complete the name of one of the lab's kernels or of the results' on the line; else a file."""
+    names = _of_results(context, "kernel") or _modules("cudalab.kernels")
+    found = _listed(incomplete, names) if isinstance(param, click.Option) else _words(names, incomplete)
+    return found or files(context, param, incomplete)
 
 
 def sizes(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Complete a list of size names of the kernels on the line."""
-    return _listed(incomplete, _fields("sizes"))
+    """Complete a list of size names of the kernels, the study or the results on the line."""
+    return _listed(incomplete, [*(_of_results(context, "size") or _of_study(context) or _fields("sizes")), "all"])
 
 
 def dtypes(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Complete a list of dtypes of the kernels on the line."""
-    return _listed(incomplete, [*_fields("dtypes"), "all"])
+    """Complete a list of dtypes of the kernels or the results on the line."""
+    return _listed(incomplete, [*(_of_results(context, "dtype") or _fields("dtypes")), "all"])
 
 
 def tunables(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
@@ -50,17 +54,29 @@ def modes(context: click.Context, param: click.Parameter, incomplete: str) -> Of
 
 
 def variants(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
-    """Complete a list of backends; after a colon, an entry of the kernels on the line."""
+    """Complete a list of backends, of entries, or of the variants in the results on the line.
+
+    After a colon, complete an entry of the kernels on the line.
+    """
     from cudalab import backends
     from cudalab.spec import find
 
+    if labels := _of_results(context, "label"):
+        return _listed(incomplete, labels)
     last = incomplete.rpartition(",")[2]
     if ":" not in last:
-        return _listed(incomplete, backends.by_name())
+        return _listed(incomplete, [*backends.by_name(), *(_fields("entries") if last else ())])
     backend = backends.by_name().get(last.partition(":")[0])
     example = next(iter(find.kernels().values()))
     entries = _fields("entries") if backend and set(example.entries) & set(backend.variants(example)) else ()
     return _listed(incomplete, [f"{last.partition(':')[0]}:{entry}" for entry in entries])
+
+
+def strategies(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
+    """Complete the name of a search strategy."""
+    from cudalab.tools.tune.tune import STRATEGIES
+
+    return _words(STRATEGIES, incomplete)
 
 
 def studies(context: click.Context, param: click.Parameter, incomplete: str) -> Offer:
@@ -83,6 +99,31 @@ def _listed(incomplete: str, words: Iterable[str]) -> Offer:
 def _modules(package: str) -> list[str]:
     """Return the names of a package's modules without importing them."""
     return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__))
+
+
+def _of_results(context: click.Context, field: str) -> list[str]:
+    """What the results files on the line have in a field of their rows; none for a command that measures."""
+    if context.info_name not in READERS:
+        return []
+    from cudalab.base.errors import CudalabError
+    from cudalab.results.file import load
+
+    found: dict[str, None] = {}
+    for word in split_arg_string(os.environ.get("COMP_WORDS", "")):
+        if word.endswith((".json", ".jsonl", ".csv")):
+            with contextlib.suppress(CudalabError):
+                found |= dict.fromkeys(str(getattr(case, field)) for case in load(word).cases)
+    return list(found)
+
+
+def _of_study(context: click.Context) -> list[str]:
+    """The sizes of the lab's study on the line; a user's file is not run."""
+    if context.info_name != "study":
+        return []
+    from cudalab.study import found
+
+    words = split_arg_string(os.environ.get("COMP_WORDS", ""))
+    return [size for name, study in found.studies().items() if name in words for size in study.sizes]
 
 
 def _fields(field: str) -> list[str]:

@@ -1,33 +1,86 @@
-"""Select groups of a run by globs."""
+"""Select rows of results files by the options --kernel, --size, --dtype, --only and --skip."""
 
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
-from cudalab.base.errors import unknown
-from cudalab.base.globs import split
-from cudalab.results.record import Results
+from cudalab.base.errors import CudalabError, InputError, unknown
+from cudalab.base.globs import fits, split
+from cudalab.results.record import CEILING, Case, Results
+from cudalab.spec import find, sizes
+
+Fits = Callable[[Case], bool]
 
 
-def filtered(run: Results, kernels: str, sizes: str, dtypes: str) -> Results:
-    """Keep the groups whose kernel, size and dtype match comma-separated globs; an empty text matches all.
+def filtered(
+    runs: Sequence[Results], kernels: str = "", sizes: str = "", dtypes: str = "", only: str = "", skip: str = ""
+) -> list[Results]:
+    """Each run with the rows that fit comma-separated globs; an empty text fits all. Copies stay with their group.
 
-    Raises NotFound for a glob that matches nothing.
+    Raises NotFound for a glob that fits no row of any run, InputError if nothing is left of them.
     """
-    groups = list(run.groups())
-    wanted = tuple(map(split, (kernels, sizes, dtypes)))
-    for i, what in enumerate(("kernel", "size", "dtype")):
-        have = list(dict.fromkeys(group[i] for group in groups))
-        for pattern in wanted[i]:
-            if not any(_fits(name, (pattern,)) for name in have):
-                raise unknown(f"{what} in these results", pattern, have)
-    kept = {g for g in groups if all(_fits(name, globs) for name, globs in zip(g, wanted, strict=True))}
-    if groups and not kept:
-        raise unknown("group in these results", " ".join(filter(None, (kernels, sizes, dtypes))), map(" ".join, groups))
-    return msgspec.structs.replace(run, cases=[case for case in run.cases if case.group in kept])
+    every = [case for run in runs for case in run.cases]
+    groups = [
+        _one_of("kernel", kernels, every, _of_kernel, lambda case: case.kernel),
+        _one_of("size", sizes, every, _of_size, lambda case: case.size),
+        _one_of("dtype", dtypes, every, _of_dtype, lambda case: case.dtype),
+    ]
+    rows = [case for case in every if case.status != CEILING]
+    wanted = _one_of("variant", only, rows, _of_variant, lambda case: case.label)
+    unwanted = _one_of("variant", skip, rows, _of_variant, lambda case: case.label) if split(skip) else None
+
+    def takes(case: Case) -> bool:
+        if not all(fitting(case) for fitting in groups):
+            return False
+        return case.status == CEILING or (wanted(case) and not (unwanted and unwanted(case)))
+
+    found = [msgspec.structs.replace(run, cases=[case for case in run.cases if takes(case)]) for run in runs]
+    if every and not any(case.status != CEILING or not rows for run in found for case in run.cases):
+        asked = " ".join(filter(None, (kernels, sizes, dtypes, only, skip and f"without {skip}")))
+        have = dict.fromkeys(" ".join(case.group) for case in every)
+        raise InputError(f"no row of these results fits {asked}; they have {', '.join(have)}")
+    return found
 
 
-def _fits(name: str, globs: tuple[str, ...]) -> bool:
-    return not globs or any(name == glob or fnmatch.fnmatchcase(name, glob) for glob in globs)
+def _one_of(
+    what: str, text: str, cases: Sequence[Case], reading: Callable[[str], Fits], name: Callable[[Case], str]
+) -> Fits:
+    """Whether a row fits one of the words in `text`."""
+    tests = {word: reading(word) for word in split(text) if word != "all"}
+    for word, fitting in tests.items():
+        if cases and not any(map(fitting, cases)):
+            raise unknown(f"{what} in these results", word, dict.fromkeys(map(name, cases)))
+    if not tests or "all" in split(text):
+        return lambda case: True
+    return lambda case: any(fitting(case) for fitting in tests.values())
+
+
+def _of_kernel(word: str) -> Fits:
+    """By name or glob; the path of a spec or a folder stands for the names of its files."""
+    names = {word}
+    if find.is_path(word):
+        path = Path(word)
+        files: Iterable[Path] = path.glob("*.cu") if path.is_dir() else [path]
+        names |= {file.stem for file in files}
+    return lambda case: any(fnmatch.fnmatchcase(case.kernel, name) for name in names)
+
+
+def _of_size(word: str) -> Fits:
+    """By name or glob, or by the shape that a form of `cudalab.spec.sizes` stands for."""
+    try:
+        shapes = set(sizes.parse(word, {}).values())
+    except CudalabError:
+        shapes = set()
+    return lambda case: fnmatch.fnmatchcase(case.size, word) or case.size == word or tuple(case.shape) in shapes
+
+
+def _of_dtype(word: str) -> Fits:
+    return lambda case: fnmatch.fnmatchcase(case.dtype, word)
+
+
+def _of_variant(word: str) -> Fits:
+    return lambda case: case.label == word or fits(case.label, (word,))

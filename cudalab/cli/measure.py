@@ -53,9 +53,10 @@ def measure(
     except KeyboardInterrupt as stop:
         written = _version(output) != before or options["resume"] == output
         _stopped(stop, output if written else None, study, bool(output))
-    if output:
-        keep(run, output)
+    saved = bool(output) and keep(run, output or "")
     print_results(run, format, costs)
+    if saved:
+        terminal.wrote(output or "")
     _say_seed(run, options, quiet)
     if format == "table" and not quiet and not run.of_study:
         from cudalab.cli import next_steps
@@ -170,16 +171,18 @@ def _kept(path: str | None) -> Results | None:
         return None
 
 
-def keep(run: Results, output: str) -> None:
-    """Write the results. If that fails, write them elsewhere, or else to standard output, and say where they are.
+def keep(run: Results, output: str) -> bool:
+    """Write the results; say if they are in their place.
 
-    The command then ends with UNSAVED.
+    If that fails, they are written elsewhere, or else to standard output; the user is told where they are, and the
+    command ends with UNSAVED.
     """
     from cudalab.results.file import rescue, save
     from cudalab.results.json_file import encoded
 
     try:
         save(run, output)
+        return True
     except OSError as error:
         click.get_current_context().meta[LOST] = True
         place = rescue(run)
@@ -187,6 +190,7 @@ def keep(run: Results, output: str) -> None:
         click.echo(visible(f"Error: cannot write {output}: {why(error)}; {where}"), err=True)
         if not place:
             click.echo(encoded(run))
+        return False
 
 
 def unsaved() -> bool:

@@ -1,17 +1,36 @@
-"""Options that several commands share."""
+"""Options that several commands share. Each is defined here once; a command says only its default.
+
+VOCABULARY has those that mean the same in every command. Their lists may be given by commas or by repeating the option.
+"""
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from cudalab.base.errors import InputError
+from cudalab.base.globs import split
 from cudalab.cli import complete
 
 FORMATS = ("table", "markdown", "csv", "json")
+F = TypeVar("F", bound=Callable[..., Any])
+Decorator = Callable[[F], F]
+
+# What each option of the vocabulary is in every command, and how its help begins; "Default: ..." follows.
+VOCABULARY = {
+    "--kernel": "Kernels: names, globs such as 'gelu*', paths of specs, or folders.",
+    "--size": "Sizes: names or globs of the spec's, all, or 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].",
+    "--dtype": "Dtypes: names such as float32,bfloat16, globs such as 'float*', or all.",
+    "--only": "Use only these variants: backends, entries or backend:entry, such as 'torch_*,pycuda:gelu_vec'.",
+    "--skip": "Leave out these variants, written as in --only.",
+    "--device": "Where to run; auto takes the GPU if there is one.",
+    "--output": "Write to this file:",
+}
 
 
 def together(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,29 +75,90 @@ class Share(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class Words(click.types.StringParamType):
+    """A comma-separated list; in the environment too, where click would split it at blanks."""
+
+    envvar_list_splitter = ","
+
+
 quiet = click.option(
-    "-q", "--quiet", is_flag=True, envvar="CUDALAB_QUIET", help="Show no progress on standard error, only errors."
-)
+    "-q", "--quiet", is_flag=True, envvar="CUDALAB_QUIET",
+    help="Show no progress on standard error and not what was written, only errors.",
+)  # fmt: skip
 
-device = click.option("--device", default="auto", show_default=True, metavar="auto|cuda[:N]|cpu",
-                      shell_complete=complete.devices,
-                      help="Where to run; auto takes the GPU if there is one.")  # fmt: skip
 
-only = click.option("--only", default="", metavar="GLOBS", shell_complete=complete.variants,
-                    help="Use only these variants: backends or backend:entry, such as 'torch_*,pycuda'.")  # fmt: skip
-skip = click.option("--skip", default="", metavar="GLOBS", shell_complete=complete.variants,
-                    help="Leave out these variants, written as in --only.")  # fmt: skip
+def _listed(name: str, completion: Callable[..., Any], metavar: str = "LIST", plural: bool = True) -> Any:
+    """An option of the vocabulary whose value is a comma-separated list, as a function of its default.
+
+    `default` is what the help says, `value` the default's text, `dest` the parameter's name.
+    """
+
+    def option(default: str, value: str = "", dest: str = name) -> Decorator[Any]:
+        names = (f"--{name}", *([f"--{name}s"] if plural else []), dest)
+        return click.option(
+            *names, type=Words(), multiple=True, default=(value,), callback=_joined, metavar=metavar,
+            shell_complete=completion,
+            help=f"{VOCABULARY[f'--{name}']} Default: {default}.",
+        )  # fmt: skip
+
+    return option
+
+
+def _joined(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> str:
+    if context.get_parameter_source(option.name or "") is ParameterSource.DEFAULT:
+        for spelling in (opt.strip("-").upper() for opt in option.opts):  # click knows the parameter's name alone
+            found = os.environ.get(f"{context.auto_envvar_prefix}_{spelling}")
+            if context.auto_envvar_prefix and found is not None:
+                context.set_parameter_source(option.name or "", ParameterSource.ENVIRONMENT)
+                return found
+    return ",".join(value)
+
+
+kernel = _listed("kernel", complete.kernels)
+size = _listed("size", complete.sizes)
+dtype = _listed("dtype", complete.dtypes)
+only = _listed("only", complete.variants, "GLOBS", plural=False)("all variants")
+skip = _listed("skip", complete.variants, "GLOBS", plural=False)("none")
+device = click.option("--device", default="auto", metavar="auto|cuda[:N]|cpu", shell_complete=complete.devices,
+                      help=f"{VOCABULARY['--device']} Default: auto.")  # fmt: skip
+
+
+def output(what: str, default: str = "none is written", required: bool = False) -> Decorator[Any]:
+    """-o FILE: `what` is written there."""
+    end = "" if required else f" Default: {default}."
+    return click.option("-o", "--output", default=None if required else "", required=required, metavar="FILE",
+                        callback=not_empty, shell_complete=complete.files,
+                        help=f"{VOCABULARY['--output']} {what}.{end}")  # fmt: skip
+
+
+def kernels(default: str = "") -> Decorator[Any]:
+    """KERNEL... and --kernel, which mean the same; the command gets both as `kernels`. No `default`: one is needed."""
+
+    def apply(command: Callable[..., Any]) -> Any:
+        @functools.wraps(command)
+        def merged(*args: Any, kernels: tuple[str, ...], kernel: str, **options: Any) -> Any:
+            named = (*kernels, *split(kernel))
+            if not named and not default:
+                raise click.UsageError("Missing argument 'KERNEL...': give a kernel, such as gelu or ./softmax.py")
+            return command(*args, kernels=named, **options)
+
+        metavar = "[KERNEL]..." if default else "KERNEL..."
+        argument = click.argument("kernels", nargs=-1, metavar=metavar, shell_complete=complete.kernels)
+        return together(argument, kernel(default or "those named as KERNEL"))(merged)
+
+    return apply
+
+
 rivals = click.option("--rival", "rivals", multiple=True, metavar="NAME=MODULE:FUNCTION",
                       help="Also measure a function of torch tensors, from a module or a file, as rival:NAME; add :out "
-                      "if it writes into its last argument, :cupy or :numpy for other arrays. May be repeated.",
+                      "if it writes into its last argument, :cupy or :numpy for other arrays. May be repeated. "
+                      "Default: none.",
                       callback=lambda context, option, value: ",".join(value))  # fmt: skip
 seed = click.option("--seed", type=click.IntRange(0),
                     help="Seed of the random inputs. Default: a new one in each run.")  # fmt: skip
-dtypes = click.option("--dtypes", default="", metavar="LIST", shell_complete=complete.dtypes,
-                      help="Dtypes, such as float32,bfloat16, or all.")  # fmt: skip
 parameters = click.option("--set", "parameters", default="", metavar="NAME=VALUE,...", shell_complete=complete.tunables,
-                          help="Values of tunables, such as BLOCK_THREADS=128; others keep their default. Without "
-                          "--set: those tuned for this GPU.")  # fmt: skip
+                          help="Values of tunables, such as BLOCK_THREADS=128; others keep their default. Default: "
+                          "those tuned for this GPU.")  # fmt: skip
 budget = click.option("--budget", default=1.0, show_default=True, metavar="SECONDS",
                       help="Time to sample each variant.")  # fmt: skip
 processes = click.option("--processes", default=0, show_default="3 on a GPU, 1 on the CPU", metavar="N",
@@ -89,17 +169,25 @@ quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,
                        help="Stop a variant, or a spec that is loaded, after so long without progress.")  # fmt: skip
-output = click.option("-o", "--output", metavar="FILE", callback=not_empty, shell_complete=complete.files,
-                      help="Also write the results, with every sample, as JSON.")  # fmt: skip
 resume = click.option("--resume", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
-                      help="Finish the interrupted run in FILE, with its options.")  # fmt: skip
+                      help="Finish the interrupted run in FILE, with its options. Default: a new run.")  # fmt: skip
 format = click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
                       help="Format of the printed results.")  # fmt: skip
 min_effect = click.option("--min-effect", default="2%", show_default=True, metavar="SHARE", type=Share(),
                           help="Smallest difference that a comparison counts as faster or slower.")  # fmt: skip
 
-# The options of the commands that measure kernels.
-measuring = together(
-    click.argument("kernels", nargs=-1, metavar="[KERNEL]...", shell_complete=complete.kernels),
-    dtypes, only, skip, rivals, device, seed, format, output, resume, timeout, quiet,
+RESULTS = "the results, with every sample, as JSON"
+
+# Which rows of results files a command reads.
+selecting = together(
+    kernel("all in the file", dest="kernels"), size("all in the file", dest="sizes"),
+    dtype("all in the file", dest="dtypes"), only, skip,
 )  # fmt: skip
+
+
+def measuring(sizes: str, dtypes: str, named: str = "", every: str = "") -> Decorator[Any]:
+    """The options of the commands that measure kernels, with the defaults of their sizes and dtypes."""
+    return together(
+        kernels("all of the lab"), size(sizes, named, "sizes"), dtype(dtypes, every, "dtypes"), only, skip, rivals,
+        device, seed, format, output(RESULTS), resume, timeout, quiet,
+    )  # fmt: skip

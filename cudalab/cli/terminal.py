@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import TextIO
 
 import click
+
+from cudalab.base.text import visible
 
 BLOCKS = "\u2581\u2588"  # a character of a histogram and one of a bar
 
@@ -47,11 +50,28 @@ def width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() or os.environ.get("COLUMNS") else None
 
 
+def wrapped(text: str, indent: int, stream: TextIO | None = None) -> str:
+    """Wrap `text` to the terminal's columns, between words; indent all lines but the first. In a pipe: unchanged."""
+    columns = width(stream or sys.stdout)
+    if columns is None:
+        return text
+    blank = " " * indent
+    lines = textwrap.wrap(text, max(columns, indent + 30), subsequent_indent=blank, break_long_words=False,
+                          break_on_hyphens=False, replace_whitespace=False, drop_whitespace=True)  # fmt: skip
+    return "\n".join(lines)
+
+
 def write(render: Callable[[int | None, bool], str], err: bool = False) -> None:
     """Print `render(width, color)` on standard output or standard error, as the stream can show it."""
     stream = sys.stderr if err else sys.stdout
     color = colored(stream)
     click.echo(encodable(render(width(stream), color), stream), err=err, color=color)
+
+
+def wrote(path: str | os.PathLike[str], more: str = "") -> None:
+    """Say on standard error which file a command has written, unless --quiet."""
+    if not click.get_current_context().params.get("quiet"):
+        click.echo(encodable(f"wrote {visible(os.fspath(path))}{more}", sys.stderr), err=True)
 
 
 def encodable(text: str, stream: TextIO) -> str:

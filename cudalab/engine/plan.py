@@ -19,7 +19,7 @@ from cudalab.base.globs import fits, split
 from cudalab.checks import hard_inputs, inputs, misaligned
 from cudalab.engine.messages import Task
 from cudalab.spec import find, rival, sizes
-from cudalab.spec.dtype import DType, dtype
+from cudalab.spec.dtype import DTYPES, DType, dtype
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
 
 Form = tuple[str, Mapping[str, int]]  # an entry, and the values of all of its kernel's tunables
@@ -206,18 +206,24 @@ class Rows(Protocol[W_co]):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which variants take part: globs on `backend` or `backend:variant`, or on the labels of a study."""
+    """Which variants take part: globs on `backend`, `entry` or `backend:entry`, or on the labels of a study."""
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
 
     @classmethod
+    def of(cls, only: str, skip: str) -> Selection:
+        """From comma-separated globs; `check` refuses those that fit nothing."""
+        return cls(_named("only", only), _named("skip", skip))
+
+    @classmethod
     def parse(cls, only: str, skip: str) -> Selection:
-        """From comma-separated globs; raises NotFound for one that fits no backend."""
-        for pattern in (*_named("only", only), *_named("skip", skip)):
+        """As `of`, where the kernels are not known yet: raises NotFound for a glob that fits no backend."""
+        found = cls.of(only, skip)
+        for pattern in (*found.only, *found.skip):
             if not fnmatch.filter(backends.by_name(), pattern.partition(":")[0]):
                 raise unknown("backend", pattern, backends.by_name())
-        return cls(split(only), split(skip))
+        return found
 
     def variants(self, group: Rows[W_co], device: str = "") -> Iterator[W_co]:
         """The chosen variants of `group` on a kind of device ("": on any), in their order."""
@@ -227,8 +233,14 @@ class Selection:
         """Raise NotFound for a glob that fits no variant of these groups, InputError if they leave none."""
         every = {v.label: v for group in groups for v in Selection().variants(group)}
         for pattern in (*self.only, *self.skip):
-            if ":" in pattern and not fnmatch.filter(every, pattern):
+            backend, colon, _ = pattern.partition(":")
+            if colon and not fnmatch.filter(backends.by_name(), backend):
+                raise unknown("backend", backend, backends.by_name())
+            if colon and not fnmatch.filter(every, pattern):
                 raise unknown("variant", pattern, every)
+            if not any(fits(label, (pattern,)) for label in (*every, *backends.by_name())):
+                entries = dict.fromkeys(label.partition(":")[2] for label in every if ":" in label)
+                raise unknown("backend or entry", pattern, (*backends.by_name(), *entries))
         if not any(self._takes(v) for v in every.values()):
             raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
 
@@ -253,7 +265,7 @@ def named(names: Collection[str]) -> dict[str, Kernel]:
 
     Where two files have the same name, such as two versions in two folders, the folder's name is added.
     """
-    chosen = {k.file: k for k in ([find.kernel(n) for n in names] or find.kernels().values())}
+    chosen = {k.file: k for k in (find.chosen(names) or find.kernels().values())}
     stems = [k.name for k in chosen.values()]
     found: dict[str, Kernel] = {}
     for path, kernel in chosen.items():
@@ -372,11 +384,11 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
 def _with_dtypes(names: Collection[str], text: str, rivals: str) -> Iterator[tuple[str, Kernel, list[DType]]]:
     """Name, kernel and its chosen dtypes, of each kernel that has any of them."""
     kernels = {name: beside(kernel, split(rivals)) for name, kernel in named(names).items()}
-    wanted = dict.fromkeys(dtype(n).name for n in _named("dtypes", text)) if text != "all" else {}
+    wanted = _dtypes(text)
     some = False
     for name, kernel in kernels.items():
-        have = kernel.dtypes if text == "all" else list(wanted) or kernel.dtypes[:1]
-        lacking = [d for d in have if d not in kernel.dtypes]
+        have = list(wanted) or kernel.dtypes[:1]
+        lacking = [d for d in have if wanted.get(d) and d not in kernel.dtypes]
         if lacking and len(kernels) == 1:
             raise unknown(f"dtype of {name}", lacking[0], kernel.dtypes)
         if dtypes := [dtype(d) for d in have if d in kernel.dtypes]:
@@ -384,6 +396,18 @@ def _with_dtypes(names: Collection[str], text: str, rivals: str) -> Iterator[tup
             yield name, kernel, dtypes
     if not some:
         raise InputError(f"none of {', '.join(kernels)} has dtype {text}")
+
+
+def _dtypes(text: str) -> dict[str, bool]:
+    """The dtypes that the words of an option fit; whether one is named itself, and not only fitted by a glob or all."""
+    found: dict[str, bool] = {}
+    for word in _named("dtypes", text):
+        glob = "*" if word == "all" else word
+        fitting = fnmatch.filter(DTYPES, glob) if any(c in glob for c in "*?[") else [dtype(word).name]
+        if not fitting:
+            raise unknown("dtype", word, DTYPES)
+        found |= {name: name == word or found.get(name, False) for name in fitting}
+    return found
 
 
 def chosen_modes(text: str) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import rescue, save
 from cudalab.results.record import Case, Machine, Results
+from cudalab.spec import find
 from cudalab.timing import rounds
 
 Words = str | Sequence[str]
@@ -124,12 +125,12 @@ def bench(
     """
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
-        "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
+        "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
         "rivals": rivals, "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order,
         "flush": flush, "processes": processes,
         "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
     }, resume)  # fmt: skip
-    selection = Selection.parse(options["only"], options["skip"])
+    selection = Selection.of(options["only"], options["skip"])
     groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
     groups = plan.with_parameters(groups, parameters_of(options, parameters))
     wanted = plan.chosen_modes(options["modes"])
@@ -183,11 +184,11 @@ def check(
     too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
     options = as_text({
-        "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
+        "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
         "rivals": rivals, "device": device, "seed": seed, "exhaustive": exhaustive,
         "sanitize": sanitizer is not None, "timeout": timeout,
     }, resume)  # fmt: skip
-    selection = Selection.parse(options["only"], options["skip"])
+    selection = Selection.of(options["only"], options["skip"])
     if options["sizes"] and exhaustive:
         raise InputError("exhaustive is about values; leave out the sizes")
     if options["sizes"]:

@@ -107,7 +107,10 @@ def table(run: Results, cases: list[Case]) -> tuple[list[str], list[list[str]]]:
 
 
 def drawn(run: Results, cases: list[Case]) -> list[Column]:
-    """The columns of one group: the main time and what is derived from it, then the other times."""
+    """The columns of one group: the main time and what is derived from it, then the other times.
+
+    A column without a single value is left out.
+    """
     main, shown = run.main_kind, rows(cases)
     found = [
         Column("variant", [name(case) for case in shown]),
@@ -129,11 +132,12 @@ def drawn(run: Results, cases: list[Case]) -> list[Column]:
     else:
         found.append(Column("GB/s", [bandwidth(case, main) for case in shown]))
     found += [Column(f"{_head(kind)} \u00b5s", _marked(run, shown, cases, kind)) for kind in kinds(run) if kind != main]
-    return found + [
+    found += [
         Column(f"{tool} \u00b5s", [numbers.significant(1e6 * c.cross[tool], 4) if c.cross.get(tool) else NOT_MEASURED
                                   for c in shown])
         for tool in others(cases)
     ]  # fmt: skip
+    return [c for c in found if c is found[0] or {*c.cells} != {NOT_MEASURED}]
 
 
 def compared(name: str, ratios: Sequence[stats.Ratio | None], own: Sequence[bool]) -> list[Column]:

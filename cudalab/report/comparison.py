@@ -124,7 +124,7 @@ def _several(names: list[str]) -> str:
 
 
 def _table(found: Comparison, names: tuple[str, str], width: int | None, color: bool) -> str:
-    from cudalab.report.table import columns_of, fitted, plain, remark, screen
+    from cudalab.report.table import columns_of, finished, plain, put, remark, screen
 
     out = io.StringIO()
     console = screen(out, width, color)
@@ -137,13 +137,13 @@ def _table(found: Comparison, names: tuple[str, str], width: int | None, color: 
         table = columns_of(HEADERS, left=1)
         for pair in pairs:
             table.add_row(*map(plain, cells(pair)), style="dim" if pair.control else STYLES[pair.verdict])
-        console.print(fitted(table, console.width))
+        put(console, table)
     if rows := errors_in_ulp(found):
         console.print()
         table = columns_of(ULP_HEADERS, left=3)
         for row in rows:
             table.add_row(*map(plain, row))
-        console.print(fitted(table, console.width, [ULP_HEADERS.index(name) for name in ("variant", "kernel")]))
+        put(console, table, [ULP_HEADERS.index(name) for name in ("variant", "kernel")])
     console.print()
     for what, which, why in notes(found):
         console.print(remark(what, which, why))
@@ -151,7 +151,7 @@ def _table(found: Comparison, names: tuple[str, str], width: int | None, color: 
         console.print(plain(FOOTER, "dim"))
     verdict = "bold red" if found.exit_code else "bold green"
     console.print(plain(sentence(found), verdict))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
 
 
 def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:

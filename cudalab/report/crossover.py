@@ -16,7 +16,7 @@ UNSURE = "neither surely"
 
 def render(found: Crossover, width: int | None = None, color: bool = False) -> str:
     """The table of all sizes that were measured, and the answer below it."""
-    from cudalab.report.table import columns_of, plain
+    from cudalab.report.table import columns_of, finished, plain, put
 
     out = io.StringIO()
     console = screen(out, width, color)
@@ -28,11 +28,11 @@ def render(found: Crossover, width: int | None = None, color: bool = False) -> s
         for row in rows(found):
             table.add_row(*map(plain, row))
         console.print()
-        console.print(table)
+        put(console, table)
     console.print()
     for line in sentences(found):
         console.print(plain(line, "bold red" if found.wrong else "bold"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
 
 
 def sentences(found: Crossover) -> list[str]:
@@ -47,7 +47,7 @@ def sentences(found: Crossover) -> list[str]:
     if unsure := [p.size for p in found.probes if not found.ahead(p)]:
         said += f"; neither surely at {_list(unsure)}"
     more = [f"and again: {found.ahead(a)} up to {a.size}, {found.ahead(b)} from {b.size} on" for a, b in others]
-    return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --sizes`"] if more else [])]
+    return [said, *more, *(["more than one change: look at all sizes with `cudalab bench --size`"] if more else [])]
 
 
 def headers(found: Crossover) -> list[str]:

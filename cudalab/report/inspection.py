@@ -29,12 +29,12 @@ NOTE = (
 
 
 def render(found: list[Inspected], width: int | None, color: bool, sass: bool = False) -> str:
-    """A table for each kernel, dtype and architecture, then a sentence, hints and assumptions for each entry."""
+    """A table for each kernel, size, dtype and architecture, then a sentence, hints and assumptions for each entry."""
     out = io.StringIO()
     console = screen(out, width, color)
-    groups: dict[tuple[str, str, str], list[Inspected]] = {}
+    groups: dict[tuple[str, ...], list[Inspected]] = {}
     for one in found:
-        groups.setdefault((one.kernel, one.dtype, one.architecture), []).append(one)
+        groups.setdefault((one.kernel, one.size, one.dtype, one.architecture), []).append(one)
     for i, group in enumerate(groups.values()):
         if i:
             console.print()

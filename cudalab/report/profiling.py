@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import msgspec
 
 from cudalab.base import numbers
 from cudalab.report import columns
-from cudalab.report.table import columns_of, fitted, plain, remark, screen
+from cudalab.report.table import columns_of, finished, plain, put, remark, screen
 from cudalab.tools.profile import found, ncu
 from cudalab.tools.profile.found import Counters, Profile, Row, brief
 
@@ -34,7 +35,7 @@ def render(profile: Profile, width: int | None = None, color: bool = False) -> s
     for row in good:
         table.add_row(*map(plain, counts(row, gpu)))
     if good:
-        console.print(fitted(table, console.width))
+        put(console, table)
     for row in good:
         if row.longest:
             console.print(remark("of which", row.label, longest(row)))
@@ -43,14 +44,14 @@ def render(profile: Profile, width: int | None = None, color: bool = False) -> s
         table = columns_of(["variant", "kernel", *(name for name, _, _ in COUNTED)], left=2)
         for label, kernel in ((row.label, kernel) for row in good for kernel in row.counters):
             table.add_row(*map(plain, counted(label, kernel)))
-        console.print(fitted(table, console.width, (1, 0)))
+        put(console, table, (1, 0))
     console.print()
     for row in profile.rows:
         if row.status != found.OK:
             console.print(remark(row.status, row.label, row.reason))
     for line in footer(profile):
         console.print(plain(line, "dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
 
 
 def title(profile: Profile) -> str:
@@ -93,5 +94,6 @@ def footer(profile: Profile) -> list[str]:
     return [*lines, *profile.notes]
 
 
-def as_json(profile: Profile) -> str:
-    return msgspec.json.format(msgspec.json.encode(profile), indent=2).decode()
+def as_json(profiles: Sequence[Profile]) -> str:
+    """One profile as an object, several as a list of objects."""
+    return msgspec.json.format(msgspec.json.encode(profiles[0] if len(profiles) == 1 else profiles), indent=2).decode()

@@ -37,13 +37,13 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
         if not split:
             console.print(table.plain("nothing that runs here", "dim"))
         for i, part in enumerate(split):
-            console.print(Padding(_drawn(part, [c.status for c in study.shown(cases)]), (bool(i), 0, 0, 0)))
+            table.put(console, _drawn(part, [c.status for c in study.shown(cases)]), above=bool(i))
         if plots and (lines := plots_.lines(run, cases, console.width, table.INKS[plots])):
             console.print(Padding(table.plain("\n".join(lines), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
         for said in columns.remarks(cases):
             console.print(table.remark(*said))
         if costs and (once := study.costs(cases)):
-            console.print(Padding(_drawn(once, [""] * len(once[0].cells)), (1, 0, 0, 2)))
+            table.put(console, _drawn(once, [""] * len(once[0].cells)), above=1, left=2)
     console.print()
     for labels, reason in columns.skipped(run):
         console.print(table.remark("skipped", labels, reason))
@@ -51,7 +51,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
         console.print(table.plain(line, "dim"))
     if text := study.finding(run):
         console.print(table.plain(f"Finding: {text}", "bold"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return table.finished(out, width)
 
 
 def _head(column: Column) -> str:
@@ -100,7 +100,7 @@ def listed(width: int | None, color: bool) -> str:
     console.print(drawn)
     console.print()
     console.print(table.plain("More of one: cudalab study list NAME", "dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return table.finished(out, width)
 
 
 def described(one: Study, width: int | None, color: bool) -> str:
@@ -113,7 +113,7 @@ def described(one: Study, width: int | None, color: bool) -> str:
     for head, rows in _facts(one).items():
         if rows:
             _fact(console, head, rows)
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return table.finished(out, width)
 
 
 def _fact(console: Console, head: str, rows: list[tuple[str, str]]) -> None:
@@ -133,7 +133,7 @@ def _facts(one: Study) -> dict[str, list[tuple[str, str]]]:
     places = {size: f" (usual on {' and '.join(on[d] for d in found_)})" if found_ else ""
               for size, found_ in usual.items()}  # fmt: skip
     return {
-        "sizes, for --sizes": [(size, study.in_words(p) + places[size]) for size, p in one.sizes.items()],
+        "sizes, for --size": [(size, study.in_words(p) + places[size]) for size, p in one.sizes.items()],
         "settings, for --set": [(f"{key}={value}", "") for key, value in one.settings.items()],
         "variants, for --only and --skip": [
             (v.label, "; ".join(filter(None, (

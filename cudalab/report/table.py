@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -30,6 +32,12 @@ STYLES = {
     "note": "yellow",
 }
 
+# The columns that leave the first table where it is too narrow, in this order; of errors only if all rows are right.
+MOVABLE = ("% limit", "% copy", "max ULP")
+DROPPED = ("rel L2", "rounded", "shapes")  # the columns of a check that are left out, in this order
+LEAST_NAME = 12  # characters to which a column of names is wrapped at most
+_PIECES = re.compile(r"[^:_.+/\s-]*(?:[:_.+/\s-]|$)")
+
 
 def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
     """All of `run`, at most `width` columns wide; `costs` adds what each variant costs once.
@@ -51,7 +59,16 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
         console.print(remark("skipped", labels, reason))
     for line in columns.footer(run) + ([plots_.legend(run)] if plots and run.timed else []):
         console.print(plain(line, "dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
+
+
+def finished(out: io.StringIO, width: int | None) -> str:
+    """What was printed, without blanks at line ends; a last line says so where a table is wider than `width`."""
+    text = "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    widest = max((cell_len(line) for line in Text.from_ansi(text).plain.splitlines()), default=0)
+    if width is None or widest <= width:
+        return text
+    return f"{text}\nThe table has {widest} columns, the terminal {width}: widen it, or give --format csv."
 
 
 def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
@@ -70,7 +87,7 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
             table = columns_of([column.name for column in part], left=1)
             for texts, case in zip(zip(*(c.cells for c in part), strict=True), columns.rows(cases), strict=True):
                 table.add_row(*map(plain, texts), style=STYLES.get(case.status))
-            console.print(Padding(fitted(table, console.width), (bool(i), 0, 0, 0)))
+            put(console, table, above=bool(i))
         if ink and (drawn := plots_.lines(run, cases, console.width, ink)):
             console.print(Padding(plain("\n".join(drawn), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
         for said in columns.remarks(cases):
@@ -79,7 +96,7 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
             table = columns_of(columns.COST_HEADERS, left=1)
             for cells in once:
                 table.add_row(*map(plain, cells))
-            console.print(Padding(table, (1, 0, 0, 2)))
+            put(console, table, above=1, left=2)
     console.print()
     if 0 < len(groups := run.groups()) <= SHORT:
         console.print(plain("In short", "bold"))
@@ -89,12 +106,24 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
 
 
 def _checks(console: Console, run: Results) -> None:
-    table = columns_of(columns.CHECK_HEADERS, left=4)
-    for cells, _ in columns.check_rows(run):
-        table.add_row(*map(plain, cells), style=STYLES.get(cells[3]))
+    rows = [cells for cells, _ in columns.check_rows(run)]
+    drawn = [Column(head, list(cells)) for head, *cells in zip(columns.CHECK_HEADERS, *rows, strict=True)]
+    left_out = list[str]()
+    for name in DROPPED:
+        if taken(drawn, lambda c: headed(c.name)) > console.width:
+            drawn = [c for c in drawn if c.name != name]
+            left_out.append(name)
+    heads = [c.name for c in drawn]
+    table = columns_of(heads, left=4)
+    for cells, row in zip(zip(*(c.cells for c in drawn), strict=True), rows, strict=True):
+        table.add_row(*map(plain, cells), style=STYLES.get(row[3]))
     console.print()
-    console.print(fitted(table, console.width, [columns.CHECK_HEADERS.index(name) for name in ("variant", "kernel")]))
+    put(console, table, [heads.index(name) for name in ("variant", "kernel")])
     console.print()
+    if left_out:
+        names = ", ".join(left_out)
+        console.print(plain(f"columns left out: {names}; widen the terminal, or give --format csv", "dim"))
+        console.print()
     errors = [("largest error", labels, element) for labels, element in columns.largest_errors(run)]
     remarks = errors + columns.remarks(run.cases, placed=True)
     for said in remarks:
@@ -106,7 +135,8 @@ def _checks(console: Console, run: Results) -> None:
 def parts(drawn: list[Column], width: int, head: Callable[[Column], str]) -> list[list[Column]]:
     """The columns split into tables that fit `width`; each begins with the names. `head`: a column's printed head.
 
-    What is joined to the names stands in the first table, also where it does not fit: then the names are cut.
+    The first table has what is joined to the names. Where that does not fit, columns that are MOVABLE go to the next
+    table; `fitted` then wraps the names.
     """
     blocks: list[list[Column]] = []
     for column in drawn:
@@ -115,40 +145,90 @@ def parts(drawn: list[Column], width: int, head: Callable[[Column], str]) -> lis
         else:
             blocks.append([column])
 
-    def taken(block: list[Column]) -> int:
-        texts = ((head(column), *column.cells) for column in block)
-        return sum(1 + max(len(line) for text in t for line in visible(text, keep="\n").split("\n")) for t in texts)
-
+    moved: list[Column] = []
+    for name in MOVABLE:
+        movable = [c for c in blocks[0][1:] if c.name == name and not {*record.BROKEN} & {*c.cells}] if blocks else []
+        if movable and taken(blocks[0], head) > width:
+            blocks[0].remove(movable[0])
+            moved.insert(0, movable[0])
+    if moved:
+        blocks[1:1] = [moved]
     found: list[list[Column]] = []
     for block in blocks:
-        if found and (len(found[-1]) == 1 or taken(found[-1]) + taken(block) - 1 <= width):
+        if found and (len(found[-1]) == 1 or taken(found[-1] + block, head) <= width):
             found[-1] += block
         else:
             found.append([drawn[0], *block] if found else [*block])
     return found
 
 
+def taken(drawn: Sequence[Column], head: Callable[[Column], str]) -> int:
+    """How wide these columns are beside one another."""
+    texts = ((head(column), *column.cells) for column in drawn)
+    return sum(1 + max(len(line) for text in t for line in visible(text, keep="\n").split("\n")) for t in texts) - 1
+
+
 def headed(name: str) -> str:
-    """A column's name on two lines."""
-    return visible(name).replace(" ", "\n", 1)
+    """A column's name on two lines, cut where the longer line is shortest."""
+    words = visible(name).split(" ")
+    halves = [(" ".join(words[:i]), " ".join(words[i:])) for i in range(1, len(words))]
+    return "\n".join(min(halves, key=lambda half: max(map(len, half)), default=(words[0],)))
 
 
 def columns_of(names: list[str], left: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
     for i, name in enumerate(names):
         justify: Literal["left", "right"] = "left" if i < left else "right"
-        table.add_column(Text(headed(name)), justify=justify, no_wrap=True)
+        table.add_column(Text(headed(name)), justify=justify, no_wrap=True, vertical="top")
     return table
 
 
 def fitted(table: Table, width: int, names: Sequence[int] = (0,)) -> Table:
-    """The table with its columns of names cut, one after the other, until it fits `width`. Numbers are never cut."""
+    """The table with its columns of names wrapped, one after the other, until it fits `width`.
+
+    Nothing is cut: where that is not enough, the table is wider than `width`.
+    """
     widths = [max(len(line) for cell in (c.header, *c.cells) for line in str(cell).split("\n")) for c in table.columns]
     excess = sum(widths) + len(widths) - 1 - width
-    for i in names if excess > 0 else ():
-        table.columns[i].width = max(widths[i] - max(excess, 0), min(widths[i], 6))
-        excess -= widths[i] - (table.columns[i].width or 0)
-    return table
+    if excess <= 0:
+        return table
+    rooms = dict[int, int]()
+    for i in names:
+        rooms[i] = max(widths[i] - max(excess, 0), min(widths[i], LEAST_NAME))
+        excess -= widths[i] - rooms[i]
+    made = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
+    for i, column in enumerate(table.columns):
+        made.add_column(column.header, justify=column.justify, no_wrap=True, vertical=column.vertical,
+                        min_width=rooms.get(i, widths[i]))  # fmt: skip
+    for row, cells in zip(table.rows, zip(*(c.cells for c in table.columns), strict=True), strict=True):
+        made.add_row(*(wrapped(c, rooms[i]) if i in rooms else c for i, c in enumerate(cells)), style=row.style)
+    return made
+
+
+def wrapped(name: RenderableType, width: int) -> Text:
+    """A name on as many lines as it takes, cut after punctuation; all lines but the first are indented."""
+    text = str(name)
+    if len(text) > width and ":" in text:  # a backend and its entry
+        halves = text.partition(":")
+        if max(len(halves[0]), len(halves[2])) < width:
+            return Text(f"{halves[0]}:\n {halves[2]}")
+    lines = [""]
+    for piece in filter(None, _PIECES.findall(text)):
+        rest = piece
+        while len(lines[-1]) + len(rest) > width:
+            if not lines[-1].strip():  # no line has room for it
+                lines[-1], rest = lines[-1] + rest[: width - len(lines[-1])], rest[width - len(lines[-1]) :]
+            lines.append(" ")
+        lines[-1] += rest
+    return Text("\n".join(lines))
+
+
+def put(console: Console, table: Table, names: Sequence[int] = (0,), above: int = 0, left: int = 0) -> None:
+    """Print a table whole, its columns of names wrapped as needed; one that is still too wide the terminal breaks."""
+    table, width = fitted(table, console.width - left, names), console.width
+    console.width = max(width, left + console.measure(table, options=console.options.update(width=1 << 10)).minimum)
+    console.print(Padding(table, (above, 0, 0, left), expand=False))
+    console.width = width
 
 
 def remark(status: str, labels: str, text: str) -> Padding:

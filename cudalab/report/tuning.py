@@ -10,6 +10,7 @@ from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.table import screen
 from cudalab.spec.kernel import assigned, labelled
+from cudalab.tools.tune.kernel_tuner import EVERY
 from cudalab.tools.tune.tune import Planned
 from cudalab.tools.tune.verdict import Finalist, Tuning
 
@@ -19,7 +20,7 @@ DEFAULT = "default"
 
 def render(found: Sequence[Tuning], width: int | None = None, color: bool = False) -> str:
     """For each dtype: the finalists with their times, the excluded configurations, and the choice."""
-    from cudalab.report.table import columns_of, fitted, plain
+    from cudalab.report.table import columns_of, finished, plain, put
 
     out = io.StringIO()
     console = screen(out, width, color)
@@ -30,11 +31,11 @@ def render(found: Sequence[Tuning], width: int | None = None, color: bool = Fals
         table = columns_of(headers(tuning), left=1)
         for finalist in tuning.finalists:
             table.add_row(*map(plain, row(tuning, finalist)))
-        console.print(fitted(table, console.width))
+        put(console, table)
         for line in excluded(tuning):
             console.print(plain(f"  {line}"))
         console.print(plain(sentence(tuning), "bold"))
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    return finished(out, width)
 
 
 def title(tuning: Tuning) -> str:
@@ -82,10 +83,18 @@ def sentence(tuning: Tuning) -> str:
 
 
 def described(work: Planned) -> Iterator[str]:
-    """The configurations that a search would try."""
+    """The configurations that a search would try, or among which it would choose."""
     sizes = ", ".join(dict.fromkeys(group.size for group in work.groups))
     configurations = work.kernel.configurations()
-    yield f"{work.kernel.name}: {len(configurations)} configurations, at {sizes}, in {', '.join(work.dtypes)}"
+    count = len(configurations)
+    if work.strategy == EVERY or work.most >= count:
+        yield f"{work.kernel.name}: {count} configurations, at {sizes}, in {', '.join(work.dtypes)}"
+    else:
+        some = f"tries {work.most}" if work.most else "decides how many it tries"
+        yield (
+            f"{work.kernel.name}: {work.strategy} {some} of these {count} configurations, at {sizes}, in "
+            f"{', '.join(work.dtypes)}; which ones, the search chooses. The default is timed in any case."
+        )
     for i, parameters in enumerate(configurations):
         yield f"    {labelled(work.entry, parameters)}{'' if i else f' ({DEFAULT})'}"
 

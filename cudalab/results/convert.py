@@ -11,17 +11,17 @@ from cudalab.base.files import place
 from cudalab.results import formats, salvage
 from cudalab.results.file import load
 from cudalab.results.json_file import MARK, UNREADABLE
+from cudalab.results.record import Results
 
 
-def converted(source: str, format: str, cut_off: bool = False) -> bytes:
-    """The run in the file `source` as bytes in `format`; with `cut_off` a damaged file gives its whole cases."""
+def read(source: str, cut_off: bool = False) -> Results:
+    """The run in the file `source`; with `cut_off` a damaged file gives its whole cases."""
     try:
-        run = load(source)
+        return load(source)
     except InputError:
         if not cut_off or not Path(source).is_file():
             raise
-        run = salvage.salvaged(Path(source).read_bytes(), source)
-    return formats.encoded(run, format)
+        return salvage.salvaged(Path(source).read_bytes(), source)
 
 
 def free(target: str, format: str) -> Path:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
 import importlib.util
+import os
 import pkgutil
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 from cudalab.base import genuine
 from cudalab.base.bounded import Stopped, bounded
@@ -43,9 +46,50 @@ def kernel(name: str) -> Kernel:
         return _load(_path(name))
     if name not in kernels():
         hint = unknown("kernel", name, kernels())
-        hint.args = (f"{hint}; a kernel of your own is named by its path, such as ./{Path(name).stem}.py",)
+        own = f"./{name}" if _is_folder(Path(name)) else f"./{Path(name).stem}.py"
+        hint.args = (f"{hint}; a kernel of your own is named by its path, such as {own}",)
         raise hint
     return kernels()[name]
+
+
+def chosen(names: Iterable[str]) -> list[Kernel]:
+    """The kernels of these names: each a name, a glob on the lab's names, the path of a spec or `.cu`, or a folder.
+
+    A folder stands for its own specs, without those of its subfolders.
+    """
+    found: list[Kernel] = []
+    for name in names:
+        if not is_path(name) and name not in kernels() and any(c in name for c in "*?["):
+            fitting = fnmatch.filter(kernels(), name)
+            if not fitting:
+                raise unknown("kernel", name, kernels())
+            found += [kernels()[fit] for fit in fitting]
+        elif is_path(name) and (path := _path(name)).is_dir():
+            found += [_load(spec) for spec in _specs(path)]
+        else:
+            found.append(kernel(name))
+    return found
+
+
+def words(given: Iterable[Any]) -> list[str]:
+    """Kernels as Python code gives them, as the command line names them: texts, paths, kernels, and lists of those."""
+    found: list[str] = []
+    for one in given:
+        if isinstance(one, Kernel):
+            found.append(one.name if of_lab(one) else one.file)
+        elif isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, os.PathLike):
+            path = os.fsdecode(one)
+            found.append(path if is_path(path) else f"./{path}")
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            found += words(one)
+        else:
+            raise InputError(
+                f"got {short(one)} of type {type(one).__name__} for a kernel; give a name such as 'gelu', a path, a "
+                "Kernel, or a list of these"
+            )
+    return found
 
 
 def is_path(name: str) -> bool:
@@ -83,15 +127,33 @@ def _path(name: str) -> Path:
 
 def _load(path: Path) -> Kernel:
     if path.is_dir():
-        specs = sorted(f.with_suffix(".py") for f in path.glob("*.cu") if f.with_suffix(".py").is_file())
-        if not specs:
-            raise SpecError(f"{path} is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py")
-        raise SpecError(f"{path} is a folder; give its specs: {' '.join(shlex.quote(str(s)) for s in specs)}")
+        first, *more = _specs(path)
+        if more:
+            listed = " ".join(shlex.quote(str(s)) for s in (first, *more))
+            raise SpecError(f"{path} is a folder with several specs, and one is needed here; give one of: {listed}")
+        path = first
     if not path.is_file():
         code = path.with_suffix(".cu")
         advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else ""
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py{advice}")
     return _spec_of(loaded(path))
+
+
+def _specs(folder: Path) -> list[Path]:
+    """The specs of a folder that have a `.cu` beside them. Raises SpecError if there are none."""
+    pairs = sorted(f.with_suffix(".py") for f in folder.glob("*.cu") if f.with_suffix(".py").is_file())
+    if not pairs:
+        below = sorted({f.parent for f in folder.glob("*/*.cu") if f.with_suffix(".py").is_file()})
+        advice = " ".join(shlex.quote(str(f)) for f in below) or "a spec, such as ./softmax.py"
+        raise SpecError(f"{folder} is a folder without a pair of .cu and .py; give {advice}")
+    return pairs
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # too long, or a zero byte
+        return False
 
 
 def loaded(path: Path) -> ModuleType:

@@ -1,6 +1,6 @@
-"""The grammar of `--sizes`.
+"""The grammar of `--size`.
 
-small,large          names that the kernel's spec defines
+small,large          names that the kernel's spec defines; also globs on them (*large), and all
 1000  64K  1M  4Mi   a number of elements; K, M, G are powers of 1000 and Ki, Mi, Gi of 1024
 2^20                 a power
 4096x4096            a shape
@@ -9,6 +9,7 @@ small,large          names that the kernel's spec defines
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
 import re
 from collections.abc import Mapping
@@ -33,13 +34,24 @@ HELP = "use a name, a number (1000, 64K, 1Mi), a power (2^20), a shape (4096x409
 def parse(text: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
     """Shapes by label, in the order written, without repeats. Raises InputError or NotFound."""
     if len(text) > MAX_LENGTH:
-        raise InputError(f"--sizes has {len(text):,} characters, {MAX_LENGTH:,} at most; {HELP}")
+        raise InputError(f"--size has {len(text):,} characters, {MAX_LENGTH:,} at most; {HELP}")
     found: dict[str, Shape] = {}
     for term in (t.strip() for t in _COMMA.split(text)):
-        found.update({term: named[term]} if term in named else _shapes(term, named))
+        found.update(_by_name(term, named) or _shapes(term, named))
         if len(found) > MAX_SIZES:
-            raise InputError(f"--sizes {short(text)} asks for more than {MAX_SIZES} sizes; use a larger step")
+            raise InputError(f"--size {short(text)} asks for more than {MAX_SIZES} sizes; use a larger step")
     return found
+
+
+def _by_name(term: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The named sizes that a name, a glob or `all` stands for; none for the other forms."""
+    if term in named:
+        return {term: named[term]}
+    glob = "*" if term == "all" else term
+    fitting = fnmatch.filter(named, glob) if "*" in glob or "?" in glob else []
+    if not fitting and glob != term:
+        raise unknown("size", term, named)
+    return {name: named[name] for name in fitting}
 
 
 def _shapes(term: str, named: Mapping[str, Shape]) -> dict[str, Shape]:

@@ -112,7 +112,7 @@ study = Study(
         "tiny": {"batch": 4, "image": 64, "width": 4},
     },
     defaults={"cuda": ("batch-16", "batch-128")},
-    why="cuDNN needs a GPU; --sizes tiny shows that both ways give the same losses",
+    why="cuDNN needs a GPU; --size tiny shows that both ways give the same losses",
     variants=(Variant("off", trained(False)), Variant("on", trained(True))),
     baseline="off",
     kinds=("wall", GPU),

@@ -147,7 +147,7 @@ study = Study(
         "tiny": {"batch": 4, "layers": (16, 32, 8)},
     },
     defaults={"cuda": ("small", "large")},
-    why="CUDA Graphs need a GPU; --sizes tiny compares the step that would be captured",
+    why="CUDA Graphs need a GPU; --size tiny compares the step that would be captured",
     variants=(
         Variant("eager", trained(eager)),
         Variant("static", trained(static)),

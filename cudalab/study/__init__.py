@@ -6,7 +6,7 @@ result with the baseline's, times all variants in shuffled rounds, and stores ti
 like that of `cudalab bench`.
 
     cudalab study list
-    cudalab study graphs --sizes small -o graphs.json
+    cudalab study graphs --size small -o graphs.json
 """
 
 from cudalab.study.record import Parameters, Published, Setting, Study, Variant, Work

@@ -164,7 +164,7 @@ def workloads(
     names = tuple(study.sizes) if size_text == "all" else split(size_text) if size_text else study.defaults[device]
     if not names:
         known = ", ".join(study.sizes)
-        raise InputError(f"--sizes is {short(size_text)}, which names nothing; {study.name} has {known}")
+        raise InputError(f"--size is {short(size_text)}, which names nothing; {study.name} has {known}")
     for name in names:
         if name not in study.sizes:
             raise unknown(f"size of {study.name}", name, study.sizes)

@@ -113,7 +113,7 @@ class Study:
                        lambda value: tuple_of(lambda of: isinstance(of, Variant))(value) and len(value) > 0, _VARIANTS)
     )  # fmt: skip
     defaults: Mapping[str, tuple[str, ...]] = field(
-        metadata=about("the sizes that a run without --sizes takes, by device; the study does not run on a device "
+        metadata=about("the sizes that a run without --size takes, by device; the study does not run on a device "
                        "that is missing", values.defaults,
                        "a tuple of sizes by device, such as {'cuda': ('large',), 'cpu': ('small',)}")
     )  # fmt: skip

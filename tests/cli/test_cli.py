@@ -79,7 +79,7 @@ def test_deprecation_noise_stays_out(tmp_path):
         (["bench", "add2d", "--dtypes", "float16"], "no dtype of add2d named 'float16'"),
         (["bench", "add2d", "--sizes", "1M"], "add2d takes sizes of 2 dimensions, got (1000000,)"),
         (["bench", "gelu", "--only", "torch_egaer"], "did you mean 'torch_eager'?"),
-        (["bench", "gelu", "--skip", "nothing*"], "no backend named 'nothing*'"),
+        (["bench", "gelu", "--skip", "nothing*"], "no backend or entry named 'nothing*'"),
         (["bench", "gelu", "--only", "numpy", "--skip", "numpy", "--device", "cpu"], "no variant is left"),
         (["bench", "gelu", "--only", "host:gelu_scalr", "--device", "cpu"], "did you mean 'host:gelu_scalar'?"),
         (["check", "gelu", "--only", "pycuda:gelu", "--device", "cpu"], "no variant named 'pycuda:gelu'"),
@@ -348,6 +348,9 @@ def test_options_are_environment_variables_too(mine):
         main, ["bench", str(mine()), *QUICK], env={"CUDALAB_BENCH_SIZES": "7", "CUDALAB_BENCH_FORMAT": "csv"}
     )
     assert ",7,float32,host," in run.stdout
+    listed = CliRunner().invoke(main, ["list"], env={"CUDALAB_LIST_KERNELS": "sum"}).stdout
+    assert listed == CliRunner().invoke(main, ["list"], env={"CUDALAB_LIST_KERNEL": "sum"}).stdout
+    assert listed.startswith("sum: ")
 
 
 def test_every_command_has_help_with_an_example():

@@ -187,18 +187,10 @@ def test_words_that_are_not_known(args, message, monkeypatch, tmp_path):
     assert message in done.output
 
 
-def test_a_folder_is_answered_with_the_specs_in_it(tmp_path):
-    for name in ("b.cu", "b.py", "a c.cu", "a c.py", "lonely.cu", "lonely2.py"):
-        (tmp_path / name).touch()
-    done = CliRunner().invoke(main, ["check", str(tmp_path)])
-    assert done.exit_code == 2
-    assert done.output.strip().endswith(f"is a folder; give its specs: '{tmp_path}/a c.py' {tmp_path}/b.py")
-
-
 def test_a_spec_beside_a_folder_of_its_name_is_meant(tmp_path):
     example = Path("bench/examples")
     (tmp_path / "softmax").mkdir()
     for name in ("softmax.cu", "softmax.py"):
         shutil.copy(example / name, tmp_path)
     done = CliRunner().invoke(main, ["check", f"{tmp_path}/softmax", "--only", "none"])
-    assert "no backend named 'none'" in done.output
+    assert "no backend or entry named 'none'" in done.output

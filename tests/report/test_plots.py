@@ -160,7 +160,7 @@ def test_a_part_that_is_there_only_in_pieces(tmp_path):
     )
     found = show(tmp_path / "r.json", "--sizes", "a", "--dtypes", "int32")
     assert found.exit_code == 2
-    assert "known: gelu a float32, gelu b int32" in found.output
+    assert "no row of these results fits a int32; they have gelu a float32, gelu b int32" in found.output
 
 
 def test_an_interrupted_run_is_drawn_and_says_so(tmp_path):

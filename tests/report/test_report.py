@@ -285,7 +285,8 @@ def test_plots(file, tmp_path):
         target = tmp_path / f"plot.{suffix}"
         for _ in range(2):  # the second replaces the first
             done = invoke("report", file, "-o", target, "--chart", "bandwidth")
-            assert (done.exit_code, done.output) == (0, "")
+            assert (done.exit_code, done.stdout) == (0, "")
+            assert re.fullmatch(rf"wrote {target} \([\d.]+ kB, \d+ s\)\n", done.stderr)
     root = ElementTree.parse(tmp_path / "plot.svg").getroot()
     texts = [element.text for element in root.iter() if element.text]
     assert "Bandwidth against size, cold" in texts
@@ -303,7 +304,7 @@ def test_plots(file, tmp_path):
         (["-o", "x.html", "--chart", "cold"], "--chart is for a single plot; give a name in .svg or .png with -o"),
         (["-o", "x.svg", "--scale", "2"], "--scale is for a PNG"),
         (["-o", "x.svg", "--chart", "colt"], "no chart named 'colt'; did you mean 'cold'?"),
-        (["-o", "x.svg", "--size", "huge"], "no size named 'huge'; known: small, large, xlarge"),
+        (["-o", "x.svg", "--size", "huge"], "no size in these results named 'huge'; known: small, large, xlarge"),
         (["-o", "x.svg", "--chart", "cold", "--kind", "hot"], "--kind is for speedup, samples and bandwidth"),
         (["-o", "x.svg", "--kind", "cool"], "no kind of time named 'cool'"),
         (["-o", "x.svg", "--chart", "bandwidth", "--size", "small"], "--size is not for bandwidth"),

@@ -347,7 +347,7 @@ def test_convert_by_suffix_and_by_name(run, tmp_path):
     run.save(tmp_path / "r.json")
     for name in ("r.jsonl", "r.csv", "again.json"):
         done = converted(tmp_path / "r.json", tmp_path / name)
-        assert (done.exit_code, done.output) == (0, "")
+        assert (done.exit_code, done.stdout, done.stderr) == (0, "", f"wrote {tmp_path / name}\n")
     assert cudalab.load(tmp_path / "r.jsonl") == cudalab.load(tmp_path / "again.json") == run
     for format in formats.EXPORTS:
         out = tmp_path / f"{format}.json"

@@ -40,8 +40,8 @@ def test_each_field_is_described_and_all_but_the_file_are_checked():
     assert required == {name for name in names if parameters[name].default is inspect.Parameter.empty}
 
 
-def test_help_of_a_kernel_lists_the_fields():
-    text = pydoc.plain(pydoc.render_doc(find.kernel("gelu")))
+def test_help_of_the_class_lists_the_fields():
+    text = pydoc.plain(pydoc.render_doc(type(find.kernel("gelu"))))
     for name, said in validate.described(Kernel).items():
         assert f"{name}: " in text
         assert "](" in said.what or said.what in text

@@ -320,15 +320,15 @@ def test_profile_as_text_and_as_json(profiled):
     assert "no GPU: no kernels" in text
     assert ["torch_eager", "5"] in [line.split() for line in text.splitlines()]
     assert "skipped numpy: no operators" in text
-    assert msgspec.json.decode(report.as_json(profiled[0]), type=Profile) == profiled[0]
+    assert msgspec.json.decode(report.as_json([profiled[0]]), type=Profile) == profiled[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["gelux"], "did you mean 'gelu'?"),
-        (["gelu", "--dtype", "all"], "3 sizes and dtypes are given; give one"),
-        (["gelu", "--size", "small,large"], "2 sizes and dtypes are given; give one"),
+        (["gelu", "--dtype", "all", "-o", "t.json"], "3 kernels, sizes and dtypes are given, and a trace is of one"),
+        (["gelu", "--size", "small,huge"], "no size named 'huge'"),
         (["gelu", "--only", "torch_nativ"], "torch_native"),
         (["gelu", "--timeout", "0"], "timeout is 0.0 s; give a positive number of seconds"),
         (["gelu", "-o", "/no/such/folder/trace.json"], "no folder /no/such/folder"),

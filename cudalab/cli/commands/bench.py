@@ -12,9 +12,7 @@ from cudalab.cli.options import budget, measuring, parameters, processes, quick
 
 
 @click.command("bench")
-@measuring
-@click.option("--sizes", default="small,large", show_default=True, metavar="LIST", shell_complete=complete.sizes,
-              help="Sizes: names of the spec, 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].")  # fmt: skip
+@measuring(sizes="small,large", named="small,large", dtypes="the spec's first")
 @click.option("--modes", default="launch,graph", show_default=True, metavar="LIST",
               help="Ways to time a call: launch, graph, api.", shell_complete=complete.modes)  # fmt: skip
 @click.option(
@@ -36,7 +34,8 @@ from cudalab.cli.options import budget, measuring, parameters, processes, quick
     "--fresh-caches", is_flag=True, help="Compile everything again, so that --costs shows the times without caches."
 )
 @click.option("--cross-check", default="", metavar="nvbench|cupti",
-              help="Also time the same work by another clock: NVBench (slow), or CUPTI's records.")  # fmt: skip
+              help="Also time the same work by another clock: NVBench (slow), or CUPTI's records. "
+              "Default: none.")  # fmt: skip
 @parameters
 @budget
 @processes
@@ -45,13 +44,13 @@ from cudalab.cli.options import budget, measuring, parameters, processes, quick
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check, then time kernels on every backend.
 
-    A KERNEL is a name from `cudalab list` or the path of your own spec, such as ./mine/softmax.py. Without KERNEL,
-    all kernels of the lab are measured.
+    A KERNEL is a name from `cudalab list`, the path of your own spec, such as ./mine/softmax.py, or a folder of specs.
+    Without KERNEL, all kernels of the lab are measured.
 
     \b
-    cudalab bench gelu --sizes small,large --dtypes all -o results.json
+    cudalab bench gelu --size small,large --dtype all -o results.json
     cudalab bench gelu --quick
-    cudalab bench ./softmax.py --sizes '2^[8:12]x1024' --only 'pycuda,torch_*'
+    cudalab bench ./softmax.py ./mine/ --size '2^[8:12]x1024' --only 'torch_*'
     cudalab bench --baseline main.json -o branch.json
 
     --baseline takes the lab's kernels, sizes, dtypes, only, skip, modes, order and flush from the baseline unless you

@@ -5,15 +5,12 @@ from typing import Any
 
 import click
 
-from cudalab.cli import complete
 from cudalab.cli.measure import exit_code, measure
 from cudalab.cli.options import measuring, parameters
 
 
 @click.command("check")
-@measuring
-@click.option("--sizes", default="", metavar="LIST", shell_complete=complete.sizes,
-              help="Check only these sizes; see `bench --help`.")  # fmt: skip
+@measuring(sizes="the values and shapes named above", dtypes="all of the spec", every="all")
 @parameters
 @click.option(
     "--sanitize",
@@ -26,18 +23,19 @@ from cudalab.cli.options import measuring, parameters
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check kernels against a float64 reference, without timing.
 
-    A KERNEL is a name from `cudalab list` or the path of your own spec. Without KERNEL, all kernels of the lab are
-    checked, on every backend.
+    A KERNEL is a name from `cudalab list`, the path of your own spec, or a folder of specs. Without KERNEL, all kernels
+    of the lab are checked, on every backend.
 
     Functions of one array are checked at all 65,536 values of float16 and bfloat16, and at 2^24 values of float32 with
     every exponent. All kernels are checked at the smallest size, at awkward shapes, and with arrays 1, 2, 4 and 8
-    bytes off their alignment. The table shows the largest error in ULP, where it occurs, and the share of correctly
-    rounded results.
+    bytes off their alignment. With --size, only those sizes are checked. The table shows the largest error in ULP,
+    where it occurs, and the share of correctly rounded results.
 
     \b
-    cudalab check gelu --dtypes bfloat16
-    cudalab check gelu --dtypes float32 --exhaustive
+    cudalab check gelu --dtype bfloat16
+    cudalab check gelu --dtype float32 --exhaustive
     cudalab check ./mine/softmax.py
+    cudalab check ./mine/ --sanitize
 
     Exit code: 0 all right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or a file of -o that
     cannot be written, 5 no entry of a kernel could run. What the CPU cannot run is skipped; nvcc compiles it if there

@@ -7,7 +7,7 @@ import click
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import FORMATS, print_comparison
 from cudalab.cli.inspection_gate import compare_files
-from cudalab.cli.options import min_effect, only, skip
+from cudalab.cli.options import min_effect, selecting
 
 
 @click.command("compare")
@@ -16,14 +16,11 @@ from cudalab.cli.options import min_effect, only, skip
 @click.option("--kind", default="", metavar="LIST", help="Times to compare: cold, hot, graph, graph_cold, "
               "call, api, wall, or all. Default: cold; on a CPU wall.")  # fmt: skip
 @min_effect
-@click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Compare only this kernel; may be repeated.")
-@only
-@skip
+@selecting
 @click.option("--force", is_flag=True, help="Compare although machine, driver, clocks, versions or options differ.")
 @click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
               help="Format of the printed comparison.")  # fmt: skip
-def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str, ...], only: str, skip: str,
-            force: bool, format: str) -> None:  # fmt: skip
+def command(old: str, new: str, kind: str, min_effect: float, force: bool, format: str, **rows: str) -> None:
     """Compare two results files, case by case.
 
     Each case that OLD and NEW both have is FASTER, SAME, SLOWER or UNCLEAR. A difference counts if its whole interval
@@ -36,16 +33,18 @@ def command(old: str, new: str, kind: str, min_effect: float, kernels: tuple[str
     \b
     cudalab compare main.json branch.json
     cudalab compare main.json branch.json --kind cold,graph --min-effect 5%
+    cudalab compare main.json branch.json --kernel gelu --only 'gelu_*'
 
     Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in either file, 4 not comparable.
     If several apply, the first of 2, 4, 3, 1 is returned.
     """
     if (code := compare_files((old, new), min_effect, force, format)) is not None:
         sys.exit(code)
+    from cudalab.cli.filter_results import filtered
     from cudalab.results import compare
     from cudalab.results.file import load
 
-    runs = load(old), load(new)
-    found = compare.compare(*runs, kind, min_effect, force, kernels, only, skip)
+    before, after = filtered([load(old), load(new)], **rows)
+    found = compare.compare(before, after, kind, min_effect, force)
     print_comparison(found, (old, new), format)
     sys.exit(found.exit_code)

@@ -8,21 +8,20 @@ import click
 from cudalab.cli import complete, terminal
 from cudalab.cli.live import progress_shown
 from cudalab.cli.measure import exit_code, keep, plain_warnings, unsaved
-from cudalab.cli.options import Share, budget, device, not_empty, processes, quiet, seed, timeout
+from cudalab.cli.options import RESULTS, Share, budget, device, dtype, kernel, processes, quiet, seed, timeout
+from cudalab.cli.options import output as output_option
 
 
 @click.command("crossover")
 @click.argument("first", shell_complete=complete.variants)
 @click.argument("second", shell_complete=complete.variants)
-@click.option("--kernel", default="", metavar="KERNEL", shell_complete=complete.kernels,
-              help="Name or path of a spec; needed if several kernels have both variants.")  # fmt: skip
+@kernel("the one that has both variants")
 @click.option(
-    "--from", "lowest", default="2^10", show_default=True, metavar="SIZE", help="Smallest size, as in `bench --sizes`."
+    "--from", "lowest", default="2^10", show_default=True, metavar="SIZE", help="Smallest size, as in `bench --size`."
 )
 @click.option("--to", "highest", default="2^24", show_default=True, metavar="SIZE",
               help="Largest size; it differs from --from in one dimension only.")  # fmt: skip
-@click.option("--dtype", default="", metavar="NAME", shell_complete=complete.dtypes,
-              help="Dtype to time. Default: the first of the kernel.")  # fmt: skip
+@dtype("the spec's first; one is timed")
 @click.option("--kind", default="", metavar="NAME", help="Times to compare: cold, hot, graph, graph_cold, "
               "call, wall. Default: cold; on a CPU wall.")  # fmt: skip
 @click.option("--resolution", default="5%", show_default=True, metavar="SHARE", type=Share(),
@@ -32,15 +31,14 @@ from cudalab.cli.options import Share, budget, device, not_empty, processes, qui
 @budget
 @processes
 @timeout
-@click.option("-o", "--output", default="", metavar="FILE", callback=not_empty,
-              shell_complete=complete.files, help="Also write all measurements as JSON.")  # fmt: skip
+@output_option(RESULTS)
 @quiet
 def command(quiet: bool, output: str, **options: Any) -> None:
     """Find the size from which one variant is faster than another.
 
     FIRST and SECOND are timed at both ends of the range. If each is faster at one end, bisection narrows the range to
     an interval: below it one variant is faster, above it the other. Sizes in between are not measured: to find a
-    variant that is faster only in the middle, time all sizes (`bench --sizes`).
+    variant that is faster only in the middle, time all sizes (`bench --size`).
 
     \b
     cudalab crossover pycuda:gelu_vec torch_native --dtype float16 --kind cold
@@ -62,8 +60,9 @@ def command(quiet: bool, output: str, **options: Any) -> None:
     except KeyboardInterrupt as stop:
         click.echo(str(stop) or "stopped", err=True)
         sys.exit(130)
-    if output:
-        keep(found.run, output)
+    saved = bool(output) and keep(found.run, output)
     terminal.write(lambda width, color: report.render(found, width, color))
+    if saved:
+        terminal.wrote(output)
     if found.wrong or unsaved():
         sys.exit(exit_code(found.run))

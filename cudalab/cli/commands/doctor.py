@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import sys
-import textwrap
-
 import click
 
 from cudalab.cli import terminal
@@ -26,14 +23,5 @@ def command() -> None:
 
     for label, state, text in diagnosis.findings():
         mark = click.style(f"{state:8}", fg={"ready": "green", "missing": "yellow"}.get(state))
-        click.echo(f"{label:26}{mark}{_wrapped(text)}".rstrip())
-
-
-def _wrapped(text: str) -> str:
-    """Wrap `text` to the columns that the terminal has left, without breaking paths; in a pipe return it unchanged."""
-    columns = terminal.width(sys.stdout)
-    if columns is None:
-        return text
-    room = max(columns - INDENT, 30)
-    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
-    return f"\n{'':{INDENT}}".join(lines)
+        line = terminal.wrapped(f"{label:26}{state:8}{text}", INDENT)
+        click.echo(line.replace(f"{state:8}", mark, 1).rstrip())

@@ -2,28 +2,36 @@ from __future__ import annotations
 
 import click
 
+from cudalab.base.text import visible
+from cudalab.cli import terminal
+from cudalab.cli.options import kernels as kernels_
+
+INDENT = 13  # columns before the text: a field's name
+
 
 @click.command("list")
-def command() -> None:
-    """List the lab's kernels, their sizes, and the backends.
+@kernels_("all of the lab")
+def command(kernels: tuple[str, ...]) -> None:
+    """List kernels, their sizes, and the backends.
 
     For each kernel: its entries (the __global__ functions), the dtypes and named sizes that `bench` and `check` accept,
-    and the launch parameters that `tune` may change.
+    and the launch parameters that `tune` may change. A KERNEL is a name, the path of your own spec, or a folder of
+    specs.
 
     \b
     cudalab list
+    cudalab list 'gelu*' ./mine/
 
-    Exit code: 0.
+    Exit code: 0, or 2 for an unknown kernel.
     """
     from cudalab import backends
-    from cudalab.spec import find
+    from cudalab.engine import plan
 
-    for kernel in find.kernels().values():
-        sizes = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in kernel.sizes.items())
-        click.echo(f"{kernel.name}: {kernel.summary}")
-        click.echo(f"    entries  {', '.join(kernel.entries)}")
-        click.echo(f"    dtypes   {', '.join(kernel.dtypes)}")
-        click.echo(f"    sizes    {sizes}")
-        for name, values in kernel.tunables.items():
-            click.echo(f"    tunable  {name}: {', '.join(map(str, values))}")
-    click.echo(f"backends: {', '.join(backends.by_name())}")
+    for name, kernel in plan.named(kernels).items():
+        sizes = ", ".join(f"{size} {'x'.join(map(str, shape))}" for size, shape in kernel.sizes.items())
+        click.echo(terminal.wrapped(visible(f"{name}: {kernel.summary}"), 4))
+        facts = [("entries", ", ".join(kernel.entries)), ("dtypes", ", ".join(kernel.dtypes)), ("sizes", sizes)]
+        facts += [("tunable", f"{macro}: {', '.join(map(str, values))}") for macro, values in kernel.tunables.items()]
+        for what, text in facts:
+            click.echo(terminal.wrapped(visible(f"    {what:9}{text}"), INDENT))
+    click.echo(terminal.wrapped(f"backends: {', '.join(backends.by_name())}", 10))

@@ -1,23 +1,23 @@
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import click
 
-from cudalab.cli import complete, terminal
-from cudalab.cli.options import device, not_empty, only, skip
+from cudalab.base.errors import InputError
+from cudalab.cli import options as options_
+from cudalab.cli import terminal
 
 
 @click.command("profile")
-@click.argument("kernel", shell_complete=complete.kernels)
-@click.option("--size", default="", metavar="SIZE", shell_complete=complete.sizes,
-              help="A size as in `bench --sizes`. Default: the first of the spec.")  # fmt: skip
-@click.option("--dtype", default="", metavar="NAME", help="Dtype to profile. Default: the first of the kernel.",
-              shell_complete=complete.dtypes)  # fmt: skip
-@only
-@skip
-@device
+@options_.kernels()
+@options_.size("the first of the spec")
+@options_.dtype("the spec's first")
+@options_.only
+@options_.skip
+@options_.device
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the random inputs.")
 @click.option("--runs", default=10, show_default=True, type=click.IntRange(1), help="Number of profiled calls.")
 @click.option("--counters/--no-counters", default=True, show_default=True,
@@ -26,13 +26,15 @@ from cudalab.cli.options import device, not_empty, only, skip
               help="Limit for all variants together; it starts again after a variant that hangs.")  # fmt: skip
 @click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
               help="Format of the output.")  # fmt: skip
-@click.option("-o", "--output", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
-              help="Also write a Chrome trace of one call per variant, for ui.perfetto.dev.")  # fmt: skip
-def command(format: str, **options: Any) -> None:
+@options_.output("a Chrome trace of one call per variant, for ui.perfetto.dev")
+@options_.quiet
+def command(
+    kernels: tuple[str, ...], size: str, dtype: str, format: str, output: str, quiet: bool, **options: Any
+) -> None:  # fmt: skip
     """Show what one call of each variant runs on the machine.
 
-    Counts the kernels and launches of every variant of KERNEL with PyTorch's profiler and shows the kernels that take
-    longest; with ncu also how close each comes to the limits of the card. On a CPU, where there are no kernels, it
+    Counts the kernels and launches of every variant of each KERNEL with PyTorch's profiler and shows the kernels that
+    take longest; with ncu also how close each comes to the limits of the card. On a CPU, where there are no kernels, it
     counts the operators of PyTorch's variants.
 
     \b
@@ -42,12 +44,25 @@ def command(format: str, **options: Any) -> None:
 
     Exit code: 0, or 2 for bad input or a variant that fails.
     """
+    from cudalab.engine import plan
     from cudalab.report import profiling as report
     from cudalab.tools.profile import found, kernel
 
-    profile = kernel.profile(options.pop("kernel"), **options)
+    chosen = [
+        group
+        for one in plan.named(kernels).values()
+        for group in plan.groups((one.file,), size or next(iter(one.sizes)), dtype)
+    ]
+    if output and len(chosen) > 1:
+        raise InputError(f"{len(chosen)} kernels, sizes and dtypes are given, and a trace is of one; leave out -o")
+    profiles = []
+    for group in chosen:
+        one = kernel.profile(group.file, size=group.size, dtype=group.dtype.name, output=output, **options)
+        profiles.append(one)
+        if format != "json":
+            terminal.write(lambda width, color, one=one: report.render(one, width, color))  # type: ignore[misc]
     if format == "json":
-        click.echo(report.as_json(profile).encode())
-    else:
-        terminal.write(lambda width, color: report.render(profile, width, color))
-    sys.exit(2 if any(row.status == found.ERROR for row in profile.rows) else 0)
+        click.echo(report.as_json(profiles).encode())
+    if output and os.path.isfile(output):
+        terminal.wrote(output)
+    sys.exit(2 if any(row.status == found.ERROR for one in profiles for row in one.rows) else 0)

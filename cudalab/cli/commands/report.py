@@ -1,29 +1,37 @@
 from __future__ import annotations
 
+from time import monotonic
+from typing import TYPE_CHECKING
+
 import click
 
 from cudalab.base.errors import InputError
-from cudalab.cli import complete
+from cudalab.cli import complete, options, terminal
+
+if TYPE_CHECKING:
+    from cudalab.results.record import Results
 
 
 @click.command("report")
 @click.argument("files", nargs=-1, required=True, metavar="RESULTS...", shell_complete=complete.files)
-@click.option("-o", "--output", required=True, metavar="FILE", shell_complete=complete.files,
-              help="Write a page (.html) or one plot (.svg, .png).")  # fmt: skip
+@options.output("a page (.html) or one plot (.svg, .png)", required=True)
 @click.option("--chart", default="", metavar="NAME",
-              help="Plot to draw: speedup (default), cold, hot, graph, graph_cold, call, api, wall, samples, "
-                   "roofline, bandwidth, accuracy, error.")  # fmt: skip
-@click.option("--kernel", default="", metavar="NAME", help="Kernel of the plot, if RESULTS have several.")
-@click.option("--dtype", default="", metavar="NAME", help="Dtype of the plot, if RESULTS have several.")
-@click.option(
-    "--size", default="", metavar="NAME", help="Size of the plot, as the tables name it. Default: the largest."
-)
-@click.option(
-    "--kind", default="", metavar="NAME", help="Times that speedup, samples and bandwidth show, such as hot or graph."
-)
+              help="Plot to draw: speedup, cold, hot, graph, graph_cold, call, api, wall, samples, "
+                   "roofline, bandwidth, accuracy, error. Default: speedup.")  # fmt: skip
+@options.kernel("all in the files; a plot is of one")
+@options.size("all in the files; of a plot the largest")
+@options.dtype("all in the files; a plot is of one")
+@options.only
+@options.skip
+@click.option("--kind", default="", metavar="NAME", help="Times that speedup, samples and bandwidth show, such as hot "
+              "or graph. Default: cold; on a CPU wall.")  # fmt: skip
 @click.option("--scale", type=click.FloatRange(0.1, 20), metavar="X", help="Pixels of a PNG per unit. Default: 3.")
 @click.option("--bare", is_flag=True, help="Draw the plot without its title, as for a paper with captions.")
-def command(files: tuple[str, ...], output: str, scale: float | None, bare: bool, **which: str) -> None:
+@options.quiet
+def command(
+    files: tuple[str, ...], output: str, chart: str, kernel: str, size: str, dtype: str, only: str, skip: str,
+    kind: str, scale: float | None, bare: bool, quiet: bool,
+) -> None:  # fmt: skip
     """Draw results as a page to share or as a plot for a paper.
 
     The page is one file that loads nothing else. It shows findings, bars with intervals, times, samples, a roofline,
@@ -32,26 +40,49 @@ def command(files: tuple[str, ...], output: str, scale: float | None, bare: bool
 
     \b
     cudalab report results.json checks.json -o report.html
+    cudalab report results.json -o gelu.html --kernel gelu --only 'pycuda,torch_*'
     cudalab report results.json -o out.svg --chart bandwidth --dtype float16
     cudalab report results.json -o out.png --kernel gelu --size large
 
     Exit code: 0, or 2 if RESULTS cannot be read or contain nothing to draw, or FILE cannot be written or exists and is
     not a report.
     """
+    from cudalab.base import numbers
+    from cudalab.cli.filter_results import filtered
+    from cudalab.cli.live import status_line
     from cudalab.report import html
     from cudalab.report.html import output as out
 
-    given = [name for name, value in {**which, "scale": scale, "bare": bare}.items() if value]
+    given = [name for name, value in {"chart": chart, "kind": kind, "scale": scale, "bare": bare}.items() if value]
     target = out.free(output)
     page = target.suffix.lower() == ".html"
     if page and given:
         raise InputError(f"--{given[0]} is for a single plot; give a name in .svg or .png with -o")
     if scale and target.suffix.lower() != ".png":
         raise InputError("--scale is for a PNG; an SVG has no pixels")
-    loaded = out.read(files)
-    html.need()
-    if page:
-        html.write_page(target, loaded)
-    else:
-        chart = which.pop("chart") or "speedup"
-        html.write_plot(target, [run for _, run in loaded], chart, scale or 3, not bare, **which)
+    start = monotonic()
+    with status_line(quiet) as now:
+        now(f"reading {len(files)} file{'s' if len(files) > 1 else ''}")
+        loaded = out.read(files)
+        html.need()
+        runs = filtered([run for _, run in loaded], kernel, size, dtype, only, skip)
+        kept = [(path, run) for (path, _), run in zip(loaded, runs, strict=True) if run.cases]
+        now(f"drawing {'a page' if page else 'a plot'} of {sum(len(run.cases) for _, run in kept):,} rows")
+        if page:
+            html.write_page(target, kept)
+        else:
+            drawn = [run for _, run in kept]
+            asked = {"kernel": kernel, "dtype": dtype, "size": size}
+            which = {what: _one(what, text, drawn) for what, text in asked.items()}
+            html.write_plot(target, drawn, chart or "speedup", scale or 3, not bare, kind=kind, **which)
+    terminal.wrote(output, f" ({numbers.amount(target.stat().st_size)}B, {monotonic() - start:.0f} s)")
+
+
+def _one(what: str, text: str, runs: list[Results]) -> str:
+    """The name of the one kernel, size or dtype that `text` stands for; "" if it is empty."""
+    if not text:
+        return ""
+    first, *more = dict.fromkeys(str(getattr(case, what)) for run in runs for case in run.cases)
+    if more:
+        raise InputError(f"--{what} {text} fits {', '.join((first, *more))}; a plot is of one {what}: give one of them")
+    return first

@@ -5,6 +5,9 @@ import sys
 import click
 
 from cudalab.cli import options as shared
+from cudalab.cli import terminal
+
+INDENT = 9  # columns before the text: a finding's state
 
 
 @click.command("selftest")
@@ -32,8 +35,9 @@ def command(device: str, seconds: float, quiet: bool) -> None:
 
         def show(finding: lab.Finding) -> None:
             now("")
-            click.echo(finding)
+            for line in str(finding).splitlines():
+                click.echo(terminal.wrapped(line, INDENT))
 
         report = lab.selftest(device, seconds, show, lambda name: now(f"now: {name}"))
-    click.echo(report.sentence())
+    click.echo(terminal.wrapped(report.sentence(), 0))
     sys.exit(0 if report.fit else 1)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 
+from cudalab.base.errors import InputError
 from cudalab.cli import complete, options, terminal
 from cudalab.cli.measure import print_results
 
@@ -14,10 +16,12 @@ from cudalab.cli.measure import print_results
 @click.option("--costs", is_flag=True, help="Also show one-time costs: compilation, first run, graph.")
 @click.option("--plots/--no-plots", default=None,
               help="Also show bars of speed-ups and histograms of samples. Default: on a terminal.")  # fmt: skip
-@click.option("--kernels", default="", metavar="GLOBS", help="Show only these kernels.")
-@click.option("--sizes", default="", metavar="GLOBS", help="Show only these sizes.")
-@click.option("--dtypes", default="", metavar="GLOBS", help="Show only these dtypes.", shell_complete=complete.dtypes)
-def command(file: str, format: str, costs: bool, plots: bool | None, kernels: str, sizes: str, dtypes: str) -> None:
+@options.selecting
+@options.output(f"{options.RESULTS}; those that are shown")
+@options.quiet
+def command(
+    file: str, format: str, costs: bool, plots: bool | None, output: str, quiet: bool, **rows: str
+) -> None:  # fmt: skip
     """Print results that `bench`, `check` or `study` wrote.
 
     FILE is JSON, JSON Lines or CSV. On a terminal, bars of the speed-ups and a histogram of each row's samples follow
@@ -25,12 +29,21 @@ def command(file: str, format: str, costs: bool, plots: bool | None, kernels: st
 
     \b
     cudalab show results.json --format markdown
-    cudalab show results.json --kernels gelu --sizes 'large,2^2*' --plots
+    cudalab show results.json --kernel gelu --size 'large,2^2*' --plots
+    cudalab show results.json --only 'torch_*,gelu_vec' -o part.json
 
     Exit code: 0, or 2 if FILE cannot be read or contains nothing that was selected.
     """
     from cudalab.cli.filter_results import filtered
-    from cudalab.results.file import load
+    from cudalab.results.file import load, save, writable
 
-    run = filtered(load(file), kernels, sizes, dtypes)
+    whole = load(file)
+    (run,) = filtered([whole], **rows)
+    if output:
+        writable(output)
+        if os.path.realpath(output) == os.path.realpath(file) and len(run.cases) < len(whole.cases):
+            raise InputError(f"{file} would lose the rows that are not shown; give another file with -o")
+        save(run, output)
     print_results(run, format, costs, terminal.live(sys.stdout) if plots is None else plots)
+    if output:
+        terminal.wrote(output)

@@ -29,21 +29,19 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 @click.command("study")
 @click.argument("name", metavar="NAME|list", shell_complete=complete.studies)
 @click.argument("about", metavar="[NAME]", required=False, default="", shell_complete=complete.studies)
-@click.option(
-    "--sizes", default="", metavar="LIST", help="Sizes of the study, or all. Default: those that suit the device."
-)
+@shared.size("those of the study that suit the device", dest="sizes")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", callback=_settings,
-              help="Change a setting that `study list NAME` shows. May be repeated.")  # fmt: skip
-@click.option("--only", default="", metavar="GLOBS", help="Use only these variants, such as 'jit*,default'.")
-@click.option("--skip", default="", metavar="GLOBS", help="Leave out these variants, written as in --only.")
+              help="Change a setting that `study list NAME` shows; may be repeated. "
+              "Default: the study's values.")  # fmt: skip
+@shared.only
+@shared.skip
 @shared.device
-@click.option("--seed", type=click.IntRange(0),
-              help="Seed of the weights and random inputs. Default: a new one in each run.")  # fmt: skip
+@shared.seed
 @shared.budget
 @study_processes
 @shared.quick
 @shared.format
-@shared.output
+@shared.output(shared.RESULTS)
 @shared.resume
 @shared.timeout
 @shared.quiet
@@ -56,7 +54,7 @@ def command(name: str, about: str, format: str, output: str | None, **options: A
 
     \b
     cudalab study list
-    cudalab study graphs --sizes small -o graphs.json
+    cudalab study graphs --size small -o graphs.json
     cudalab study ./mine.py --set calls=100
 
     Exit code: 0 all right, 1 a variant whose result differs from the baseline, 2 bad input or a variant that fails.

@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import ceil, floor, log, log2, prod, sqrt
 
 from cudalab import backends
+from cudalab.base import globs
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
@@ -24,7 +25,6 @@ from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
 from cudalab.results.record import KINDS, Case, Results
 from cudalab.spec import sizes
-from cudalab.spec.dtype import dtype as named_dtype
 from cudalab.spec.kernel import Kernel, Shape
 
 RESOLUTION = 0.05  # by which the upper end of the interval may exceed the lower
@@ -101,9 +101,10 @@ def crossover(
     if kind and kind not in KINDS:
         raise unknown("kind of time", kind, KINDS)
     name, spec, labels = _variants(first, second, kernel)
-    chosen = named_dtype(dtype or spec.dtypes[0])
-    if chosen.name not in spec.dtypes:
-        raise unknown(f"dtype of {name}", chosen.name, spec.dtypes)
+    kinds = {g.dtype.name: g.dtype for g in plan.groups([spec.file], next(iter(spec.sizes)), dtype)}
+    if len(kinds) > 1:
+        raise InputError(f"--dtype {dtype} is {', '.join(kinds)}; one is timed: give one of them")
+    (chosen,) = kinds.values()
     shapes = sorted(_shape(text, spec, option) for text, option in ((lowest, "--from"), (highest, "--to")))
     axis = _axis(*shapes)
 
@@ -114,7 +115,8 @@ def crossover(
     ends = shapes[0][axis], shapes[1][axis]
     modes = plan.modes_for(kind)
     options = {
-        "kernels": [kernel or name], "crossover": list(labels), "sizes": f"{lowest},{highest}", "dtypes": chosen.name,
+        "kernels": list(globs.split(kernel)) or [name], "crossover": list(labels), "sizes": f"{lowest},{highest}",
+        "dtypes": chosen.name,
         "only": ",".join(labels), "skip": "", "modes": ",".join(modes), "device": device, "seed": seed_of(seed),
         "budget": budget, "order": "shuffled", "processes": processes, "timeout": timeout,
     }  # fmt: skip
@@ -223,7 +225,7 @@ def _timed(cases: list[Case], label: str, kind: str) -> Case:
 
 def _variants(first: str, second: str, kernel: str) -> tuple[str, Kernel, tuple[str, str]]:
     """The kernel's name, the kernel, and the labels of both variants."""
-    kernels = plan.named([kernel] if kernel else [])
+    kernels = plan.named(globs.split(kernel))
     fitting: dict[str, tuple[str, str]] = {}
     problems: list[CudalabError] = []
     for name, spec in kernels.items():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import os
 from dataclasses import replace
 
 from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, NotFound, SpecError, unknown
+from cudalab.base.globs import fits
 from cudalab.engine import plan
 from cudalab.results import record
 from cudalab.results.file import load
@@ -24,6 +24,7 @@ from cudalab.tools.inspect.finding import Inspected
 from cudalab.tools.inspect.instruction_mix import mix
 from cudalab.tools.inspect.traced_launch import arrays, first_state, parameterized, traced_launch
 
+BACKEND = "pycuda"  # whose variants the entries are
 CARD = "H200"  # the default if no card, architecture or results are given
 
 
@@ -33,7 +34,7 @@ def inspect(
 ) -> list[Inspected]:  # fmt: skip
     """Every entry of a kernel that fits the globs `only`, for each dtype and architecture.
 
-    `size` is one of `bench --sizes`; the default is the largest that the spec names. `file` is a results file: its card
+    `size` is one of `bench --size`; the default is the largest that the spec names. `file` is a results file: its card
     is the default card, its copy gives the memory's rate, and its cold times stand beside the prediction. `compiled`
     makes the machine code. Raises the errors of `cudalab.base.errors` for unknown names and for code that does not
     compile.
@@ -86,9 +87,9 @@ def _machines(
 
 def _entries(kernel: Kernel, globs: tuple[str, ...]) -> list[str]:
     for glob in globs:
-        if not fnmatch.filter(kernel.entries, glob):
+        if not any(fits(f"{BACKEND}:{entry}", (glob,)) for entry in kernel.entries):
             raise unknown(f"entry of {kernel.name}", glob, kernel.entries)
-    return [e for e in kernel.entries if not globs or any(fnmatch.fnmatchcase(e, glob) for glob in globs)]
+    return [entry for entry in kernel.entries if not globs or fits(f"{BACKEND}:{entry}", globs)]
 
 
 def _inspected(
@@ -126,7 +127,7 @@ def _timed(one: Inspected, on: Card | None, of: Architecture, run: Results | Non
 
 def _row(run: Results | None, kernel: str, entry: str, dtype: str, shape: Shape) -> record.Case | None:
     """The row of an entry in the results."""
-    key = kernel, dtype, shape, f"pycuda:{entry}"
+    key = kernel, dtype, shape, f"{BACKEND}:{entry}"
     return next((c for c in run.cases if (c.kernel, c.dtype, tuple(c.shape), c.label) == key), None) if run else None
 
 

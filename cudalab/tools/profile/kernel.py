@@ -69,7 +69,7 @@ def profile(
 
 
 def _chosen(name: str, size: str, dtype: str, only: str, skip: str) -> tuple[Group, Selection]:
-    selection = Selection.parse(only, skip)
+    selection = Selection.of(only, skip)
     kernel = next(iter(plan.named((name,)).values()))
     groups = plan.groups((name,), size or next(iter(kernel.sizes)), dtype)
     if len(groups) != 1:

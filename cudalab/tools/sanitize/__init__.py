@@ -13,6 +13,11 @@ from cudalab.engine.supervisor import LOST
 from cudalab.results.record import ERROR, OK, WRONG, Case
 from cudalab.tools.sanitize import asan, compute
 
+NOTHING = {
+    "cpu": "sanitizer: nothing found (on a CPU it looks for bad accesses, undefined behaviour and races on shared "
+    "memory)",
+    "cuda": "sanitizer: nothing found",
+}
 BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # the backend whose rows a device's sanitizers check
 
 
@@ -44,7 +49,8 @@ class Sanitizer:
             self._watch.close()
 
     def add(self, cases: list[Case], group: Group) -> None:
-        """Launch the entries again under the sanitizers. A finding makes a row WRONG, and comes first in its reason.
+        """Launch the entries again under the sanitizers. A finding makes a row WRONG, and comes first in its reason;
+        a row without one gets a note.
 
         A row whose process or GPU context was lost stays an error. Groups of hard values are left out: they are many,
         and differ in values only.
@@ -53,10 +59,13 @@ class Sanitizer:
         if not rows or group.values:
             return
         try:
-            for entry, text in self._findings(group, list(rows)).items():
-                case = rows[entry]
-                case.status = ERROR if case.status == ERROR else WRONG
-                case.reason = f"{text}; {case.reason}" if case.reason else text
+            findings = self._findings(group, list(rows))
+            for entry, case in rows.items():
+                if text := findings.get(entry):
+                    case.status = ERROR if case.status == ERROR else WRONG
+                    case.reason = f"{text}; {case.reason}" if case.reason else text
+                else:
+                    case.notes.append(NOTHING[self.kind])
         except CudalabError as error:
             for case in rows.values():
                 if case.status == OK:

@@ -71,16 +71,11 @@ def tune(
     `output` is another file to keep it in.
     Raises CudalabError for bad input or where there is no GPU, before measuring; Stopped after Ctrl-C.
     """
-    work = planned(kernel, sizes, dtypes, entry)
-    if strategy not in STRATEGIES:
-        raise unknown("strategy", strategy, STRATEGIES)
+    work = planned(kernel, sizes, dtypes, entry, strategy, most)
     if kind not in KINDS:
         raise unknown("kind of time", kind, KINDS)
-    for name, value, least in (("most", most, 0), ("finalists", finalists, 1)):
-        if value < least:
-            raise InputError(f"{name} is {value}; give a whole number from {least} on")
-    if most and strategy == EVERY:
-        raise InputError(f"{EVERY} tries every configuration; leave out --most, or add --strategy random_sample")
+    if finalists < 1:
+        raise InputError(f"finalists is {finalists}; give a whole number from 1 on")
     need_seconds("budget", budget)
     claimed(processes, False, budget)
     need_seconds("timeout", timeout, ", or inf")
@@ -94,7 +89,7 @@ def tune(
     }  # fmt: skip
     setup = setup_of(options, modes, work.groups)
     with Session("bench", options, setup, Selection((BACKEND,)), timeout, progress) as session:
-        return _Tune(work, strategy, most, finalists, kind, min_effect, target, session).tunings()
+        return _Tune(work, finalists, kind, min_effect, target, session).tunings()
 
 
 @dataclass(frozen=True)
@@ -104,6 +99,8 @@ class Planned:
     kernel: Kernel
     entry: str
     groups: tuple[Group, ...]  # dtype by dtype, and size by size
+    strategy: str = EVERY
+    most: int = 0  # configurations to try; 0: as many as the strategy does
 
     @property
     def configurations(self) -> list[Parameters]:
@@ -117,8 +114,16 @@ class Planned:
         return found
 
 
-def planned(kernel: str, sizes: object = "", dtypes: object = "", entry: str = "") -> Planned:
-    """The kernel, the entry, and where it is to be tuned. Raises CudalabError if one of them does not exist."""
+def planned(
+    kernel: str, sizes: object = "", dtypes: object = "", entry: str = "", strategy: str = EVERY, most: int = 0
+) -> Planned:
+    """The kernel, the entry, where it is to be tuned, and how. Raises CudalabError if one of them does not exist."""
+    if strategy not in STRATEGIES:
+        raise unknown("strategy", strategy, STRATEGIES)
+    if most < 0:
+        raise InputError(f"most is {most}; give a whole number from 0 on")
+    if most and strategy == EVERY:
+        raise InputError(f"{EVERY} tries every configuration; leave out --most, or add --strategy random_sample")
     spec = find.kernel(kernel)
     if not spec.tunables:
         example = "tunables={'BLOCK_THREADS': (256, 128, 512)}"
@@ -127,7 +132,7 @@ def planned(kernel: str, sizes: object = "", dtypes: object = "", entry: str = "
         raise unknown(f"entry of {spec.name}", entry, spec.entries)
     largest = sorted(spec.sizes, key=lambda name: math.prod(spec.sizes[name]))[-SIZES:]
     groups = plan.groups([kernel], globs.joined(sizes) or ",".join(largest), globs.joined(dtypes))
-    return Planned(spec, entry or list(spec.entries)[-1], tuple(groups))
+    return Planned(spec, entry or list(spec.entries)[-1], tuple(groups), strategy, most)
 
 
 def need_gpu(kernel: str, device: str) -> None:
@@ -155,8 +160,6 @@ class _Tune:
     """One call of `tune`."""
 
     work: Planned
-    strategy: str
-    most: int
     finalists: int
     kind: str
     min_effect: float
@@ -198,7 +201,7 @@ class _Tune:
         entry = self.work.entry
         first, *rest = sorted(groups, key=lambda group: math.prod(group.shape), reverse=True)
         among = tuple(label(entry, p) for p in self.work.configurations)
-        order = Search(Work.on(first), entry, self.strategy, self.most, self.session.setup.seed, among)
+        order = Search(Work.on(first), entry, self.work.strategy, self.work.most, self.session.setup.seed, among)
         searches = [self._search(first, order)]
         for group in rest:
             good, _ = ranked(searches)

@@ -514,7 +514,6 @@ def test_sass_is_annotated(command):
         (["gelu", "--only", "gelu_vex"], "no entry of gelu named 'gelu_vex'; did you mean 'gelu_vec'?"),
         (["gelu", "--card", "h20"], "no card named 'H20'; did you mean 'H200'?"),
         (["gelu", "--arch", "sm_91"], "no architecture named 'sm_91'; did you mean"),
-        (["gelu", "--size", "small,large"], "--size small,large is 2 sizes; give one, such as small"),
         (["gelu", "--size", "larg"], "did you mean 'large'"),
         (["add2d", "--size", "100"], "add2d takes sizes of 2 dimensions"),
         (["gelu", "--dtypes", "int32"], "no dtype of gelu named 'int32'"),

@@ -55,6 +55,10 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
             "undefined behaviour: races: race on 4 bytes of shared memory in block (0,0,0): thread (0,0,0) reads at "
             "planted.cu:38, thread (32,0,0) writes at planted.cu:37, without a barrier between them"
         )
+    notes = {case.variant: case.notes for case in run.cases}
+    assert {entry for entry in notes if sanitize.NOTHING["cpu"] in notes[entry]} == {
+        entry for entry, reason in reasons.items() if not reason
+    }
     assert not reasons["right"] + reasons["diverges"]  # the last is for a GPU's tools, and `check` notes it
 
 

@@ -540,6 +540,21 @@ def test_a_dry_run_says_what_would_be_tried():
     assert [line.endswith(" (default)") for line in lines] == [True] + [False] * (count - 1)
 
 
+def test_a_dry_run_is_of_the_strategy_that_is_given():
+    count = len(gelu.configurations())
+    done = said("gelu", "--dry-run", "--strategy", "random_sample", "--most", "3")
+    first, *lines = done.output.splitlines()
+    assert first.startswith(
+        f"gelu: random_sample tries 3 of these {count} configurations, at large, xlarge, in float32;"
+    )
+    assert len(lines) == count
+    assert "decides how many it tries" in said("gelu", "--dry-run", "--strategy", "pso").output
+    assert said("gelu", "--dry-run", "--strategy", "pso", "--most", "99").output.startswith(f"gelu: {count} config")
+    done = said("gelu", "--dry-run", "--strategy", "foo")
+    assert (done.exit_code, "no strategy named 'foo'; known: brute_force, random_sample, " in done.output) == (2, True)
+    assert "leave out --most" in said("gelu", "--dry-run", "--most", "3").output
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -589,7 +604,8 @@ def test_the_command_prints_what_was_found(lab, scale, monkeypatch):
     monkeypatch.setattr(tune, "tune", lambda *args, **options: [found])
     done = said(scale.file)
     assert done.exit_code == 0
-    assert done.output == report.render([found]) + "\n"
+    assert done.stdout == report.render([found]) + "\n"
+    assert done.stderr == f"wrote {found.kept}\n"
 
 
 # ---- on a GPU ----------------------------------------------------------------------------------------------------

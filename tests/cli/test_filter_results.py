@@ -1,0 +1,109 @@
+"""Which rows of results files the options select, and the commands that read files and say what they wrote."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+from report_runs import timed
+
+import cudalab
+from cudalab.base.errors import InputError, NotFound
+from cudalab.cli import main
+from cudalab.cli.filter_results import filtered
+from cudalab.results.record import CEILING
+
+
+def invoke(*words):
+    return CliRunner().invoke(main, [*map(str, words)])
+
+
+@pytest.fixture
+def file(tmp_path):
+    timed().save(tmp_path / "run.json")
+    return tmp_path / "run.json"
+
+
+def labels(run):
+    return {case.label for case in run.cases if case.status != CEILING}
+
+
+@pytest.mark.parametrize("text", ["large", "la*", "1000000", "1M", "10^6", "large,la*", "all"])
+def test_a_size_is_a_name_a_glob_or_a_form_of_the_grammar(text):
+    (run,) = filtered([timed()], sizes=text)
+    assert {case.size for case in run.cases} == ({"small", "large", "xlarge"} if text == "all" else {"large"})
+
+
+def test_a_kernel_is_a_name_a_glob_or_a_path(tmp_path):
+    for name in ("gelu.cu", "other.cu"):
+        (tmp_path / name).touch()
+    for text in ("gelu", "g*", "nothing/gelu.py", "./gelu.cu", str(tmp_path), "all"):
+        assert filtered([timed()], kernels=text) == [timed()]
+    with pytest.raises(NotFound, match=r"no kernel in these results named '\./other\.py'; known: gelu"):
+        filtered([timed()], kernels="./other.py")
+
+
+@pytest.mark.parametrize(
+    ("only", "skip", "kept"),
+    [
+        ("pycuda", "", {"pycuda:gelu_scalar", "pycuda:gelu_vec"}),
+        ("gelu_vec", "", {"pycuda:gelu_vec", "cupy_raw:gelu_vec"}),
+        ("*:gelu_vec", "cupy*", {"pycuda:gelu_vec"}),
+        ("", "gelu_*,triton,torch_native", {"torch_eager", "torch_script"}),
+    ],
+)
+def test_variants_are_backends_entries_or_both(only, skip, kept):
+    (run,) = filtered([timed()], only=only, skip=skip)
+    assert labels(run) == kept
+    assert any(case.status == CEILING for case in run.cases)
+
+
+def test_what_fits_nothing_is_said():
+    with pytest.raises(NotFound, match="no variant in these results named 'pycuda:gelu_vek'; did you mean"):
+        filtered([timed()], only="pycuda:gelu_vek")
+    with pytest.raises(InputError, match="no row of these results fits without all"):
+        filtered([timed()], skip="all,*")
+    one, two = timed(), timed()
+    one.cases = [case for case in one.cases if case.size == "small"]
+    assert [len(run.cases) > 0 for run in filtered([one, two], sizes="large")] == [False, True]
+
+
+def test_every_command_that_reads_takes_them_and_says_what_it_wrote(file, tmp_path):
+    part = tmp_path / "part.json"
+    done = invoke("show", file, "--only", "gelu_vec", "--size", "1M", "-o", part)
+    assert (done.exit_code, done.stderr) == (0, f"wrote {part}\n")
+    assert "torch_eager" not in done.stdout
+    assert {case.size for case in cudalab.load(part).cases} == {"large"}
+    assert labels(cudalab.load(part)) == {"pycuda:gelu_vec", "cupy_raw:gelu_vec"}
+    for name, quiet in (("c.csv", []), ("d.csv", ["-q"])):
+        done = invoke("convert", file, "-o", tmp_path / name, "--only", "gelu_vec", "--sizes", "large", *quiet)
+        assert (done.exit_code, done.output) == (0, "" if quiet else f"wrote {tmp_path / name}\n")
+    assert (tmp_path / "c.csv").read_bytes() == (tmp_path / "d.csv").read_bytes()
+    assert labels(cudalab.load(tmp_path / "c.csv")) == labels(cudalab.load(part))
+    compared = invoke("compare", file, file, "--only", "gelu_vec", "--size", "large", "--dtype", "float32")
+    assert re.findall(r"^gelu  .*", compared.stdout, re.MULTILINE) == ["gelu  large (1000000)  float32  cold"]
+
+
+def test_a_part_does_not_replace_the_whole(file):
+    for words in (("show", file, "-o", file), ("convert", file, file)):
+        done = invoke(*words, "--size", "large")
+        assert done.exit_code == 2
+        assert "would lose the rows that are not" in done.output
+    assert cudalab.load(file) == cudalab.load(file.rename(file.with_name("same.json")))
+    assert "give the file to write once" in invoke("convert", file).output
+
+
+def test_a_report_of_a_part(file, tmp_path):
+    pytest.importorskip("altair")
+    page = tmp_path / "page.html"
+    done = invoke("report", file, "-o", page, "--size", "large", "--only", "pycuda,torch_eager")
+    assert done.exit_code == 0, done.output
+    assert re.fullmatch(rf"wrote {page} \([\d.]+ .?B, \d+ s\)\n", done.stderr)
+    text = page.read_text()
+    assert "torch_eager" in text
+    assert "triton" not in text
+    assert "xlarge" not in text
+    done = invoke("report", file, "-o", tmp_path / "plot.svg", "--size", "*large")
+    assert "--size *large fits large, xlarge; a plot is of one size" in done.output
+    assert invoke("report", file, "-o", tmp_path / "plot.svg", "--size", "1M", "-q").output == ""

@@ -1,0 +1,136 @@
+"""What is committed and what is measured here, in terminals of several widths: nothing is cut, nothing essential moves.
+
+The first table of each group has the variants' names, the main times, the intervals and the verdicts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+import cudalab
+from cudalab import report
+from cudalab.report import columns, table
+from cudalab.results import record
+
+H200 = Path("bench/results/h200")
+RUNS = sorted([*H200.glob("*.json"), *(H200 / "checks").glob("*.json")])
+WIDTHS = (60, 80, 100, 140)
+LOADED = {}
+
+
+def loaded(path):
+    if path not in LOADED:
+        LOADED[path] = cudalab.load(path)
+    return LOADED[path]
+
+
+def group(run):
+    """The run with the group alone whose names are longest: what is hardest to fit."""
+    cases = max(run.groups().values(), key=lambda cases: max(len(c.label) for c in cases))
+    return record.Results(**{f: getattr(run, f) for f in run.__struct_fields__} | {"cases": cases})
+
+
+def rows(text):
+    """The lines of the first table, each with the pieces of its name joined."""
+    head, found = False, []
+    for line in text.splitlines():
+        if line.startswith(("variant", "kernel ")):
+            if head:
+                break
+            head = True
+        elif head and not line.strip():
+            break
+        elif head and line.startswith(" "):
+            name, _, rest = found[-1].partition(" ")
+            found[-1] = f"{name}{line.strip()} {rest}"
+        elif head:
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_committed_results(path, width):
+    run = group(loaded(path)) if loaded(path).timed else loaded(path)
+    text = report.render(run, "table", width)
+    assert "\u2026" not in text
+    assert max(map(len, text.splitlines())) <= width
+    lines = rows(text)
+    if not run.timed:
+        for cells, _ in columns.check_rows(run):
+            backend, _, entry = cells[2].partition(":")
+            assert any(all(cell in line for cell in (backend, cells[3], cells[4])) for line in lines), cells
+            assert entry in text
+        hidden = [name for name in table.DROPPED if not all(word in text for word in name.split())]
+        assert not hidden or f"columns left out: {', '.join(hidden)}" in " ".join(text.split())
+        return
+    shown = {c.name: c.cells for c in columns.drawn(run, run.cases)}
+    needed = ("variant", f"{run.main_kind.replace('_', ' ')} \u00b5s", "x eager", "95 % interval", "verdict")
+    for cells in zip(*(shown[name] for name in needed if name in shown), strict=True):
+        assert any(all(cell in line for cell in cells) for line in lines), (cells, lines)
+    assert "95 %\n" in "\n".join(line.rstrip() for line in text.splitlines()) or " 95 % " in text
+    assert not re.search(r"^(?:.* )?% interval", text, re.MULTILINE)
+    for name, cells in shown.items():
+        assert all(word in text for word in name.split()), name
+        assert all(cell in text for cell in cells) or name == "variant", name
+        assert name == "variant" or {*cells} != {"-"}
+
+
+@pytest.mark.slow
+def test_a_run_on_the_cpu():
+    """Measured here, not read from a file."""
+    only = "host,numpy,torch_eager,torch_native"
+    run = cudalab.bench("gelu_backward", size="1000", device="cpu", budget=0.05, only=only)
+    for width in WIDTHS:
+        text = report.render(run, "table", width)
+        assert max(map(len, text.splitlines())) <= width
+        assert "\u2026" not in text
+        shown = {c.name: c.cells for c in columns.drawn(run, run.cases)}
+        assert not any({*cells} == {"-"} for cells in shown.values())
+        for cells in zip(*(cells for name, cells in shown.items() if name != "GB/s"), strict=True):
+            assert any(line.startswith(cells[0]) and all(cell in line for cell in cells) for line in rows(text)), cells
+
+
+def test_a_table_that_no_terminal_holds_says_so():
+    text = report.render(group(loaded(RUNS[0])), "table", 24)
+    assert re.search(r"The table has \d+ columns, the terminal 24: widen it, or give --format csv\.$", text)
+    assert "\u2026" not in text
+
+
+@pytest.mark.parametrize("words", [("show", str(H200 / "layernorm.json"), "--size", "large", "--no-plots"), ("list",)])
+def test_on_a_terminal(words, monkeypatch):
+    """The real path: a command on a terminal of 60 columns."""
+    for name in ("COLUMNS", "LINES", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    child = subprocess.Popen([sys.executable, "-m", "cudalab", *words], stdout=theirs, stderr=theirs, stdin=theirs,
+                             env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"})  # fmt: skip
+    os.close(theirs)
+    data = b""
+    while True:
+        try:
+            piece = os.read(ours, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        data += piece
+    assert child.wait() == 0
+    text = data.decode().replace("\r\n", "\n")
+    assert max(map(len, text.splitlines())) <= 60
+    whole = " ".join(text.split())
+    if words[0] == "list":
+        for name in ("gelu_backward_scalar", "32768x4096", "pycuda_elementwise", "torch_compile"):
+            assert re.search(rf"(^|[ ,]){name}(,|$| )", whole), name
+    else:
+        assert "layernorm_eight" in text
+        assert "FASTER" in text
