@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from cudalab.base import numbers, stats
+from cudalab.base.memo import kept
 from cudalab.results import comparable, limit, record
 from cudalab.results.record import Case, Results
 
@@ -74,6 +75,7 @@ def title(cases: list[Case]) -> str:
     return text + (f", slowed by {state['throttled']}" if state.get("throttled") else "")
 
 
+@kept
 def kinds(run: Results) -> tuple[str, ...]:
     """The kinds of time that the run has, in the order of the columns."""
     wanted = ("wall",) if run.machine.device == "cpu" else GPU_KINDS
@@ -176,6 +178,7 @@ def others(cases: list[Case]) -> list[str]:
     return list(dict.fromkeys(name for case in cases for name in case.cross if not name.endswith("wall")))
 
 
+@kept
 def ceiling(cases: list[Case]) -> Case | None:
     return next((c for c in cases if c.status == record.CEILING), None)
 

@@ -1,4 +1,7 @@
-"""CSV that can be read back: one line per case; lists and objects are columns of JSON."""
+"""CSV that can be read back: one line per case; lists and objects are columns of JSON.
+
+A text that a spreadsheet would take for a formula has an apostrophe before it, which is removed when it is read.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 import msgspec
 
 from cudalab.base.errors import InputError
-from cudalab.results import flat, json_file
+from cudalab.results import bounds, flat, json_file
 from cudalab.results.json_file import as_json
 from cudalab.results.record import Results
 
@@ -17,16 +20,26 @@ WIDEST = 1 << 30  # characters of a cell; Python's own limit is 131,072
 
 
 def encoded(run: Results) -> bytes:
-    """The bytes of the file."""
+    """The bytes of the file. Raises InputError for a run without cases, or one whose lines would repeat too much."""
+    if not run.cases:
+        raise InputError("a CSV has a line for each case and this run has none; write .json or .jsonl")
     rows = flat.records(run)
+    shared = sum(len(str(rows[0][column])) for column in flat.OF_RUN)
+    if shared * len(rows) > bounds.BYTES:
+        raise InputError(
+            f"a CSV would repeat {shared:,} characters of options and machine in each of {len(rows):,} lines; "
+            "write .json or .jsonl"
+        )
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else flat.COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({column: _cell(value) for column, value in row.items()} for row in rows)
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(flat.escaped, rows[0]))
+    writer.writerows([_cell(value) for value in row.values()] for row in rows)
     return out.getvalue().encode("utf-8", "backslashreplace")  # lone surrogates
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return flat.escaped(value)
     return as_json(value).decode() if isinstance(value, (bool, dict, list)) else value
 
 
@@ -51,7 +64,9 @@ def _row(cells: dict[str, str], number: int, path: str) -> dict[str, Any]:
         if column not in cells:
             continue
         text = cells[column]
-        found[column] = text if column in flat.TEXTS else parsed(text, f"{path}, line {number}, {column}")
+        found[column] = (
+            flat.unescaped(text) if column in flat.TEXTS else parsed(text, f"{path}, line {number}, {column}")
+        )
     return found
 
 

@@ -42,10 +42,10 @@ def encoded(run: Results, format: str) -> bytes:
 
 def decoded(data: bytes, path: str) -> Results:
     """The run in the bytes of the file at `path`. Raises InputError that names the file and says what is wrong."""
-    from cudalab.results import csv_file, json_file, json_lines
+    from cudalab.results import bounds, csv_file, json_file, json_lines
 
     readers = {"json": json_file.decoded, "jsonl": json_lines.decoded, "csv": csv_file.decoded}
-    return readers[found_in(data, path)](data, path)
+    return bounds.check(readers[found_in(data, path)](data, path), path)
 
 
 def found_in(data: bytes, path: str) -> str:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import click
 
-from cudalab.base.text import visible
+from cudalab.base.text import visible, visible_json
 from cudalab.cli import complete
 from cudalab.results import formats
 
@@ -44,7 +45,8 @@ def command(source: str, target: str, to: str | None, salvage: bool) -> None:
     format = formats.format_for(target, to)
     if target == "-":
         data = convert.converted(source, format, salvage)  # UTF-8 in any locale
-        click.echo(visible(data.decode(), keep="\r\n") if sys.stdout.isatty() else data, nl=False)
+        shown = partial(visible, keep="\r\n") if format == "csv" else visible_json
+        click.echo(shown(data.decode()) if sys.stdout.isatty() else data, nl=False)
     else:
         place = convert.free(target, format)
         write(place, convert.converted(source, format, salvage))

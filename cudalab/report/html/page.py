@@ -17,6 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from cudalab.base import stats
+from cudalab.base.memo import unchanging
 from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report import study as report_study
@@ -104,6 +105,7 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
         return laid_out(loaded, drawn)
 
 
+@unchanging
 def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
     """The page; `drawn` draws a specification as an `<svg>`."""
     from cudalab.report.html.charts import unchecked
