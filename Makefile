@@ -56,6 +56,7 @@ report: $(READY)
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.svg
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.svg
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart error -o $(H200)/gelu_error.svg
+	$(BIN)/cudalab report $(RUNS) --kernel matmul --chart roofline -o $(H200)/matmul_roofline.svg
 
 # The variable keeps the theme from advertising its successor.
 docs: $(VENV)/.docs

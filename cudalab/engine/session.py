@@ -11,7 +11,6 @@ library that can crash is loaded in this process: see `cudalab.engine.team` for 
 from __future__ import annotations
 
 import os
-import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,12 +23,13 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from cudalab import timing
-from cudalab.base import cache, globs
-from cudalab.base.errors import InputError, Unavailable, need_seconds, short, unknown
+from cudalab.base import cache
+from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
 from cudalab.device.machine import commit
 from cudalab.engine import cross_check as other_clock
 from cudalab.engine import plan, resume
-from cudalab.engine.messages import MOST_PROCESSES, Ready, Setup, Step, Task
+from cudalab.engine.messages import Ready, Setup, Step, Task
+from cudalab.engine.options import BUDGET, File, as_text, claimed, setup_of
 from cudalab.engine.plan import Group, Rows, Selection, Way
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.engine.rows import skipped
@@ -38,13 +38,8 @@ from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Results
-from cudalab.spec import cuda_source
 from cudalab.timing import rounds
 
-BUDGET = 1.0  # seconds of sampling for each variant
-SEEDS = 1 << 31  # seeds that are drawn are below this
-QUICK = 0.2  # the budget of a quick run
-File = str | os.PathLike[str]
 Words = str | Sequence[str]
 Names = str | os.PathLike[str]
 Told = Callable[[Machine], object]
@@ -193,54 +188,6 @@ def check(
 
     session = Session("check", options, setup, selection, timeout, progress, output or resume)
     return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)
-
-
-def claimed(processes: int, quick: bool, budget: float) -> tuple[int, float]:
-    """Number of processes and budget of a run, which may be `quick`. Raises InputError."""
-    if not isinstance(processes, int) or isinstance(processes, bool) or not 0 <= processes <= MOST_PROCESSES:
-        wanted = f"a whole number from 1 to {MOST_PROCESSES}, or 0 for the default"
-        raise InputError(f"processes is {short(processes)}; give {wanted}")
-    if quick and processes > 1:
-        raise InputError(f"a quick run is one process, and processes is {processes}; leave out one of the two")
-    return (1, min(budget, QUICK)) if quick else (processes, budget)
-
-
-LISTS = ("sizes", "dtypes", "only", "skip", "modes")
-
-
-def as_text(options: dict[str, Any], resumed: File = "") -> dict[str, Any]:
-    """Options with lists and a GPU's number as the command line has them, and with a seed.
-
-    Raises InputError for a wrong seed.
-    """
-    options |= {k: globs.joined(options[k]) for k in LISTS if k in options}
-    if isinstance(options["device"], int):
-        options["device"] = f"cuda:{options['device']}"
-    options["seed"] = seed_of(options["seed"], resumed)
-    return options
-
-
-def seed_of(given: int | None, resumed: File = "") -> int:
-    """The given seed; else that of the run in the file that is resumed, or a new one. Raises InputError."""
-    if given is None:
-        kept = resume.seed(resumed) if resumed else None
-        return secrets.randbelow(SEEDS) if kept is None else kept
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InputError(f"seed is {given!r}; give a whole number that is not negative")
-    return given
-
-
-def setup_of(options: dict[str, Any], modes: tuple[str, ...], groups: Sequence[Rows[Way]]) -> Setup:
-    """What a worker needs of a run's options."""
-    budget, order = options.get("budget", BUDGET), options.get("order", "shuffled")
-    sources = {name: cuda_source.digest(path) for group in groups for name, path in group.files.items()}
-    selection = Selection(globs.split(options["only"]), globs.split(options["skip"]))
-    variants = (v for group in groups for v in selection.variants(group))
-    backends = dict.fromkeys(v.backend_name for v in variants if isinstance(v, plan.Variant))
-    return Setup(
-        options["device"], options["only"], options["skip"], modes, options["seed"], budget, order, sources,
-        processes=options.get("processes", 1), backends=tuple(backends), flush=options.get("flush", timing.CLEAN),
-    )  # fmt: skip
 
 
 @dataclass

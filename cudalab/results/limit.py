@@ -87,12 +87,12 @@ def _bytes(case: Case, kind: str, machine: Machine) -> Limit | None:
     rate = bus(machine)
     if not rate or not case.nbytes:
         return None
-    cache = _number(machine, "l2_bytes")
+    cache = number(machine, "l2_bytes")
     kept = min(case.nbytes if case.written is None or kind not in COLD else case.written, cache)
     must = case.nbytes - kept
     what = "output" if kind in COLD else "data"
     stays = f" ({numbers.amount(kept)}B of the {what} may stay in L2)" if kept else ""
-    clock, width = _number(machine, "memory_clock_hz"), _number(machine, "memory_bus_bits")
+    clock, width = number(machine, "memory_clock_hz"), number(machine, "memory_bus_bits")
     return Limit(
         must / rate,
         f"{numbers.amount(must)}B must cross the memory bus{stays} at {numbers.amount(rate)}B/s, the memory's "
@@ -127,7 +127,7 @@ def found_answers(case: Case, machine: Machine, calibration: Calibration) -> str
 
 def bus(machine: Machine) -> float:
     """Bytes per second of the memory bus, by the attributes of the device: two transfers a clock. 0: not told."""
-    return 2 * _number(machine, "memory_clock_hz") * _number(machine, "memory_bus_bits") / 8
+    return 2 * number(machine, "memory_clock_hz") * number(machine, "memory_bus_bits") / 8
 
 
 def _operations(case: Case, machine: Machine) -> Limit | None:
@@ -147,7 +147,7 @@ def rate(machine: Machine, dtype: str) -> tuple[int, str, float, float] | None:
     """(operations a cycle and SM, unit, SMs, highest clock) of the fastest unit for a dtype; None where unknown."""
     of = _architecture(machine)
     found = of.fastest(dtype) if of else None
-    sms, clock = _number(machine, "multiprocessors"), _number(machine, "sm_clock_hz")
+    sms, clock = number(machine, "multiprocessors"), number(machine, "sm_clock_hz")
     return (*found, sms, clock) if found and sms and clock else None
 
 
@@ -185,7 +185,8 @@ def _unknown(case: Case, machine: Machine) -> Iterator[str]:
         yield f"no limit by operations: {f'there is no rate for {case.dtype}' if known else why}"
 
 
-def _number(machine: Machine, name: str) -> float:
+def number(machine: Machine, name: str) -> float:
+    """A detail of the machine, 0 if it is not told."""
     value = machine.details.get(name, 0)
     return float(value) if isinstance(value, (int, float)) else 0.0
 

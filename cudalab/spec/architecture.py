@@ -48,17 +48,22 @@ class Architecture:
         """Lanes per cycle: one warp instruction from each partition."""
         return 32 * self.partitions
 
-    def fastest(self, dtype: str) -> tuple[int, str] | None:
-        """(floating-point operations per cycle and SM, unit) of the fastest unit for tasks in `dtype`.
+    def units(self, dtype: str) -> tuple[tuple[int, str], ...]:
+        """(floating-point operations per cycle and SM, unit) of the units for tasks in `dtype`; none for integers.
 
-        None for integers. A float32 task may use TF32, and no narrower format: that would be another task.
+        A float32 task may use TF32, and no narrower format: that would be another task.
         """
         units = {
             "float16": ((self.tensor16, "tensor cores"), (4 * self.fp16x2, "half2")),
+            "bfloat16": ((self.tensor16, "tensor cores"),),
             "float32": ((self.tensor32, "TF32 tensor cores"), (2 * self.fp32, "float32 units")),
             "float64": ((self.tensor64, "float64 tensor cores"), (2 * self.fp64, "float64 units")),
         }
-        return max(units.get("float16" if dtype == "bfloat16" else dtype, ()), default=None)
+        return tuple(unit for unit in units.get(dtype, ()) if unit[0])
+
+    def fastest(self, dtype: str) -> tuple[int, str] | None:
+        """The fastest of `units`; None for integers."""
+        return max(self.units(dtype), default=None)
 
 
 KIB = 1024

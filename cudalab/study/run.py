@@ -10,10 +10,10 @@ from typing import Any
 
 from cudalab.base.errors import InputError, need_seconds, unknown
 from cudalab.base.globs import fits, split
-from cudalab.engine import session
+from cudalab.engine.options import BUDGET, File, as_text, claimed, setup_of
 from cudalab.engine.plan import Selection
 from cudalab.engine.progress import Report, ignore
-from cudalab.engine.session import BUDGET, File, Session, Told, Words
+from cudalab.engine.session import Session, Told, Words
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results.record import Results
 from cudalab.spec import find
@@ -55,11 +55,11 @@ def study(
     """
     name = os.fspath(name)
     chosen = found.study(name)
-    processes, budget = session.claimed(processes, quick, budget)
+    processes, budget = claimed(processes, quick, budget)
     if chosen.rounds < MANY_ROUNDS and not resume:
         processes = processes or 1
     given = {key: str(value) for key, value in (settings or {}).items()}
-    options = session.as_text({
+    options = as_text({
         "study": name, "sizes": sizes, "settings": found.chosen(chosen, given), "only": only, "skip": skip,
         "modes": "launch", "device": device, "seed": seed, "budget": budget, "order": "shuffled",
         "processes": processes, "timeout": timeout, "baseline": chosen.baseline, "kinds": ",".join(chosen.kinds),
@@ -77,7 +77,7 @@ def study(
 
     # Raise what is wrong on any device before a worker starts.
     _check(selection, found.workloads(chosen, options["sizes"] or "all", options["settings"], "cpu"))
-    setup = session.setup_of(options, ("launch",), [found.Workload(chosen, "")])
+    setup = setup_of(options, ("launch",), [found.Workload(chosen, "")])
     run = Session("study", options, setup, selection, timeout, progress, output or resume)
     return run.measure(planned, resume, ready)
 

@@ -12,7 +12,7 @@ from cudalab.base.errors import InputError
 from cudalab.cli import main
 from cudalab.cli.measure import ENTRIES, NOT_RUN
 from cudalab.device import cuda
-from cudalab.engine import session
+from cudalab.engine import options, plan
 from cudalab.engine.plan import Group
 from cudalab.spec.dtype import dtype
 
@@ -99,7 +99,7 @@ def test_a_kernel_that_the_cpu_cannot_run_fails_with_what_to_do(tmp_path):
 
 def test_the_backends_that_run_the_cu_are_known():
     """What `exit_code` relies on."""
-    kernel = session.plan.named([str(EXAMPLE)])["softmax"]
+    kernel = plan.named([str(EXAMPLE)])["softmax"]
     group = Group(kernel, "small", (1, 1), dtype("float32"))
     assert {v.backend_name for v in group.variants() if v.name in kernel.entries} == set(ENTRIES)
 
@@ -111,7 +111,7 @@ def test_the_backends_that_run_the_cu_are_known():
 def test_each_run_draws_its_seed_and_keeps_it(tmp_path):
     runs = [cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu") for _ in range(2)]
     seeds = [run.options["seed"] for run in runs]
-    assert seeds[0] != seeds[1] and all(0 <= seed < session.SEEDS for seed in seeds)
+    assert seeds[0] != seeds[1] and all(0 <= seed < options.SEEDS for seed in seeds)
     again = cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", seed=seeds[0])
     assert again.cases[0].parity == runs[0].cases[0].parity != runs[1].cases[0].parity
 

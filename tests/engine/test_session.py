@@ -11,8 +11,9 @@ import cudalab
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine import plan
 from cudalab.engine.messages import Step, Task
+from cudalab.engine.options import setup_of
 from cudalab.engine.progress import FINISHED
-from cudalab.engine.session import Look, Session, setup_of
+from cudalab.engine.session import Look, Session
 from cudalab.engine.supervisor import Death
 from cudalab.results import file
 from cudalab.results.record import Case, Machine

@@ -12,7 +12,7 @@ from cudalab.cli import complete
               help="Write a page (.html) or one plot (.svg, .png).")  # fmt: skip
 @click.option("--chart", default="", metavar="NAME",
               help="Plot to draw: speedup (default), cold, hot, graph, graph_cold, call, api, wall, samples, "
-                   "bandwidth, accuracy, error.")  # fmt: skip
+                   "roofline, bandwidth, accuracy, error.")  # fmt: skip
 @click.option("--kernel", default="", metavar="NAME", help="Kernel of the plot, if RESULTS have several.")
 @click.option("--dtype", default="", metavar="NAME", help="Dtype of the plot, if RESULTS have several.")
 @click.option(
@@ -26,8 +26,9 @@ from cudalab.cli import complete
 def command(files: tuple[str, ...], output: str, scale: float | None, bare: bool, **which: str) -> None:
     """Draw results as a page to share or as a plot for a paper.
 
-    The page is one file that loads nothing else. It shows findings, bars with intervals, times, samples, bandwidth over
-    sizes, errors, a table of all numbers to sort and filter, and the machine. Several RESULTS are shown together.
+    The page is one file that loads nothing else. It shows findings, bars with intervals, times, samples, a roofline,
+    bandwidth over sizes, errors, a table of all numbers to sort and filter, and the machine. Several RESULTS are shown
+    together.
 
     \b
     cudalab report results.json checks.json -o report.html

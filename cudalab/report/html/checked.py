@@ -43,7 +43,7 @@ def accuracy(run: Results, cases: list[Case]) -> Figure | None:
 
 def error(run: Results, cases: list[Case]) -> Figure | None:
     """The error against the input, for kernels with one 16-bit input."""
-    from cudalab.report.html.charts import Line, errors
+    from cudalab.report.html.lines import Line, errors
 
     found: dict[Curve, list[Case]] = {}
     for case in sorted(cases, key=lambda c: not ours(c)):

@@ -17,7 +17,8 @@ from cudalab.results import record
 from cudalab.results.record import Case, Results
 
 if TYPE_CHECKING:
-    from cudalab.report.html.charts import Spec, Strip
+    from cudalab.report.html.charts import Strip
+    from cudalab.report.html.layers import Spec
 
 OURS = ("pycuda", "cupy_raw", "host")  # backends that run the `.cu`
 LONGEST = 22  # characters of a name in a chart

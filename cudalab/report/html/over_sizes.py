@@ -13,7 +13,7 @@ from cudalab.results import record, sweep
 from cudalab.results.record import Case, Results
 
 if TYPE_CHECKING:
-    from cudalab.report.html.charts import Line
+    from cudalab.report.html.lines import Line
     from cudalab.results.sweep import Knee
 
 SWEEP = 3  # sizes that a fit needs
@@ -21,7 +21,7 @@ SWEEP = 3  # sizes that a fit needs
 
 def bandwidth(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     """GB/s against bytes moved, of one kernel and dtype at two sizes or more."""
-    from cudalab.report.html.charts import Line, Mark, over_sizes
+    from cudalab.report.html.lines import Line, Mark, over_sizes
 
     kind = kind or run.main_kind
     found: dict[str, list[Case]] = {}

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cudalab.base.errors import InputError, short, unknown
 from cudalab.base.memo import unchanging
-from cudalab.report.html import checked, draw, figures, over_sizes
+from cudalab.report.html import checked, draw, figures, over_sizes, roofline
 from cudalab.report.html.figures import Figure
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
-AT_A_SIZE = ("speedup", "samples", *record.KINDS)
+AT_A_SIZE = ("speedup", "samples", "roofline", *record.KINDS)
 OVER_SIZES = ("bandwidth",)
 OF_CHECKS = ("accuracy", "error")
 CHARTS = (*AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
+
+Part = tuple[Results, list[Case]]  # a run, and some of its cases
 
 
 @unchanging
@@ -35,21 +37,23 @@ def chosen(
         raise InputError(f"--kind is for speedup, samples and bandwidth, not for {chart}")
     if size and chart not in AT_A_SIZE:
         raise InputError(f"--size is not for {chart}, which is of all sizes")
-    usable = [run for run in runs if _drawable(run, chart, kind)]
+    usable = [(run, run.cases) for run in runs if _drawable(run, chart, kind)]
     if not usable:
         raise InputError(f"nothing to draw for {chart}{f' of {kind}' if kind else ''}: {_needs(chart)}")
-    kernel = _one("--kernel", kernel, (c.kernel for run in usable for c in run.cases))
+    kernel = _one("--kernel", kernel, (c.kernel for _, cases in usable for c in cases))
     usable = _holding(usable, lambda c: c.kernel == kernel)
-    dtype = _one("--dtype", dtype, (c.dtype for run in usable for c in run.cases))
+    dtype = _one("--dtype", dtype, (c.dtype for _, cases in usable for c in cases))
     usable = _holding(usable, lambda c: c.dtype == dtype)
     if chart in AT_A_SIZE:
-        size = size or max((c for run in usable for c in run.cases if c.times), key=lambda c: c.nbytes).size
-        size = _one("--size", size, (c.size for run in usable for c in run.cases))
+        size = size or max((c for _, cases in usable for c in cases if c.times), key=lambda c: c.nbytes).size
+        size = _one("--size", size, (c.size for _, cases in usable for c in cases))
         usable = _holding(usable, lambda c: c.size == size)
-    drawn = [(run, figure) for run in usable if (figure := _figure(run, chart, kind))]
+    found = [(run, cases, _figure(run, cases, chart, kind)) for run, cases in usable]
+    drawn = [(run, cases, figure) for run, cases, figure in found if isinstance(figure, Figure)]
     if not drawn:
-        raise InputError(f"nothing to draw for {chart} of {kernel} {dtype}: {_needs(chart)}")
-    run, figure = max(drawn, key=lambda found: (_sizes(found[0]) if chart in OVER_SIZES else 0, found[0].created))
+        why = next((reason for _, _, reason in found if isinstance(reason, str)), _needs(chart))
+        raise InputError(f"nothing to draw for {chart} of {kernel} {dtype}: {why}")
+    run, _, figure = max(drawn, key=lambda found: (_sizes(found[1]) if chart in OVER_SIZES else 0, found[0].created))
     about = [figures.plain(text, 40) for text in (kernel, dtype, size, run.machine.name) if text]
     return figure, ", ".join(about)
 
@@ -64,19 +68,21 @@ def encoded(figure: Figure, about: str, suffix: str, scale: float, headed: bool)
     return draw.png(svg, scale) if suffix == ".png" else svg.encode()
 
 
-def _sizes(run: Results) -> int:
-    return len({case.nbytes for case in run.cases if case.times})
+def _sizes(cases: list[Case]) -> int:
+    return len({case.nbytes for case in cases if case.times})
 
 
-def _figure(run: Results, chart: str, kind: str) -> Figure | None:
+def _figure(run: Results, cases: list[Case], chart: str, kind: str) -> Figure | str | None:
+    """The chart of some cases of a run, or why there is none. The whole run has the best copy."""
     if chart in record.KINDS:
-        return figures.times(run, run.cases, chart)
-    makers: dict[str, Callable[[], Figure | None]] = {
-        "speedup": lambda: figures.speedup(run, run.cases, kind),
-        "samples": lambda: figures.samples(run, run.cases, kind),
-        "bandwidth": lambda: over_sizes.bandwidth(run, run.cases, kind),
-        "accuracy": lambda: checked.accuracy(run, run.cases),
-        "error": lambda: checked.error(run, run.cases),
+        return figures.times(run, cases, chart)
+    makers: dict[str, Callable[[], Figure | str | None]] = {
+        "speedup": lambda: figures.speedup(run, cases, kind),
+        "samples": lambda: figures.samples(run, cases, kind),
+        "roofline": lambda: roofline.figure(run, cases),
+        "bandwidth": lambda: over_sizes.bandwidth(run, cases, kind),
+        "accuracy": lambda: checked.accuracy(run, cases),
+        "error": lambda: checked.error(run, cases),
     }
     return makers[chart]()
 
@@ -85,13 +91,14 @@ def _drawable(run: Results, chart: str, kind: str) -> bool:
     """Whether a run has the data that a chart shows."""
     if chart in OF_CHECKS:
         return not run.timed and any(c.parity and (chart == "accuracy" or c.parity.curve) for c in run.cases)
-    wanted = kind or (chart if chart in record.KINDS else run.main_kind)
+    wanted = kind or (chart if chart in record.KINDS else roofline.KIND if chart == "roofline" else run.main_kind)
     return any(wanted in c.times for c in run.cases)
 
 
 def _needs(chart: str) -> str:
     return {
         "speedup": "it needs times of a baseline (torch_eager, torch_native or numpy) from `cudalab bench`",
+        "roofline": "it needs cold times from `cudalab bench` on a GPU",
         "bandwidth": "it needs times at two sizes or more from `cudalab bench`",
         "accuracy": "it needs a file of `cudalab check -o`",
         "error": "it needs a file of `cudalab check -o` of a kernel of one float16 or bfloat16 array",
@@ -110,7 +117,7 @@ def _one(option: str, asked: str, found: Iterable[str]) -> str:
     return names[0]
 
 
-def _holding(runs: Iterable[Results], wanted: Callable[[Case], bool]) -> list[Results]:
-    """The runs with the wanted cases alone; runs without any are left out."""
-    parts = [figures.part(run, [c for c in run.cases if wanted(c)]) for run in runs]
-    return [part for part in parts if part.cases]
+def _holding(runs: Iterable[Part], wanted: Callable[[Case], bool]) -> list[Part]:
+    """The runs and their wanted cases; runs without any are left out."""
+    parts = [(run, [case for case in cases if wanted(case)]) for run, cases in runs]
+    return [(run, cases) for run, cases in parts if cases]

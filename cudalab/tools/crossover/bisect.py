@@ -16,9 +16,10 @@ from cudalab import backends
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
+from cudalab.engine.options import BUDGET, File, claimed, seed_of, setup_of
 from cudalab.engine.plan import Group, Selection
 from cudalab.engine.progress import Report, ignore
-from cudalab.engine.session import BUDGET, File, Session, Stopped, claimed, seed_of, setup_of
+from cudalab.engine.session import Session, Stopped
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
 from cudalab.results.record import KINDS, Case, Results

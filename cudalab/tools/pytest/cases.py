@@ -22,9 +22,10 @@ from cudalab.base.errors import CudalabError, InputError, unknown
 from cudalab.checks import hard_inputs
 from cudalab.device import cuda
 from cudalab.engine import plan
+from cudalab.engine.options import setup_of
 from cudalab.engine.plan import Group, Selection, Variant
 from cudalab.engine.rows import failed
-from cudalab.engine.session import Session, setup_of
+from cudalab.engine.session import Session
 from cudalab.results import record
 
 DEVICES = ("auto", "cpu", "cuda")

@@ -22,9 +22,10 @@ from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seco
 from cudalab.device import cuda
 from cudalab.engine import plan
 from cudalab.engine.messages import Step
+from cudalab.engine.options import BUDGET, File, claimed, setup_of
 from cudalab.engine.plan import Group, Selection, Work
 from cudalab.engine.progress import Report, ignore
-from cudalab.engine.session import BUDGET, File, Session, Stopped, claimed, setup_of
+from cudalab.engine.session import Session, Stopped
 from cudalab.engine.supervisor import TIMEOUT, Death
 from cudalab.results import record
 from cudalab.spec import find, tuned
