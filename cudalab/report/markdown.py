@@ -11,6 +11,9 @@ from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.results.record import Case, Results
 
+# What Markdown obeys in a line. A backslash is text except before a punctuation mark, an underscore within a word too.
+MARKUP = re.compile(r"[`*\[\]]|\\(?=[!-/:-@\[-`{-~]|$)|(?<![^\W_])_+|_+(?![^\W_])")
+
 
 def render(run: Results) -> str:
     """All groups of `run`, each a heading and a table."""
@@ -71,6 +74,6 @@ def opening(text: str) -> str:
 def inline(text: str) -> str:
     """A text without line breaks, its HTML and Markdown escaped. An underscore within a word needs no escape."""
     plain = visible(" ".join(filter(None, map(str.strip, text.splitlines()))))
-    plain = re.sub(r"[\\`*\[\]]|(?<![^\W_])_+|_+(?![^\W_])", lambda found: "".join(f"\\{c}" for c in found[0]), plain)
+    plain = MARKUP.sub(lambda found: "".join(f"\\{c}" for c in found[0]), plain)
     plain = plain.replace("~", "\\~") if plain.count("~") > 1 else plain
     return plain.replace("&", "&amp;").replace("<", "&lt;")

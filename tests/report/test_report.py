@@ -69,7 +69,7 @@ def test_the_answer_says_slower_and_wrong():
     for case in run.cases:
         if case.backend == "pycuda":
             case.status, case.times, case.reason = record.WRONG, {}, "all of it"
-    assert answer(run).sentence == "nothing of ours ran; WRONG: pycuda:gelu_scalar"
+    assert answer(run).sentence == "nothing of ours is right; WRONG: pycuda:gelu_scalar"
 
 
 def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
