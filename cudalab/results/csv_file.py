@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,11 +30,17 @@ def encoded(run: Results) -> bytes:
             f"a CSV would repeat {shared:,} characters of options and machine in each of {len(rows):,} lines; "
             "write .json or .jsonl"
         )
+    lines = [list(map(flat.escaped, rows[0])), *([_cell(value) for value in row.values()] for row in rows)]
+    text = _written(lines, csv.QUOTE_MINIMAL)
+    if "\r" in text:  # before Python 3.13 the module quotes no carriage return, and reads it as the end of a line
+        text = _written(lines, csv.QUOTE_ALL)
+    return text.encode("utf-8", "backslashreplace")  # lone surrogates
+
+
+def _written(lines: list[list[Any]], quoting: Literal[0, 1]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(flat.escaped, rows[0]))
-    writer.writerows([_cell(value) for value in row.values()] for row in rows)
-    return out.getvalue().encode("utf-8", "backslashreplace")  # lone surrogates
+    csv.writer(out, lineterminator="\n", quoting=quoting).writerows(lines)
+    return out.getvalue()
 
 
 def _cell(value: Any) -> Any:
