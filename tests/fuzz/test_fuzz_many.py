@@ -33,6 +33,8 @@ from cudalab.results.file import load
 from cudalab.spec.kernel import Budget, Kernel
 from cudalab.spec.launch import Launch
 
+pytestmark = pytest.mark.timeout(600)  # of a busy machine; each input has its own limit, in processor time
+
 LEAST = {"results files": 10_000, "command lines": 6_000, "specs": 3_000, "pages": 1_000}
 
 
