@@ -1,8 +1,11 @@
 """One file per backend: one way to run an operation.
 
-To add a backend, write `cudalab/backends/NAME.py` with the parts of the `Backend` protocol, in its order: `devices`,
-`timed`, `budget`, `own_indexing`, `missing`, `variants`, `bind`. It is found by its file name; a name that begins with
-`_` is a module that several backends share. The contract:
+An installed package adds a backend of its own by an entry point of the group `cudalab.backends`, whose value is a
+module with the same parts.
+
+To add a backend to the lab, write `cudalab/backends/NAME.py` with the parts of the `Backend` protocol, in its order:
+`devices`, `timed`, `budget`, `own_indexing`, `missing`, `variants`, `bind`. It is found by its file name; a name that
+begins with `_` is a module that several backends share. The contract:
 
 - Importing the file imports no optional library; functions import it. `missing` says what to type where it is absent.
 - `bind` compiles, loads and allocates. What it returns is a `Bound`, made by `writing` (the backend writes into
@@ -16,8 +19,8 @@ To add a backend, write `cudalab/backends/NAME.py` with the parts of the `Backen
 - `Bound.again` binds the same compiled code to other operands of the same shape. Graphs on cold data need it.
 - `Bound.pool` gives a captured graph memory of its own where the library allocates results.
 - `Bound.api` prepares the call as a user of the library makes it: it allocates a result and returns it.
-- `only_on` in a backend's file, which may be left out, names devices by variant, for variants that run on fewer devices
-  than `devices` says.
+- `only_on(kernel, variant)` in a backend's file, which may be left out, gives the devices of a variant that runs on
+  fewer than `devices` says.
 - A case that the backend cannot run raises Unavailable with the reason, which becomes the row's text.
 """
 
@@ -25,9 +28,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
+from cudalab.base.errors import Unavailable, named
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
@@ -49,9 +55,47 @@ class Backend(Protocol):
         """Make `variant` ready to run on `operands`; raises CompileError or Unavailable."""
 
 
+GROUP = "cudalab.backends"  # of the entry points by which other packages add backends
+PARTS = ("devices", "timed", "budget", "own_indexing", "missing", "variants", "bind")
+
+
 @cache
 def by_name() -> dict[str, Backend]:
-    """Every backend, by the name of its file: numpy and host first, then in alphabetical order."""
+    """Every backend, by its name: numpy and host first, then in alphabetical order."""
     names = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
     found: dict[str, Any] = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, _of_package(point))
     return {name: found[name] for name in sorted(found, key=lambda n: (n not in ("numpy", "host"), n))}
+
+
+def _of_package(point: EntryPoint) -> Any:
+    """The backend of another package; where it is none, one whose row says why."""
+    package = point.dist.name if point.dist else "its package"
+    try:
+        found = point.load()
+    except Exception as error:  # whatever the package raises
+        return Broken(f"the backend of {package} does not load ({point.value}): {named(error)}; update or uninstall it")
+    if lacking := [part for part in PARTS if not hasattr(found, part)]:
+        return Broken(f"the backend of {package} ({point.value}) has no {', '.join(lacking)}; update or uninstall it")
+    return found
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Stands for a backend of another package that cannot be used."""
+
+    why: str
+    devices: tuple[str, ...] = ("cuda", "cpu")
+    timed: bool = True
+    budget: str = "peers"
+    own_indexing: bool = False
+
+    def missing(self, device: str) -> str | None:
+        return self.why
+
+    def variants(self, kernel: Kernel) -> tuple[str, ...]:
+        return ("",)
+
+    def bind(self, kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+        raise Unavailable(self.why)

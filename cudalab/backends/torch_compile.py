@@ -27,7 +27,6 @@ budget = "composed"
 own_indexing = False
 
 MODES = {"": "default", "max_autotune": "max-autotune-no-cudagraphs"}
-only_on = {"max_autotune": ("cuda",)}  # one compilation is enough where the row is mostly checked
 
 
 def missing(device: str) -> str | None:
@@ -38,6 +37,10 @@ def missing(device: str) -> str | None:
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
     return tuple(MODES) if kernel.torch else ()
+
+
+def only_on(kernel: Kernel, variant: str) -> tuple[str, ...]:
+    return ("cuda",) if variant else devices  # one compilation is enough where the row is mostly checked
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:

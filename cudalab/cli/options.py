@@ -59,6 +59,10 @@ only = click.option("--only", default="", metavar="GLOBS", shell_complete=comple
                     help="Use only these variants: backends or backend:entry, such as 'torch_*,pycuda'.")  # fmt: skip
 skip = click.option("--skip", default="", metavar="GLOBS", shell_complete=complete.variants,
                     help="Leave out these variants, written as in --only.")  # fmt: skip
+rivals = click.option("--rival", "rivals", multiple=True, metavar="NAME=MODULE:FUNCTION",
+                      help="Also measure a function of torch tensors, from a module or a file, as rival:NAME; add :out "
+                      "if it writes into its last argument, :cupy or :numpy for other arrays. May be repeated.",
+                      callback=lambda context, option, value: ",".join(value))  # fmt: skip
 seed = click.option("--seed", type=click.IntRange(0),
                     help="Seed of the random inputs. Default: a new one in each run.")  # fmt: skip
 dtypes = click.option("--dtypes", default="", metavar="LIST", shell_complete=complete.dtypes,
@@ -85,5 +89,5 @@ min_effect = click.option("--min-effect", default="2%", show_default=True, metav
 # The options of the commands that measure kernels.
 measuring = together(
     click.argument("kernels", nargs=-1, metavar="[KERNEL]...", shell_complete=complete.kernels),
-    dtypes, only, skip, device, seed, format, output, resume, timeout, quiet,
+    dtypes, only, skip, rivals, device, seed, format, output, resume, timeout, quiet,
 )  # fmt: skip

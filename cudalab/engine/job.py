@@ -81,7 +81,7 @@ class Job:
     def survived(self, group: Defined, error: Exception | None = None) -> None:
         """Raise ContextLost if the device does not work any more; `error` is what showed it."""
         if not self.device.alive():
-            raise ContextLost(self.step, said(error, group) if error else "the device does not answer any more")
+            raise ContextLost(self.step, said(error, group) if error else "the device no longer answers")
 
     def release(self, group: object) -> None:
         """Free the arrays of a group, unless the device is lost."""

@@ -18,7 +18,7 @@ from cudalab.spec import cuda_source
 BUDGET = 1.0  # seconds of sampling for each variant
 QUICK = 0.2  # the budget of a quick run
 SEEDS = 1 << 31  # seeds that are drawn are below this
-LISTS = ("sizes", "dtypes", "only", "skip", "modes")
+LISTS = ("sizes", "dtypes", "only", "skip", "modes", "rivals")
 File = str | os.PathLike[str]
 
 

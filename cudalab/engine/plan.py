@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -18,7 +18,7 @@ from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, split
 from cudalab.checks import hard_inputs, inputs, misaligned
 from cudalab.engine.messages import Task
-from cudalab.spec import find, sizes
+from cudalab.spec import find, rival, sizes
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
 
@@ -40,6 +40,7 @@ class Group:
     offsets: tuple[int, ...] = ()  # bytes from the usual alignment to the start of each input, then of the output
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
     forms: tuple[Form, ...] = ()  # entries with launch parameters that replace the kernel's usual variants
+    rivals: tuple[str, ...] = ()  # those that the command line added to the kernel's own, as `rival.parsed` reads them
 
     @property
     def name(self) -> str:
@@ -47,8 +48,10 @@ class Group:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The `.cu`, the spec and its Triton form, by the names under which the results keep their digests."""
+        """The `.cu`, the spec and the files of its forms, by the names under which the results keep their digests."""
         found = {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
+        rivals = {name: rival.of(one).file for name, one in self.kernel.rivals.items()}
+        found |= {f"{self.name}.rival.{name}.py": file for name, file in rivals.items() if file}
         return found | ({f"{self.name}.triton.py": form} if (form := self.kernel.triton_file) else {})
 
     def variants(self) -> Iterator[Variant]:
@@ -111,6 +114,7 @@ class Work(msgspec.Struct):
     offsets: tuple[int, ...]
     alias: str = ""
     forms: tuple[Form, ...] = ()
+    rivals: tuple[str, ...] = ()
     omit: tuple[str, ...] = ()
     timed: bool = True
 
@@ -118,13 +122,13 @@ class Work(msgspec.Struct):
     def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
-            group.name, group.forms, omit, timed,
+            group.name, group.forms, group.rivals, omit, timed,
         )  # fmt: skip
 
     def group(self) -> Group:
         return Group(
-            find.kernel(self.kernel), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
-            self.offsets, self.alias, self.forms,
+            beside(find.kernel(self.kernel), self.rivals), self.size, self.shape, dtype(self.dtype), self.values,
+            self.awkward, self.offsets, self.alias, self.forms, self.rivals,
         )  # fmt: skip
 
 
@@ -135,14 +139,10 @@ class Variant:
     backend_name: str
     backend: Backend
     name: str  # of the entry, where the backend has several
+    devices: tuple[str, ...]
     parameters: Mapping[str, int] | None = None  # None: those tuned for this GPU, or the default
 
     why = ""  # see `Way`
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        only: Mapping[str, tuple[str, ...]] = getattr(self.backend, "only_on", {})
-        return only.get(self.name, self.backend.devices)
 
     @property
     def label(self) -> str:
@@ -231,11 +231,15 @@ class Selection:
 
 
 def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
+    def made(variant: str, values: Mapping[str, int] | None = None) -> Variant:
+        only_on = getattr(backend, "only_on", lambda kernel, variant: backend.devices)
+        return Variant(name, backend, variant, only_on(group.kernel, variant), values)
+
     variants = backend.variants(group.kernel)
     if group.forms:
-        yield from (Variant(name, backend, entry, values) for entry, values in group.forms if entry in variants)
+        yield from (made(entry, values) for entry, values in group.forms if entry in variants)
     else:
-        yield from (Variant(name, backend, variant) for variant in variants)
+        yield from map(made, variants)
 
 
 def named(names: Collection[str]) -> dict[str, Kernel]:
@@ -252,23 +256,34 @@ def named(names: Collection[str]) -> dict[str, Kernel]:
     return found
 
 
-def groups(names: Collection[str], size_text: str, dtype_text: str) -> list[Group]:
+def beside(kernel: Kernel, rivals: tuple[str, ...]) -> Kernel:
+    """The kernel with the rivals that the command line gives beside its own. Raises InputError."""
+    return replace(kernel, rivals={**kernel.rivals, **rival.parsed(rivals, find.loaded)}) if rivals else kernel
+
+
+def groups(names: Collection[str], size_text: str, dtype_text: str, rivals: str = "") -> list[Group]:
     """One group for every kernel, size and dtype, kernel by kernel.
 
     `dtype_text` is a comma-separated list, "all", or empty for each kernel's first. Raises for a size or dtype that
     the kernels do not have.
     """
     found: list[Group] = []
-    for name, kernel, dtypes in _with_dtypes(names, dtype_text):
+    for name, kernel, dtypes in _with_dtypes(names, dtype_text, rivals):
         shapes = sizes.parse(size_text, kernel.sizes)
         for shape in shapes.values():
             kernel.accepts(shape)
-        found += [Group(kernel, label, s, d, alias=name) for label, s in shapes.items() for d in dtypes]
+        found += [
+            Group(kernel, label, s, d, alias=name, rivals=split(rivals)) for label, s in shapes.items() for d in dtypes
+        ]
     return found
 
 
 def checks(
-    names: Collection[str], dtype_text: str, exhaustive: bool = False, sample: int = hard_inputs.SAMPLE_SIZE
+    names: Collection[str],
+    dtype_text: str,
+    exhaustive: bool = False,
+    sample: int = hard_inputs.SAMPLE_SIZE,
+    rivals: str = "",
 ) -> list[Group]:
     """The groups of a check without sizes: hard values, the first size, awkward shapes, arrays off their alignment.
 
@@ -277,7 +292,7 @@ def checks(
     array beside normal values in the other. At awkward shapes pointwise kernels also run in place.
     """
     found: list[Group] = []
-    for name, kernel, dtypes in _with_dtypes(names, dtype_text):
+    for name, kernel, dtypes in _with_dtypes(names, dtype_text, rivals):
         for kind in dtypes:
             if kernel.pointwise:
                 found += _hard_values(name, kernel, kind, exhaustive, sample)
@@ -286,7 +301,7 @@ def checks(
             edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
             found += _misaligned(name, kernel, kind)
-    return found
+    return [replace(group, rivals=split(rivals)) for group in found]
 
 
 def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:
@@ -330,9 +345,9 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     ]
 
 
-def _with_dtypes(names: Collection[str], text: str) -> Iterator[tuple[str, Kernel, list[DType]]]:
+def _with_dtypes(names: Collection[str], text: str, rivals: str) -> Iterator[tuple[str, Kernel, list[DType]]]:
     """Name, kernel and its chosen dtypes, of each kernel that has any of them."""
-    kernels = named(names)
+    kernels = {name: beside(kernel, split(rivals)) for name, kernel in named(names).items()}
     wanted = dict.fromkeys(dtype(n).name for n in _named("dtypes", text)) if text != "all" else {}
     some = False
     for name, kernel in kernels.items():

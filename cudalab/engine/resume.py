@@ -32,8 +32,13 @@ def adopted(
         f"study {stored.get('study')}" if run.kind == "study" else "crossover" if "crossover" in stored else run.kind
     )
     if wrote != command:
-        raise InputError(f"cannot resume {path} with `cudalab {command}`: it is of `cudalab {wrote}`")
+        raise InputError(f"cannot resume {path} with `cudalab {command}`: it holds a run of `cudalab {wrote}`")
     kept = {name: stored[name] for name in options if name in stored and name not in given}
+    if rivals := kept.get("rivals"):
+        raise InputError(
+            f"{path} was begun with rivals, which are code that only a results file names; if you trust them, name "
+            f"them yourself: --rival {str(rivals).replace(',', ' --rival ')}"
+        )
     wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
     names = stored.get("kernels", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -64,7 +69,7 @@ def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Map
     free = {*FREE, *(["processes"] if not options.get("processes") else [])}  # 0: as many as the run has
     for name in sorted((options.keys() | run.options.keys()) - free):
         was, now = run.options.get(name), options.get(name)
-        if was != now:
+        if was != now and (was or now):  # an older file lacks newer options
             raise InputError(f"cannot resume {path}: {_option(name, was)} there, {_option(name, now)} here")
     for file in sorted(sources.keys() | run.sources.keys()):
         if sources.get(file) != run.sources.get(file):

@@ -129,13 +129,20 @@ class Round(Generic[V, W]):
 
     def guarded(self, case: Case, what: Callable[[], object]) -> None:
         """Call `what`. An error goes into this row, unless the device is lost."""
+        broken = True
         try:
             what()
+            broken = False
         except Unavailable as error:
             case.status, case.reason, case.times = record.SKIPPED, str(error), {}
         except Exception as error:  # any library's
             self.failed(case, error)
         self.job.survived(self.group)
+        if broken:
+            self.mend()
+
+    def mend(self) -> None:
+        """Called after a failure, on a device that still works: undo what the variant did to arrays that others use."""
 
     def failed(self, case: Case, error: Exception) -> None:
         """Write an error into its row; raise ContextLost if the device is lost."""

@@ -75,6 +75,7 @@ def bench(
     dtypes: Words = "",
     only: Words = "",
     skip: Words = "",
+    rivals: Words = "",
     modes: Words = "launch,graph",
     device: str | int = "auto",
     seed: int | None = None,
@@ -95,8 +96,9 @@ def bench(
 
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.spec.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
-    globs on `backend` or `backend:variant`; `modes` of launch, graph and api; `device` is auto, cpu, cuda or cuda:N;
-    `seed` is that of the random inputs (None: a new one, which the results' options keep);
+    globs on `backend` or `backend:variant`; `rivals` are callables to measure beside the entries, such as
+    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api; `device` is auto, cpu,
+    cuda or cuda:N; `seed` is that of the random inputs (None: a new one, which the results' options keep);
     `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked; `flush`
     leaves clean or dirty lines in L2 before a cold run; `processes` is the
     number of fresh processes that measure each group in turn (0: 3 on a GPU, 1 on the CPU); a `quick` run is one
@@ -112,12 +114,12 @@ def bench(
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
         "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order, "flush": flush,
-        "processes": processes,
+        "rivals": rivals, "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order,
+        "flush": flush, "processes": processes,
         "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
     }, resume)  # fmt: skip
     selection = Selection.parse(options["only"], options["skip"])
-    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
+    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
     wanted = plan.chosen_modes(options["modes"])
     selection.check(groups)
     need_seconds("budget", budget)
@@ -150,6 +152,7 @@ def check(
     dtypes: Words = "all",
     only: Words = "",
     skip: Words = "",
+    rivals: Words = "",
     device: str | int = "auto",
     seed: int | None = None,
     exhaustive: bool = False,
@@ -168,15 +171,16 @@ def check(
     """
     options = as_text({
         "kernels": [os.fspath(name) for name in names], "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "device": device, "seed": seed, "exhaustive": exhaustive, "sanitize": sanitizer is not None, "timeout": timeout,
+        "rivals": rivals, "device": device, "seed": seed, "exhaustive": exhaustive,
+        "sanitize": sanitizer is not None, "timeout": timeout,
     }, resume)  # fmt: skip
     selection = Selection.parse(options["only"], options["skip"])
     if options["sizes"] and exhaustive:
         raise InputError("exhaustive is about values; leave out the sizes")
     if options["sizes"]:
-        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"])
+        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
     else:
-        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive)
+        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive, rivals=options["rivals"])
     selection.check(groups)
     setup = setup_of(options, (), groups)
 

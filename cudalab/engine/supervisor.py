@@ -206,7 +206,7 @@ class Supervisor:
             return self._death(ended)
         if isinstance(report, Lost):
             self._kill()
-            reason = f"{report.reason} ({report.step.phase}); {LOST}: a new one went on"
+            reason = f"{report.reason} ({report.step.phase}); {LOST}: a new worker continued"
             return Death(report.step.label, reason)
         if isinstance(report, Failed):
             return report

@@ -138,7 +138,7 @@ class Team:
         try:
             opened = supervisor.opened(wait)
         except CudalabError as error:
-            raise Unavailable(f"{where} did not start: {error}; --processes 1 needs no other") from None
+            raise Unavailable(f"{where} did not start: {error}; --processes 1 needs only one") from None
         if opened:
             here, there = self.ready.machine, supervisor.ready.machine
             if (there.device, there.name) != (here.device, here.name):

@@ -80,12 +80,12 @@ def counted(label: str, kernel: Counters) -> list[str]:
 def footer(profile: Profile) -> list[str]:
     lines = []
     if profile.device == "cuda":
-        lines.append("launches: what the host puts into the queue; a graph of many kernels is one.")
+        lines.append("launches: what the host puts into the queue; a graph of many kernels counts as one.")
         lines.append("busy: time in which the GPU was at work, under the profiler. For times, see `cudalab bench`.")
     else:
         lines.append(
-            "operators: those that the call itself dispatches, without views and without those that they call "
-            "in turn, which take part in the times; torch.compile's code is one."
+            "operators: those that the call dispatches, without views and without operators inside others. The times "
+            "include both. Code of torch.compile counts as one operator."
         )
         lines.append("\u00b5s: an operator's own time, under the profiler. For times, see `cudalab bench`.")
     if any(row.counters for row in profile.rows):

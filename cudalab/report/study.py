@@ -20,7 +20,7 @@ SUFFIXES = {  # endings of quantities' names, and the units that they are printe
 BLANK = columns.NOT_MEASURED
 ITEMS = "items"  # the quantity that is shown as a throughput
 NAMED = {  # quantities that the engine counts, and their explanation
-    "peak_bytes": "the most that torch had allocated at once during a run, above what it had before it.",
+    "peak_bytes": "the largest allocation of torch during a run, minus what it held before the run.",
 }
 
 
@@ -193,5 +193,5 @@ def finding(run: Results) -> str:
     try:
         said = one.finding(run)
     except (Exception, SystemExit) as error:  # a user's code may raise anything, also where the run lacks a case
-        return f"none could be made of this run: {named(error)}"
-    return " ".join(said.split()) if isinstance(said, str) else f"none could be made of this run: it is {short(said)}"
+        return f"it fails on this run: {named(error)}"
+    return " ".join(said.split()) if isinstance(said, str) else f"it fails on this run: it is {short(said)}"

@@ -76,7 +76,7 @@ def sentence(tuning: Tuning) -> str:
     winner = tuning.winner
     where = f"{tuning.kept} has it, for GPUs of compute capability {_architecture(tuning)}"
     if winner is tuning.finalists[0]:
-        return f"nothing is surely faster than the default ({assigned(winner.parameters)}), which stays; {where}"
+        return f"no configuration is faster beyond doubt; the default ({assigned(winner.parameters)}) stays; {where}"
     value, interval = numbers.ratio(winner.total), numbers.ends(winner.total.low, winner.total.high)
     return f"{assigned(winner.parameters)} is {value} times as fast as the default ({interval}); {where}"
 

@@ -107,20 +107,22 @@ def found_answers(case: Case, machine: Machine, calibration: Calibration) -> str
     The runs of one batch or graph cannot be kept from each other's results. A run that finds its answer there, and
     copies it, saves all but the copy. What warm caches save is limited: the launch (an empty kernel), the bytes' way
     from memory, and a factor of NEARER for what waits for data. A time below that is refused, so that no more can be
-    gained by finding answers.
+    gained by finding answers. Both times are known to within their intervals; the ends that are nearest count, so that
+    noise in the cold time refuses nothing.
     """
     empty, rate = calibration.get(EMPTY["cold"]), bus(machine)
-    cold = case.median("cold")
-    if not (cold and empty and rate):
+    timed = case.timing("cold")
+    if not (timed and empty and rate):
         return ""
+    cold = timed.interval[0]
     launch = stats.median([empty])
     warm = (cold - launch - case.nbytes / (MEMORY * rate)) / NEARER
     for kind, least in (("hot", warm), ("graph", warm), ("graph_cold", OVERLAP * (cold - launch))):
-        time = case.median(kind)
-        if time and time < least:
+        other = case.timing(kind)
+        if other and other.interval[1] < least:
             return (
-                f"a run takes {_us(time)} {_said(kind)} and {_us(cold)} cold; caches explain no less than {_us(least)}."
-                " Do runs find the results of earlier ones?"
+                f"a run takes {_us(other.median)} {_said(kind)} and {_us(timed.median)} cold; caches explain no less "
+                f"than {_us(least)}. Do runs find the results of earlier ones?"
             )
     return ""
 

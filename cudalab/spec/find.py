@@ -72,7 +72,9 @@ def _load(path: Path) -> Kernel:
             raise SpecError(f"{path} is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py")
         raise SpecError(f"{path} is a folder; give its specs: {' '.join(shlex.quote(str(s)) for s in specs)}")
     if not path.is_file():
-        raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py")
+        code = path.with_suffix(".cu")
+        advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else ""
+        raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py{advice}")
     return _spec_of(loaded(path))
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.spec import cuda_source, launch_check, validate
+from cudalab.spec import cuda_source, launch_check, rival, validate
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
@@ -188,6 +188,10 @@ class Kernel:
         "or a function that does; see [forms](#forms-for-other-backends)",
         *_TRITON,
     )
+    rivals: Mapping[str, Any] = optional(
+        "callables to measure beside the entries, by name; see [rivals](#rivals)", rival.fit_by_name, rival.ADVICE,
+        default=dict,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if mistake := next(self._mistakes(), ""):
@@ -247,6 +251,10 @@ class Kernel:
                 yield f"{what} {wrong}"
         if callable(self.triton) and (wrong := validate.refused(self.triton, (*inputs, self.output))):
             yield f"triton {wrong}"
+        for name, one in self.rivals.items():
+            given = (*inputs, self.output) if (called := rival.of(one)).out else inputs
+            if not isinstance(one, rival.Rival) and (wrong := validate.refused(called.load(), given)):
+                yield f"rivals[{name!r}] {wrong}"
         if self.backward and (wrong := validate.refused(self.backward, (f"the gradient of {self.output}", *inputs))):
             yield f"backward {wrong}"
 

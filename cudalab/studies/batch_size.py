@@ -114,7 +114,7 @@ study = Study(
     settings={"memory_gib": 0.0},
     variants=(
         Variant("float32", trained()),
-        Variant("tf32", trained(tf32=True), ("cuda",), "TF32 is a format of GPUs"),
+        Variant("tf32", trained(tf32=True), ("cuda",), "TF32 needs a GPU"),
         Variant("amp-bf16", trained("bfloat16")),
         Variant("amp-fp16", trained("float16")),
     ),
@@ -125,8 +125,10 @@ study = Study(
     memory=True,
     rounds=5,
     finding=finding,
-    about="largest batch: by bisection at the size that has GiB, within that much of torch's allocations (weights,\n"
-    "gradients, the optimizer's state and the batch included); --set memory_gib=N looks at every size, within N GiB.\n"
-    "float32: TF32 is off in convolutions and matrix products; tf32: on in both. On a GPU images lie channels last.\n"
+    about="largest batch: found by bisection, at the sizes that name GiB, within that much of torch's "
+    "allocations (weights,\n"
+    "gradients, optimizer state and the batch). --set memory_gib=N searches at every size, within N GiB.\n"
+    "float32: convolutions and matrix products do not use TF32. tf32: both do. On a GPU images are stored "
+    "channels last.\n"
     "amp-fp16 waits for its loss scaler in each step.",
 )  # fmt: skip

@@ -96,7 +96,9 @@ study = Study(
     memory=True,
     rounds=5,
     finding=finding,
-    about="segments: as many as the root of the number of layers: fewer inputs are kept, and more is held at once.\n"
-    "largest batch: found by bisection within the size's GiB of torch's allocations (weights, gradients and the\n"
-    "optimizer's state included), or within --set memory_gib=N. What draws random numbers is to draw the same again.",
+    about="segments: their number is the square root of the number of layers; fewer inputs are kept, more "
+    "activations are held at once.\n"
+    "largest batch: found by bisection within the size's GiB of torch's allocations (weights, gradients and "
+    "optimizer\n"
+    "state included), or within --set memory_gib=N. Random numbers are the same when a layer is computed again.",
 )  # fmt: skip

@@ -76,8 +76,10 @@ study = Study(
     rounds=7,  # of 7 s each
     finding=finding,
     about="long: also after 10 s of load; a round takes 18 s.\n"
-    "busy: a run's time in the 8 ms after the load, without a gap; on a GPU between events.\n"
-    "Each sample begins with a rest, so the load of one variant is not that of the next; heat is.\n"
-    "Clock, power and temperature are NVML's readings during the samples, their medians. On a CPU they are not known, "
-    "and other programs take part in the times.",
+    "busy: time of a run in the 8 ms after the load, without a gap; on a GPU between events.\n"
+    "Each sample begins with a rest, so that no variant runs under the load of the one before it. The card "
+    "stays warm.\n"
+    "Clock, power and temperature: medians of NVML's readings during the samples. On a CPU they are not read, "
+    "and other\n"
+    "programs affect the times.",
 )

@@ -82,5 +82,5 @@ study = Study(
     baseline="bias",
     memory=True,
     finding=finding,
-    about="For cuDNN torch adds the bias in a kernel of its own; on a CPU oneDNN adds it inside the convolution.",
+    about="With cuDNN, torch adds the bias in a kernel of its own. On a CPU, oneDNN adds it inside the convolution.",
 )

@@ -198,7 +198,7 @@ def finding(run: Results) -> str:
         parts.append(said)
     if at := next((size for size, label in timed if label == "gpu-fp32"), ""):
         parts.append(
-            f"one of two {_extent(at)} takes the GPU {says.took(run, at, 'gpu-fp32')} in float32, and is "
+            f"a product of two {_extent(at)} matrices takes the GPU {says.took(run, at, 'gpu-fp32')} in float32; it is "
             f"{says.factor(run, at, 'gpu-tf32')} as fast in TF32, {says.factor(run, at, PAGEABLE)} in float32 with "
             f"copies to the GPU and back, {says.factor(run, at, PINNED)} with these copies in pinned memory"
         )
@@ -238,15 +238,15 @@ study = Study(
     published=(
         Published(
             "an article on PyTorch on a GPU",
-            "card and versions not told",
+            "card and versions not stated",
             {("full", "gpu-fp32"): 0.457, ("full-cpu", "gpu-fp32"): 0.457, ("full-cpu", "cpu"): PUBLISHED_CPU},
             "its GPU time is that of the third call, after 0.554 s for the first and 0.466 s for the second, each "
             "taken once; here the first three calls stand apart",
         ),
     ),
-    about="first, second, third call: taken once each, before anything else of the variant. The first of the process "
-    "loads cuBLAS, so look at that of gpu-fp32 in the first table.\n"
+    about="first, second, third call: timed once each, before any other call of the variant. The first call of the "
+    "process loads cuBLAS; it is that of gpu-fp32 in the first table.\n"
     "error: against float64, of a 64 x 64 part, relative to its largest value.\n"
-    "h2d moves both factors to the GPU, d2h the product to the host. full-cpu is for who has minutes.\n"
+    "h2d copies both factors to the GPU, d2h copies the product to the host. full-cpu takes minutes.\n"
     f"The article's CPU took {PUBLISHED_CPU} s for 15,360.",
 )

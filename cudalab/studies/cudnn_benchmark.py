@@ -112,7 +112,7 @@ study = Study(
         "tiny": {"batch": 4, "image": 64, "width": 4},
     },
     defaults={"cuda": ("batch-16", "batch-128")},
-    why="cuDNN is a GPU's; --sizes tiny shows that both ways give the same losses",
+    why="cuDNN needs a GPU; --sizes tiny shows that both ways give the same losses",
     variants=(Variant("off", trained(False)), Variant("on", trained(True))),
     baseline="off",
     kinds=("wall", GPU),
@@ -120,7 +120,7 @@ study = Study(
     memory=True,
     rounds=7,
     finding=finding,
-    about="gpu: the time in which the GPU works in a step, by torch.profiler: wall time has the host's share in it.\n"
-    "first step: the first of a shape, with the search where it is on. Peak MB has cuDNN's workspace in it.\n"
-    "float32 as torch has it by default: convolutions may use TF32. Inputs whose shape changes are searched for anew.",
+    about="gpu: how long the GPU works in a step, by torch.profiler. The wall time includes the host's part.\n"
+    "first step: the first step of a shape, with the search where it is on. Peak MB includes cuDNN's workspace.\n"
+    "float32 with torch's defaults: convolutions may use TF32. cuDNN searches again for each new input shape.",
 )

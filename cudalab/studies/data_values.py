@@ -133,8 +133,10 @@ study = Study(
     rounds=6,
     finding=finding,
     kernels=("gelu",),
-    about="busy: a run's time after that much load of the same (load s), without a gap; on a GPU between events.\n"
-    "Results differ as inputs do: each is compared with the same in float64, and its error is a share of the largest.\n"
-    "Clock, power and temperature are NVML's readings during the samples, their medians; on a CPU they are not known.\n"
-    "gelu: the lab's kernel, on a CPU its form in PyTorch; F.gelu: PyTorch's own.",
+    about="busy: time of a run after that much load of the same kind (load s), without a gap; on a GPU "
+    "between events.\n"
+    "The inputs differ, so each result is compared with the same operation in float64. error: relative to the "
+    "largest value.\n"
+    "Clock, power and temperature: medians of NVML's readings during the samples. On a CPU they are not read.\n"
+    "gelu: the lab's kernel, on a CPU its form in PyTorch. F.gelu: PyTorch's own.",
 )

@@ -176,7 +176,8 @@ study = Study(
     tolerance=0.0,  # whole numbers, which must be equal
     rounds=6,
     finding=finding,
-    about="wall: one epoch; waited: what of it the training loop waited for its next batch. Workers live on between "
-    "epochs, so starting them is not in it; filling their queue at an epoch's begin is.\n"
-    "On a CPU workers and the training step share the cores: more workers than cores gain nothing.",
+    about="wall: one epoch. waited: the part of it in which the training loop waits for its next batch. "
+    "Workers live on between\n"
+    "epochs, so an epoch does not include their start. It includes the time to fill their queues.\n"
+    "On a CPU, workers and the training step share the cores: more workers than cores gain nothing.",
 )

@@ -178,9 +178,10 @@ study = Study(
     baseline="one",
     tolerance=1e-3,  # of gradients in float32, summed in another order
     finding=finding,
-    about="a run is one step of SGD in float32; items are the samples of the whole batch, of ddp+weak of both.\n"
-    "gpu busy: how long a rank's GPU works in a step, the exchange left out.\n"
-    "rank0, rank1 wait share: of a step until all gradients are there, what that rank waits for the other; "
-    "a barrier's own time is in it.\n"
-    "On a CPU two processes share its cores (gloo): that shows that DDP works, not what it gains.",
+    about="A run is one step of SGD in float32. items: the samples of the whole batch; of ddp+weak, of both batches.\n"
+    "gpu busy: how long a rank's GPU works in a step, without the exchange.\n"
+    "rank0, rank1 wait share: the share of a step in which that rank waits for the other, until all gradients "
+    "are there. It\n"
+    "includes the time of a barrier.\n"
+    "On a CPU, two processes share its cores (gloo). That shows that DDP works, not what it gains.",
 )

@@ -101,6 +101,7 @@ study = Study(
     tolerance=1e-5,
     rounds=5,
     finding=finding,
-    about="Each aid is on for every step: the profiler starts and stops with it, gradcheck is of a loss of 4 samples.\n"
-    "They cost the host time, so a step that keeps the GPU busy for long hides some of it.",
+    about="Each aid is on in every step. The profiler starts and stops with the step; gradcheck checks a loss "
+    "of 4 samples.\n"
+    "The aids take time on the host. A step that keeps the GPU busy for long hides some of it.",
 )

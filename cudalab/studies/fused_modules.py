@@ -170,7 +170,7 @@ NORMS = ("layernorm", "cpu-layernorm", "tiny-layernorm")
 
 study = Study(
     file=__file__,
-    summary="AdamW and SGD by default, by tensor, foreach and fused; LayerNorm native and composed; Apex where it is",
+    summary="AdamW and SGD: default, by tensor, foreach and fused; LayerNorm native and composed; Apex if installed",
     sizes={
         "adamw": steps("adamw", 64),
         "sgd": steps("sgd", 64),
@@ -194,7 +194,7 @@ study = Study(
     tolerance=1e-4,  # the same in another order of operations
     memory=True,
     finding=finding,
-    about="default: foreach on a GPU, unfused on a CPU; of LayerNorm F.layer_norm. unfused: single operations.\n"
-    "A run is one step of the optimizer on a ResNet-50's parameters (width: of its first stage), or forward\n"
-    "and backward of LayerNorm. Compared: the weights after five steps; the output and all gradients.",
+    about="default: foreach on a GPU, unfused on a CPU; F.layer_norm for LayerNorm. unfused: single operations.\n"
+    "A run is one step of the optimizer on the parameters of a ResNet-50 (width: of its first stage), or forward and\n"
+    "backward of LayerNorm. Compared: the weights after five steps; the output and all gradients.",
 )

@@ -13,7 +13,7 @@ from cudalab.results.record import Results
 from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.lab import NO_KERNEL, Lab
 
-NO_GRAPHS = "CUDA Graphs are a GPU's"
+NO_GRAPHS = "CUDA Graphs need a GPU"
 
 
 def gelu(x: Any) -> Any:

@@ -132,7 +132,9 @@ study = Study(
     finding=finding,
     kernels=("gelu",),
     about="ours: the lab's kernel as a user calls it from Python, with the allocation of its result.\n"
-    "kernels, launches: of one call, as torch.profiler sees them. operators (on a CPU): those that the call "
-    "dispatches,\nof torch.compile's code one; there TorchScript dispatches all five, for it fuses on a GPU alone.\n"
-    "moved: what the operands of the kernels hold; what the L2 cache spares memory is not taken off.",
+    "kernels, launches: of one call, counted by torch.profiler. operators (on a CPU): those that the call "
+    "dispatches.\n"
+    "torch.compile's code counts as one operator. TorchScript fuses on a GPU alone, so it dispatches all five "
+    "on a CPU.\n"
+    "moved: the bytes of the kernels' operands. Traffic that the L2 cache saves is not subtracted.",
 )

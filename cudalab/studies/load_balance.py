@@ -142,7 +142,7 @@ def _busiest(lengths: Sequence[int], way: str) -> int:
 def finding(run: Results) -> str:
     """At the largest size: the gain of assigning by tokens, and the wait that it removes."""
     size = says.sizes(run)[-1]
-    said = f"DDP with sequences shared out by tokens is {says.factor(run, size, 'by_tokens')} as fast as by count"
+    said = f"DDP with sequences assigned by tokens is {says.factor(run, size, 'by_tokens')} as fast as by count"
     waits = []
     for label in WAYS:
         shares = [says.counted(run, size, label, f"rank{number}_wait_share") for number in range(RANKS)]
@@ -155,7 +155,7 @@ def finding(run: Results) -> str:
 
 study = Study(
     file=__file__,
-    summary="DDP on sequences of mixed lengths, shared out by count and by tokens, and on even ones",
+    summary="DDP on sequences of mixed lengths, assigned by count and by tokens, and on equal lengths",
     sizes={
         "small": {"sequences": 16, "mean": 64, "batches": 4, "width": 64, "depth": 2},
         "large": {"sequences": 16, "mean": 512, "batches": 8, "width": 768, "depth": 4},
@@ -170,9 +170,10 @@ study = Study(
     baseline="by_count",
     tolerance=1e-3,  # of gradients in float32, summed in another order
     finding=finding,
-    about="a run is a pass over all batches, a step of SGD for each, in two processes with a device each; items are "
-    "its tokens.\n"
-    "rank0, rank1 wait share: of a step until all gradients are there, what that rank waits for the other; "
-    "a barrier's own time is in it.\n"
-    "On a CPU two processes share its cores: one that waits leaves them to the other, so the gain is less.",
+    about="A run is a pass over all batches, one step of SGD each, in two processes with one device each. "
+    "items: its tokens.\n"
+    "rank0, rank1 wait share: the share of a step in which that rank waits for the other, until all gradients "
+    "are there. It\n"
+    "includes the time of a barrier.\n"
+    "On a CPU, two processes share its cores: a waiting process leaves them to the other, so the gain is smaller.",
 )

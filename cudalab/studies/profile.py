@@ -143,7 +143,7 @@ def finding(run: Results) -> str:
 
 study = Study(
     file=__file__,
-    summary="where a training step's time goes, by torch.profiler with labels, and what looking costs",
+    summary="where a training step's time goes, by torch.profiler with labels, and what profiling costs",
     sizes={
         "gpu": {"batch": 128, "side": 32, "width": 64, "steps": 10},
         "cpu": {"batch": 16, "side": 32, "width": 16, "steps": 5},
@@ -161,6 +161,7 @@ study = Study(
     rounds=10,
     tolerance=1e-3,  # of losses: convolutions' gradients are summed in any order
     finding=finding,
-    about="labels: record_function with no profiler at work. profiler: a step that is recorded, without what starting\n"
-    "and ending the record takes. idle: of a step that nobody watches. --set trace=FILE.json keeps a Chrome trace.",
+    about="labels: record_function without a running profiler. profiler: a recorded step, without the time to "
+    "start and end the\n"
+    "recording. idle: of a step that is not recorded. --set trace=FILE.json keeps a Chrome trace.",
 )

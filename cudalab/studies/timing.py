@@ -159,11 +159,11 @@ def finding(run: Results) -> str:
         took, work = (says.took(run, size, study.baseline, kind) for kind in (WALL, WORK))
         naive, waits = (says.factor(run, size, label) for label in ("naive", "synchronize"))
         if run.machine.device != "cuda":
-            return f"a step takes {took}; it seems {naive} as fast to a clock around the call"
+            return f"a step takes {took}; a clock around the call shows it {naive} as fast"
         return (
-            f"a step takes {took} of wall time; it seems {naive} as fast to a clock that does not wait for the GPU, "
-            f"{waits} to one that waits; the GPU works {work} of it, and seems "
-            f"{says.factor(run, size, 'event', WORK)} as fast to events"
+            f"a step takes {took} of wall time; a clock that does not wait for the GPU shows it {naive} as fast, "
+            f"one that waits shows it {waits} as fast; the GPU works {work} of it, and events show this work "
+            f"{says.factor(run, size, 'event', WORK)} as fast"
         )
 
     return "; ".join(f"at {size} {told(size)}" for size in says.sizes(run))
@@ -183,7 +183,7 @@ study = Study(
     variants=(
         Variant("engine", by_engine),
         # Another device, and fifty layers of convolutions in TF32 on the GPU
-        Variant("cpu", on_cpu, ("cuda",), "all of this run is on a CPU", WITH_CPU, tolerance=2e-2),
+        Variant("cpu", on_cpu, ("cuda",), "the whole run is on a CPU", WITH_CPU, tolerance=2e-2),
         Variant("naive", timed(WALL, naive)),
         Variant("synchronize", timed(WALL, synchronized), ("cuda",), NO_QUEUE),
         Variant("event", timed(WORK, by_events), ("cuda",), NO_QUEUE),
@@ -204,7 +204,8 @@ study = Study(
             "single runs, of torchvision's ResNet-50 with trained weights",
         ),
     ),
-    about="engine: the truth, wall of steps that no clock stands between, gpu with the queue held. The others: wall or "
-    "gpu is\nwhat their clock claims, timed what a step takes where every step is timed so.\n"
+    about="engine: the lab's measurement. wall: steps without a clock between them; gpu: with the queue held.\n"
+    "Other variants: wall or gpu is what their clock shows; timed is how long a step takes while that clock "
+    "is in use.\n"
     "batch128-cpu: also on the CPU, which takes minutes. Weights are random: the time does not depend on them.",
 )  # fmt: skip

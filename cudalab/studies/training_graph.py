@@ -18,7 +18,7 @@ from cudalab.study import Published, Study, Variant, Work, says
 from cudalab.study.graph import captured
 from cudalab.study.lab import Lab
 
-NO_GRAPHS = "CUDA Graphs are a GPU's"
+NO_GRAPHS = "CUDA Graphs need a GPU"
 RATE = 0.1
 BATCHES = 8  # of data, in turns
 CURVE = 20  # steps whose losses are compared
@@ -147,7 +147,7 @@ study = Study(
         "tiny": {"batch": 4, "layers": (16, 32, 8)},
     },
     defaults={"cuda": ("small", "large")},
-    why="CUDA Graphs are a GPU's; --sizes tiny compares there what would be captured",
+    why="CUDA Graphs need a GPU; --sizes tiny compares the step that would be captured",
     variants=(
         Variant("eager", trained(eager)),
         Variant("static", trained(static)),
@@ -166,7 +166,8 @@ study = Study(
             "one clock over many steps; here medians with intervals, and the steps in turns",
         ),
     ),
-    about="wall: a step with what the host spends on launches; hot: the GPU's time alone, the queue held while it is "
-    "filled;\ncall: the host's time alone, until a step is in the queue.\n"
-    "The loss curves that are compared are without dropout: a graph's random numbers are others.",
+    about="wall: a step, with the time that the host needs to launch. hot: the GPU's time alone; the queue is "
+    "held while it fills.\n"
+    "call: the host's time alone, until a step is in the queue.\n"
+    "The compared loss curves are without dropout, because a graph draws other random numbers.",
 )

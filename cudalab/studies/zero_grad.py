@@ -50,7 +50,7 @@ def _less(amount: float) -> str:
 
 study = Study(
     file=__file__,
-    summary="gradients set to zeros or to None before each step: time, memory, and the same weights",
+    summary="gradients set to zeros or to None before each step: time and memory, with the same weights",
     sizes={
         "many": {"layers": 50, "width": 128, "batch": 64},
         "large": {"layers": 8, "width": 4096, "batch": 256},
@@ -62,6 +62,6 @@ study = Study(
     baseline="zeros",
     memory=True,
     finding=finding,
-    about="Peak MB: above what is held between steps, the gradients included, which None gives back first.\n"
-    "A step is forward, backward and SGD with momentum; many: small layers, large: few of 67 MB.",
+    about="Peak MB: above what is held between steps, which includes the gradients. None frees them first.\n"
+    "A step is forward, backward and SGD with momentum. many: small layers. large: a few layers of 67 MB.",
 )

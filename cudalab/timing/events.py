@@ -158,7 +158,7 @@ class Timer:
         if self._contradicted[work] >= IN_A_ROW:
             raise LaunchError(
                 f"the events measure {1e6 * seconds:.3g} us, the GPU's own timer {1e6 * other:.3g}: one of the two "
-                "clocks is not what it was when the run began"
+                "clocks has been replaced, or fails"
             )
 
     def _one(self, work: Work, held: bool) -> tuple[float, float]:

@@ -23,8 +23,8 @@ from cudalab.timing.work import Batch, FreshCode, Replay, Returning, RotatingRep
 
 ROTATION = 5  # times the L2's size that the buffers of a cold graph hold together
 MOST_SETS = 1024  # of operands in a cold graph
-NOT_HELD = "waits for the GPU inside: the queue was not held, launch gaps are counted"
-LET_GO = "in some samples the held queue let go by itself: they hold launch gaps, or a wait for the GPU"
+NOT_HELD = "waits for the GPU inside the call: the queue is not held, and launch gaps are counted"
+LET_GO = "in some samples the hold of the queue ran out: they include launch gaps, or a wait for the GPU"
 HOST_WIDTH = 0.05  # relative width at which a host time's median is known; wider where a sample has few calls
 API_WARM_UPS = 3  # warm-up calls; the first may compile or load code
 KEEPS = (

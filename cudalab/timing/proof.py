@@ -82,7 +82,7 @@ class Proof:
         if self.suspicions == SUSPICIONS:
             new, old = 1e6 * min(first), 1e6 * usual
             raise LaunchError(
-                f"it keeps answers: {new:.3g} us on contents that it meets for the first time, {old:.3g} us afterwards"
+                f"it stores answers: {new:.3g} us on contents that it sees for the first time, {old:.3g} us later"
             )
         if self.suspicions:
             self.contents.one_more()

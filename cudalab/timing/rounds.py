@@ -46,7 +46,8 @@ def take(
     left out from then on; its `error` says why. In "shuffled" order the variants take turns within each round: a drift
     affects all of them alike, and round i of one is comparable with round i of another. In "blocked" order one variant
     takes all its rounds before the next begins, which checks that the variants do not disturb each other. `after` is
-    called with the label after each turn of a variant; what it raises is an error of that variant.
+    called with the label after each turn of a variant, even one that failed; what it raises is an error of that
+    variant.
     """
     if order == "shuffled":
         return _rounds(variants, seed, budget * len(variants), least, after)
@@ -88,6 +89,9 @@ def _one_round(clocks: Mapping[str, Clock], taken: Taken, label: str, after: Tur
     try:
         for kind, clock in clocks.items():
             taken.rounds[kind].append([round(s, DIGITS) for s in clock.sample()])
-        after(label)
     except Exception as error:  # any library's; the row will say so
         taken.error = f"failed while it was timed: {named(error)}"
+    try:
+        after(label)
+    except Exception as error:
+        taken.error = taken.error or f"failed while it was timed: {named(error)}"

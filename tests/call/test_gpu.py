@@ -210,7 +210,7 @@ def test_a_variant_that_waits_inside_is_marked(gpu):
 
     notes = []
     clocks = timing.clocks(gpu, Bound(waits, lambda: None), ("launch",), notes)
-    assert any("waits for the GPU inside" in note for note in notes)
+    assert any("waits for the GPU inside the call" in note for note in notes)
     assert 15e-6 < min(clocks["cold"].sample()) < 500e-6  # others may have the GPU in between
 
 

@@ -155,7 +155,7 @@ def test_what_another_command_wrote_is_not_resumed(begun, kind, options, wrote):
     out.write_text(json.dumps({**json.loads(out.read_text()), "options": options, "kind": kind}))
     run = CliRunner().invoke(main, ["bench", "--resume", str(out)])
     assert run.exit_code == 2
-    assert run.output == f"Error: cannot resume {out} with `cudalab bench`: it is of `cudalab {wrote}`\n"
+    assert run.output == f"Error: cannot resume {out} with `cudalab bench`: it holds a run of `cudalab {wrote}`\n"
 
 
 def test_resume_refuses_other_sources_and_machines(begun):

@@ -34,20 +34,6 @@ def are_right_and_timed(cases, labels):
         assert bool(cases[label].times) == (not label.startswith("host"))
 
 
-@pytest.fixture
-def workers(monkeypatch):
-    """Every worker process that is started from here on."""
-    started = []
-
-    class Recorded(process.Process):
-        def __init__(self):
-            super().__init__()
-            started.append(self)
-
-    monkeypatch.setattr(supervisor, "Process", Recorded)
-    return started
-
-
 # ---- one variant -------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ import cudalab
 from cudalab.base import child
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.cpu import Cpu
-from cudalab.engine import process, supervisor
+from cudalab.engine import supervisor
 from cudalab.engine.job import WAIT, Job
 from cudalab.engine.plan import Selection
 from cudalab.engine.supervisor import Supervisor
@@ -58,20 +58,6 @@ def judging(spec):
 
 def three(*only, **options):
     return rows(*only, **{"processes": 3, **options})
-
-
-@pytest.fixture
-def workers(monkeypatch):
-    """Every worker process that is started from here on."""
-    started = []
-
-    class Recorded(process.Process):
-        def __init__(self):
-            super().__init__()
-            started.append(self)
-
-    monkeypatch.setattr(supervisor, "Process", Recorded)
-    return started
 
 
 def all_gone(workers):
@@ -260,7 +246,7 @@ def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
     monkeypatch.setattr(child, "command", second_fails)
     with pytest.raises(Unavailable, match=r"process [23] of 3 did not start: .* ended with exit code 7") as caught:
         three("numpy", budget=1.0)
-    assert str(caught.value).endswith("; --processes 1 needs no other")
+    assert str(caught.value).endswith("; --processes 1 needs only one")
     assert all_gone(workers)
 
 

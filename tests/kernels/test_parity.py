@@ -118,8 +118,18 @@ def test_compiled_with_max_autotune_on_the_gpu(case):
     case.check()
 
 
-@cases(*ON_A_GPU, device="cuda", skip="torch_compile:max_autotune")
+@cases(*(ON_A_GPU and ("plus_one", "gelu")), device="cuda", only="triton", dtypes="float32,bfloat16,int32")
+def test_triton_on_the_gpu(case):
+    """Without float16: every case compiles several configurations, and its code is that of bfloat16."""
+    on_the_gpu(case)
+
+
+@cases(*ON_A_GPU, device="cuda", skip="torch_compile:max_autotune,triton")
 def test_on_the_gpu(case):
+    on_the_gpu(case)
+
+
+def on_the_gpu(case):
     known = case.group.name in ("gelu", "add2d", "plus_one") or case.variant.backend.budget == "budgets"
     if case.group.values and not known:
         pytest.skip("what libraries do with hard values is theirs; `cudalab check` says it")

@@ -146,9 +146,9 @@ def test_the_finding_tells_the_cpus_and_the_gpus_numbers():
     cases += [case("reduced", "gpu-fp32", 0.002), case("reduced", "cpu", 0.2, extrapolated_15360_s=25.0)]
     assert told(run_of("cpu-vs-gpu", cases)) == (
         "a product of two 3,072 x 3,072 matrices takes the CPU 200 ms and the GPU 2.00 ms, 100 FASTER as fast (by its "
-        "third call 15,360 would take the CPU 25 s if time grew as n^3, which was not measured); one of two "
-        "15,360 x 15,360 takes the GPU 200 ms in float32, and is 10 FASTER as fast in TF32, 0.25 SLOWER in float32 "
-        "with copies to the GPU and back, ? with these copies in pinned memory"
+        "third call 15,360 would take the CPU 25 s if time grew as n^3, which was not measured); a product of two "
+        "15,360 x 15,360 matrices takes the GPU 200 ms in float32; it is 10 FASTER as fast in TF32, 0.25 SLOWER in "
+        "float32 with copies to the GPU and back, ? with these copies in pinned memory"
     )
 
 

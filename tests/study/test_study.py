@@ -482,7 +482,7 @@ def test_the_list_and_one_study_are_shown():
     assert all(re.search(rf"^{name} ", short.output, re.MULTILINE) for name in found.studies())
     assert max(map(len, short.output.splitlines())) <= 80
     long = command("list", "graphs")
-    assert "jit.script+graph  only on a GPU: CUDA Graphs are a GPU's" in long.output
+    assert "jit.script+graph  only on a GPU: CUDA Graphs need a GPU" in long.output
     assert "small  shape 1x3x224x224" in long.output
 
 
@@ -781,7 +781,7 @@ def test_a_finding_that_fails_does_not_cost_the_tables(text):
     run = run_of(rows({"a": 1e-3}, {}), baseline="a", study="./trial.py")
     found._users["./trial.py"] = one
     said = render(run, "table")
-    failed = r"none could be made of this run: (ZeroDivisionError: division by zero|SystemExit: 3|it is 5)$"
+    failed = r"it fails on this run: (ZeroDivisionError: division by zero|SystemExit: 3|it is 5)$"
     assert "two lines" in said or re.search(failed, said, re.MULTILINE)
     assert "wall ms" in said
     del found._users["./trial.py"]

@@ -26,7 +26,7 @@ def test_slow_first_meetings_in_a_row_are_an_answer_that_is_kept(proof):
         proof.meet([0, number, 0, number], [5e-6, 9e-6, 5e-6, 5e-6])
     assert proof.contents.count == 5  # contents that nobody has met
     proof.meet([0, 1, 2], [5e-6, 5e-6, 5e-6])  # nothing new
-    with pytest.raises(LaunchError, match="it keeps answers: 9 us on contents that it meets for the first time, 5 us"):
+    with pytest.raises(LaunchError, match="it stores answers: 9 us on contents that it sees for the first time, 5 us"):
         proof.meet([0, 3], [5e-6, 9e-6])
 
 
@@ -41,7 +41,7 @@ def test_a_disturbed_round_hides_nothing_for_long(proof):
         proof.meet([0, number, 0], [5e-6, 90e-6, 5e-6])
     proof.meet([0, 3, 0, 0], [5e-6, 90e-6, 95e-6, 96e-6])
     proof.meet([0, 4, 0], [5e-6, 90e-6, 5e-6])
-    with pytest.raises(LaunchError, match="it keeps answers"):
+    with pytest.raises(LaunchError, match="it stores answers"):
         proof.meet([0, 5, 0], [5e-6, 90e-6, 5e-6])
 
 

@@ -64,8 +64,8 @@ class Report:
             return f"NOT FIT to measure {where}: quote no times from it. Failed: {failed or 'nothing was tested'}."
         least = ceil(1000 * max(self.smallest, MIN_EFFECT)) / 10
         return (
-            f"fit to measure {where}. The smallest difference that it can claim is {least:.1f} %: equal work came out "
-            f"up to {100 * self.smallest:.2f} % apart, and the lab claims nothing under {100 * MIN_EFFECT:g} %."
+            f"fit to measure {where}. The smallest difference that it can show is {least:.1f} %: equal work differed "
+            f"by up to {100 * self.smallest:.2f} %, and the lab makes no claim below {100 * MIN_EFFECT:g} %."
         )
 
 

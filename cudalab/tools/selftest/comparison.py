@@ -116,6 +116,6 @@ class Comparison:
 
     def _judge(self) -> Outcome:
         if self.smallest is None:
-            return Outcome(False, "no A/A run came to an end")
+            return Outcome(False, "no A/A run finished")
         text = f"{100 * self.smallest:.2f} %: {COVERAGE} % of the comparisons of equal work lie within it"
         return Outcome(self.smallest <= COARSEST, text)

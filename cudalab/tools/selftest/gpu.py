@@ -115,12 +115,12 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     yield Check(
         "naive timing",
         "time.time() around a launch shows less than half of what the kernel lasts",
-        "if it shows all, launches wait here (CUDA_LAUNCH_BLOCKING?), and no time of a queue holds",
+        "if it shows all, launches wait here (CUDA_LAUNCH_BLOCKING?), and no time of a queue is valid",
         lambda: naive(device, spins[0]),
     )
     yield Check(
         "throttling",
-        "under load, nothing that protects the hardware slows it down",
+        "under load, no hardware protection lowers the clocks",
         "times of a throttled card depend on its cooling and power supply",
         lambda: throttling(device),
     )

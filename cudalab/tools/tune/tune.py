@@ -219,7 +219,7 @@ class _Tune:
                 tried += end
                 break
             if end.label not in order.among:
-                raise CudalabError(f"the search at {group} came to an end: {end.reason}")
+                raise CudalabError(f"the search at {group} ended: {end.reason}")
             tried.append(Tried(by_label[end.label], 0.0, end.reason))
             order = msgspec.structs.replace(order, among=tuple(name for name in order.among if name != end.label))
         self.session.finished(group)

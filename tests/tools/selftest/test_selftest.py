@@ -154,8 +154,8 @@ def test_the_verdict_sentence():
     assert "Failed: x" in Report("d", [finding(FAILED)], 0.01).sentence()
     report = Report("d", [finding(PASSED), finding(SKIPPED)], 0.031)
     assert report.fit
-    assert "can claim is 3.1 %" in report.sentence()
-    assert f"can claim is {100 * stats.MIN_EFFECT:.1f} %" in replace(report, smallest=0.001).sentence()
+    assert "can show is 3.1 %" in report.sentence()
+    assert f"can show is {100 * stats.MIN_EFFECT:.1f} %" in replace(report, smallest=0.001).sentence()
 
 
 # ---- the CPU's checks, each made to fail -------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_a_variant_that_breaks_fails_the_aa_run():
     compared = Comparison(Breaking(), 0.01)
     finding = selftest._asked(compared.check("x", lambda: NOTHING, 1))
     assert (finding.state, "no luck" in finding.measured) == (FAILED, True)
-    assert selftest._asked(compared.verdict()).measured == "no A/A run came to an end"
+    assert selftest._asked(compared.verdict()).measured == "no A/A run finished"
 
 
 def test_the_worst_footprint_decides_and_deviation_looks_both_ways():

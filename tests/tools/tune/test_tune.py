@@ -465,7 +465,9 @@ def test_the_default_stays_where_nothing_is_surely_faster(lab, scale):
     assert found.winner is found.finalists[0]
     (kept_,) = stored.load(stored.place(scale)).choices
     assert kept_.parameters == {"THREADS": 32, "PER_THREAD": 1}
-    assert "nothing is surely faster than the default (THREADS=32 PER_THREAD=1), which stays" in report.render([found])
+    assert "no configuration is faster beyond doubt; the default (THREADS=32 PER_THREAD=1) stays" in report.render(
+        [found]
+    )
     found, _ = lab({(32, 1): 10e-6, (256, 1): 9.2e-6})
     assert found.winner.parameters["THREADS"] == 256
     found, _ = lab({(32, 1): 10e-6, (256, 1): 9.2e-6}, min_effect=0.1)

@@ -1,0 +1,21 @@
+"""Fixtures of the tests of a run's processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from cudalab.engine import process, supervisor
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """Every worker process that is started from here on."""
+    started = []
+
+    class Recorded(process.Process):
+        def __init__(self):
+            super().__init__()
+            started.append(self)
+
+    monkeypatch.setattr(supervisor, "Process", Recorded)
+    return started

@@ -1,0 +1,123 @@
+"""The texts that a user of the lab can see, from its source: python tests/support/messages.py writes the list anew.
+
+Of Python: strings that hold words and are not documentation of the code, with `{}` for what is filled in; and the
+docstrings of commands, which are their help. Of C++, JavaScript and the page's template: strings and text with words.
+A text counts as words if it has two of them with a space between, so keys, formats and code are few.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LIST = ROOT / "tests" / "data" / "messages.txt"
+HEADER = """\
+# Every text that a user of cudalab can see. `python tests/support/messages.py` writes this list from the source.
+# Before you commit a change here, read the new lines as a user who sees nothing else:
+# - Does it say what was got, what was expected and what to type?
+# - Subject, verb, object; present tense; the field's verbs; one idea a sentence; no inversion, no riddle.
+# - Does it use the words of docs/table.md and docs/kernel.md: kernel, entry, variant, case, size, row?
+"""
+WORDS = re.compile(r"[A-Za-z][\w'-]*[,:;]? +(?:\{\} +)?[a-z]{2,}")
+CODE = re.compile(
+    r"^\s*(?:#include|import |from \S+ import|extern |template|__global__|SELECT |def |@)|[;{]\s*$|::\w+\("
+)
+C_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+JS_STRING = re.compile(r"""(?<![\w])(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`)""")
+TEMPLATE_TEXT = re.compile(r">([^<>]*[A-Za-z][^<>]*)<|(?:title|aria-label|placeholder|alt)=\"([^\"]*)\"")
+UNSEEN = ("tools/inspect/instruction_mix.py",)
+
+
+def has_words(text: str) -> bool:
+    return bool(WORDS.search(text)) and not CODE.search(text)
+
+
+def joined(node: ast.expr) -> str | None:
+    """The text of a string, a formatted string, or a sum of those; None for another expression."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(p.value) if isinstance(p, ast.Constant) else "{}" for p in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = joined(node.left), joined(node.right)
+        if left is None and right is None:
+            return None
+        return ("{}" if left is None else left) + ("{}" if right is None else right)
+    return None
+
+
+def is_command(node: ast.AST) -> bool:
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    names = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+    return any(isinstance(n, ast.Attribute) and n.attr in ("command", "group") for n in names)
+
+
+def of_python(source: str) -> Iterator[str]:
+    """Texts with words in a module, in their order, without docstrings that are not a command's help."""
+
+    def below(node: ast.AST) -> Iterator[str]:
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and not is_command(node):
+                children.remove(first)
+        for child in children:
+            text = joined(child) if isinstance(child, ast.expr) else None
+            if text is not None:
+                if has_words(text):
+                    yield text
+                yield from of_parts(child)
+            else:
+                yield from below(child)
+
+    def of_parts(node: ast.AST) -> Iterator[str]:
+        """Strings inside the expressions that a formatted string holds."""
+        for child in ast.walk(node):
+            if isinstance(child, ast.FormattedValue):
+                yield from below(child)
+
+    return below(ast.parse(source))
+
+
+def of_c(source: str) -> Iterator[str]:
+    for found in C_STRING.finditer(C_COMMENT.sub("", source)):
+        if has_words(found[1]):
+            yield found[1]
+
+
+def of_script(source: str) -> Iterator[str]:
+    for found in JS_STRING.finditer(C_COMMENT.sub("", source)):
+        text = re.sub(r"\$\{[^}]*\}", "{}", next(filter(None, found.groups()), ""))
+        if has_words(text):
+            yield text
+
+
+def of_template(source: str) -> Iterator[str]:
+    for found in TEMPLATE_TEXT.finditer(re.sub(r"\{%.*?%\}|\{#.*?#\}", "", source, flags=re.DOTALL)):
+        text = re.sub(r"\{\{.*?\}\}", "{}", next(filter(None, found.groups()), ""), flags=re.DOTALL)
+        if has_words(text):
+            yield text
+
+
+READERS = {".py": of_python, ".h": of_c, ".js": of_script, ".j2": of_template}
+
+
+def listed() -> str:
+    """The list: a heading for each file, a line for each text."""
+    lines = [HEADER]
+    for path in sorted((ROOT / "cudalab").rglob("*")):
+        place = path.relative_to(ROOT).as_posix()
+        if (reader := READERS.get(path.suffix)) and not place.endswith(UNSEEN):
+            texts = dict.fromkeys(" ".join(text.split()) for text in reader(path.read_text(encoding="utf-8")))
+            if texts:
+                lines += [f"\n{place}", *(f"  {text}" for text in texts)]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    LIST.write_text(listed(), encoding="utf-8")
