@@ -91,7 +91,7 @@ def _shown_safely() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = visible(error.message, keep="\n")
+        error.message = visible(error.message, keep="\n")  # type: ignore[misc]
         raise
 
 
