@@ -4,7 +4,7 @@
 # make gpu-test      the tests, where a test that finds no GPU fails
 # make mutants       which small faults in the kernels would the check miss? (a sample; half an hour on two cores)
 # make tables        writes the generated parts of README.md, bench/METHOD.md and docs/
-# make report        build/report.html and build/studies.html of the H200 results, and the plots of the README
+# make report        build/report.html and build/studies.html of the H200 results, and the pictures of the pages
 # make docs          the site of the documentation, in build/site
 # make test-fake-gpu PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # Each sets up its environment in $(VENV) first, once.
@@ -25,7 +25,7 @@ bench: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow"
 
-test-slow: $(READY)
+test-slow: $(VENV)/.docs
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m slow
 
 gpu-test: $(READY)
@@ -57,6 +57,7 @@ report: $(READY)
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.svg
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart error -o $(H200)/gelu_error.svg
 	$(BIN)/cudalab report $(RUNS) --kernel matmul --chart roofline -o $(H200)/matmul_roofline.svg
+	$(BIN)/python bench/terminal_svg.py
 
 # The variable keeps the theme from advertising its successor.
 docs: $(VENV)/.docs

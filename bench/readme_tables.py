@@ -233,6 +233,7 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
         "files of the H200": h200.files,
         "bandwidth on the H200": h200.bandwidth_plot,
         "accuracy on the H200": h200.accuracy_plot,
+        "roofline on the H200": h200.roofline_plot,
     },
     "docs/table.md": {"a run": timed, "bars": bars, "a check": checked},
     "docs/commands.md": {"commands": commands},

@@ -5,6 +5,7 @@ MkDocs calls the functions. A link to a file that is not a page, such as ../benc
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -22,6 +23,9 @@ PAGES = {  # in the repository -> on the site
     "tests/fake_gpu/README.md": "fake_gpu.md",
 }
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")  # the target of [text](target) and ![text](target)
+BLOCK = re.compile(r"<(pre|code|script|style)\b.*?</\1>", re.DOTALL)
+LIST = re.compile(r"\n *(?:[-*+]|1\.) .*")  # a line of a list inside a paragraph or an item
+log = logging.getLogger("mkdocs.hooks")  # a warning fails a strict build
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -44,3 +48,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return os.path.relpath(name, os.path.dirname(page.file.src_uri))
 
     return LINK.sub(on_site, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Warn of lists that are shown as a paragraph; GitHub shows these as lists."""
+    for line in collapsed(html):
+        log.warning(f"{page.file.src_uri}: '{line}' is not shown as a list: leave a blank line before it")
+    return html
+
+
+def collapsed(html: str) -> list[str]:
+    """Lines of a page that were meant as a list, of which Python-Markdown made text."""
+    return [re.sub("<.*?>", "", line).strip() for line in LIST.findall(BLOCK.sub("", html))]

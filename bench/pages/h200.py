@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from cudalab import backends
 from cudalab.base import numbers
 from cudalab.report import columns
+from cudalab.report.html import roofline
 from cudalab.results.record import Case, Results
 from cudalab.spec import find
 from cudalab.spec.dtype import DTYPES
@@ -252,3 +253,12 @@ def accuracy_plot() -> str:
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
     return f"![{text}](../bench/results/h200/gelu_accuracy.svg)"
+
+
+def roofline_plot() -> str:
+    """The roofline of the matrix product; its alternative text has the rates and the roofs."""
+    run = committed.of(committed.FOLDER / "matmul.json")
+    found = roofline.figure(run, [c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32")])
+    if isinstance(found, str):
+        raise SystemExit(f"no roofline of matmul: {found}")
+    return f"![Roofline of matmul, float32, xlarge. {found.says}](../bench/results/h200/matmul_roofline.svg)"

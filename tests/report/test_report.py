@@ -22,7 +22,7 @@ from cudalab.base.errors import CudalabError
 from cudalab.cli import main
 from cudalab.report import columns, html
 from cudalab.report.html import checked as checked_charts
-from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot
+from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot, text_width
 from cudalab.report.html.charts import outline
 from cudalab.report.html.lines import spread
 from cudalab.results import record
@@ -156,7 +156,7 @@ def test_a_chart_holds_the_numbers_that_it_shows():
     assert base.label in drawn
     widths = sorted(float(w) for w in re.findall(r'd="M0,\S+?h(\S+?)v', drawn))
     top = max(run.speedup(c, "cold").high for c in group(run) if c.times) * 1.02
-    assert widths[-2] == pytest.approx(152 * best.value / top, abs=0.2)  # the longest is the copy
+    assert widths[-2] == pytest.approx(132 * best.value / top, abs=0.2)  # the longest is the copy
 
 
 def test_where_no_number_came_is_shown_and_alike_variants_are_one_line():
@@ -211,6 +211,17 @@ def test_a_drawing_keeps_shapes_and_texts_only():
     )
     path = '<path d="M0.1,0h1Z" fill="#123456"><title>a &lt;b&gt;</title></path>'
     assert draw.clean(dirty) == f'<svg width="9">{path}<text fill="#123456">a &lt;b&gt;</text></svg>'
+
+
+def test_a_long_text_is_as_wide_as_in_the_font_that_charts_are_laid_out_for():
+    said = re.compile(r'<text [^>]*textLength="([\d.]+)" lengthAdjust="spacingAndGlyphs"[^>]*>([^<]*)</text>')
+    found = {text: float(wide) for wide, text in said.findall(draw.svg(figures.speedup(timed(), group(timed())).spec))}
+    assert found["cupy_raw:gelu_vec"] == pytest.approx(102.7, abs=0.1)  # in bold
+    assert found["copy (ceiling)"] == pytest.approx(70.7, abs=0.1)
+    assert text_width.width("\u4e00", 12, False) is None
+    assert text_width.cut("pycuda:gelu", 136, 12, True) == "pycuda:gelu"
+    for name in ("pycuda:matmul_registers_of_a_long_name", "w" * 80, "\u4e00" * 80):
+        assert 120 < text_width._wide(text_width.cut(name, 136, 12, True), 12, True) <= 136
 
 
 def test_what_the_drawing_process_says_is_passed_on():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from concurrent.futures import Future
 from itertools import pairwise
 
+import browsing
 import pytest
-from report_runs import HOSTILE, checked, hostile, timed
+from report_runs import HOSTILE, checked, counted, hostile, timed
 
 pytest.importorskip("selenium")
 pytest.importorskip("vl_convert")
@@ -18,41 +18,24 @@ from cudalab.report import html
 from cudalab.report.html import draw
 from cudalab.report.html.page import laid_out
 
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --no-default-browser-check --disable-dev-shm-usage"
-)
-CHROME = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (CHROME and DRIVER), reason="needs chromium and chromedriver on PATH"),
-]
+pytestmark = [pytest.mark.slow, browsing.needed]
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROME
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver = browsing.started(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Addresses of a page of ordinary results and of one of hostile ones."""
+    """Addresses of pages of ordinary results, of hostile ones, and of results with operations."""
     folder = tmp_path_factory.mktemp("pages")
     html.write_page(folder / "plain.html", [("run.json", timed()), ("check.json", checked())])
     (folder / "hostile.html").write_text(laid_out([("x.json", hostile())], drawn_here))
-    return {name: (folder / f"{name}.html").as_uri() for name in ("plain", "hostile")}
+    (folder / "roofline.html").write_text(laid_out([("x.json", counted())], drawn_here))
+    return {name: (folder / f"{name}.html").as_uri() for name in ("plain", "hostile", "roofline")}
 
 
 def drawn_here(spec):
@@ -77,8 +60,7 @@ def opened(browser, pages):
 
     def open_(name="plain", width=1280, scripts=True, fragment=""):
         browser.get("about:blank")
-        phone = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        browsing.as_wide(browser, width)
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
         browser.get_log("performance")
         seen.append(pages[name])
@@ -89,14 +71,7 @@ def opened(browser, pages):
     yield open_
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert browser.get_log("browser") == []  # errors, and requests that the page's policy refused
-    assert asked(browser) <= {*seen, "about:blank"}
-
-
-def asked(browser):
-    """Addresses of everything that was requested, but for what stands in the page itself."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    return {url.partition("#")[0] for url in sent if not url.startswith("data:")}
+    assert browsing.asked(browser) <= {*seen, "about:blank"}
 
 
 def rows(browser, table="numbers", column=None):
@@ -234,16 +209,22 @@ def test_light_and_dark(opened):
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-@pytest.mark.parametrize("name", ["plain", "hostile"])
-def test_a_phone_scrolls_one_way(opened, name):
-    page = opened(name, width=390)
-    wide = "return [document.documentElement.scrollWidth, innerWidth]"
-    assert page.execute_script(wide) == [390, 390]
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["plain", "hostile", "roofline"])
+def test_a_screen_scrolls_one_way_and_texts_are_inside(opened, name, width):
+    page = opened(name, width=width)
+    wide = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    assert len(set(page.execute_script(wide))) == 1
     least = """
         const scale = (t) => t.getBoundingClientRect().height / t.getBBox().height;
-        return Math.min(...[...document.querySelectorAll(".group:not([hidden]) svg text")]
+        return Math.min(...[...document.querySelectorAll(".group:not([hidden]) svg text:not([transform*=rotate])")]
             .filter(t => t.textContent.trim()).map(t => scale(t) * parseFloat(t.getAttribute("font-size"))))"""
     assert page.execute_script(least) > 9  # px
+    cut_off = """
+        return [...document.querySelectorAll(".group:not([hidden]) svg text")].filter(t => {
+            const text = t.getBoundingClientRect(), box = t.closest("svg").getBoundingClientRect();
+            return text.left < box.left - 1 || text.right > box.right + 1; }).map(t => t.textContent)"""
+    assert page.execute_script(cut_off) == []
 
 
 def test_parts_are_named_for_those_who_do_not_see_them(opened):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from report_runs import timed, undrawn
+from report_runs import counted, timed, undrawn
 
 import cudalab
 
@@ -21,20 +21,7 @@ from cudalab.report.html.lines import APART
 from cudalab.results.record import CEILING
 
 H200 = Path(__file__).parents[2] / "bench" / "results" / "h200"
-CARD = {
-    "compute_capability": "9.0", "multiprocessors": 100, "sm_clock_hz": 2_000_000_000, "memory_clock_hz": 3_000_000_000,
-    "memory_bus_bits": 6144,
-}  # fmt: skip
 SLOPE, PEAKS = 2 * 3e9 * 6144 / 8, (2048 * 100 * 2e9, 256 * 100 * 2e9)  # TF32, float32
-
-
-def counted(each=10, **details):
-    """A run whose tasks take `each` operations an element."""
-    run = timed()
-    for case in run.cases:
-        case.flops, case.written = each * case.nbytes // 8, case.nbytes // 2
-    run.machine.details = {**CARD, **details}
-    return run
 
 
 def of(run, size="xlarge"):

@@ -15,6 +15,10 @@ VARIANTS = {  # overhead in µs, bytes a second, error in ULP
     ("torch_native", ""): (3.0, 3.0e12, 2.0),
     ("torch_eager", ""): (12.0, 0.7e12, 300.0),
 }
+CARD = {
+    "compute_capability": "9.0", "multiprocessors": 100, "sm_clock_hz": 2_000_000_000, "memory_clock_hz": 3_000_000_000,
+    "memory_bus_bits": 6144,
+}  # fmt: skip
 HOSTILE = "<script>hacked()</script>"
 NASTY = "']]> \"--><img src=x onerror=hacked()>\u202eRTL\x1b[31m</script></style>{{7*7}}\ufffe NaN"
 
@@ -40,6 +44,15 @@ def timed(kernel: str = "gelu", dtype: str = "float32", seed: int = 0) -> Result
     options = {"modes": "launch,graph", "seed": 0}
     floor = {"empty event pair": [1e-7]}
     return Results("cudalab-results", 2, "2026-01-02T03:04:05+00:00", options, machine, calibration=floor, cases=cases)
+
+
+def counted(each: int = 10, **details: object) -> Results:
+    """A run whose tasks take `each` operations an element."""
+    run = timed()
+    for case in run.cases:
+        case.flops, case.written = each * case.nbytes // 8, case.nbytes // 2
+    run.machine.details = {**CARD, **details}
+    return run
 
 
 def checked(kernel: str = "gelu", dtype: str = "bfloat16") -> Results:

@@ -15,7 +15,7 @@ import altair as alt
 from cudalab.report.html.layers import SHORT, SIZE, Spec, chart_of, finished, powers, thinned
 from cudalab.report.html.palette import BAD, INK, OTHER, OURS, SURFACE
 
-NAMES, PLOT, TEXTS = 148, 152, 104  # widths: of the names at the left, of the marks, of the values at the right
+NAMES, PLOT, TEXTS = 148, 132, 126  # widths: of the names at the left, of the marks, of the values at the right
 ROW = 21  # height of a row
 MARGIN = 6
 ROLES = {"ours": OURS, "other": OTHER, "copy": SURFACE, "bad": BAD}  # of what a bar is filled with

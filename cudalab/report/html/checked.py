@@ -7,7 +7,7 @@ from math import inf
 
 from cudalab.base import numbers
 from cudalab.report import columns
-from cudalab.report.html.figures import LONGEST, Figure, name, ours, part, role, styles
+from cudalab.report.html.figures import NAMED, Figure, name, ours, part, role, styles
 from cudalab.results.record import Case, Results
 
 Curve = tuple[tuple[float, ...], tuple[float | None, ...]]  # inputs and errors
@@ -56,7 +56,7 @@ def error(run: Results, cases: list[Case]) -> Figure | None:
     style, lines, notes = styles(cases), [], []
     for (x, ulp), held in found.items():
         more = f" +{len(held) - 1}" if len(held) > 1 else ""
-        label = name(held[0], LONGEST - 2 - len(more)) + more
+        label = name(held[0], room=NAMED - 8 * len(more)) + more
         points = [(a, e) for a, e in zip(x, ulp) if e is not None and low <= a <= high]
         absent = [a for a, e in zip(x, ulp) if e is None]
         if points:

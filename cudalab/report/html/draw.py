@@ -20,11 +20,13 @@ from xml.etree import ElementTree
 from cudalab.base import threads
 from cudalab.base.child import Child, Ended, Parent
 from cudalab.base.errors import CudalabError
+from cudalab.report.html import text_width
 from cudalab.report.html.palette import INK, MUTED, SURFACE
 
 SVG = "http://www.w3.org/2000/svg"
 MARK = "made by cudalab report"  # in every file that is written: a later report may replace such a file
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"  # equally wide, so that measured texts fit
+LONG = 12  # characters of a text that says its own width
 HEADING = 42  # height of the two lines above a drawing
 PROCESSES = 8  # at most: each takes half a second to start
 
@@ -144,6 +146,16 @@ def _strip(element: ElementTree.Element) -> None:
             element.remove(child)
     if shape and label:
         ElementTree.SubElement(element, "title").text = label
+    if element.tag == "text" and len(element.text or "") >= LONG:
+        _fix_width(element)
+
+
+def _fix_width(text: ElementTree.Element) -> None:
+    """Let a text be as wide as in FONT, whatever font the viewer takes."""
+    size = re.match(r"[\d.]+", text.get("font-size", ""))
+    wide = size and text_width.width(text.text or "", float(size[0]), text.get("font-weight") == "bold")
+    if wide:
+        text.attrib |= {"textLength": f"{wide:.1f}", "lengthAdjust": "spacingAndGlyphs"}
 
 
 def _invisible(element: ElementTree.Element) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from cudalab.base import numbers, stats
 from cudalab.base.text import visible
 from cudalab.report import columns, plots
+from cudalab.report.html import text_width
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from cudalab.report.html.layers import Spec
 
 OURS = ("pycuda", "cupy_raw", "host")  # backends that run the `.cu`
-LONGEST = 22  # characters of a name in a chart
+NAMED = 136  # pixels of a name in a chart
+SIZE = 12  # of its font
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # half widths of a chart of samples, as shares of the median
 NUMBER = {
     "cold": "cold",
@@ -71,9 +73,10 @@ def plain(text: str, longest: int = 200) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}\u2026"
 
 
-def name(case: Case, longest: int = LONGEST) -> str:
-    """A variant's name, as in the tables."""
-    return plain(columns.name(case), longest)
+def name(case: Case, longest: int = 0, room: float = NAMED) -> str:
+    """A variant's name, as in the tables, of `longest` characters; without them as wide as a chart has room for."""
+    full = plain(columns.name(case), longest or 80)
+    return full if longest else text_width.cut(full, room, SIZE, bold=True)
 
 
 def ours(case: Case) -> bool:
@@ -131,7 +134,7 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
     for case in columns.ordered(run, cases):
         timing = case.timing(kind)
         if timing is None or (kind == "call" and columns.allocates(case)):
-            rows.append(Bar(name(case), "it allocates: see api" if timing else _without(case), role=role(case)))
+            rows.append(Bar(name(case), "allocates: see api" if timing else _without(case), role=role(case)))
             continue
         low, high = (per * end for end in timing.interval)
         marks = columns.marks(run, case, cases, kind)

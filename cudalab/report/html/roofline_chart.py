@@ -13,7 +13,7 @@ from cudalab.report.html.layers import LONGER, SHORT, SIZE, Spec, chart_of, fini
 from cudalab.report.html.lines import APART, End, at_right
 from cudalab.report.html.palette import INK, MUTED, style_of
 
-WIDE, HIGH = 236, 270  # of the axes, in pixels
+WIDE, HIGH = 214, 270  # of the axes, in pixels
 DECADES = 1e3  # from the left edge to the place where bytes are no longer the limit
 LINE, GAP = SIZE + 1, 4  # of texts on slopes: height, and distance from the line
 SOLID, DASHED = [1, 0], [5, 4]
@@ -84,7 +84,7 @@ def roofline(at: float, points: Sequence[Point], slopes: Sequence[Slope], peaks:
         *_points(at, points, x, y, y_scale),
         *at_right(names, y_scale, share, value, WIDE, height),
     ]
-    return finished(layers, WIDE, height, 52, 168)
+    return finished(layers, WIDE, height, 54, 152)
 
 
 def _along(

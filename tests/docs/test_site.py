@@ -1,0 +1,126 @@
+"""The site of the pages: lists are lists, and in a browser each page fits a phone and a desktop and can be read."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import browsing
+import pytest
+from documents import PAGES, ROOT
+
+pytest.importorskip("mkdocs")
+
+sys.path.insert(0, str(ROOT / "docs"))
+
+import hook
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("A list:\n- one\n- two", ["- one", "- two"]),
+        ("A list:\n\n- one\n- two", []),
+        ("First:\n1. one", ["1. one"]),
+        ("- a\n- b\n\n```\nx\n- y\n```", []),
+        ("a minus\nb - c", []),
+    ],
+)
+def test_a_list_that_became_text_is_found(markdown, expected):
+    import markdown as python_markdown
+
+    assert hook.collapsed(python_markdown.markdown(markdown, extensions=["pymdownx.superfences"])) == expected
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder and the address of the built site."""
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    driver = browsing.started(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
+
+
+LOOK = """
+    const seen = (e) => e.getClientRects().length && getComputedStyle(e).visibility !== "hidden";
+    const name = (e) => `${e.tagName.toLowerCase()} ${e.className} ${e.textContent.trim().slice(0, 40)}`;
+    const images = [...document.images];
+    const inBox = (e) => { for (let p = e; p; p = p.parentElement)
+        if (["auto", "scroll", "hidden"].includes(getComputedStyle(p).overflowX)) return true; return false; };
+    const article = document.querySelector("article");
+    const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+    const paint = (colours) => { canvas.clearRect(0, 0, 1, 1);
+        for (const c of colours) { canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1); }
+        return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3); };
+    const light = (rgb) => { const [r, g, b] = rgb.map(v => v / 255).map(v => v <= .04045 ? v / 12.92
+        : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b + .05; };
+    const behind = (e) => { const found = []; for (let p = e; p; p = p.parentElement)
+        found.unshift(getComputedStyle(p).backgroundColor); return found; };
+    const faint = (e) => { const style = getComputedStyle(e), ground = behind(e);
+        const [x, y] = [light(paint(ground)), light(paint([...ground, style.color]))];
+        return Math.max(x, y) / Math.min(x, y) < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5); };
+    const own = (e) => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    return {
+        wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        out: [...article.querySelectorAll("*")].filter(e => seen(e) && e.getBoundingClientRect().right > innerWidth + 1
+            && !inBox(e)).map(name),
+        faint: [...article.querySelectorAll("*")].filter(e => seen(e) && own(e) && !e.closest("svg, .headerlink")
+            && faint(e)).map(name),
+        broken: images.filter(i => !i.complete || !i.naturalWidth).map(i => i.src),
+        unnamed: images.filter(i => article.contains(i) && i.alt.length < 20).map(i => i.src),
+        small: images.filter(i => article.contains(i) && i.clientWidth < Math.min(300, i.naturalWidth)).map(i => i.src),
+    }"""
+
+
+@pytest.mark.slow
+@browsing.needed
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1280, "light"), (1280, "dark")])
+def test_each_page_fits_its_screen_and_can_be_read(site, browser, width, theme):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    folder, address = site
+    pages = sorted(path.name for path in folder.glob("*.html"))
+    assert len(pages) == len(PAGES) + 1  # and that of what is not found
+    browsing.as_wide(browser, width)
+    wish = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wish)
+    browsing.asked(browser)  # forget what the browser loaded as it started
+    for page in (name for name in pages if name != "404.html"):
+        browser.get_log("browser")
+        browser.get(f"{address}/{page}")
+        ready = "return document.readyState === 'complete' && [...document.images].every(i => i.complete)"
+        WebDriverWait(browser, 20).until(lambda driver, ready=ready: driver.execute_script(ready))
+        found = browser.execute_script(LOOK)
+        assert found == {"wide": 0, "out": [], "faint": [], "broken": [], "unnamed": [], "small": []}, page
+        assert browser.get_log("browser") == [], page
+    assert {url for url in browsing.asked(browser) if not url.startswith((address, "about:", "blob:"))} == set()
+
+
+@pytest.mark.slow
+def test_the_pictures_are_on_the_site(site):
+    folder, _ = site
+    for page, picture in (
+        ("index.html", "session.svg"), ("index.html", "gelu_speedup.svg"), ("h200.html", "matmul_roofline.svg"),
+    ):  # fmt: skip
+        assert f'{picture}"' in Path(folder / page).read_text(), f"{picture} on {page}"
