@@ -58,7 +58,7 @@ def found_in(data: bytes, path: str) -> str:
     if data.lstrip()[:1] == b"{":
         lines = rest.strip() or named == "jsonl" or COUNT.search(first)
         return "jsonl" if lines and _is_head(first) else "json"
-    return "csv" if named == "csv" or b"kernel," in first[:20] else "json"
+    return "csv" if named == "csv" or b"kernel," in first[:20].replace(b'"', b"") else "json"
 
 
 def _is_head(line: bytes) -> bool:

@@ -116,3 +116,9 @@ def test_a_run_without_cases_converts_to_every_format_or_says_that_it_cannot():
         json.loads(formats.encoded(run, form))
     with pytest.raises(InputError, match=r"a line for each case and this run has none; write \.json or \.jsonl"):
         formats.encoded(run, "csv")
+
+
+def test_a_csv_with_a_carriage_return_reads_back():
+    run = whole()
+    run.cases[4].reason, run.cases[0].variant = "a\rb\r\nc", "\r"
+    assert formats.decoded(formats.encoded(run, "csv"), "any name").cases == run.cases
