@@ -30,7 +30,9 @@ def read(path: str | os.PathLike[str]) -> bytes:
         _file(path, name)
         with open(path, "rb") as file:
             data = file.read(BYTES + 1)
-    except (OSError, ValueError) as error:
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a name with a null byte
         raise InputError(f"cannot read {name}: {why(error)}") from None
     if len(data) > BYTES:
         raise _too_large(name, f"more than {BYTES // 2**20} MiB")

@@ -29,6 +29,7 @@ def test_what_is_not_a_file_is_refused_at_once(tmp_path, monkeypatch, path, what
     start = time.monotonic()
     with pytest.raises(InputError, match=what) as caught:
         cudalab.load(path)
+    assert ("cannot read" in str(caught.value)) == (path == "none.json")
     assert path in str(caught.value) and time.monotonic() - start < 5
 
 
