@@ -283,7 +283,10 @@ class Kernel:
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.reference).parameters)
+        try:
+            return tuple(inspect.signature(self.reference).parameters)
+        except ValueError as error:  # a built-in, such as int
+            raise SpecError(f"{self.file}: reference: {error}; give {_JUDGE}, such as lambda x: np.exp(x)") from None
 
     @property
     def parameters(self) -> dict[str, int]:

@@ -13,9 +13,11 @@ from fuzzing import whole
 from mutations import clean
 
 from cudalab import Results, report
+from cudalab.base.errors import SpecError
 from cudalab.cli import main
 from cudalab.report.markdown import inline, opening
 from cudalab.results import formats
+from cudalab.spec.kernel import Budget, Kernel
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-1 is negative", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''-1", "\uff1d1"]
 PLAIN = ["'quoted'", "'", "a=b", "", "1-2"]
@@ -101,3 +103,12 @@ def test_markdown_of_a_run_holds_no_html():
     for run in (named("<script>hacked()</script>"), whole("cpu", timed=False)):
         run.cases[0].backend = "<b>|x"
         assert "<" not in report.render(run, "markdown")
+
+
+def test_found_by_the_fuzz(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["new", "."])
+    assert done.exit_code == 2 and "'.' cannot be a kernel" in done.output, repr(done.exception)
+    with pytest.raises(SpecError, match="reference: no signature found"):
+        Kernel(file="k.py", summary="", dtypes=("float32",), sizes={"a": (1,)}, edges=(), reference=int,
+               entries={"k": lambda x, y: None}, budgets={"float32": Budget(0)})  # fmt: skip
