@@ -291,13 +291,33 @@ def as_ratio(found: Estimate) -> Ratio:
     return Ratio(value, low, high, min(found.inner_reach / reach, 1.0) if reach else 1.0)
 
 
-def states(others: Iterable[Timing]) -> float:
+def states(timings: Iterable[Timing]) -> float:
     """The relative deviation between processes of those timings whose processes disagree; 0 where none does.
 
     A variant that falls into states in one row may do so in all: three processes in the same state agree by chance.
     """
-    found = [other.deviation for other in others if other.disagree]
-    return sqrt(sum(d * d for d in found) / len(found)) if found else 0.0
+    return States.of(timings).deviation
+
+
+@dataclass(frozen=True)
+class States:
+    """The timings whose processes disagree: how many, and the sum of their squared deviations."""
+
+    count: int
+    squares: float
+
+    @classmethod
+    def of(cls, timings: Iterable[Timing]) -> States:
+        found = [timing.deviation**2 for timing in timings if timing.disagree]
+        return cls(len(found), sum(found))
+
+    @property
+    def deviation(self) -> float:
+        return sqrt(max(self.squares, 0.0) / self.count) if self.count else 0.0
+
+    def without(self, one: Timing) -> States:
+        """Those of the others; `one` is among these timings."""
+        return States(self.count - 1, self.squares - one.deviation**2) if one.disagree else self
 
 
 def _medians(rounds: Rounds) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from typing import Any
 
@@ -15,6 +16,13 @@ def visible(text: str, keep: str = "") -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c in keep or unicodedata.category(c) not in UNSAFE else _escape(c) for c in text)
+
+
+def visible_json(text: str) -> str:
+    r"""Replace the same characters in a text of JSON, but line breaks, by JSON's own escapes such as \u009b."""
+    if text.isascii():  # JSON has none of them unescaped but DEL
+        return text.replace("\x7f", "\\u007f")
+    return "".join(c if c == "\n" or unicodedata.category(c) not in UNSAFE else json.dumps(c)[1:-1] for c in text)
 
 
 def _escape(char: str) -> str:

@@ -9,6 +9,8 @@ import importlib
 import os
 import pkgutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import click
@@ -63,10 +65,15 @@ class Commands(click.Group):
             _failure(error).show()
             sys.exit(Failure.exit_code)
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        with _shown_safely():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         ctx.color = terminal.colored(sys.stdout)  # click.echo follows it from here on
         try:
-            return super().invoke(ctx)
+            with _shown_safely():
+                return super().invoke(ctx)
         except CudalabError as error:
             raise Failure(visible(str(error), keep="\n")) from None
         except BrokenPipeError:
@@ -76,6 +83,16 @@ class Commands(click.Group):
             sys.exit(130)
         except OSError as error:
             raise _failure(error) from None
+
+
+@contextmanager
+def _shown_safely() -> Iterator[None]:
+    """click repeats a wrong argument in its message as it is; a terminal would obey what is in it."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = visible(error.message, keep="\n")  # type: ignore[misc]
+        raise
 
 
 def _failure(error: OSError) -> Failure:

@@ -14,7 +14,7 @@ from cudalab.spec import find, scaffold
 def write(name: str, like: str) -> None:
     """Write the spec of a `.cu`, or a copy of the kernel `like`. Raises InputError, before anything is written."""
     path = Path(name)
-    if path.suffix in (".py", ""):
+    if path.name and path.suffix in (".py", ""):
         path = path.with_suffix(".cu")
     if path.suffix != ".cu" or not path.stem.isidentifier():
         raise InputError(f"{name!r} cannot be a kernel; give a name of letters, digits and _, such as ./softmax.cu")

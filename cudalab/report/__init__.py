@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cudalab.base.errors import unknown
+from cudalab.base.memo import unchanging
 from cudalab.results.record import Results
 
 
+@unchanging
 def render(
     results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = ""
 ) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from cudalab.base import numbers, stats
+from cudalab.base.memo import kept
 from cudalab.results import comparable, limit, record
 from cudalab.results.record import Case, Results
 
@@ -94,6 +95,7 @@ def title(cases: list[Case]) -> str:
     return text + (f", slowed by {state['throttled']}" if state.get("throttled") else "")
 
 
+@kept
 def kinds(run: Results) -> tuple[str, ...]:
     """The kinds of time that the run has, in the order of the columns."""
     wanted = ("wall",) if run.machine.device == "cpu" else GPU_KINDS
@@ -221,6 +223,7 @@ def others(cases: list[Case]) -> list[str]:
     return list(dict.fromkeys(name for case in cases for name in case.cross if not name.endswith("wall")))
 
 
+@kept
 def ceiling(cases: list[Case]) -> Case | None:
     return next((c for c in cases if c.status == record.CEILING), None)
 
@@ -322,15 +325,32 @@ def references(run: Results) -> tuple[str, ...]:
 def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
     """(status, labels, text) for the lines below a table: reasons of wrong and failed rows, and notes.
 
-    `placed`: put kernel, dtype and size before the labels, for tables of several groups.
+    `placed`: put kernel, dtype and size before the labels, for tables of several groups; of a variant's reasons that
+    say the same of other values, as at other sizes, the first is shown. A hint that ends several texts stands once.
     """
-    found: dict[tuple[str, str], list[Case]] = {}
+    found: dict[tuple[str, ...], tuple[str, list[Case]]] = {}
     for case in cases:
         if case.status in record.BROKEN:
-            found.setdefault((case.status, case.reason), []).append(case)
+            alike = (case.kernel, case.dtype, case.label, _alike(case.reason)) if placed else (case.reason,)
+            found.setdefault((case.status, *alike), (case.reason, []))[1].append(case)
         for note in case.notes:
-            found.setdefault(("note", note), []).append(case)
-    return [(s, (_place(about) if placed else "") + _labels(about), text) for (s, text), about in found.items()]
+            found.setdefault(("note", note), (note, []))[1].append(case)
+    said, hints = [], set()
+    for (status, *_), (text, about) in found.items():
+        hint = HINT.search(text) if status != "note" else None
+        text = text[: hint.start()] if hint and hint[0] in hints else text
+        hints.add(hint[0] if hint else "")
+        said.append((status, (_place(about) if placed else "") + _labels(about), text))
+    return said
+
+
+HINT = re.compile(r" \([^()]*\?\)$")  # such as " (NaN: was every element written?)"
+
+
+def _alike(reason: str) -> str:
+    """What a reason says, without its numbers and the values that it quotes."""
+    hint = HINT.search(reason)
+    return re.sub(r"[0-9][0-9.,e+-]*", "#", reason.partition(": ")[0]) + (hint[0] if hint else "")
 
 
 def _labels(cases: list[Case]) -> str:

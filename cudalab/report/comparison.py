@@ -10,9 +10,10 @@ from typing import Any
 
 from cudalab.base import numbers, stats
 from cudalab.base.errors import unknown
+from cudalab.base.memo import unchanging
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
-from cudalab.base.text import visible
 from cudalab.report import columns
+from cudalab.report.markdown import cell, inline
 from cudalab.results import record
 from cudalab.results.compare import MOVED, VERDICTS, Comparison, Pair
 from cudalab.results.record import Case
@@ -28,6 +29,7 @@ FOOTER = (
 COMPARISON = "cudalab-comparison"
 
 
+@unchanging
 def render(found: Comparison, names: tuple[str, str], format: str, width: int | None = None,
            color: bool = False) -> str:  # fmt: skip
     """All of `found`; `names` are those of the old and the new run. `width` and `color` are for the table alone."""
@@ -157,9 +159,9 @@ def _table(found: Comparison, names: tuple[str, str], width: int | None, color: 
 def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:
     changed = [p for p in found.pairs if p.verdict in (SLOWER, FASTER)]
     rest = [p for p in found.pairs if p.verdict not in (SLOWER, FASTER)]
-    lines = [f"**{_inline(sentence(found))}**", "", f"{_inline(names[0])} \u2192 {_inline(names[1])}"]
-    points = [f"- differs: {_inline(line)}" for line in differing(found)]
-    points += [f"- {what}: {_inline(which)}: {_inline(why)}" for what, which, why in notes(found)]
+    lines = [f"**{inline(sentence(found))}**", "", f"{inline(names[0])} \u2192 {inline(names[1])}"]
+    points = [f"- differs: {inline(line)}" for line in differing(found)]
+    points += [f"- {what}: {inline(which)}: {inline(why)}" for what, which, why in notes(found)]
     lines += ["", *points] if points else []
     lines += ["", *_rows(changed)] if changed else []
     if rows := errors_in_ulp(found):
@@ -180,13 +182,7 @@ def _rows(pairs: list[Pair]) -> list[str]:
 
 def _lines(headers: list[str], body: list[list[str]], left: int) -> list[str]:
     rule = ["---"] * left + ["--:"] * (len(headers) - left)
-    return [f"| {' | '.join(row)} |" for row in (headers, rule, *([_inline(c) for c in row] for row in body))]
-
-
-def _inline(text: str) -> str:
-    """Text from a file as one line of Markdown, with markup escaped."""
-    plain = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
-    return "".join(f"\\{c}" if c in "`*_[]" else c for c in plain)
+    return [f"| {' | '.join(row)} |" for row in (headers, rule, *([cell(c) for c in row] for row in body))]
 
 
 def _document(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:

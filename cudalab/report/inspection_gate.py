@@ -9,7 +9,7 @@ from math import isinf
 from cudalab.base import numbers
 from cudalab.base.errors import unknown
 from cudalab.report.comparison import FORMATS
-from cudalab.report.markdown import one_line, tabled
+from cudalab.report.markdown import inline, tabled
 from cudalab.report.table import columns_of, fitted, plain, screen
 from cudalab.tools.inspect.gate import BETTER, SAME, WORSE, Change, Gate
 
@@ -93,8 +93,8 @@ def _table(found: Gate, names: tuple[str, str], width: int | None, color: bool) 
 
 
 def _markdown(found: Gate, names: tuple[str, str]) -> str:
-    lines = [f"**{one_line(sentence(found))}**", "", f"{one_line(names[0])} \u2192 {one_line(names[1])}"]
-    points = [f"- {one_line(text)}" for text in _remarks(found)]
+    lines = [f"**{inline(sentence(found))}**", "", f"{inline(names[0])} \u2192 {inline(names[1])}"]
+    points = [f"- {inline(text)}" for text in _remarks(found)]
     lines += ["", *points] if points else []
     body = [[title, *cells(change)] for title, changes in _groups(found).items() for change in changes]
     if body and not found.refusal:

@@ -14,7 +14,7 @@ from cudalab.base.text import visible
 from cudalab.report import columns, study, table
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
-from cudalab.report.markdown import one_line, tabled
+from cudalab.report.markdown import inline, opening, remarks, skipped, tabled
 from cudalab.results.record import Results
 from cudalab.study import found
 from cudalab.study.record import Study
@@ -74,18 +74,18 @@ def _drawn(part: list[Column], statuses: list[str]) -> Table:
 
 def markdown(run: Results) -> str:
     """The run in Markdown."""
-    lines = [f"**{study.heading(run)}**", "", columns.heading(run)]
-    lines += columns.warnings(run)
+    lines = [f"**{inline(study.heading(run))}**", "", opening(columns.heading(run))]
+    lines += map(inline, columns.warnings(run))
     for cases in run.groups().values():
         drawn = study.table(run, cases)
         rows = [list(row) for row in zip(*(column.cells for column in drawn), strict=True)]
-        lines += ["", f"**{study.title(run, cases)}**", ""]
+        lines += ["", f"**{inline(study.title(run, cases))}**", ""]
         lines += tabled([column.name for column in drawn], rows) if drawn else ["nothing that runs here"]
-        lines += ["", *(f"- {status}: {labels}: {one_line(text)}" for status, labels, text in columns.remarks(cases))]
-    lines += ["", *(f"- skipped: {labels}: {one_line(reason)}" for labels, reason in columns.skipped(run))]
-    lines += ["", *(f"- {line}" for line in study.footer(run))]
-    lines += ["", f"**Finding: {study.finding(run)}**"] if study.finding(run) else []
-    return "\n".join(map(visible, lines)).replace("\n\n\n", "\n\n")
+        lines += ["", *remarks(columns.remarks(cases))]
+    lines += ["", *skipped(columns.skipped(run))]
+    lines += ["", *(f"- {inline(text)}" for text in study.footer(run))]
+    lines += ["", f"**Finding: {inline(study.finding(run))}**"] if study.finding(run) else []
+    return "\n".join(lines).replace("\n\n\n", "\n\n")
 
 
 def listed(width: int | None, color: bool) -> str:

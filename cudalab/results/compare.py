@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, short, unknown
 from cudalab.base.estimate import Estimate
+from cudalab.base.memo import unchanging
 from cudalab.base.stats import FASTER, MIN_EFFECT, SAME, SLOWER, UNCLEAR, Ratio, Timing
 from cudalab.results import comparable, record
 from cudalab.results.comparable import Difference
@@ -106,6 +107,7 @@ class Comparison:
         return REGRESSION if self.counts[SLOWER] else NOTHING_SLOWER
 
 
+@unchanging
 def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN_EFFECT, force: bool = False,
             kernels: Collection[str] = (), only: str = "", skip: str = "") -> Comparison:  # fmt: skip
     """Pair the cases of two runs and judge each kind of time.

@@ -8,7 +8,7 @@ import msgspec
 
 from cudalab.base.errors import InputError
 from cudalab.base.files import place
-from cudalab.results import formats, salvage
+from cudalab.results import bounds, formats, salvage
 from cudalab.results.file import load
 from cudalab.results.json_file import MARK, UNREADABLE
 from cudalab.results.record import Results
@@ -21,7 +21,7 @@ def read(source: str, cut_off: bool = False) -> Results:
     except InputError:
         if not cut_off or not Path(source).is_file():
             raise
-        return salvage.salvaged(Path(source).read_bytes(), source)
+        return bounds.check(salvage.salvaged(bounds.read(source), source), source)
 
 
 def free(target: str, format: str) -> Path:
@@ -33,7 +33,7 @@ def free(target: str, format: str) -> Path:
     path = place(target)
     if not path.exists() or not path.stat().st_size:
         return path
-    data = path.read_bytes()
+    data = bounds.read(path)
     if format in formats.EXPORTS:
         if not _by_us(data):
             raise InputError(f"will not replace {path}, which is not an earlier export of cudalab; give another name")

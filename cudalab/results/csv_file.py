@@ -1,15 +1,18 @@
-"""CSV that can be read back: one line per case; lists and objects are columns of JSON."""
+"""CSV that can be read back: one line per case; lists and objects are columns of JSON.
+
+A text that a spreadsheet would take for a formula has an apostrophe before it, which is removed when it is read.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from cudalab.base.errors import InputError
-from cudalab.results import flat, json_file
+from cudalab.results import bounds, flat, json_file
 from cudalab.results.json_file import as_json
 from cudalab.results.record import Results
 
@@ -17,16 +20,32 @@ WIDEST = 1 << 30  # characters of a cell; Python's own limit is 131,072
 
 
 def encoded(run: Results) -> bytes:
-    """The bytes of the file."""
+    """The bytes of the file. Raises InputError for a run without cases, or one whose lines would repeat too much."""
+    if not run.cases:
+        raise InputError("a CSV has a line for each case and this run has none; write .json or .jsonl")
     rows = flat.records(run)
+    shared = sum(len(str(rows[0][column])) for column in flat.OF_RUN)
+    if shared * len(rows) > bounds.BYTES:
+        raise InputError(
+            f"a CSV would repeat {shared:,} characters of options and machine in each of {len(rows):,} lines; "
+            "write .json or .jsonl"
+        )
+    lines = [list(map(flat.escaped, rows[0])), *([_cell(value) for value in row.values()] for row in rows)]
+    text = _written(lines, csv.QUOTE_MINIMAL)
+    if "\r" in text:  # before Python 3.13 the module quotes no carriage return, and reads it as the end of a line
+        text = _written(lines, csv.QUOTE_ALL)
+    return text.encode("utf-8", "backslashreplace")  # lone surrogates
+
+
+def _written(lines: list[list[Any]], quoting: Literal[0, 1]) -> str:
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else flat.COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({column: _cell(value) for column, value in row.items()} for row in rows)
-    return out.getvalue().encode("utf-8", "backslashreplace")  # lone surrogates
+    csv.writer(out, lineterminator="\n", quoting=quoting).writerows(lines)
+    return out.getvalue()
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return flat.escaped(value)
     return as_json(value).decode() if isinstance(value, (bool, dict, list)) else value
 
 
@@ -51,7 +70,9 @@ def _row(cells: dict[str, str], number: int, path: str) -> dict[str, Any]:
         if column not in cells:
             continue
         text = cells[column]
-        found[column] = text if column in flat.TEXTS else parsed(text, f"{path}, line {number}, {column}")
+        found[column] = (
+            flat.unescaped(text) if column in flat.TEXTS else parsed(text, f"{path}, line {number}, {column}")
+        )
     return found
 
 

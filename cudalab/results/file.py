@@ -8,22 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cudalab.base import files
-from cudalab.base.errors import InputError, why
+from cudalab.base.errors import InputError
 from cudalab.base.text import visible
-from cudalab.results import formats
+from cudalab.results import bounds, formats
 from cudalab.results.record import Results
 
 
 def load(path: str | os.PathLike[str]) -> Results:
     """Read a results file: JSON, JSON Lines or CSV, of this version or an older one.
 
-    Raises InputError that names the file and says what is wrong with it.
+    Raises InputError that names the file and says what is wrong with it. docs/results-file.md says what is too large.
     """
     try:
-        data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None
-    return formats.decoded(data, os.fspath(path))
+        return formats.decoded(bounds.read(path), os.fspath(path))
+    except MemoryError:
+        raise InputError(f"{visible(os.fspath(path))} does not fit into the memory of this machine") from None
 
 
 def save(run: Results, path: str | os.PathLike[str]) -> None:

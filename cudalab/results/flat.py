@@ -6,12 +6,14 @@ run from those columns alone and ignores the others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from cudalab.base.errors import InputError
+from cudalab.base.memo import unchanging
 from cudalab.results import json_file
 from cudalab.results.record import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
 
@@ -21,10 +23,13 @@ OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "vers
 # Fields of a case that older tables lack.
 LATER = ("parameters", "quantities", "processes", "allocates", "written", "flops")
 LATER_OF_RUN = ("kind", "commit")
+# Texts that a spreadsheet would take for a formula, also behind apostrophes.
+FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 NEEDED = (*IDENTITY, "shape", *OF_RUN, *OF_CASE)
 COLUMNS = (*NEEDED, *LATER, *LATER_OF_RUN)
 
 
+@unchanging
 def medians(run: Results) -> list[dict[str, Any]]:
     """One dict per case: medians in seconds, bytes per second, the speed-up over eager PyTorch.
 
@@ -59,6 +64,16 @@ def _speedup(run: Results, case: Case, kind: str) -> dict[str, Any]:
     names = (f"speedup_over_{over}", "speedup_low", "speedup_high", "verdict")
     values = (ratio.value, ratio.low, ratio.high, ratio.verdict()) if ratio else (None,) * 4
     return dict(zip(names, values, strict=True))
+
+
+def escaped(text: str) -> str:
+    """The text with an apostrophe before what a spreadsheet would take for a formula."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def unescaped(text: str) -> str:
+    """The text that was `escaped`."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def records(run: Results) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ for other tools and are not read back.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ READ = (*WHOLE, "csv")
 EXPORTS = ("pytest-benchmark", "nvbench")
 FORMATS = (*READ, *EXPORTS)
 SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+
+COUNT = re.compile(rb'"cases":\d+}\s*$')  # ends the first line of JSON Lines, also where no case follows
 
 
 def encoded(run: Results, format: str) -> bytes:
@@ -42,10 +45,10 @@ def encoded(run: Results, format: str) -> bytes:
 
 def decoded(data: bytes, path: str) -> Results:
     """The run in the bytes of the file at `path`. Raises InputError that names the file and says what is wrong."""
-    from cudalab.results import csv_file, json_file, json_lines
+    from cudalab.results import bounds, csv_file, json_file, json_lines
 
     readers = {"json": json_file.decoded, "jsonl": json_lines.decoded, "csv": csv_file.decoded}
-    return readers[found_in(data, path)](data, path)
+    return bounds.check(readers[found_in(data, path)](data, path), path)
 
 
 def found_in(data: bytes, path: str) -> str:
@@ -53,8 +56,9 @@ def found_in(data: bytes, path: str) -> str:
     named = SUFFIXES.get(PurePath(path).suffix.lower(), "json")
     first, _, rest = data.partition(b"\n")
     if data.lstrip()[:1] == b"{":
-        return "jsonl" if (rest.strip() or named == "jsonl") and _is_head(first) else "json"
-    return "csv" if named == "csv" or b"kernel," in first[:20] else "json"
+        lines = rest.strip() or named == "jsonl" or COUNT.search(first)
+        return "jsonl" if lines and _is_head(first) else "json"
+    return "csv" if named == "csv" or b"kernel," in first[:20].replace(b'"', b"") else "json"
 
 
 def _is_head(line: bytes) -> bool:

@@ -28,7 +28,8 @@ def to_frame(run: Results, samples: bool) -> pandas.DataFrame:
     except ImportError:
         raise Unavailable(f"to_frame needs pandas; {advice.packages('pandas')}, or use to_dicts()") from None
     if samples:
-        return pandas.DataFrame(flat.records(run))
+        rows = flat.records(run)
+        return pandas.DataFrame([{column: _kept(value) for column, value in row.items()} for row in rows])
     where = {"created": run.created, "device": run.machine.device, "machine": run.machine.name}
     return pandas.DataFrame([{**row, **where} for row in flat.medians(run)])
 
@@ -49,6 +50,11 @@ def from_frame(frame: pandas.DataFrame) -> Results:
     return flat.run_of(plain_rows, NAME)
 
 
+def _kept(value: Any) -> Any:
+    """The value; a text with an apostrophe that `from_frame` would remove, as a CSV's, gets another one."""
+    return flat.escaped(value) if isinstance(value, str) and value.startswith("'") else value
+
+
 def _cell(column: str, value: Any) -> Any:
     """The cell's value before pandas changed it: text like "7" became a number, empty text NaN."""
     if hasattr(value, "item"):
@@ -56,7 +62,7 @@ def _cell(column: str, value: Any) -> Any:
     missing = value is None or value != value
     if column in flat.TEXTS:
         whole = isinstance(value, float) and not missing and value.is_integer()
-        return "" if missing else str(int(value) if whole else value)
+        return "" if missing else flat.unescaped(str(int(value) if whole else value))
     if missing:
         return None
     return csv_file.parsed(value, f"{NAME}, column {column}") if isinstance(value, str) else value

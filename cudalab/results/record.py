@@ -15,6 +15,7 @@ import msgspec
 
 from cudalab.base import load, stats
 from cudalab.base.errors import short
+from cudalab.base.memo import kept
 
 FORMAT = "cudalab-results"
 VERSION = 6  # of the files that are written; `cudalab.results.json_file` also reads the older ones
@@ -199,11 +200,13 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         """Cases of one group worked on the same arrays and were timed in the same rounds."""
         return self.kernel, self.size, self.dtype
 
+    @kept
     def timing(self, kind: str, states: float = 0.0) -> stats.Timing | None:
         """The times of a kind with what differs between processes, or None. `states`: see `Results.timing`."""
         rounds = self.times.get(kind)
         return stats.Timing(rounds, self.processes.get(kind, ()), states=states) if rounds else None
 
+    @kept
     def median(self, kind: str) -> float | None:
         """Median seconds of a kind of time, or None."""
         return stats.median(self.times[kind]) if self.times.get(kind) else None
@@ -280,6 +283,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         """False for a run that only checked."""
         return self.kind != "check"
 
+    @kept
     def groups(self) -> dict[tuple[str, str, str], list[Case]]:
         """Cases by (kernel, size, dtype), in the order of the run."""
         found: dict[tuple[str, str, str], list[Case]] = {}
@@ -310,9 +314,14 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
 
     def baseline(self, case: Case, backend: str = "") -> Case | None:
         """The case of the same group that speed-ups refer to: that of `backend` (or of this label), or `reference`."""
-        wanted = backend or self.reference
-        return next((c for c in self.cases if c.group == case.group and wanted in (c.backend, c.label)), None)
+        return self._labelled(case.group, backend or self.reference)
 
+    @kept
+    def _labelled(self, group: tuple[str, str, str], wanted: str) -> Case | None:
+        """The first case of a group with this backend or label."""
+        return next((c for c in self.groups().get(group, ()) if wanted in (c.backend, c.label)), None)
+
+    @kept
     def speedup(self, case: Case, kind: str, backend: str = "") -> stats.Ratio | None:
         """How many times faster than the baseline `case` is, paired by rounds; None if either has no such time."""
         base = self.baseline(case, backend)
@@ -325,8 +334,21 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         taken = case.timing(kind)
         if taken is None or len(taken.parts) < 2:
             return taken
-        beside = (c for c in self.cases if c.kernel == case.kernel and c.label == case.label and c is not case)
-        return case.timing(kind, stats.states(t for t in (c.timing(kind) for c in beside) if t))
+        return case.timing(kind, self._states(case.kernel, case.label, kind).without(taken).deviation)
+
+    @kept
+    def _states(self, kernel: str, label: str, kind: str) -> stats.States:
+        """What the rows of a variant show of the states that its processes fall into."""
+        timings = (case.timing(kind) for case in self._rows().get((kernel, label), ()))
+        return stats.States.of(taken for taken in timings if taken)
+
+    @kept
+    def _rows(self) -> dict[tuple[str, str], list[Case]]:
+        """Cases by kernel and label."""
+        found: dict[tuple[str, str], list[Case]] = {}
+        for case in self.cases:
+            found.setdefault((case.kernel, case.label), []).append(case)
+        return found
 
     def ratio(self, base: Case, case: Case, kind: str) -> stats.Ratio:
         """How many times faster `case` is than `base`; both are of one group and have times of this kind."""
@@ -338,6 +360,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return replace(found, disturbed=bool(self.busy) and kind not in GPU_KINDS)
 
     @property
+    @kept
     def main_kind(self) -> str:
         """The kind of time that speed-ups and bandwidth are computed from."""
         present = dict.fromkeys(kind for case in self.cases for kind in case.times)

@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from cudalab.base import stats
+from cudalab.base.memo import unchanging
 from cudalab.base.stats import FASTER, MIN_EFFECT, SLOWER
 from cudalab.results import record
 from cudalab.results.record import Case, Results
@@ -51,6 +52,7 @@ class Knee:
     half: float  # bytes at which half of the rate is reached: overhead * rate
 
 
+@unchanging
 def crossings(run: Results, kind: str = "") -> list[Crossing]:
     """Pairs of variants that change places along the sweep. `kind` of time; "": the run's main one.
 
@@ -68,6 +70,7 @@ def crossings(run: Results, kind: str = "") -> list[Crossing]:
     return found
 
 
+@unchanging
 def half_performance(run: Results, kind: str = "") -> list[Knee]:
     """The fit for each variant that was timed at three sizes or more. `kind` of time; "": the run's main one.
 

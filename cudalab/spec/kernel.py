@@ -302,7 +302,10 @@ class Kernel:
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.reference).parameters)
+        try:
+            return tuple(inspect.signature(self.reference).parameters)
+        except ValueError as error:  # a built-in, such as int
+            raise SpecError(f"{self.file}: reference: {error}; give {_JUDGE}, such as lambda x: np.exp(x)") from None
 
     def alignment(self, array: str) -> int:
         """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""

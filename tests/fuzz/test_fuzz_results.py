@@ -20,10 +20,12 @@ from hypothesis import strategies as st
 import cudalab
 from cudalab import report
 from cudalab.base.errors import InputError, Unavailable
+from cudalab.base.text import visible
 from cudalab.checks.parity import compare
 from cudalab.cli import main
 from cudalab.cli.options import FORMATS
 from cudalab.engine import resume, session
+from cudalab.report import markdown
 from cudalab.report.results import Results
 from cudalab.results import formats, salvage
 from cudalab.spec.dtype import dtype
@@ -300,7 +302,7 @@ def test_names_are_shown_as_text(format, name):
     run.machine.name = run.cases[0].kernel = run.cases[0].variant = run.cases[4].reason = name
     run.cases[5].backend = run.cases[3].notes[0] = run.cases[2].condition["throttled"] = name
     shown(run)
-    as_text = name if name.isprintable() else name.encode("unicode_escape").decode()
+    as_text = markdown.inline(name) if format == "markdown" else visible(name)
     text = report.render(run, format, 200)
     assert as_text in text or name == "a\nb"
     shown(run)

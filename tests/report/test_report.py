@@ -20,7 +20,7 @@ pytest.importorskip("vl_convert")
 from cudalab.base import numbers
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
-from cudalab.report import html
+from cudalab.report import columns, html
 from cudalab.report.html import checked as checked_charts
 from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot, text_width
 from cudalab.report.html.charts import outline
@@ -69,7 +69,7 @@ def test_the_answer_says_slower_and_wrong():
     for case in run.cases:
         if case.backend == "pycuda":
             case.status, case.times, case.reason = record.WRONG, {}, "all of it"
-    assert answer(run).sentence == "nothing of ours ran; WRONG: pycuda:gelu_scalar"
+    assert answer(run).sentence == "nothing of ours is right; WRONG: pycuda:gelu_scalar"
 
 
 def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
@@ -80,7 +80,41 @@ def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
     first, second = ([msgspec.structs.replace(c) for c in other.cases] for _ in range(2))
     second[0].status = record.ERROR
     loaded = [(f"{i}.json", msgspec.structs.replace(other, cases=cases)) for i, cases in enumerate((first, second))]
-    assert f"; error: {second[0].label}" in page.laid_out(loaded, undrawn)
+    shown = page.laid_out(loaded, undrawn)
+    assert f"; error: {second[0].label}" in shown.partition("1.json</a>")[2].partition("</li>")[0]
+    assert "; error" not in shown.partition("0.json</a>")[2].partition("</li>")[0]
+
+
+def test_several_runs_of_a_kernel_are_told_apart_by_their_files():
+    broken, fixed, check = timed(), timed(), checked()
+    for run in (broken, check):
+        for case in run.cases:
+            if case.label == "pycuda:gelu_vec":
+                case.status, case.times, case.reason = (
+                    record.WRONG,
+                    {},
+                    f"{len(case.size)} of 9 values differ: x (why?)",
+                )
+                case.kernel, case.dtype = "gelu", "float32"
+    loaded = [("broken.json", broken), ("fixed.json", fixed), ("check.json", check)]
+    shown = page.laid_out(loaded, undrawn)
+    answers = re.findall(r'<li class="\w+"><a [^>]*>([^<]*)</a>: <strong>([^<]*)', shown)
+    by_file = {subject.partition(" \u00b7 ")[2]: said for subject, said in answers}
+    assert "; WRONG: " in by_file["broken.json"]
+    assert "; WRONG: pycuda" not in by_file["fixed.json"]
+    assert "; WRONG in check.json: pycuda:gelu_vec" in by_file["fixed.json"]
+    assert re.search(r"<th[^>]*>file</th>", shown) and re.search("<td[^>]*>fixed.json</td>", shown)
+    lines = re.findall(r'<li><b class="bad">WRONG</b> (.*?)</li>', shown)
+    mine = [line for line in lines if "pycuda:gelu_vec" in line]
+    assert len(mine) == 2, mine  # three sizes in one line, a line for each file
+    assert "at small and 2 more, pycuda:gelu_vec (broken.json)" in mine[0]
+
+
+def test_a_hint_that_ends_several_reasons_stands_once():
+    cases = [record.Case("k", "s", (1,), "float32", name, status=record.WRONG, reason=f"{i} differ (was it set?)")
+             for i, name in enumerate("abc")]  # fmt: skip
+    assert [text for *_, text in columns.remarks(cases)] == ["0 differ (was it set?)", "1 differ", "2 differ"]
+    assert len(columns.remarks(cases[:1] * 3, placed=True)) == 1
 
 
 def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_timed():

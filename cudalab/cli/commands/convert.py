@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 import click
 
 from cudalab.base.errors import InputError
-from cudalab.base.text import visible
+from cudalab.base.text import visible, visible_json
 from cudalab.cli import complete, options, terminal
 from cudalab.results import formats
 
@@ -61,7 +62,8 @@ def command(
         raise InputError(f"{source} would lose the rows that are not chosen; give another file for OUT")
     data = formats.encoded(run, format)  # UTF-8 in any locale
     if place is None:
-        click.echo(visible(data.decode(), keep="\r\n") if sys.stdout.isatty() else data, nl=False)
+        shown = partial(visible, keep="\r\n") if format == "csv" else visible_json
+        click.echo(shown(data.decode()) if sys.stdout.isatty() else data, nl=False)
     else:
         write(place, data)
         terminal.wrote(target)

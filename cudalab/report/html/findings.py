@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -39,15 +39,20 @@ def question(runs: Iterable[Results]) -> str:
     return f"{names or 'Nothing'} on {where}: {asked}?"
 
 
-def timed(run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere: Iterable[Case] = ()) -> Answer:
+def timed(
+    run: Results, cases: list[Case], shares: Mapping[str, str], elsewhere: Mapping[str, Sequence[Case]] = {},
+    file: str = "",
+) -> Answer:  # fmt: skip
     """For one group: our fastest right entry against its peers and the copy. `shares`: per cent of the copy, by label.
 
-    Failures `elsewhere`, at other sizes or in a check, are listed too.
+    Failures `elsewhere`, at other sizes or in the check of the file that is the key, are listed too. `file` names the
+    run where several have the kernel.
     """
-    first = cases[0]
-    subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
+    subject = _subject(run, cases[0], file)
+    others = {name: [case for case in held if ours(case)] for name, held in elsewhere.items()}
+    bad = failures([*filter(ours, cases), *others.pop("", [])])
+    bad += "".join(failures(held, name) for name, held in others.items())
     case = _fastest(run, cases)
-    bad = failures(c for c in (*cases, *elsewhere) if ours(c))
     if case is None:
         return _untimed(run, cases, subject, bad)
     kind = run.main_kind
@@ -90,8 +95,9 @@ def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
     kind = run.main_kind
     right = [c for c in cases if ours(c) and c.status == record.OK and c.parity]
     checked = ", ".join(f"{plain(c.label, 60)} right, {columns.verdict(c)} ULP" for c in right)
+    nothing = "nothing of ours is right" if bad else "nothing of ours ran"
     why = "checked on the CPU, where a .cu is not timed" if run.machine.device == "cpu" else "not timed"
-    sentence = f"ours {why}{': ' + checked if checked else ''}" if right else "nothing of ours ran"
+    sentence = f"ours {why}{': ' + checked if checked else ''}" if right else nothing
     others = [c for c in cases if c.times.get(kind) and c.status == record.OK]
     best = min(others, key=lambda c: c.median(kind) or inf, default=None)
     detail = (
@@ -100,10 +106,14 @@ def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
     return Answer(subject, sentence + bad, detail, "bad" if bad else "neutral")
 
 
-def checked(run: Results, cases: list[Case]) -> Answer:
-    """For a kernel and dtype that was checked and not timed."""
-    first = cases[0]
-    subject = f"{plain(first.kernel, 40)}, {plain(first.dtype, 20)}, {plain(run.machine.name, 60)}"
+def _subject(run: Results, first: Case, file: str) -> str:
+    parts = (plain(first.kernel, 40), plain(first.dtype, 20), plain(run.machine.name, 60))
+    return ", ".join(parts) + (f" \u00b7 {file}" if file else "")
+
+
+def checked(run: Results, cases: list[Case], file: str = "") -> Answer:
+    """For a kernel and dtype that was checked and not timed; `file` as in `timed`."""
+    subject = _subject(run, cases[0], file)
     ran = [c for c in cases if c.status != record.SKIPPED]
     labels, bad = {c.label for c in ran}, failures(ran)
     values = max((c.parity.n for c in ran if c.parity), default=0)
@@ -118,13 +128,14 @@ def checked(run: Results, cases: list[Case]) -> Answer:
     return Answer(subject, sentence + bad, detail, "bad" if bad else "good")
 
 
-def failures(cases: Iterable[Case]) -> str:
-    """Such as `; WRONG: a, b; IMPOSSIBLE: c; error: d`, or an empty text."""
+def failures(cases: Iterable[Case], file: str = "") -> str:
+    """Such as `; WRONG: a, b; IMPOSSIBLE: c; error: d`, or an empty text; `file`: where it is said to be."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
         if case.status in record.BROKEN:
             found.setdefault(case.status, {})[plain(case.label, 60)] = None
-    return "".join(f"; {status}: {', '.join(labels)}" for status, labels in found.items())
+    where = f" in {file}" if file else ""
+    return "".join(f"; {status}{where}: {', '.join(labels)}" for status, labels in found.items())
 
 
 def _fastest(run: Results, cases: list[Case]) -> Case | None:

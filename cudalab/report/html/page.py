@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from cudalab.base import stats
+from cudalab.base.memo import unchanging
 from cudalab.base.text import visible
 from cudalab.report import columns
 from cudalab.report.html import draw, environment, figures, findings, palette
@@ -47,6 +48,7 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
         return laid_out(loaded, drawn)
 
 
+@unchanging
 def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
     """The page; `drawn` draws a specification as an `<svg>`."""
     from cudalab.report.html.layers import unchecked
@@ -64,12 +66,13 @@ def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
     return _template().render(
         question=findings.question(run.results for run in runs),
         subjects=subjects,
+        answers=[(subject.anchor, answer) for subject in subjects for answer in subject.answers],
         choose="Study" if all(of_study) else f"Kernel and dtype{', or study' if any(of_study) else ''}",
         runs=runs,
         svg=lambda chart, label: _labelled(svgs[id(chart)].result(), label),
         digest=lambda chart: _digest(chart.spec),
         table=_table(subjects),
-        checks=_checks(runs),
+        checks=_checks(subjects),
         remarks=_remarks(runs),
         skipped=_unique((names, _cut(why)) for run in runs for names, why in _skipped(run)),
         largest=_unique(line for run in runs if not run.results.timed for line in columns.largest_errors(run.results)),
@@ -99,7 +102,7 @@ def _skipped(run: Run) -> list[tuple[str, str]]:
 def _table(subjects: list[Subject]) -> dict[str, Any]:
     """Every row of every group under all headers, with the texts of the terminal's tables."""
     groups = [group for subject in subjects if not subject.study for group in subject.groups]
-    several = len({group.run.label for group in groups}) > len({group.cases[0].kernel for group in groups})
+    several = _in_several((group.cases[0].kernel, group.cases[0].dtype, group.run) for group in groups)
     own = _unique(header for group in groups for header in group.headers)
     rows = []
     for group in groups:
@@ -113,23 +116,43 @@ def _table(subjects: list[Subject]) -> dict[str, Any]:
     return {"headers": ["kernel", "dtype", "size", *(["file"] if several else []), *own], "rows": rows}
 
 
-def _checks(runs: list[Run]) -> dict[str, Any]:
+def _in_several(places: Iterable[tuple[str, str, Run]]) -> bool:
+    """Whether the rows of some kernel and dtype come from more than one file, so that each row names its file."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for kernel, dtype, run in places:
+        found.setdefault((kernel, dtype), set()).add(id(run))
+    return any(len(runs) > 1 for runs in found.values())
+
+
+def _checks(subjects: list[Subject]) -> dict[str, Any]:
     """The table of the runs that only checked."""
+    held = [(subject, run, cases) for subject in subjects for run, cases in subject.checks]
+    several = _in_several((subject.kernel, subject.dtype, run) for subject, run, _ in held)
     rows = []
-    for run in runs:
-        if not run.results.timed:
-            for cells, cases in columns.check_rows(run.results):
-                bad = next((figures.role(c) for c in cases if c.status in results.BROKEN), "")
-                cells = [plain(cell, 80) for cell in cells]
-                rows.append({"cells": cells, "order": {}, "state": bad or figures.role(cases[0])})
-    return {"headers": columns.CHECK_HEADERS, "rows": rows}
+    for _, run, cases in held:
+        for (kernel, dtype, *rest), checked in columns.check_rows(figures.part(run.results, cases)):
+            bad = next((figures.role(c) for c in checked if c.status in results.BROKEN), "")
+            cells = [kernel, dtype, *([run.label] if several else []), *rest]
+            state = bad or figures.role(checked[0])
+            rows.append({"cells": [plain(cell, 80) for cell in cells], "order": {}, "state": state})
+    kernel, dtype, *rest = columns.CHECK_HEADERS
+    return {"headers": [kernel, dtype, *(["file"] if several else []), *rest], "rows": rows}
 
 
 def _remarks(runs: list[Run]) -> list[tuple[str, str, str]]:
-    """(status, labels, text) lines, failures first."""
-    lines = (line for run in runs for line in columns.remarks(run.results.cases, placed=True))
-    found = _unique((status, _cut(labels), _cut(text)) for status, labels, text in lines)
-    return sorted(found, key=lambda line: (*results.BROKEN, "note").index(line[0]))
+    """(status, labels, text) lines, failures first. A line names its file if other files have the kernel too."""
+    several = _in_several((*key, run) for run in runs for key in _kernels(run))
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for run in runs:
+        for status, labels, text in columns.remarks(run.results.cases, placed=True):
+            found.setdefault((status, _cut(labels), _cut(text)), []).append(run.label)
+    lines = [(status, labels + (f" ({', '.join(files)})" if several else ""), text)
+             for (status, labels, text), files in found.items()]  # fmt: skip
+    return sorted(lines, key=lambda line: (*results.BROKEN, "note").index(line[0]))
+
+
+def _kernels(run: Run) -> set[tuple[str, str]]:
+    return {(case.kernel, case.dtype) for case in run.results.cases}
 
 
 def _cut(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from cudalab.base.errors import InputError, short, unknown
+from cudalab.base.memo import unchanging
 from cudalab.report.html import checked, draw, figures, over_sizes, roofline
 from cudalab.report.html.figures import Figure
 from cudalab.results import record
@@ -18,6 +19,7 @@ CHARTS = (*AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
 Part = tuple[Results, list[Case]]  # a run, and some of its cases
 
 
+@unchanging
 def chosen(
     runs: Iterable[Results], chart: str, kernel: str = "", dtype: str = "", size: str = "", kind: str = ""
 ) -> tuple[Figure, str]:

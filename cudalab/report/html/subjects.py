@@ -52,7 +52,7 @@ class Subject:
     dtype: str
     groups: list[Group] = field(default_factory=list)
     checks: list[tuple[Run, list[Case]]] = field(default_factory=list)
-    answer: findings.Answer | None = None
+    answers: list[findings.Answer] = field(default_factory=list)  # one; of several timed runs one each
     charts: list[Figure] = field(default_factory=list)
     anchor: str = ""
     drawn: list[Group] = field(default_factory=list)
@@ -112,30 +112,40 @@ def fill(subject: Subject) -> None:
     if subject.study:
         _filled_study(subject, subject.study.results)
         return
-    files = {group.run.label for group in subject.groups}
-    checks = [case for _, cases in subject.checks for case in cases]
     subject.groups.sort(key=lambda group: group.nbytes)
-    if subject.groups:
-        last = subject.groups[-1]
-        shares = {row[0]: dict(zip(last.headers, row)).get("% copy", columns.NOT_MEASURED) for row in last.cells}
-        elsewhere = [case for group in subject.groups[:-1] for case in group.cases] + checks
-        subject.answer = findings.timed(last.run.results, last.cases, shares, elsewhere)
-    elif subject.checks:
-        subject.answer = findings.checked(subject.checks[0][0].results, checks)
-    for run in dict.fromkeys(map(id, (group.run for group in subject.groups))):
-        groups = [group for group in subject.groups if id(group.run) == run]
+    timed = list({id(group.run): group.run for group in subject.groups}.values())
+    for run in timed:
+        groups = [group for group in subject.groups if group.run is run]
+        subject.answers.append(_answer(subject, groups, run.label if len(timed) > 1 else ""))
         subject.drawn += _few(groups)
-        subject.charts += _over_sizes(groups, len(files) > 1)
-    for run_, cases in subject.checks:
-        found = checked.accuracy(run_.results, cases), checked.error(run_.results, cases)
-        subject.charts += [f for f in found if f]
+        subject.charts += _over_sizes(groups, len(timed) > 1)
+    for run, cases in subject.checks:
+        several = len(subject.checks) > 1
+        if not timed:
+            subject.answers.append(findings.checked(run.results, cases, run.label if several else ""))
+        found = checked.accuracy(run.results, cases), checked.error(run.results, cases)
+        subject.charts += [_of_file(figure, run, several) for figure in found if figure]
     for group in subject.drawn:
-        group.size += f" \u00b7 {group.run.label}" if len(files) > 1 else ""
+        if len(timed) > 1:
+            group.size, group.title = (f"{text} \u00b7 {group.run.label}" for text in (group.size, group.title))
         _fill_group(group)
 
 
+def _answer(subject: Subject, groups: list[Group], file: str) -> findings.Answer:
+    """The answer of one timed run; what failed in a check of the kernel is said with the name of the check's file."""
+    last = groups[-1]
+    shares = {row[0]: dict(zip(last.headers, row)).get("% copy", columns.NOT_MEASURED) for row in last.cells}
+    elsewhere = {"": [case for group in groups[:-1] for case in group.cases]}
+    elsewhere |= {run.label: cases for run, cases in subject.checks}
+    return findings.timed(last.run.results, last.cases, shares, elsewhere, file)
+
+
+def _of_file(figure: Figure, run: Run, several: bool) -> Figure:
+    return replace(figure, title=f"{figure.title} \u00b7 {run.label}") if several else figure
+
+
 def _filled_study(subject: Subject, run: Results) -> None:
-    subject.answer, subject.lines, subject.drawn = studies.answer(run), studies.lines(run), subject.groups
+    subject.answers, subject.lines, subject.drawn = [studies.answer(run)], studies.lines(run), subject.groups
     for group in subject.groups:
         group.charts = studies.charts(run, group.cases)
         group.states = [studies.state(case) for case in report_study.shown(group.cases)]
@@ -146,8 +156,7 @@ def _over_sizes(groups: list[Group], several: bool) -> list[Figure]:
     main = run.results.main_kind
     kinds = [main, *(k for k in ("graph",) if k != main and any(k in c.times for c in cases))] if main else []
     found = [over_sizes.bandwidth(run.results, cases, kind) for kind in kinds]
-    suffix = f" \u00b7 {run.label}" if several else ""
-    return [replace(f, title=f.title + suffix) for f in found if f]
+    return [_of_file(figure, run, several) for figure in found if figure]
 
 
 def _fill_group(group: Group) -> None:

@@ -1,0 +1,114 @@
+"""Texts of a run have no effect on a terminal, in Markdown or in a spreadsheet, and files keep them as they are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+from fuzzing import whole
+from mutations import clean
+
+from cudalab import Results, report
+from cudalab.base.errors import SpecError
+from cudalab.cli import main
+from cudalab.report.markdown import inline, opening
+from cudalab.results import formats
+from cudalab.spec.kernel import Budget, Kernel
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-1 is negative", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''-1", "\uff1d1"]
+PLAIN = ["'quoted'", "'", "a=b", "", "1-2"]
+CONTROL = "\x1b[2J\x9b1m\x7f\u202e\u2028\U000e0041"
+
+
+def named(text):
+    run = whole()
+    run.machine.name = run.cases[0].kernel = run.cases[4].reason = run.cases[1].variant = text
+    run.cases[0].times[text] = [[1e-6]]
+    return run
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, *PLAIN])
+def test_formulas_are_texts_in_a_csv_and_read_back(text):
+    run = named(text)
+    data = formats.encoded(run, "csv")
+    assert formats.decoded(data, "r.csv").cases == run.cases
+    for held in (data.decode(), report.render(run, "csv")):
+        cells = [cell for row in csv.reader(io.StringIO(held, newline="")) for cell in row]
+        assert text in FORMULAS or text in cells
+        assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\uff1d")]
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, *PLAIN])
+def test_formulas_pass_through_pandas(text):
+    pandas = pytest.importorskip("pandas")
+    run = named(text)
+    assert Results.from_frame(run.to_frame(samples=True)).cases == run.cases
+    if text not in ("\r=1",):  # which pandas reads as a line break
+        table = pandas.read_csv(io.BytesIO(formats.encoded(run, "csv")))
+        assert Results.from_frame(table).cases == run.cases
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "csv", "json"])
+def test_nothing_that_is_shown_has_control_characters(tmp_path, monkeypatch, format):
+    run = named(CONTROL)
+    run.save(tmp_path / "r.json")
+    assert CONTROL.encode()[3:5] in (tmp_path / "r.json").read_bytes()
+    monkeypatch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda self: True, raising=False)
+    for name, value in {"NO_COLOR": "1", "CI": "1"}.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(main, ["show", str(tmp_path / "r.json"), "--format", format])
+    assert done.exit_code == 0
+    clean(done.output)
+    if format == "json":
+        assert json.loads(done.output)["machine"]["name"] == CONTROL
+    for form in ("json", "jsonl", "csv"):
+        done = CliRunner().invoke(main, ["convert", str(tmp_path / "r.json"), "-", "--to", form])
+        assert done.exit_code == 0
+        clean(done.output)
+
+
+def test_a_wrong_argument_is_repeated_without_its_control_characters():
+    for words in (["list", "\x1b[2J"], ["--\x1b[2J"], ["show", "--\x1b[2J"], ["\x1b[2J"]):
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 2 and "\\x1b[2J" in done.output, done.output
+        clean(done.output)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("<script>x</script>", "&lt;script>x&lt;/script>"), ("a & b", "a &amp; b"), ("&lt;b>", "&amp;lt;b>"),
+     ("**b** `c`", r"\*\*b\*\* \`c\`"), ("[x](http://y)", r"\[x\](http://y)"), ("![x](y)", r"!\[x\](y)"),
+     ("gelu_vec", "gelu_vec"), ("_i_ a__b", r"\_i\_ a\_\_b"), ("~~s~~", r"\~\~s\~\~"), ("12~", "12~"),
+     ("a\n\n# b", "a # b"), ("C:\\x \\<b>", r"C:\x \\&lt;b>"), ("end\\", "end\\\\")],
+)  # fmt: skip
+def test_markdown_and_html_in_a_text_are_shown_as_text(text, said):
+    assert inline(text) == said
+
+
+def test_a_line_does_not_begin_a_heading_or_a_list():
+    assert [opening(text) for text in ("# h", "1. x", "- x", "> q", "gelu")] == [
+        r"\# h",
+        r"1\. x",
+        r"\- x",
+        r"\> q",
+        "gelu",
+    ]
+
+
+def test_markdown_of_a_run_holds_no_html():
+    for run in (named("<script>hacked()</script>"), whole("cpu", timed=False)):
+        run.cases[0].backend = "<b>|x"
+        assert "<" not in report.render(run, "markdown")
+
+
+def test_found_by_the_fuzz(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["new", "."])
+    assert done.exit_code == 2 and "'.' cannot be a kernel" in done.output, repr(done.exception)
+    with pytest.raises(SpecError, match="reference: no signature found"):
+        Kernel(file="k.py", summary="", dtypes=("float32",), sizes={"a": (1,)}, edges=(), reference=int,
+               entries={"k": lambda x, y: None}, budgets={"float32": Budget(0)})  # fmt: skip
