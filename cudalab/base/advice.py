@@ -15,7 +15,7 @@ CHECKOUT, PIPX, UV_TOOL, UV, PIP = "checkout", "pipx", "uv tool", "uv", "pip"
 
 @cache
 def way() -> str:
-    """How cudalab was installed: CHECKOUT (editable, or not at all), PIPX, UV_TOOL, UV or PIP."""
+    """How cudalab was installed: CHECKOUT (editable, or run from its source), PIPX, UV_TOOL, UV or PIP."""
     try:
         found = distribution(NAME)
     except PackageNotFoundError:  # run from its source
@@ -25,7 +25,10 @@ def way() -> str:
     for file, tool in (("pipx_metadata.json", PIPX), ("uv-receipt.toml", UV_TOOL)):
         if Path(sys.prefix, file).exists():
             return tool
-    return UV if (found.read_text("INSTALLER") or "").strip() == "uv" else PIP
+    installer = found.read_text("INSTALLER")
+    if installer is None:  # what a build left beside the source, which is found first in its folder
+        return CHECKOUT
+    return UV if installer.strip() == "uv" else PIP
 
 
 def extra(name: str) -> str:

@@ -16,7 +16,7 @@ from cudalab.cli.options import min_effect, not_empty, together
 
 if TYPE_CHECKING:
     from cudalab.results.compare import Comparison
-    from cudalab.results.record import Case, Machine, Results
+    from cudalab.results.record import Machine
 
 FORMATS = ("table", "markdown", "json")
 
@@ -57,7 +57,6 @@ def measure_against(
     found = compare.compare(old, run, min_effect=min_effect, force=force)
     plain = format in ("table", "markdown")  # CSV and JSON on standard output stay one document
     print_comparison(found, (baseline, output or "this run"), format if plain else "table", err=not plain)
-    _say_not_timed(run)
     return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run) else 0)
 
 
@@ -68,18 +67,3 @@ def print_comparison(found: Comparison, names: tuple[str, str], format: str, err
     terminal.write(lambda width, color: comparison.render(found, names, format, width, color), err)
     if found.differences and found.refusal:
         click.echo("to compare anyway, add --force", err=True)
-
-
-def _say_not_timed(run: Results) -> None:
-    """Say for each kernel whose entries are right and have no time that the gate says nothing about their speed."""
-    from cudalab.results import record
-
-    entries: dict[str, list[Case]] = {}
-    for case in run.cases:
-        if case.backend in record.ENTRIES and case.status != record.SKIPPED:
-            entries.setdefault(case.kernel, []).append(case)
-    for name, rows in entries.items():
-        if not any(row.times for row in rows) and all(row.status == record.OK for row in rows):
-            labels = ", ".join(dict.fromkeys(row.label for row in rows))
-            text = f"{name}.cu: right, not timed ({labels}): the verdicts say nothing about its speed; that needs a GPU"
-            click.echo(visible(text), err=True)

@@ -34,7 +34,7 @@ STYLES = {
 
 # The columns that leave the first table where it is too narrow, in this order; of errors only if all rows are right.
 MOVABLE = ("% limit", "% copy", "max ULP")
-DROPPED = ("rel L2", "rounded", "shapes")  # the columns of a check that are left out, in this order
+DROPPED = ("rel. error", "rounded", "shapes")  # the columns of a check that are left out, in this order
 LEAST_NAME = 12  # characters to which a column of names is wrapped at most
 _PIECES = re.compile(r"[^:_.+/\s-]*(?:[:_.+/\s-]|$)")
 

@@ -43,6 +43,8 @@ def way(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("found", "file", "extra", "packages", "upgrade"), [
     (Installed(CHECKOUT), "", "pip install -e '.[report]' in the checkout", "pip install pandas",
      "git pull in the checkout"),
+    (Installed(None, installer=None), "", "pip install -e '.[report]' in the checkout", "pip install pandas",
+     "git pull in the checkout"),
     (Installed(), "", "pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab"),
     (Installed(None), "", "pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab"),
     (Installed(installer="uv"), "", "uv pip install 'cudalab[report]'", "uv pip install pandas",

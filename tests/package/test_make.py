@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
     ("target", "stages"), [("bench", ["torch", "report"]), ("lint", ["torch", "report", "test", "dev"])]
 )
 def test_each_stage_is_named_before_pip_runs(tmp_path, target, stages):
-    command = ["make", "-n", target, f"VENV={tmp_path}", "CUDA="]
+    command = ["make", "--no-print-directory", "-n", target, f"VENV={tmp_path}", "CUDA="]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert text.startswith('echo "Installing cudalab') and "minutes" in text.partition("pip install")[0]
     installs = [part for part in text.split('stage "')[1:] if "pip install" in part]

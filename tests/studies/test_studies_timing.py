@@ -389,7 +389,7 @@ def test_an_error_of_the_child_is_raised_as_what_it_was(monkeypatch):
          "the process ended with exit code 3; its last words: words"),
         ("import os; os.kill(os.getpid(), 11)", inf, "the process was killed by SIGSEGV"),
         ("import time; time.sleep(60)", 0.3, "it did not end within 0.3 s"),
-        ("""import os, sys; os.write(int(sys.argv[4]), b'{"begun": "x"}\\n')""", 60.0, ""),
+        ("""import os, sys; os.write(int(sys.argv[4]), b'seal\\nseal{"begun": "x"}\\n')""", 60.0, ""),
     ],
 )  # fmt: skip
 def test_how_a_process_ends(monkeypatch, program, timeout, end):
