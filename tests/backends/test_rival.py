@@ -82,6 +82,7 @@ def test_right_rivals_are_timed_and_wrong_ones_are_not(mine):
     assert [found[f"rival:{name}"].allocates for name in ("returns", "writes", "plain")] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_rivals_of_a_spec_are_checked_on_every_edge(tmp_path):
     pytest.importorskip("torch")
     spec = tmp_path / "inc.py"

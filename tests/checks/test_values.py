@@ -87,6 +87,7 @@ extern "C" __global__ void copy(const scalar_t* x, scalar_t* y, long long n) {
 """
 
 
+@pytest.mark.slow
 def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
     (tmp_path / "k.py").write_text(WRONG)
     (tmp_path / "k.cu").write_text(COPY)

@@ -46,6 +46,7 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert shown.stdout == run.stdout
 
 
+@pytest.mark.slow
 def test_a_run_of_several_processes_says_so_and_is_resumed_as_it_was(tmp_path):
     out = tmp_path / "r.json"
     given = ("bench", "plus_one", "--only", "numpy", "--sizes", "100", *QUICK[:2], "--budget", "0.01", "-o", out)

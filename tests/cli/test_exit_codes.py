@@ -170,6 +170,7 @@ def test_a_wrong_seed_is_refused(seed):
         cudalab.check(str(EXAMPLE), device="cpu", seed=seed)
 
 
+@pytest.mark.slow
 def test_the_seed_is_said_unless_it_was_given_or_quiet_and_right(tmp_path):
     asked = ("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "--sizes", "64x512")
     assert "the same inputs again: --seed " in invoke(*asked).stderr

@@ -77,6 +77,7 @@ def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
     assert {label for label, _ in slower} == {"pycuda:gelu_vec"}
 
 
+@pytest.mark.slow
 def test_on_a_cpu_the_gate_says_that_the_kernel_was_not_timed(tmp_path):
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     bench = ("bench", "--device", "cpu", "-q", "--budget", "0.02")

@@ -69,6 +69,7 @@ def test_a_spec_for_a_vector_kernel_needs_its_reference_only(lab):
     assert "host:vadd" in run.output and "right" in run.output
 
 
+@pytest.mark.slow
 def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes(lab):
     Path("mine").mkdir()
     Path("mine/scale.cu").write_text(ROWS)
@@ -84,6 +85,7 @@ def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes(lab):
     assert run.exit_code == 0, run.output
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_lab_kernel_runs_at_once(lab):
     run = lab("new", "mine/rows.cu", "--like", "softmax")
     assert run.exit_code == 0, run.output

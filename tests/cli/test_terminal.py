@@ -172,6 +172,7 @@ with status_line() as show:
     assert not watched.screen.cursor.hidden
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_resized(bench, plain):
     watched = Watched(bench, columns=140, rows=30)
     watched.until("[1/2] twice")
@@ -182,6 +183,7 @@ def test_a_terminal_that_is_resized(bench, plain):
     assert "[2/2]" not in watched.frames[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"CI": "true"}])
 def test_a_terminal_that_is_a_log_gets_lines(bench, plain, variables):
     for name, value in variables.items():
@@ -193,6 +195,7 @@ def test_a_terminal_that_is_a_log_gets_lines(bench, plain, variables):
     assert b"\x1b" not in text
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_lines_and_quiet_means_nothing(bench, plain):
     done = subprocess.run([*bench, "--format", "csv"], capture_output=True, text=True, check=True)
     assert "\x1b" not in done.stdout + done.stderr

@@ -36,6 +36,7 @@ def run(tmp_path):
     assert not marker.exists(), marker.read_text()
 
 
+@pytest.mark.slow
 def test_bench_and_report(run, tmp_path):
     try:
         need()

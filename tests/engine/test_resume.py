@@ -92,6 +92,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
     assert not list(tmp_path.glob(".r.json*"))
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path):
     out = tmp_path / "r.json"
     _, _, workers = interrupted(altered(tmp_path), out, signal.SIGKILL)

@@ -63,6 +63,7 @@ def launch(module: host.Module, entry: str, order: host.Order) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("entry", "lines"),

@@ -62,6 +62,7 @@ def test_the_headers_of_a_kernel(spec):
     assert set(cuda_source.local_headers(cu.read_text(), cu)) == set((spec.parent / "common").iterdir())
 
 
+@pytest.mark.slow
 def test_a_check_sees_an_edited_header(spec):
     statuses, digests = [], []
     for value in (2, 3, 2):

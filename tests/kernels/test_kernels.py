@@ -195,6 +195,7 @@ def test_softmax_of_rows_beyond_the_registers(cols):
     judged(kernel, "softmax_vec", {"x": x}, 16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ["layernorm_eight", "layernorm_vec"])
 @pytest.mark.parametrize("cols", [17001, 17016])
 def test_layernorm_beyond_the_registers_and_far_from_zero(cols, entry):

@@ -106,7 +106,8 @@ def drawn(kernel):
 @pytest.fixture(scope="module")
 def verdicts(request):
     """Verdicts of all mutants that a test asks for, a few of them at work at once."""
-    asked = {item.name.partition("[")[2] for item in request.session.items if item.path == request.path}
+    using = [item for item in request.session.items if item.path == request.path and "verdicts" in item.fixturenames]
+    asked = {item.name.partition("[")[2] for item in using}
     with ThreadPoolExecutor(script.CORES) as pool:
         found = {}
         for (kernel, what), change in BY_HAND.items():

@@ -167,6 +167,7 @@ def test_all_loaders_give_the_same_batches_and_leave_no_process(runs):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_another_order_or_another_image_is_noticed(monkeypatch):
     def reversed_loader(lab, workers, pinned):
         images = dataloader.Images(lab["images"], lab["side"], lab.seed + (workers == 2))
@@ -195,6 +196,7 @@ def test_an_image_is_what_its_coefficients_say():
 # ---- data-values -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_input_is_right_by_float64(runs):
     for size in STUDIES["data-values"]:
         found_rows = rows(runs("data-values"), size)
@@ -289,6 +291,7 @@ def test_power_is_that_of_this_moment_or_not_told(returned, watts):
     assert nvml.power_now() is None
 
 
+@pytest.mark.slow
 def test_only_short_loads_are_tiny(runs):
     assert set(rows(runs("clocks"))) == {"idle", "10 ms", "0.1 s"}
     labels = {v.label: clocks.SPANS[v.label] for v in found.Workload(clocks.study, "small").variants()}

@@ -103,6 +103,7 @@ def test_fused_forms_of_gelu_dispatch_fewer_operators_and_move_fewer_bytes(runs)
     assert found["compile"] == found["F.gelu"] == one
 
 
+@pytest.mark.slow
 def test_labels_share_a_step_and_the_trace_has_them(runs):
     case = rows(runs, "profile")["profiler"]
     shares = [case.quantities[f"{name}_share"] for name in module("profile").LABELS]
@@ -314,6 +315,7 @@ def test_profile_counts_the_operators_of_each_variant(profiled):
     assert {"torch_eager", "torch_native", "aten::erf"} <= names
 
 
+@pytest.mark.slow
 def test_profile_as_text_and_as_json(profiled):
     text = report.render(profiled[0])
     assert text.startswith("gelu 1000 (1000), float32: one call of each variant on the CPU (")

@@ -389,6 +389,7 @@ def test_the_memory_time_is_that_of_the_copy():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gelu", "add2d", "plus_one"])
 def test_nothing_is_much_faster_than_its_bound(name):
     for one in inspect(name, "all", file=H200 / f"{name}.json"):

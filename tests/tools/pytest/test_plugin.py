@@ -81,6 +81,7 @@ def test_a_sample_that_would_miss_exponents_is_refused():
         cases.Wanted((), sample=10).cases(cases.Bench(1.0), Path())
 
 
+@pytest.mark.slow
 def test_every_spec_below_a_folder_gives_a_test_a_case(pytester, workers):
     example(pytester.path / "mine" / "deep")
     (pytester.path / "mine" / "binding.py").write_text("raise RuntimeError('not a spec: not to be imported')")
@@ -153,6 +154,7 @@ def test_a_crash_costs_its_own_tests_only(pytester):
             assert ("FAILED" in line) == ("host:wild" in line)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hangs_is_stopped(pytester):
     spec = altered(pytester.path)
     cudalab.check(spec, only="host:fine", device="cpu", sizes="small")  # so that it is compiled

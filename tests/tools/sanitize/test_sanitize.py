@@ -111,6 +111,7 @@ def test_reports_of_the_address_sanitizer(report, says):
     assert asan.read(report, {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == f"address sanitizer: {says}"
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_end_is_stopped(tmp_path):
     (tmp_path / "endless.cu").write_text(
         "__global__ void endless(const float* x, float* y) { while (y) y[0] = x[0]; }\n"

@@ -155,6 +155,7 @@ def rows(group, device=None):
     return cases_of(Job(device, Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
 
 
+@pytest.mark.slow
 def test_a_check_on_the_host_looks_at_the_last_configuration_too():
     """Configurations for a GPU are checked without one too."""
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
