@@ -106,6 +106,7 @@ def on_the_cpu(case):
         assert case.check().parity.n == outputs(case.group)
 
 
+@pytest.mark.slow
 @cases("gelu", "softmax", device="cpu", only="torch_compile", dtypes="float32", sample=SAMPLE)
 def test_compiled_by_pytorch_on_the_cpu(case):
     """One kernel of each kind, since Inductor takes seconds for each; on a GPU all of them."""
