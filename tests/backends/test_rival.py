@@ -110,6 +110,7 @@ def test_rivals_of_a_spec_are_checked_on_every_edge(tmp_path):
     assert by_size["33", "even"] == record.WRONG
 
 
+@pytest.mark.slow
 def test_a_run_with_rivals_is_resumed_only_by_who_names_them(mine, tmp_path):
     pytest.importorskip("torch")
     from cudalab.engine import resume

@@ -114,6 +114,7 @@ def param(idiom, kind):
     return pytest.param(idiom, kind, id=f"{idiom}-{kind}", marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("idiom", "kind"), [param(*case) for case in CASES])
 def test_an_output_of_one_element_that_is_not_initialised_is_wrong(tmp_path, idiom, kind):
     right, wrong = rows(tmp_path, idiom, kind)

@@ -344,6 +344,7 @@ def test_a_guess_grows_with_the_work():
 # ---- from Python -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_python_code_is_told_how_far_a_run_is(bench):
     events = []
     cudalab.bench(bench[4], sizes="small,large", only="numpy,host", device="cpu", budget=0.01, progress=events.append)

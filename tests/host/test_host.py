@@ -288,6 +288,7 @@ def test_modules_do_not_all_keep_their_stacks():
     assert max(mappings) < min(mappings) + 100
 
 
+@pytest.mark.slow
 def test_a_portable_stack_switch_gives_the_same(rng):
     module = load("cooperative.cu", CUDALAB_UCONTEXT="1")
     assert all(is_right(module, rng) for is_right in CHECKS)

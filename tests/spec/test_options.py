@@ -62,6 +62,7 @@ def test_inspect_compiles_with_them(spec):
     assert any(i.opcode == "FMUL.FTZ" for i in code.instructions), "--use_fast_math flushes subnormal numbers"
 
 
+@pytest.mark.slow
 def test_the_host_says_which_options_it_has_not(spec):
     run = cudalab.check(spec, only="host", device="cpu", sizes="small", parameters={"THREADS": 64})
     (case,) = run.cases

@@ -115,6 +115,7 @@ def test_labels_share_a_step_and_the_trace_has_them(runs):
     assert {"inference", "backward", "step"} <= names
 
 
+@pytest.mark.slow
 def test_a_trace_that_cannot_be_written_is_said(tmp_path):
     cases = {case.label: case for case in measured("profile", trace=str(tmp_path / "none" / "trace.json")).cases}
     assert cases["profiler"].status == results.ERROR

@@ -112,6 +112,7 @@ def test_a_wrong_answer_says_what_the_command_line_says(pytester):
     assert all("values differ by more than 64 ULP" in reason for reason in reasons)
 
 
+@pytest.mark.slow
 def test_cases_for_a_gpu_are_skipped_with_the_reason(pytester):
     example(pytester.path)
     result = pytester.runpytest_inprocess("-rs", "--cudalab", "--cudalab-only", "host,cupy_raw,pycuda")
