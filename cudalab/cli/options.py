@@ -83,7 +83,7 @@ class Words(click.types.StringParamType):
 
 quiet = click.option(
     "-q", "--quiet", is_flag=True, envvar="CUDALAB_QUIET",
-    help="Show no progress on standard error and not what was written, only errors.",
+    help="Print only errors on standard error: no progress, and not which files were written.",
 )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ processes = click.option("--processes", default=0, show_default="3 on a GPU, 1 o
 quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,
-                       help="Stop a variant, or a spec that is loaded, after so long without progress.")  # fmt: skip
+                       help="Stop a variant, or the loading of a spec, after this long without progress.")  # fmt: skip
 resume = click.option("--resume", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
                       help="Finish the interrupted run in FILE, with its options. Default: a new run.")  # fmt: skip
 format = click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),

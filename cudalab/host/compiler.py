@@ -129,7 +129,7 @@ def compile_source(
 
     modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
     if races and (_clang() or not scan.fibers):
-        raise Unavailable("races are looked for by g++, where threads of a block depend on each other")
+        raise Unavailable("only g++ finds races, in kernels whose threads depend on each other")
     modes += ["-DCUDALAB_RACES=1"] if races else []
     checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else _RACES if races else ()
     flags = [*_FLAGS, *checks, *modes]

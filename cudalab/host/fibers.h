@@ -211,7 +211,7 @@ private:
         if (!other) return;
         char where[300];
         if (other->now == state::done) snprintf(where, sizeof where, "has returned without it; CUDA asks all threads to come, "
-                                           "and GPUs since Volta forgive it");
+                                           "and GPUs since Volta accept it");
         else snprintf(where, sizeof where, "at the one in %s:%u; CUDA leaves that undefined", other->file, other->line);
         remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) waits at this barrier, and thread (%u,%u,%u) %s", here->file,
                here->line, blockIdx.x, blockIdx.y, blockIdx.z, here->index.x, here->index.y, here->index.z,

@@ -48,7 +48,7 @@ def _times(run: Results, cases: list[Case]) -> str:
         return f"fastest{library}: {_time(run, first, cases)}, {_against(run, first, others[0], cases)}"
     names = [_time(run, c, cases) for c in (first, *close)][:CLOSE]
     more = len(close) + 1 - len(names)
-    return f"fastest{library} not sure: {' or '.join(names)}{f' or {more} more' if more else ''}"
+    return f"fastest{library} uncertain: {' or '.join(names)}{f' or {more} more' if more else ''}"
 
 
 def _time(run: Results, case: Case, cases: list[Case]) -> str:

@@ -73,7 +73,7 @@ def busy(run: Results) -> str:
     what = "times" if run.main_kind in host else f"{' and '.join(kind.replace('_', ' ') for kind in host)} times"
     return (
         f"Machine busy: load {numbers.compact(load)} of other programs on {numbers.compact(cores)} "
-        f"core{'s' if cores > 1 else ''}: {what} are rough, and nothing is called faster or slower by them"
+        f"core{'s' if cores > 1 else ''}: {what} are rough and give no verdict"
     )
 
 
@@ -394,7 +394,7 @@ def footer(run: Results) -> list[str]:
         lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
     if run.main_kind and any(computes(run, cases) for cases in run.groups().values()):
         lines.append(
-            "TFLOP/s: operations by `flops` of the spec; % limit is of the card's peak, no copy is a yardstick."
+            "TFLOP/s: the operations that `flops` of the spec counts, per second; % limit: share of the card's peak."
         )
     if run.calibration:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())

@@ -77,7 +77,7 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
     for pair in found.drift:
         drift.setdefault(numbers.ratio(pair.ratio), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
     why = "is the speed-up of the copy, which no change of a kernel explains"
-    moved = [("the machine moved", _several(where), f"{value} {why}") for value, where in drift.items()]
+    moved = [("the machine changed", _several(where), f"{value} {why}") for value, where in drift.items()]
     wrong = [("wrong", _about(cases), text) for text, cases in found.wrong.items()]
     return wrong + moved + [("not compared", _about(cases), text) for text, cases in found.left_out.items()]
 

@@ -195,6 +195,6 @@ def finding(run: Results) -> str:
     except (Exception, SystemExit) as error:  # a user's code may raise anything, also where the run lacks a case
         return f"it fails on this run: {named(error)}"
     if not isinstance(said, str):
-        return f"it fails on this run: it is {short(said)}"
+        return f"it gives {short(said)}, not a text"
     said = " ".join(said.split())
     return said + ("; ?: this run did not measure it" if "?" in said.replace(",", " ").split() else "")

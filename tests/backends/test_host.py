@@ -155,7 +155,7 @@ __global__ void right(const float* x, float* y, int n) { HEAD; s[t] = 0;
 def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path):
     says = {
         "branch": "own.cu:3: block (0,0,0): thread (0,0,0) waits at this barrier, and thread (100,0,0) has returned "
-        "without it; CUDA asks all threads to come, and GPUs since Volta forgive it",
+        "without it; CUDA asks all threads to come, and GPUs since Volta accept it",
         "mask": "own.cu:5: block (0,0,0): thread (96,0,0) names thread (100,0,0) in the mask 0xffffffff of a warp "
         "operation, which has returned without it; a GPU may still run that one",
         "two": "own.cu:7: block (0,0,0): thread (0,0,0) waits at this barrier, and thread (64,0,0) at the one in "

@@ -70,7 +70,7 @@ def test_a_backend_is_not_called_skipped_where_one_of_its_variants_ran():
 
 def test_a_fastest_that_is_not_sure_is_not_called_so():
     run = on_cpu(**ROUGH)
-    assert "fastest library not sure: " in answer.sentence(run, run.cases)
+    assert "fastest library uncertain: " in answer.sentence(run, run.cases)
 
 
 def test_an_interval_that_says_nothing_leaves_no_ratio_verdict_or_bar():

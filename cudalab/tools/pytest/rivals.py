@@ -41,8 +41,8 @@ def _place(value: Any) -> str:
     found = _named(module, name)
     if not callable(function) or found is not function:
         raise InputError(
-            f"the rival {short(function)} is not a function that a module has under its name, and the worker processes "
-            "import it by that; define it with def at the top of the test's file or of another"
+            f"the rival {short(function)} cannot be imported by its name, as the worker processes must "
+            "do; define it with def at the top of the test's file or of another"
         )
     return ":".join([_installed(module) or str(sys.modules[module].__file__), name, *words])
 

@@ -214,7 +214,7 @@ class Timings:
             advice = f"write a new baseline: pytest --cudalab-save {self.path}"
             return "\n".join([f"no time to compare with in {self.path}:", *bad, advice]) if bad else ""
         lines = [f"SLOWER than in {self.path}:", *(f"    {_both(pair)}" for pair in pairs)]
-        lines += [f"    the machine moved: the copy's speed-up is {numbers.with_ends(p.ratio)}" for p in found.drift]
+        lines += [f"    the machine changed: the copy's speed-up is {numbers.with_ends(p.ratio)}" for p in found.drift]
         if self.save:
             lines.append(f"look closer: cudalab compare {self.path} {self.save}")
         return "\n".join([*lines, f"if this is intended, write a new baseline: pytest --cudalab-save {self.path}"])
