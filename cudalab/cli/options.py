@@ -126,8 +126,8 @@ device = click.option("--device", default="auto", metavar="auto|cuda[:N]|cpu", s
 def output(what: str, default: str = "none is written", required: bool = False) -> Decorator[Any]:
     """-o FILE: `what` is written there."""
     end = "" if required else f" Default: {default}."
-    return click.option("-o", "--output", default=None if required else "", required=required, metavar="FILE",
-                        callback=not_empty, shell_complete=complete.files,
+    kind: dict[str, Any] = {"required": True} if required else {"default": ""}  # click takes default=None for a value
+    return click.option("-o", "--output", **kind, metavar="FILE", callback=not_empty, shell_complete=complete.files,
                         help=f"{VOCABULARY['--output']} {what}.{end}")  # fmt: skip
 
 

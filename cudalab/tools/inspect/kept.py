@@ -10,8 +10,9 @@ from typing import Annotated
 import msgspec
 
 from cudalab.base import files
-from cudalab.base.errors import InputError, short, why
+from cudalab.base.errors import InputError, short
 from cudalab.base.text import visible
+from cudalab.results import bounds
 from cudalab.tools.inspect.finding import Inspected
 
 FORMAT, VERSION = "cudalab-inspection", 1
@@ -79,7 +80,7 @@ def load(path: str | os.PathLike[str]) -> Inspection:
     """Read a file. Raises InputError that names it and says what is wrong with it."""
     name = visible(os.fspath(path))
     try:
-        found = msgspec.json.decode(_read(path), type=Inspection)
+        found = msgspec.json.decode(bounds.read(path), type=Inspection)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{name} is not a file of `cudalab inspect -o`: {error}") from None
     if (found.format, found.version) != (FORMAT, VERSION):
@@ -89,11 +90,15 @@ def load(path: str | os.PathLike[str]) -> Inspection:
 
 
 def is_one(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is of `inspect -o`; False also for one that cannot be read."""
+    """Whether a file says that it is of `inspect -o`; False also for one that cannot be read, and for a pipe."""
     try:
-        return f'"format": "{FORMAT}"'.encode() in _read(path)[:200].replace(b'":"', b'": "')
-    except InputError:
+        if not Path(path).is_file():
+            return False
+        with open(path, "rb") as file:
+            head = file.read(200)
+    except (OSError, ValueError):
         return False
+    return f'"format": "{FORMAT}"'.encode() in head.replace(b'":"', b'": "')
 
 
 def writable(path: str | os.PathLike[str]) -> None:
@@ -104,10 +109,3 @@ def writable(path: str | os.PathLike[str]) -> None:
             load(target)
         except InputError as error:
             raise InputError(f"will not replace {target}: {error}") from None
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {visible(os.fspath(path))}: {why(error)}") from None
