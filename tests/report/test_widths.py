@@ -86,21 +86,6 @@ def test_committed_results(path, width):
         assert name == "variant" or {*cells} != {"-"}
 
 
-@pytest.mark.slow
-def test_a_run_on_the_cpu():
-    """Measured here, not read from a file."""
-    only = "host,numpy,torch_eager,torch_native"
-    run = cudalab.bench("gelu_backward", size="1000", device="cpu", budget=0.05, only=only)
-    for width in WIDTHS:
-        text = report.render(run, "table", width)
-        assert max(map(len, text.splitlines())) <= width
-        assert "\u2026" not in text
-        shown = {c.name: c.cells for c in columns.drawn(run, run.cases)}
-        assert not any({*cells} == {"-"} for cells in shown.values())
-        for cells in zip(*(cells for name, cells in shown.items() if name != "GB/s"), strict=True):
-            assert any(line.startswith(cells[0]) and all(cell in line for cell in cells) for line in rows(text)), cells
-
-
 def test_a_table_that_no_terminal_holds_says_so():
     text = report.render(group(loaded(RUNS[0])), "table", 24)
     assert re.search(r"The table has \d+ columns, the terminal 24: widen it, or give --format csv\.$", text)
