@@ -396,7 +396,7 @@ def test_bad_input_is_2(files, args, message):
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory):
     path = tmp_path_factory.mktemp("baseline") / "main.json"
-    done = invoke("bench", "plus_one", "--device", "cpu", "--only", "numpy", "--sizes", "1K", "--budget", 0.01,
+    done = invoke("bench", "plus_one", "--device", "cpu", "--only", "numpy", "--sizes", "100K", "--budget", 0.01,
                   "-o", path, "-q")  # fmt: skip
     assert done.exit_code == 0
     return path
@@ -406,7 +406,7 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     before, now = baseline.read_bytes(), tmp_path / "now.json"
     done = invoke("bench", "--baseline", baseline, "--budget", 0.01, "-q", "-o", now, "--format", "json")
     assert done.exit_code == 0, done.output
-    assert [(c.kernel, c.size, c.label) for c in cudalab.load(now).cases] == [("plus_one", "1k", "numpy")]
+    assert [(c.kernel, c.size, c.label) for c in cudalab.load(now).cases] == [("plus_one", "100k", "numpy")]
     assert json.loads(done.stdout)["format"] == record.FORMAT
     said = (
         r"No kernel was timed in both runs: the CPU checks a \.cu and does not time it\. Of the libraries, none of 1 "
@@ -431,7 +431,7 @@ def test_the_sentence_counts_what_is_not_compared():
 
 def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     quick = tmp_path / "quick.json"
-    slowed(cudalab.load(baseline), "numpy", 0.2).save(quick)
+    slowed(cudalab.load(baseline), "numpy", 0.1).save(quick)
     done = invoke("bench", "--baseline", quick, "--budget", 0.01, "-q")
     assert done.exit_code == 1 and "1 of 1 cases is SLOWER" in done.output
 
