@@ -6,6 +6,7 @@ CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, .
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from cudalab.backends import _cupy
@@ -15,7 +16,7 @@ from cudalab.device.arrays import DeviceArray, cupy_missing, to_cupy
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
-from cudalab.spec.kernel import Kernel
+from cudalab.spec.kernel import Kernel, Launch
 
 devices = ("cuda",)
 timed = True
@@ -34,13 +35,20 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     _cupy.use_stream(operands)
     text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
-    function = _function(text, variant, _cupy.options(kernel, dtype), kernel.cu.name)
+
+    @cache
+    def function(entry: str) -> Any:
+        return _function(text, entry, _cupy.options(kernel, dtype), kernel.cu.name)
 
     def prepare(on: Operands) -> Callable[[], object]:
-        launch = kernel.launch(variant, on.named(kernel))
-        args = tuple(to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
-        grid, block = launch.dims
-        return (lambda: None) if launch.empty else lambda: function(grid, block, args, shared_mem=launch.shared)
+        launches = [launch for launch in kernel.launches(variant, on.named(kernel)) if not launch.empty]
+        ready = [partial(function(one.entry), *one.dims, _views(one), shared_mem=one.shared) for one in launches]
+
+        def run() -> None:
+            for each in ready:
+                each()
+
+        return ready[0] if len(ready) == 1 else run
 
     def as_users_call(on: Operands) -> Callable[[], Any]:
         import cupy
@@ -57,13 +65,18 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
             for place in places:
                 args[place] = result
             if not launch.empty:
-                function(grid, block, tuple(args), shared_mem=launch.shared)
+                function(launch.entry)(grid, block, tuple(args), shared_mem=launch.shared)
             return result
 
         return call
 
-    launched = kernel.entry_of_call(operands.inputs)
-    return writing(prepare, operands, as_users_call if variant == launched else None, cuda.kept_bytes(kernel, dtype))
+    launched = kernel.simple and variant == kernel.entry_of_call(operands.inputs)
+    return writing(prepare, operands, as_users_call if launched else None, cuda.kept_bytes(kernel, dtype))
+
+
+def _views(launch: Launch) -> tuple[Any, ...]:
+    """The arguments of a launch, arrays as CuPy's."""
+    return tuple(to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
 
 
 def _function(text: str, entry: str, options: tuple[str, ...], name: str) -> Any:

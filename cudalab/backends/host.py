@@ -6,7 +6,7 @@ what the CPU executor lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -49,18 +49,17 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     module = _compiled(kernel, dtype)
+    entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
     return replace(
-        _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, variant)
+        _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, entries)
     )
 
 
-def _new(module: host.Module, entry: str) -> list[str]:
-    """What was remarked of launches of an entry and not yet told."""
-    text = module.remarks.get(entry)
-    if not text or (module, entry) in _told:
-        return []
-    _told.add((module, entry))
-    return [text]
+def _new(module: host.Module, entries: Iterable[str]) -> list[str]:
+    """What was remarked of launches of entries and not yet told."""
+    found = [entry for entry in entries if entry in module.remarks and (module, entry) not in _told]
+    _told.update((module, entry) for entry in found)
+    return [module.remarks[entry] for entry in found]
 
 
 _told: set[tuple[host.Module, str]] = set()
@@ -70,9 +69,14 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
     module = _compiled(kernel, dtype)
 
     def prepare(on: Operands) -> Callable[[], object]:
-        launch = kernel.launch(variant, on.named(kernel))
-        grid, block = launch.dims
-        return lambda: module.launch(variant, grid, block, launch.args, launch.shared, order)
+        launches = kernel.launches(variant, on.named(kernel))
+
+        def run() -> None:
+            for launch in launches:
+                grid, block = launch.dims
+                module.launch(launch.entry, grid, block, launch.args, launch.shared, order)
+
+        return run
 
     return writing(prepare, operands)
 

@@ -102,13 +102,23 @@ def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, modu
     `module`: loaded code; None: the module that all launches of the kernel share.
     """
     module = module or cuda.of_kernel(kernel, dtype)
-    launch = kernel.launch(entry, operands.named(kernel))
-    if launch.empty:
-        return lambda: None
-    function = module.get_function(entry)
+    launches = [launch for launch in kernel.launches(entry, operands.named(kernel)) if not launch.empty]
+    runs = [_one(module.get_function(launch.entry), launch, operands.stream) for launch in launches]
+    if len(runs) == 1:
+        return runs[0]
+
+    def run() -> None:
+        for each in runs:
+            each()
+
+    return run
+
+
+def _one(function: Any, launch: Launch, stream: Any) -> Callable[[], None]:
+    """What launches one function, whose arguments are packed here."""
     function.prepare(["P" if isinstance(a, DeviceArray) else a.dtype.char for a in launch.args])
     values = [a.ptr if isinstance(a, DeviceArray) else a for a in launch.args]
-    (grid, block), stream, shared = launch.dims, operands.stream, launch.shared
+    (grid, block), shared = launch.dims, launch.shared
 
     def run() -> None:
         function.prepared_async_call(grid, block, stream, *values, shared_size=shared)
