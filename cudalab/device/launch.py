@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from struct import Struct
+from types import MappingProxyType
 from typing import Any
 
 from cudalab.device import cuda, driver
@@ -82,18 +84,34 @@ class Prepared:
         return partial(values.pack_into, memory, STREAM), launch
 
 
+@dataclass(frozen=True)
+class InOrder:
+    """Several launches that are one call, all on the same pointers."""
+
+    each: tuple[Prepared, ...]
+
+    def __call__(self, *values: int) -> None:
+        for prepared in self.each:
+            prepared(*values)
+
+
 def for_call(
-    kernel: Kernel, entry: str, dtype: DType, arrays: Mapping[str, DeviceArray], context: int
-) -> Prepared | None:
-    """Compile and load one entry for arrays like these (inputs, then the output); None: there is nothing to launch.
+    kernel: Kernel, entry: str, dtype: DType, arrays: Mapping[str, DeviceArray], context: int,
+    scalars: Mapping[str, Any] = MappingProxyType({}),
+) -> Prepared | InOrder | None:  # fmt: skip
+    """Compile and load one entry for arrays like these (inputs, outputs, workspace); None: there is nothing to launch.
 
     The launch is that of the spec for these shapes, dtypes and alignments, and does not change with the pointers.
     """
-    launch = kernel.launch(entry, arrays)
-    if launch.empty:
+    launches = [launch for launch in kernel.launches(entry, {**arrays, **scalars}) if not launch.empty]
+    if not launches:
         return None
     code = cuda.cubin(kernel, dtype, driver.card(context).target)
-    return Prepared(f"{kernel.name}: {entry}", driver.function(code, entry, context), context, launch, arrays)
+    every = tuple(
+        Prepared(f"{kernel.name}: {entry}", driver.function(code, one.entry, context), context, one, arrays)
+        for one in launches
+    )
+    return every[0] if len(every) == 1 else InOrder(every)
 
 
 def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, module: Any = None) -> Callable[[], None]:

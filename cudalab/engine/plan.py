@@ -368,7 +368,7 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
     if not shapes:
         return []
-    kinds = inputs.kinds(kernel, kind)
+    kinds = kernel.input_kinds(kind)
     own = {name: kernel.kind_of(name, kind).itemsize for name in (*kernel.outs, *kernel.workspace)}
     sizes = {name: kinds[name].itemsize if name in kinds else own[name] for name in kernel.array_names}
     cases = misaligned.offsets({name: max(size, kernel.alignment(name)) for name, size in sizes.items()})

@@ -52,9 +52,8 @@ class Scalar:
     """
 
     value: Any = optional(
-        "a number, or a function of inputs", lambda value: callable(value) or isinstance(value, (int, float, np.generic)),
-        "a number or a function of inputs",
-        default=0, without="0",
+        "a number, or a function of inputs", lambda v: callable(v) or isinstance(v, (int, float, np.generic)),
+        "a number or a function of inputs", default=0, without="0",
     )  # fmt: skip
     dtype: str = optional("its dtype", *_DTYPE, default="float32", without="float32")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
@@ -405,6 +406,27 @@ class Kernel:
         """The dtype of an output or of an array of the workspace, where the kernel's is `dtype`."""
         own = self.outs.get(name) or self.workspace.get(name)
         return DTYPES[own.dtype] if own and own.dtype else dtype
+
+    def input_kinds(self, dtype: DType) -> dict[str, np.dtype]:
+        """The dtype of each input by name, from inputs of the smallest shape that is not empty."""
+        if dtype.name not in self._input_kinds:
+            self._input_kinds[dtype.name] = self._made_kinds(dtype)
+        return self._input_kinds[dtype.name]
+
+    @cached_property
+    def _input_kinds(self) -> dict[str, dict[str, np.dtype]]:
+        return {}
+
+    def _made_kinds(self, dtype: DType) -> dict[str, np.dtype]:
+        usual = dict.fromkeys(self.input_names, dtype.numpy)
+        shapes = [shape for shape in (*self.edges, *self.sizes.values()) if prod(shape)]
+        if self.inputs is None or not shapes:
+            return usual
+        try:
+            made = self.make(min(shapes, key=prod), dtype)
+        except Exception:  # the spec's own; the rows of the group say it
+            return usual
+        return {name: array.dtype for name, array in made.items()}
 
     def scalars_of(self, arrays: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
         """The scalars for these inputs, rounded to their dtypes; `given`: values of a call, by name."""
