@@ -18,9 +18,15 @@ _DTYPE = (lambda value: value == "" or value in DTYPES), f"one of {', '.join(DTY
 _NUMBER = or_none(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)), "a number, or None"
 
 
+class _Checked:
+    def __post_init__(self) -> None:
+        if wrong := validate.first_wrong(self, validate.checks(type(self))):  # type: ignore[arg-type]
+            raise SpecError(f"{type(self).__name__}: {wrong}")
+
+
 @strict
 @dataclass(frozen=True)
-class Out:
+class Out(_Checked):
     """One of several outputs.
 
     An output whose reference takes an input of its own name is updated in place: it gets fresh contents before each
@@ -45,7 +51,7 @@ class Out:
 
 @strict
 @dataclass(frozen=True)
-class Scalar:
+class Scalar(_Checked):
     """A number that a kernel takes by value, such as `eps`. Both sides get it rounded to its dtype.
 
     `value` is a number, or a function of inputs by name, of which only shapes and dtypes may be used.
@@ -76,7 +82,7 @@ class Scalar:
 
 @strict
 @dataclass(frozen=True)
-class Work:
+class Work(_Checked):
     """An array that a kernel writes and reads for itself; it is poisoned before each launch, or filled."""
 
     dtype: str = optional("its dtype", *_DTYPE, default="", without="the kernel's")

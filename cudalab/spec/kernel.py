@@ -441,7 +441,7 @@ class Kernel:
     @property
     def rank(self) -> int | None:
         """The number of dimensions of a size; None: any."""
-        known = dimensions.names(self._input_shapes)
+        known = dimensions.names(self._input_shapes) if self._sized else ()
         return len(known) if known and dimensions.REST not in known else None
 
     @property
@@ -450,7 +450,17 @@ class Kernel:
 
     def dimensions(self, size: Shape) -> dimensions.Dimensions:
         """The lengths that a size gives to the dimensions which `shapes` names. Raises InputError."""
-        return dimensions.of_size(self._input_shapes, size) if self._input_shapes else {}
+        return dimensions.of_size(self._input_shapes, size) if self._sized else {}
+
+    @cached_property
+    def _sized(self) -> bool:
+        """Whether a size gives the dimensions of `shapes` their lengths. `inputs` may take a size in its own way."""
+        if self.inputs is None or not self._input_shapes:
+            return bool(self._input_shapes)
+        try:
+            return all(dimensions.of_size(self._input_shapes, size) for size in (*self.sizes.values(), *self.edges))
+        except InputError:
+            return False
 
     def alignment(self, array: str) -> int:
         """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""
@@ -567,12 +577,19 @@ class Kernel:
             except InputError as error:
                 raise SpecError(f"{self.file}: inputs gives {_listed(shapes)}: {error}") from None
             return {name: np.asarray(given[name]) for name in self.input_names}
+        return {name: draw(own, dtype.numpy, rng) for name, own in self._input_shapes_at(shape).items()}
+
+    def unfilled(self, shape: Shape, dtype: DType) -> Arrays:
+        """Inputs of one case without values, where the spec draws the usual ones."""
+        self.accepts(shape)
+        return {name: np.empty(own, dtype.numpy) for name, own in self._input_shapes_at(shape).items()}
+
+    def _input_shapes_at(self, shape: Shape) -> dict[str, Shape]:
         lengths = self.dimensions(shape)
-        every = {
+        return {
             name: dimensions.shape_of(str(self.shapes[name]), lengths) if name in self.shapes else shape
             for name in self.input_names
         }
-        return {name: draw(own, dtype.numpy, rng) for name, own in every.items()}
 
     def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
         """Shape of the first output for inputs of these shapes."""

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cudalab.backends import numpy as numpy_backend
-from cudalab.checks import inputs as checks_inputs
 from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
 from cudalab.engine.group import cases as cases_of
@@ -72,20 +71,18 @@ def test_a_copy_is_no_sort_although_the_reference_sorts_in_place(tmp_path, name)
     assert (found["numpy"].status, found["host:k"].status) == ("ok", "WRONG")
 
 
-def test_an_error_of_the_reference_is_not_taken_for_one_of_memory_that_is_read_only():
+def test_an_error_of_the_reference_is_not_taken_for_one_of_memory_that_is_read_only(tmp_path):
     calls = []
 
     def reference(x):
         calls.append(x.flags.writeable)
         raise ValueError("its own")
 
-    class Given:
-        input_names = ("x",)
-
-    Given.reference = staticmethod(reference)
     from cudalab.device.operands import Operands
 
-    bound = numpy_backend.bind(Given, "", dtype("float32"), Operands({"x": np.ones(3, np.float32)}, None))
+    bound = numpy_backend.bind(
+        spec(tmp_path, reference), "", dtype("float32"), Operands({"x": np.ones(3, np.float32)}, None)
+    )
     with pytest.raises(ValueError, match="its own"):
         bound.run()
     assert calls == [False, True]
@@ -303,7 +300,7 @@ def test_inputs_that_fail_are_told_by_the_rows(tmp_path):
         raise RuntimeError("no data")
 
     kernel = spec(tmp_path, lambda x: x, inputs=inputs, edges=((5,),), pointwise=True)
-    assert checks_inputs.kinds(kernel, dtype("float32")) == {"x": np.dtype(np.float32)}
+    assert kernel.input_kinds(dtype("float32")) == {"x": np.dtype(np.float32)}
     assert all("RuntimeError: no data" in case.reason for case in rows(kernel).values())
 
 

@@ -74,7 +74,7 @@ def device_and_works(request: Request) -> Iterator[tuple[Gpu, dict[str, Bound]]]
 def _bound(device: Gpu, group: Group, operands: Operands, label: str) -> Bound:
     found: Any
     if label == COPY:
-        found = device.copy(sum(a.nbytes for a in (*operands.inputs.values(), operands.output)))
+        found = device.copy(sum(a.nbytes for a in operands.inputs.values()) + operands.output.nbytes)
     else:
         (variant,) = (v for v in plan.Selection().variants(group, device.kind) if v.label == label)
         kernel, _ = tuned.for_variant(group.kernel, variant.name, variant.parameters, group.dtype, cuda.card_of(device))

@@ -98,8 +98,9 @@ def _counted(run: Results, case: Case, kernel: Kernel) -> tuple[int, str]:
     try:
         dtype = DTYPES[case.dtype]
         arrays = kernel.make(case.shape, dtype)
-        elements = prod(kernel.result_shape({name: array.shape for name, array in arrays.items()}))
-        found = work.amount(kernel, arrays, elements * dtype.numpy.itemsize)
+        shapes = {name: array.shape for name, array in arrays.items()}
+        results = sum(prod(kernel.shape_of(n, shapes)) * kernel.kind_of(n, dtype).itemsize for n in kernel.outs)
+        found = work.amount(kernel, arrays, results)
     except (CudalabError, KeyError):  # of a dtype that the spec does not take
         return 0, f"{older} the spec makes no inputs of this dtype"
     if found.nbytes != case.nbytes:

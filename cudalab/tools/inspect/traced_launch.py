@@ -70,19 +70,17 @@ class TracedLaunch:
 
 
 def arrays(kernel: Kernel, dtype: DType, shape: Shape) -> Arrays:
-    """Inputs and output by name. The inputs have no values unless the spec makes them."""
+    """Inputs, outputs and workspace by name. The inputs have no values unless the spec makes them."""
     try:
-        if kernel.inputs is None:
-            kernel.accepts(shape)
-            given: Arrays = {name: np.empty(shape, dtype.numpy) for name in kernel.input_names}
-        else:
-            given = kernel.make(shape, dtype)
-        output = np.empty(kernel.result_shape({name: a.shape for name, a in given.items()}), dtype.numpy)
+        given = kernel.unfilled(shape, dtype) if kernel.inputs is None else kernel.make(shape, dtype)
+        shapes = {name: a.shape for name, a in given.items()}
+        own = [name for name in kernel.array_names if name not in given]
+        made = {name: np.empty(kernel.shape_of(name, shapes), kernel.kind_of(name, dtype).numpy) for name in own}
     except (MemoryError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"arrays of {'x'.join(map(str, shape))} do not fit here; give a smaller --size") from None
-    return {**given, kernel.output: output}
+    return {**given, **made}
 
 
 def traced_launch(kernel: Kernel, entry: str, on: Arrays) -> TracedLaunch:

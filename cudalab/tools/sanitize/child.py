@@ -20,9 +20,9 @@ from cudalab import host
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.device.arrays import DeviceArray
-from cudalab.device.cpu import Guarded
-from cudalab.device.guard import GUARD, POISON_BYTE, offsets_by_name
-from cudalab.device.operands import Operands
+from cudalab.device.cpu import Cpu, Guarded
+from cudalab.device.guard import GUARD, offsets_by_name
+from cudalab.device.operands import Operands, every, output_of
 from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
 from cudalab.spec import cuda_source
@@ -68,27 +68,39 @@ def main(parent: Parent) -> None:
 
 def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], None]) -> None:
     kernel, dtype = group.kernel, group.dtype
-    shape = kernel.result_shape({name: a.shape for name, a in arrays.items()})
     off = offsets_by_name(kernel, group.offsets)
     memory = {name: Guarded(a.shape, a.dtype, off[name]) for name, a in arrays.items()}
-    for name, array in arrays.items():
-        memory[name].array[...] = array
-    memory[kernel.output] = Guarded(shape, dtype.numpy, off[kernel.output])
-    memory[kernel.output].array.reshape(-1).view(np.uint8)[:] = POISON_BYTE
+
+    def put(name: str, shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
+        memory[name] = made = Guarded(shape, kind, off[name])
+        return made.array
+
+    inputs = {name: memory[name].array for name in arrays}
+    output = output_of(kernel, dtype, inputs, put)
+
+    def made_new() -> None:
+        for name, array in arrays.items():
+            memory[name].array[...] = array
+        Cpu().poison(output)
+
+    made_new()
     for guarded in memory.values():
         _forbid(guarded.whole.ctypes.data, GUARD)
         _forbid(guarded.whole.ctypes.data + guarded.whole.nbytes - GUARD, GUARD)
-    placed = {name: guarded.array for name, guarded in memory.items()}
-    say(Answer({name: (a.ctypes.data, a.nbytes) for name, a in placed.items()}))
+    say(Answer({name: (m.array.ctypes.data, m.array.nbytes) for name, m in memory.items()}))
 
     load = partial(
         host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
         include=kernel.cu.parent,
     )  # fmt: skip
-    launch = kernel.launch(entry, placed)
-    load(sanitize=True).launch(entry, *launch.dims, launch.args, launch.shared)
+    operands = Operands(inputs, output, scalars=kernel.scalars_of(arrays))
+    launches = kernel.launches(entry, operands.named(kernel))
+    for launch in launches:
+        load(sanitize=True).launch(launch.entry, *launch.dims, launch.args, launch.shared)
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler
-        load(races=True).launch(entry, *launch.dims, launch.args, launch.shared)
+        made_new()
+        for launch in launches:
+            load(races=True).launch(launch.entry, *launch.dims, launch.args, launch.shared)
 
 
 def _forbid(address: int, nbytes: int) -> None:
@@ -116,18 +128,26 @@ def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None
 
     def launch(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], None]) -> None:
         kernel, dtype = group.kernel, group.dtype
-        shape = kernel.result_shape({name: a.shape for name, a in arrays.items()})
         off = offsets_by_name(kernel, group.offsets)
         placed = {name: _allocated(driver, a.shape, a.dtype, off[name]) for name, a in arrays.items()}
         for name, array in arrays.items():
             if array.size:
                 plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
                 driver.memcpy_htod(placed[name].ptr, plain)
-        output = _allocated(driver, shape, dtype.numpy, off[kernel.output])
-        say(Answer(_places({**placed, kernel.output: output})))
+
+        def put(name: str, shape: tuple[int, ...], kind: np.dtype) -> DeviceArray:
+            made[name] = _allocated(driver, shape, kind, off[name])
+            return made[name]
+
+        made: dict[str, DeviceArray] = {}
+        output = output_of(kernel, dtype, placed, put)
+        for array, begins in every(output):
+            if isinstance(begins, bytes) and array.size:
+                driver.memcpy_htod(array.ptr, np.frombuffer(begins * array.size, np.uint8))
+        say(Answer(_places({**placed, **made})))
         stream = driver.Stream()
         tuned, _ = stored.chosen(kernel, entry, dtype, cuda.card(index))
-        on_stream(tuned, entry, dtype, Operands(placed, output, stream, index))()
+        on_stream(tuned, entry, dtype, Operands(placed, output, stream, index, scalars=kernel.scalars_of(arrays)))()
         stream.synchronize()
 
     return launch

@@ -1,0 +1,89 @@
+"""Calls of kernels with scalars, several outputs and arrays in place, on arrays of NumPy and PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from several import adam, count, step
+
+from cudalab.base.errors import InputError
+
+
+def ones(library, n=1000):
+    if library == "numpy":
+        return [np.ones(n, np.float32) for _ in range(4)]
+    torch = pytest.importorskip("torch")
+    return [torch.ones(n) for _ in range(4)]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_arrays_are_updated_in_place_and_returned(tmp_path, library):
+    arrays = ones(library)
+    p, m, v = adam(tmp_path)(*arrays, lr=0.5)
+    assert (p is arrays[0], m is arrays[1], v is arrays[2]) == (True, True, True)
+    want = step(*(np.ones(1000) for _ in range(4)), 0.5, *(float(np.float32(b)) for b in (0.9, 0.999)))
+    for got, due in zip((p, m, v), want, strict=True):
+        np.testing.assert_allclose(np.asarray(got), due, rtol=1e-6)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_outputs_have_their_own_dtypes_and_shapes(tmp_path, library):
+    x = ones(library)[0]
+    kernel = count(tmp_path)
+    for _ in range(2):  # the buffer that begins at zero is new for each call
+        total, counts = kernel(x)
+        assert (float(total[0]), np.asarray(counts).tolist()) == (1000.0, [0, 1000])
+        assert str(counts.dtype).endswith("int32")
+    out = kernel(x)
+    again = kernel(x, out=out)
+    assert again is out or again == out
+    assert np.asarray(out[1]).tolist() == [0, 1000]
+
+
+def test_tensors_know_that_they_were_written(tmp_path):
+    arrays = ones("torch")
+    before = [a._version for a in arrays]
+    adam(tmp_path)(*arrays)
+    assert [a._version > b for a, b in zip(arrays, before, strict=True)] == [True, True, True, False]
+
+
+def frozen(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f, a: adam(f)(*a, lx=1), "adam takes no 'lx'; its scalars: lr, b1, b2"),
+        (lambda f, a: count(f)(a[0], eps=1), "count takes no 'eps'; it has no scalars"),
+        (lambda f, a: adam(f)(*a, lr="a"), "the scalar lr is 'a'; give a number that fits float32"),
+        (lambda f, a: adam(f)(*a[:3], a[2]), "v overlaps 'g' in memory"),
+        (lambda f, a: adam(f)(frozen(a[0]), *a[1:]), "p is read-only"),
+        (lambda f, a: adam(f)(a[0].astype(np.float16), *a[1:]), "where p is float16, adam takes g as float16"),
+        (lambda f, a: adam(f)(a[0].astype(np.int32), *a[1:]), "adam has no int32; convert to one of float32, float16"),
+        (lambda f, a: count(f)(a[0].reshape(10, 100)), "x is 'n', 1 dimensions; it has the shape (10, 100)"),
+        (lambda f, a: count(f)(a[0], out=a[1][:1]), "out has 1 arrays; count takes a tuple of 2 arrays"),
+        (lambda f, a: count(f)(a[0], out=(a[1][:1], a[2][:2])), "counts of out has float32 (2,), count gives int32"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path, call, message):
+    with pytest.raises(InputError) as raised:
+        call(tmp_path, ones("numpy"))
+    assert message in str(raised.value)
+
+
+def test_what_pytorch_would_have_to_record_is_refused(tmp_path):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match="does not differentiate"):
+        adam(tmp_path)(torch.ones(9, requires_grad=True), *ones("torch", 9)[1:])
+    with pytest.raises(InputError, match="and the like cannot record it"):
+        torch.func.vmap(count(tmp_path))(torch.ones(3, 9))
+
+
+def test_help_says_what_is_updated_and_returned(tmp_path):
+    text = adam(tmp_path).__doc__
+    assert text.startswith("p, m, v = adam(p, m, v, g, lr=0.01, b1=0.9, b2=0.999)\n")
+    assert "p  3000 float32, updated in place" in text
+    assert count(tmp_path).__doc__.startswith("total, counts = count(x, out=None)\n")
+    assert "counts  2 int32" in count(tmp_path).__doc__

@@ -1,0 +1,173 @@
+"""Kernels with several outputs and dtypes, arrays in place, scalars, workspaces and several launches, on the CPU."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from several import ADAM_FAULTS, COUNT_FAULTS, adam, count, step
+
+from cudalab import Launch, Out, Scalar, Work
+from cudalab.base.errors import SpecError
+from cudalab.device.cpu import Cpu
+from cudalab.engine.group import cases
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group, Selection
+from cudalab.spec.dtype import dtype
+
+
+def rows(kernel, only=("host", "numpy", "torch_eager", "rival"), name="float32", shape=None, modes=()):
+    job = Job(Cpu(), Selection(only=only), modes, 0, 0.01, lambda step: None)
+    return {c.label: c for c in cases(job, Group(kernel, "small", shape or kernel.sizes["small"], dtype(name)))}
+
+
+def torch_step(p, m, v, g, lr, b1, b2):
+    m, v = b1 * m + (1 - b1) * g.float(), b2 * v + (1 - b2) * g.float() ** 2
+    return (p.float() - lr * m / (v.sqrt() + 1e-8)).to(p.dtype), m, v
+
+
+def into(p, m, v, g, lr, b1, b2):
+    for old, new in zip((p, m, v), torch_step(p, m, v, g, lr, b1, b2), strict=True):
+        old.copy_(new)
+
+
+@pytest.mark.parametrize("name", ["float32", "float16"])
+def test_arrays_in_place_have_fresh_contents_for_every_variant_and_run(tmp_path, name):
+    pytest.importorskip("torch")
+    found = rows(adam(tmp_path, torch=torch_step, rivals={"into": (into, "out")}), name=name, modes=("launch",))
+    assert {label: case.status for label, case in found.items()} == {
+        "host:adam": "ok", "numpy": "ok", "torch_eager": "ok", "rival:into": "ok"
+    }, {c.label: c.reason for c in found.values()}  # fmt: skip
+    for label in ("numpy", "torch_eager", "rival:into"):
+        assert found[label].times["wall"]
+    elements = 3000
+    assert found["numpy"].nbytes == elements * (7 * 4 if name == "float32" else 2 + 4 + 4 + 2 + 2 + 4 + 4)
+
+
+@pytest.mark.parametrize("fault", ADAM_FAULTS)
+def test_faults_of_an_update_in_place_are_found(tmp_path, fault):
+    case = rows(adam(tmp_path, *ADAM_FAULTS[fault]), only=("host",))["host:adam"]
+    assert case.status == "WRONG", fault
+    if fault == "the second moment is not written":
+        assert case.reason.startswith("v: ")
+
+
+def test_a_workspace_and_a_filled_buffer_and_two_launches(tmp_path):
+    found = rows(count(tmp_path), modes=("launch",))
+    assert {label: case.status for label, case in found.items()} == {"host:count": "ok", "numpy": "ok"}
+
+
+@pytest.mark.parametrize("fault", COUNT_FAULTS)
+def test_faults_around_a_workspace_are_found(tmp_path, fault):
+    case = rows(count(tmp_path, *COUNT_FAULTS[fault]), only=("host",))["host:count"]
+    assert case.status == "WRONG", (fault, case.reason)
+
+
+def test_a_buffer_without_its_fill_is_wrong(tmp_path):
+    counts = Out(lambda x: np.array([(x <= 0).sum(), (x > 0).sum()]), dtype="int32")
+    total = Out(lambda x: x.sum(keepdims=True))
+    case = rows(count(tmp_path, outputs={"total": total, "counts": counts}), only=("host",))["host:count"]
+    assert case.status == "WRONG" and case.reason.startswith("counts: ")
+
+
+def test_a_later_output_is_judged_by_the_kernels_own_earlier_one(tmp_path):
+    outputs = {
+        "total": Out(lambda x: x.sum(keepdims=True)),
+        "counts": Out(lambda total: np.array([total[0] <= 0, total[0] > 0], np.int64), dtype="int32"),
+    }
+    seen = []
+
+    def later(total):
+        seen.append(total.dtype)
+        return outputs["counts"].reference(total)
+
+    source = ("atomicAdd(&counts[x[i] > scalar_t(0)], 1u)", "(void)0", "total[0] = scalar_t(sum);",
+              "total[0] = scalar_t(sum); counts[0] = sum <= 0; counts[1] = sum > 0;")  # fmt: skip
+    kernel = count(tmp_path, outputs=outputs | {"counts": Out(later, dtype="int32")})
+    text = kernel.cu.read_text().replace(*source[:2]).replace(*source[2:]).replace(
+        "scalar_t* total, unsigned blocks", "scalar_t* total, unsigned* counts, unsigned blocks"
+    )  # fmt: skip
+    kernel.cu.write_text(text)
+
+    def launch(x, total, counts, partial):
+        first = Launch((partial.size,), (256,), (x, partial, counts, np.uint32(x.size)), entry="part")
+        last = Launch((1,), (1,), (partial, total, counts, np.uint32(partial.size)), entry="whole")
+        return first, last
+
+    found = rows(dataclasses.replace(kernel, entries={"count": launch}))
+    assert {c.status for c in found.values()} == {"ok"}, [c.reason for c in found.values()]
+    assert np.dtype(np.float64) in seen  # of the kernel's rounded total
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "reason"),
+    [(True, "ok", ""), ("mean is off", "WRONG", "mean is off"), (False, "WRONG", "the check of total says False")],
+)
+def test_a_property_decides_where_no_value_can(tmp_path, said, status, reason):
+    got = []
+
+    def check(total, x):
+        got.append((total.shape, x.size))
+        return said
+
+    counts = count(tmp_path).outputs["counts"]
+    found = rows(count(tmp_path, outputs={"total": Out(check=check), "counts": counts}))
+    assert (found["host:count"].status, found["host:count"].parity.message) == (status, reason and f"total: {reason}")
+    assert found["numpy"].status == "skipped" and "total is random: its check decides" in found["numpy"].reason
+    assert set(got) == {((1,), 3000)}
+
+
+def test_scalars_are_rounded_once_for_both_sides(tmp_path):
+    seen = []
+
+    def reference(p, m, v, g, lr, b1, b2):
+        seen.append(lr)
+        return step(p, m, v, g, lr, b1, b2)
+
+    scalars = {"lr": Scalar(lambda p: 1 / p.shape[0]), "b1": Scalar(0.9), "b2": Scalar(0.999)}
+    found = rows(adam(tmp_path, reference=reference, scalars=scalars), only=("host",))
+    assert found["host:adam"].status == "ok", found["host:adam"].reason
+    assert set(seen) == {float(np.float32(1 / 3000))}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"outputs": {"p": Out(), "m": Out()}}, "reference gives"),
+        ({"reference": lambda p, m, v, g, lr, b1, b2: (p, m)}, "reference gives"),
+    ],
+)
+def test_a_reference_with_too_few_items_says_which_there_should_be(tmp_path, fields, message):
+    found = rows(adam(tmp_path, **fields), only=("host",))
+    assert message in found["host:adam"].reason and "give a tuple of p, m" in found["host:adam"].reason
+
+
+def broken(**fields):
+    return lambda folder: adam(folder, **fields)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (broken(reference=None), "nothing says what p is; give reference"),
+        (broken(scalars={"p": Scalar(1)}), "'p' is the name of two of these: arrays, scalars, workspace"),
+        (broken(output="q"), "output is 'q', and outputs names p, m, v; give one of both"),
+        (broken(elementwise="p + 1"), "elementwise is an expression of one element"),
+        (broken(shapes={"q": "n"}), "shapes: no array named 'q'"),
+        (broken(shapes={"p": lambda p: p}), "shapes: p is an input; give words"),
+        (broken(outputs={"p": 1}), "outputs is {'p': 1}; give records by name, such as {'y': Out(dtype='int64')}"),
+        (lambda folder: Out(dtype="float8"), "Out: dtype is 'float8'; give one of float32, float16"),
+        (lambda folder: Out(fill="0"), "Out: fill is '0'; give a number, or None"),
+        (lambda folder: Scalar("1"), "Scalar: value is '1'; give a number or a function of inputs"),
+        (lambda folder: Scalar(1, "int9"), "Scalar: dtype is 'int9'; give one of"),
+        (lambda folder: adam(folder, scalars={"lr": Scalar(0.5, "int32"), "b1": Scalar(1), "b2": Scalar(1)}).scalars_of(
+            {}), "the scalar lr is 0.5; give a number that fits int32"),
+        (lambda folder: count(folder, workspace={"parts": Work()}), "shapes: no array named 'partial'; did you mean"),
+        (lambda folder: count(folder, shapes={"x": "n", "total": "1", "counts": "2"}), "shapes has no 'partial'"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_refused(tmp_path, make, message):
+    with pytest.raises(SpecError) as raised:
+        make(tmp_path)
+    assert message in str(raised.value)

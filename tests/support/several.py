@@ -1,0 +1,99 @@
+"""Kernels that write several arrays, take scalars and are several launches: right ones, and the faults of each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cudalab import Budget, Kernel, Launch, Out, Scalar, Work
+
+ADAM = """__global__ void adam(scalar_t* p, float* m, float* v, const scalar_t* g, float lr, float b1, float b2,
+                     int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float gi = float(g[i]), mi = b1 * m[i] + (1.0f - b1) * gi, vi = b2 * v[i] + (1.0f - b2) * gi * gi;
+    m[i] = mi;
+    v[i] = vi;
+    p[i] = scalar_t(float(p[i]) - lr * mi / (sqrtf(vi) + 1e-8f));
+}
+"""
+ADAM_FAULTS = {
+    "the second moment is not written": ("    v[i] = vi;\n", ""),
+    "the old moment is used": ("lr * mi", "lr * m0"),
+    "the learning rate twice": ("lr * mi", "lr * lr * mi"),
+    "the gradient is written": ("    m[i] = mi;\n", "    m[i] = mi; ((scalar_t*)g)[i] = scalar_t(0);\n"),
+    "the last element is left out": ("i >= n", "i >= n - 1"),
+}
+ADAM_FAULTS["the old moment is used"] = ("    m[i] = mi;\n    v[i] = vi;\n", "    m[i] = mi; mi = 0; v[i] = vi;\n")
+
+COUNT = """__global__ void part(const scalar_t* x, float* partial, unsigned* counts, unsigned n) {
+    __shared__ float s[256];
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    s[threadIdx.x] = i < n ? float(x[i]) : 0.0f;
+    if (i < n) atomicAdd(&counts[x[i] > scalar_t(0)], 1u);
+    __syncthreads();
+    for (int k = 128; k; k >>= 1) {
+        if (threadIdx.x < k) s[threadIdx.x] += s[threadIdx.x + k];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) partial[blockIdx.x] = s[0];
+}
+__global__ void whole(const float* partial, scalar_t* total, unsigned blocks) {
+    float sum = 0.0f;
+    for (unsigned b = 0; b < blocks; b++) sum += partial[b];
+    total[0] = scalar_t(sum);
+}
+"""
+COUNT_FAULTS = {
+    "a partial sum is not written": ("if (threadIdx.x == 0) partial", "if (threadIdx.x == 0 && blockIdx.x) partial"),
+    "counts are set, not added": ("atomicAdd(&counts[x[i] > scalar_t(0)], 1u)", "counts[x[i] > scalar_t(0)] = 1u"),
+    "a block is left out": ("b < blocks", "b + 1 < blocks"),
+    "the workspace is overrun": ("partial[blockIdx.x]", "partial[blockIdx.x + 1]"),
+}
+
+
+def step(p, m, v, g, lr, b1, b2):
+    m = b1 * m + (1 - b1) * g
+    v = b2 * v + (1 - b2) * g * g
+    return p - lr * m / (np.sqrt(v) + 1e-8), m, v
+
+
+def moments(shape, dtype, rng):
+    p, m, v, g = rng.standard_normal((4, *shape))
+    return {"p": p.astype(dtype), "m": m.astype(np.float32), "v": (v * v).astype(np.float32), "g": g.astype(dtype)}
+
+
+def adam(folder, old="", new="", **fields):
+    """AdamW without decay, in place: three outputs, two dtypes, three scalars."""
+    (folder / "adam.cu").write_text(ADAM.replace(old, new) if old else ADAM)
+
+    def launch(p, m, v, g, lr, b1, b2):
+        return Launch((-(-p.size // 128),), (128,), (p, m, v, g, lr, b1, b2, np.int32(p.size)))
+
+    return Kernel(**{
+        "file": str(folder / "adam.py"), "summary": "", "dtypes": ("float32", "float16"), "sizes": {"small": (3000,)},
+        "edges": ((1,), (129,)), "inputs": moments, "reference": step,
+        "outputs": {"p": Out(), "m": Out(dtype="float32"), "v": Out(dtype="float32")},
+        "scalars": {"lr": Scalar(0.01), "b1": Scalar(0.9), "b2": Scalar(0.999)}, "entries": {"adam": launch},
+        "budgets": {"float32": Budget(8, atol=1e-6), "float16": Budget(1)}, **fields})  # fmt: skip
+
+
+def count(folder, old="", new="", **fields):
+    """A sum in two launches over a workspace, and a count of the positive elements in a buffer that begins at zero."""
+    (folder / "count.cu").write_text(COUNT.replace(old, new) if old else COUNT)
+
+    def launch(x, total, counts, partial):
+        blocks = partial.size
+        return (
+            Launch((blocks,), (256,), (x, partial, counts, np.uint32(x.size)), entry="part"),
+            Launch((1,), (1,), (partial, total, np.uint32(blocks)), entry="whole"),
+        )
+
+    return Kernel(**{
+        "file": str(folder / "count.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (3000,)},
+        "edges": ((1,), (257,)), "shapes": {"x": "n", "total": "1", "counts": "2", "partial": "(n+255)//256"},
+        "outputs": {
+            "total": Out(lambda x: x.sum(keepdims=True)),
+            "counts": Out(lambda x: np.array([(x <= 0).sum(), (x > 0).sum()]), dtype="int32", fill=0),
+        },
+        "workspace": {"partial": Work("float32")}, "entries": {"count": launch},
+        "budgets": {"float32": Budget(4, atol=1e-3)}, **fields})  # fmt: skip
