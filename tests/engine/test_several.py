@@ -171,3 +171,23 @@ def test_what_does_not_go_together_is_refused(tmp_path, make, message):
     with pytest.raises(SpecError) as raised:
         make(tmp_path)
     assert message in str(raised.value)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("make", [adam, count])
+def test_on_a_gpu_every_run_of_every_clock_is_judged(tmp_path, make):
+    """In this process: the specs of this file are no files of their own."""
+    from cudalab.device import cuda
+    from cudalab.device.open import open_gpu
+
+    device = open_gpu(0, cuda.missing())
+    try:
+        job = Job(device, Selection(only=("pycuda", "cupy_raw")), ("launch", "graph"), 0, 0.1, lambda step: None)
+        group = Group(make(tmp_path), "small", (3000,), dtype("float32"))
+        found = {c.label: c for c in cases(job, group)}
+    finally:
+        device.close()
+    entry = make(tmp_path).name
+    for label in (f"pycuda:{entry}", f"cupy_raw:{entry}"):
+        assert found[label].status == "ok", found[label].reason
+        assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(found[label].times), found[label].notes
