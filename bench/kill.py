@@ -3,8 +3,9 @@
     python bench/kill.py --moments 200
 
 Each moment starts a command in folders of its own, kills its process, waits GRACE seconds at most, and looks for
-processes of the run, for temporary files, at the results file, and for finished groups that it lacks. The moments of a
-command are spread over the time that it takes; half of them are counted from its first finished group on. Every tenth killed run is resumed to its end.
+processes of the run, for temporary files, at the results file, and for finished groups that it lacks. The moments of
+a command are spread over the time that it takes; half of them are counted from its first finished group on. Every
+tenth killed run is resumed to its end.
 """
 
 from __future__ import annotations
