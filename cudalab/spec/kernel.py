@@ -281,7 +281,7 @@ class Kernel:
             try:
                 self.dimensions(shape)
             except InputError as error:
-                yield f"{what}: {error}"
+                yield f"{what}: shapes asks for {error}"
 
     def _array_mistakes(self) -> Iterator[str]:
         """What is wrong with the names and shapes of the arrays."""
@@ -539,7 +539,7 @@ class Kernel:
             self.dimensions(shape)
         except InputError as error:
             sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
-            raise InputError(f"{self.name}: {error}; its own: {sizes}") from None
+            raise InputError(f"{self.name} takes {error}; its own: {sizes}") from None
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
         """Raise InputError if the kernel cannot be called with inputs of these shapes.
@@ -633,7 +633,8 @@ class Kernel:
         }
         taken = {name: arrays[name] for name in self.array_names if name in arrays}
         result = self.entries[entry](**taken, **self.taken(entry, values))
-        every = result if isinstance(result, tuple) and result else (result,)
+        several = isinstance(result, tuple) and any(isinstance(one, Launch) for one in result)
+        every = result if several else (result,)
         return tuple(self._checked(entry, launch, taken, alone=len(every) == 1) for launch in every)
 
     def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
