@@ -13,7 +13,7 @@ from cudalab.base.errors import CompileError, Unavailable
 from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray, cupy_missing, to_cupy
 from cudalab.device.operands import Bound, Operands, writing
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -33,8 +33,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     _cupy.use_stream(operands)
-    text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
-    function = _function(text, variant, _cupy.options(kernel, dtype), kernel.cu.name)
+    function = _function(kernel, variant, dtype)
 
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -66,13 +65,23 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     return writing(prepare, operands, as_users_call if variant == launched else None, cuda.kept_bytes(kernel, dtype))
 
 
-def _function(text: str, entry: str, options: tuple[str, ...], name: str) -> Any:
+def _function(kernel: Kernel, entry: str, dtype: DType) -> Any:
     import cupy
 
-    failed = ""
+    text, file, failed = cuda_source.read(kernel.cu), kernel.cu.name, ""
+    options = _cupy.options(kernel, dtype)
+    plain = entry not in entry_names.not_plain(text, kernel.entries)
     for compiler in ("nvrtc", "nvcc") if cuda.nvcc() else ("nvrtc",):
+        name, expressions = entry, None
+        if not plain and compiler == "nvrtc":
+            name = entry_names.expression(text, entry)
+            expressions = (name,)
+        elif not plain:
+            name = cuda.lowered(kernel, dtype, entry)
+        source = entry_names.source(text, file, kernel.entries, instantiate=compiler == "nvcc")
         try:
-            return cupy.RawModule(code=text, options=options, backend=compiler).get_function(entry)
+            module = cupy.RawModule(code=source, options=options, backend=compiler, name_expressions=expressions)
+            return module.get_function(name)
         except cupy.cuda.compiler.CompileException as error:
             failed = failed or str(error)
-    raise CompileError(f"{name} does not compile with NVRTC:\n{failed}")
+    raise CompileError(f"{file} does not compile with NVRTC:\n{failed}")

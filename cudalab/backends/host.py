@@ -78,7 +78,9 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
 
 
 def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
-    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+    module = _module(
+        cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()), tuple(kernel.entries)
+    )
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
     if isinstance(module, SpecError):
@@ -88,11 +90,11 @@ def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
 
 @cache
 def _module(
-    text: str, cu: Path, macros: tuple[tuple[str, str], ...]
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...]
 ) -> host.Module | NotOnCpu | CompileError | SpecError:
     """The compiled `.cu`, or why there is none."""
     try:
-        return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
+        return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries)
     except (NotOnCpu, CompileError, SpecError) as error:
         return error
 

@@ -15,7 +15,8 @@ from cudalab.base.cache import use_for
 from cudalab.base.errors import CompileError
 from cudalab.device import driver, kept_data
 from cudalab.device.arrays import installed
-from cudalab.spec import cuda_source
+from cudalab.device.lowered import of_names
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
@@ -63,29 +64,39 @@ def card_of(device: object) -> Card | None:
 
 def compiled(
     text: str, name: str, macros: Mapping[str, str] | None = None, include: Path | None = None,
-    flags: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (), entries: tuple[str, ...] = (),
 ) -> Any:  # fmt: skip
     """A PyCUDA module of `text`, compiled for the current device and loaded into the current context.
 
-    PyCUDA keeps compiled code in the lab's cache. Raises CompileError with the compiler's lines.
+    `entries` are names in C++ to instantiate. PyCUDA keeps compiled code in the lab's cache. Raises CompileError with the compiler's lines.
     """
-    return _compiled(text, name, tuple((macros or {}).items()), include, flags, driver.current_context())
+    return _compiled(text, name, tuple((macros or {}).items()), include, flags, entries, driver.current_context())
 
 
 @cache
 def _compiled(
     text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...],
-    context: int,
+    entries: tuple[str, ...], context: int,
 ) -> Any:  # fmt: skip
     from pycuda.compiler import SourceModule
 
     with _compile_errors(name):
-        return SourceModule(cuda_source.with_c_names(text, name), **_options(macros, include, flags))
+        return SourceModule(entry_names.source(text, name, entries), **_options(macros, include, flags))
 
 
 def of_kernel(kernel: Kernel, dtype: DType) -> Any:
     """The PyCUDA module of a kernel's `.cu` for one element type, as `compiled` gives it."""
-    return compiled(cuda_source.read(kernel.cu), kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, kernel.flags)
+    text, macros = cuda_source.read(kernel.cu), kernel.macros(dtype)
+    return compiled(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, tuple(kernel.entries))
+
+
+def lowered(kernel: Kernel, dtype: DType, name: str, code: bytes | None = None) -> str:
+    """The name of a `__global__` function in the kernel's machine code; raises CompileError.
+
+    `code`: the machine code; None: that of `of_kernel`.
+    """
+    names = entry_names.not_plain(cuda_source.read(kernel.cu), kernel.entries)
+    return of_names(code or _code(kernel, dtype), names)[name] if name in names else name
 
 
 def loaded_anew(kernel: Kernel, dtype: DType) -> Any:
@@ -108,17 +119,18 @@ def _code(kernel: Kernel, dtype: DType) -> bytes:
 def cubin(kernel: Kernel, dtype: DType, architecture: str) -> bytes:
     """The machine code of a `.cu` for an architecture such as sm_90: the code that `of_kernel` loads."""
     text, macros = cuda_source.read(kernel.cu), tuple(kernel.macros(dtype).items())
-    return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, architecture)
+    return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, tuple(kernel.entries), architecture)
 
 
 @cache
 def _cubin(
-    text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path, flags: tuple[str, ...], architecture: str
-) -> bytes:
+    text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path, flags: tuple[str, ...],
+    entries: tuple[str, ...], architecture: str,
+) -> bytes:  # fmt: skip
     from pycuda.compiler import compile as compile_
 
     with _compile_errors(name):
-        return compile_(cuda_source.with_c_names(text, name), arch=architecture, **_options(macros, include, flags))
+        return compile_(entry_names.source(text, name, entries), arch=architecture, **_options(macros, include, flags))
 
 
 def _options(macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...]) -> dict[str, Any]:

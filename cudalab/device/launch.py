@@ -93,7 +93,8 @@ def for_call(
     if launch.empty:
         return None
     code = cuda.cubin(kernel, dtype, driver.card(context).target)
-    return Prepared(f"{kernel.name}: {entry}", driver.function(code, entry, context), context, launch, arrays)
+    function = driver.function(code, cuda.lowered(kernel, dtype, launch.entry or entry, code), context)
+    return Prepared(f"{kernel.name}: {entry}", function, context, launch, arrays)
 
 
 def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, module: Any = None) -> Callable[[], None]:
@@ -105,7 +106,7 @@ def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, modu
     launch = kernel.launch(entry, operands.named(kernel))
     if launch.empty:
         return lambda: None
-    function = module.get_function(entry)
+    function = module.get_function(cuda.lowered(kernel, dtype, launch.entry or entry))
     function.prepare(["P" if isinstance(a, DeviceArray) else a.dtype.char for a in launch.args])
     values = [a.ptr if isinstance(a, DeviceArray) else a for a in launch.args]
     (grid, block), stream, shared = launch.dims, operands.stream, launch.shared

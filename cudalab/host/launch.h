@@ -116,9 +116,13 @@ CUDALAB_EXTERN const char* cudalab_error() { return cudalab::last_error; }
 // What CUDA leaves undefined and the last launch from the calling thread did; "" for nothing.
 CUDALAB_EXTERN const char* cudalab_remark() { return cudalab::last_remark; }
 
-#define CUDALAB_EXPORT(name)                                                                                \
+// An entry under the name by which Python asks for it: a plain name, or at_0, at_1, ... for those of C++. The rest is an
+// expression with its address.
+#define CUDALAB_EXPORT(name, ...)                                                                           \
     CUDALAB_EXTERN int cudalab_run_##name(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,  \
                                           unsigned bz, size_t shared, void** arguments, int workers) {      \
-        return cudalab::entry<&name>::run({gx, gy, gz}, {bx, by, bz}, shared, arguments, workers);          \
+        return cudalab::entry<__VA_ARGS__>::run({gx, gy, gz}, {bx, by, bz}, shared, arguments, workers);    \
     }                                                                                                       \
-    CUDALAB_EXTERN const unsigned* cudalab_parameters_##name() { return cudalab::entry<&name>::parameters(); }
+    CUDALAB_EXTERN const unsigned* cudalab_parameters_##name() {                                            \
+        return cudalab::entry<__VA_ARGS__>::parameters();                                                   \
+    }

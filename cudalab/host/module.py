@@ -36,15 +36,19 @@ class Module:
     """The entries of one `.cu`, ready to run on the CPU. Made by `load`.
 
     Attributes:
-        entries: names of the `__global__` functions; templates are not among them.
+        entries: names of the `__global__` functions: the plain ones, and those of templates that were asked for.
         remarks: by entry, what CUDA leaves undefined in a launch that ended well: its line, its block and two threads.
     """
 
     _last: Module | None = None  # the last to launch: it keeps memory for its next launch
 
-    def __init__(self, library: Path, entries: tuple[str, ...], workers: int = 0) -> None:
-        """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores)."""
-        self.entries, self._workers, self._file = entries, workers or cores(), library
+    def __init__(self, library: Path, entries: Mapping[str, str], workers: int = 0) -> None:
+        """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores).
+
+        `entries` gives for each the end of the names of its functions in the library.
+        """
+        self.entries, self._workers, self._file = tuple(entries), workers or cores(), library
+        self._exported = entries
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
         self.remarks: dict[str, str] = {}
@@ -72,7 +76,7 @@ class Module:
         if 0 in grid:
             return
         pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
-        run = self._library[f"cudalab_run_{entry}"]
+        run = self._library[f"cudalab_run_{self._exported[entry]}"]
         run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
         run.restype = ctypes.c_int
         if (last := Module._last) not in (None, self):
@@ -88,7 +92,7 @@ class Module:
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""
-        describe = self._library[f"cudalab_parameters_{entry}"]
+        describe = self._library[f"cudalab_parameters_{self._exported[entry]}"]
         describe.restype = ctypes.POINTER(ctypes.c_uint)
         table = describe()
         return [(table[1 + 2 * i], table[2 + 2 * i]) for i in range(table[0])]
@@ -112,6 +116,7 @@ def load(
     include: Path | None = None,
     sanitize: bool = False,
     races: bool = False,
+    entries: Sequence[str] = (),
 ) -> Module:
     """Compile the CUDA source `text` for the CPU (once per content, see compiler.py) and open it.
 
@@ -122,11 +127,14 @@ def load(
         include: folder for the source's own `#include "..."` lines.
         sanitize: check addresses and for undefined behaviour; see `compiler.compile_source`.
         races: look for races on shared memory; a launch that has one fails.
+        entries: names in C++ to make ready beside the plain ones, such as `row_sum<64, float>` and `ns::k`.
 
     Raises:
         CompileError: with the compiler's lines, or with what cannot run on the CPU.
     """
-    built = compile_source(text, name=name, defines=defines, include=include, sanitize=sanitize, races=races)
+    built = compile_source(
+        text, name=name, defines=defines, include=include, sanitize=sanitize, races=races, entries=entries
+    )
     return Module(
         *built, workers=1 if sanitize or races else 0
     )  # one: static __shared__ arrays are static variables there

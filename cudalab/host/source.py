@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cudalab.base.errors import NotOnCpu
+from cudalab.base.errors import NotOnCpu, SpecError
+from cudalab.spec import entry_names
 from cudalab.spec.cuda_source import entries_of
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own.
@@ -60,6 +61,7 @@ _DYNAMIC_SHARED = re.compile(
 _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
+_ERROR = re.compile(r"^(?P<file>\S[^:\n]*):\d+:\d+: (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
@@ -68,6 +70,7 @@ class Scan:
 
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
+        functions: all `__global__` functions, templates among them.
         fibers: whether threads of a block depend on each other.
     """
 
@@ -77,11 +80,40 @@ class Scan:
         The preprocessor has removed comments, resolved every `#if` and expanded macros, but it does not know CUDA's own
         names, so `__global__` and the like are still there.
         """
+        self.name = name
         lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text, _ in lines)
         self.fibers = bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
+        self.functions = entry_names.functions(code)
         _refuse(lines, name, shared="__shared__" in code)
+
+
+    def exports(self, asked: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """By the name of an entry: the end of its functions' names, and an expression with its address.
+
+        The plain ones are exported under their names, and what is `asked` for beside them under at_0, at_1, ...
+        Raises SpecError for a name that the source cannot have.
+        """
+        several = entry_names.overloaded(self.functions)
+        plain = {f.name: (f.name, f"&{f.full}") for f in self.functions if f.template is None and f.name not in several}
+        for i, name in enumerate(dict.fromkeys(name for name in asked if name not in plain)):
+            if wrong := entry_names.wrong_among(self.functions, name):
+                raise SpecError(f"{self.name}: {wrong}")
+            plain[name] = f"at_{i}", entry_names.resolved_among(self.functions, name).expression
+        return plain
+
+    def unfit(self, message: str, exported: Mapping[str, tuple[str, str]]) -> str:
+        """What to say of a compiler's message about the line of an entry that is asked for; "" for any other error."""
+        first = _ERROR.search(message)
+        if not first or not (first["file"] == "(exports)" or first["file"].startswith(_LAB)):
+            return ""
+        for name, (end, _) in exported.items():
+            if end.startswith("at_") and re.search(rf"cudalab_(?:run|parameters)_{end}\b|EXPORT\({end},", message):
+                known = [f for f in self.functions if f.name == entry_names.asked(name).base]
+                said = (f.with_types if f.template is None else f.written for f in known)
+                return f"entry {name!r} does not fit {' or '.join(said) or 'any function'}: {first['what']}"
+        return ""
 
 
 def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str, str]]:

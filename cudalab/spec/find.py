@@ -20,7 +20,7 @@ from cudalab.base import genuine
 from cudalab.base.bounded import Stopped, bounded
 from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
 from cudalab.base.text import visible
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.kernel import Kernel
 
 LAB = "cudalab.kernels"  # the package with the lab's own kernels
@@ -204,13 +204,8 @@ def _spec_of(module: ModuleType) -> Kernel:
     if len(specs) != 1:
         name = Path(str(module.__file__)).stem
         raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
-    present = cuda_source.entries(cuda_source.read(specs[0].cu))
+    text = cuda_source.read(specs[0].cu)
     for entry in specs[0].entries:
-        if entry not in present and cuda_source.template_entry(cuda_source.read(specs[0].cu), entry):
-            raise SpecError(
-                f"{specs[0].cu}: {entry} is a template, which cannot be launched by its name; make it a __device__ "
-                "function and call it from a __global__ one, or write scalar_t, the element type, in its place"
-            )
-        if entry not in present:
-            raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")
+        if wrong := entry_names.wrong(text, entry):
+            raise SpecError(f"{specs[0].cu}: {wrong}")
     return specs[0]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.spec import cuda_source, launch_check, rival, shape_relations, validate
+from cudalab.spec import cuda_source, entry_names, launch_check, rival, shape_relations, validate
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
@@ -442,8 +442,8 @@ class Kernel:
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
         if wrong := launch_check.wrong_geometry(launch):
             raise SpecError(f"{self.file}: {entry}: {wrong}")
-        declared = cuda_source.parameters(cuda_source.read(self.cu), entry)
-        if wrong := launch_check.wrong(launch, declared, arrays, self.output):
+        declared = entry_names.parameters(cuda_source.read(self.cu), launch.entry or entry)
+        if declared is not None and (wrong := launch_check.wrong(launch, declared, arrays, self.output)):
             raise SpecError(f"{self.file}: {entry}{wrong}")
         return launch
 

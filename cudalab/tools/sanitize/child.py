@@ -83,7 +83,7 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
 
     load = partial(
         host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
-        include=kernel.cu.parent,
+        include=kernel.cu.parent, entries=tuple(kernel.entries),
     )  # fmt: skip
     launch = kernel.launch(entry, placed)
     load(sanitize=True).launch(entry, *launch.dims, launch.args, launch.shared)
