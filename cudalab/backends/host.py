@@ -72,7 +72,9 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
         grid, block = launch.dims
-        return lambda: module.launch(variant, grid, block, launch.args, launch.shared, order)
+        return lambda: module.launch(
+            launch.entry or variant, grid, block, launch.args, launch.shared, order, launch.cooperative, launch.cluster
+        )
 
     return writing(prepare, operands)
 

@@ -126,7 +126,10 @@ def compile_source(
     exported = scan.exports(entries)
     if not exported:
         raise CompileError(f"{name}: no __global__ function (a template alone cannot be launched)")
-    exports = "".join(f"CUDALAB_EXPORT({end}, {address})\n" for end, address in exported.values())
+    exports = ""
+    for entry, (end, address) in exported.items():
+        cluster = scan.cluster(entry)
+        exports += f"CUDALAB_EXPORT({end}, {address})" + (f" CUDALAB_CLUSTER({end}, {cluster})\n" if cluster else "\n")
     program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
 
     modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from cudalab.base.errors import InputError, LaunchError, OverrunError, unknown
 from cudalab.base.threads import cores
 from cudalab.host.compiler import compile_source, place_of
+from cudalab.spec.launch_check import wrong_cluster
 
 Triple = tuple[int, int, int]
 
@@ -21,6 +23,10 @@ _GRID_LIMIT = (2**31 - 1, 65535, 65535)
 _BLOCK_LIMIT = (1024, 1024, 64)
 _THREADS_LIMIT = 1024
 _SHARED_LIMIT = 227 * 1024
+
+# What an H200 holds at once, the rule for cooperative launches on the CPU: its multiprocessors, and what each has room
+# for; the system reserves shared memory for each block.
+_SMS, _SM_THREADS, _SM_BLOCKS, _SM_SHARED, _RESERVED_SHARED = 132, 2048, 32, 228 * 1024, 1024
 
 # The order in which threads run (order.h). A number is the seed of a shuffle.
 ORDERS = {"alternating": 0, "forward": 1, "reverse": 2}
@@ -56,12 +62,13 @@ class Module:
 
     def launch(
         self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int = 0,
-        order: Order = "alternating",
+        order: Order = "alternating", cooperative: bool = False, cluster: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         """Run one entry to its end.
 
         `args` are NumPy arrays, of which the kernel gets the address, and NumPy scalars, as in
         PyCUDA. `shared` is the dynamic shared memory in bytes. A grid with a zero launches nothing.
+        `cooperative` and `cluster` are those of `Launch`.
         `order` is that of blocks, warps and threads: forward, reverse, alternating from block to block, or the seed
         (0 or more) of a shuffle. A correct kernel gives the same result in all of them, except that atomic sums may
         round differently.
@@ -71,6 +78,9 @@ class Module:
         if entry not in self._parameters:
             raise unknown("entry", entry, self.entries)
         _check_shape(entry, grid, block, shared)
+        size = self._cluster(entry, grid, cluster)
+        if cooperative:
+            _check_cooperative(entry, grid, block, shared)
         turns = _turns(order)
         boxes = self._boxes(entry, args)
         if 0 in grid:
@@ -83,6 +93,7 @@ class Module:
             last._library.cudalab_forget()
         Module._last = self
         self._library.cudalab_set_order(ctypes.c_uint64(turns))
+        self._library.cudalab_set_groups(*map(ctypes.c_uint, size), int(cooperative))
         if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
             text = self._library.cudalab_error().decode()
             text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
@@ -96,6 +107,20 @@ class Module:
         describe.restype = ctypes.POINTER(ctypes.c_uint)
         table = describe()
         return [(table[1 + 2 * i], table[2 + 2 * i]) for i in range(table[0])]
+
+    def _cluster(self, entry: str, grid: Triple, given: Sequence[int] | None) -> Triple:
+        """The cluster of a launch: what the launch gives, or the source by __cluster_dims__, or one block."""
+        fixed: Triple | None = None
+        if describe := getattr(self._library, f"cudalab_cluster_{self._exported[entry]}", None):
+            describe.restype = ctypes.POINTER(ctypes.c_uint)
+            fixed = tuple(int(d) or 1 for d in describe()[:3])  # type: ignore[assignment]
+        asked = None if given is None else (*given, 1, 1)[:3]
+        if fixed and asked and fixed != asked:
+            raise LaunchError(f"{entry} has __cluster_dims__{fixed}, its launch gives cluster={tuple(given or ())}")
+        size = asked or fixed or (1, 1, 1)
+        if wrong := wrong_cluster(grid, size):
+            raise LaunchError(f"{entry}: {wrong}")
+        return size  # type: ignore[return-value]
 
     def _boxes(self, entry: str, args: Sequence[object]) -> list[np.ndarray]:
         """Each argument's bytes in an array of its own, which must outlive the launch."""
@@ -175,6 +200,18 @@ def _check_shape(entry: str, grid: Triple, block: Triple, shared: int) -> None:
         raise LaunchError(f"{entry}: block {tuple(block)} has {threads} threads, CUDA allows {_THREADS_LIMIT}")
     if not 0 <= shared <= _SHARED_LIMIT:
         raise LaunchError(f"{entry}: {shared} bytes of shared memory, a GPU has at most {_SHARED_LIMIT}")
+
+
+def _check_cooperative(entry: str, grid: Triple, block: Triple, shared: int) -> None:
+    """Refuse a grid whose blocks an H200 cannot hold at once; registers and static shared memory are not counted."""
+    threads, blocks = math.prod(block), math.prod(grid)
+    room = min(_SM_THREADS // threads, _SM_BLOCKS, _SM_SHARED // (shared + _RESERVED_SHARED))
+    if blocks > room * _SMS:
+        raise LaunchError(
+            f"{entry}: a cooperative launch of {blocks} blocks of {threads} threads is too large: a GPU holds "
+            f"{room * _SMS} of them at once (an H200: {_SMS} multiprocessors with {room} blocks each); launch as many, and "
+            "let each block do the work of several"
+        )
 
 
 def _turns(order: Order) -> int:

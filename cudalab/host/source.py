@@ -14,7 +14,7 @@ from cudalab.spec.cuda_source import entries_of
 # With any of these the threads of a block depend on each other, and each gets a stack of its own.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
-    r"|__match_\w+|__reduce_\w+)\b"
+    r"|__match_\w+|__reduce_\w+|__cluster\w+)\b"
 )
 # What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
@@ -23,9 +23,7 @@ _NOT_HERE = {
     "kernel launches from a .cu (dynamic parallelism, host code)": r"<<<",
     "tensor cores": r"\bwmma::|__mma_\w+|\bnvcuda\b",
     "asynchronous copies": r"__pipeline_\w+|\bmemcpy_async\b|cp_async\w*",
-    "grid-wide barriers": r"this_grid\s*\(\s*\)\s*\.\s*(?:sync|barrier_\w+)|\bthis_multi_grid\b",
-    "clusters": r"this_cluster\b|\bcluster_group\b|__cluster_(?!dims)\w+",
-    "coalesced groups": r"\bcoalesced_threads\b|\bcoalesced_group\b|\blabeled_partition\b|\bbinary_partition\b",
+    "barriers of several GPUs": r"\bthis_multi_grid\b|\bmulti_grid_group\b",
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
     "the CUDA runtime's API": r"\bcuda(?:Malloc|Mem|Free|DeviceSynchronize|LaunchKernel|Stream|Event)\w*\s*\(",
@@ -88,6 +86,17 @@ class Scan:
         self.functions = entry_names.functions(code)
         _refuse(lines, name, shared="__shared__" in code)
 
+
+    def cluster(self, name: str) -> str:
+        """What __cluster_dims__ of an entry holds; "" for none. Raises NotOnCpu for what cannot be read alone."""
+        one = entry_names.resolved_among(self.functions, name)
+        found = {f.cluster for f in self.functions if (f.path, f.name) == (one.path, one.base) and f.cluster}
+        if len(found) > 1 or (found and one.arguments is not None and re.search(r"[A-Za-z_]", *found)):
+            raise NotOnCpu(
+                f"{self.name}: __cluster_dims__({found.pop()}) of a template cannot run on the CPU; write numbers, or "
+                "Launch(..., cluster=(2,))"
+            )
+        return found.pop() if found else ""
 
     def exports(self, asked: Sequence[str]) -> dict[str, tuple[str, str]]:
         """By the name of an entry: the end of its functions' names, and an expression with its address.

@@ -21,7 +21,7 @@ _NAME = re.compile(r"(?:::)?((?:[A-Za-z_]\w*\s*::\s*)*)([A-Za-z_]\w*)\s*")
 _ILLEGAL = re.compile(r"[;{}\"\\#@`$]|//|/\*")
 _SCOPE = re.compile(r"\bnamespace\b((?:\s+[\w:]+)?)(?:\s*\[\[.*?\]\])?\s*$")
 _LINKAGE = re.compile(r'\bextern\s*"C?"\s*$')
-_OPEN, _CLOSE = "(<[{", ")>]}"
+_CLUSTER = re.compile(r"\b__cluster_dims__\s*\(((?:[^()]|\([^()]*\))*)\)")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Function:
     parameters: tuple[Parameter, ...]
     template: tuple[str, ...] | None  # the template's parameters, such as `typename T = float`; None: it is no template
     defined: bool
+    cluster: str = ""  # what __cluster_dims__ holds
 
     @property
     def full(self) -> str:
@@ -143,7 +144,9 @@ def _function(code: str, match: re.Match[str], path: tuple[str, ...]) -> Functio
     if heads:
         inner, _ = cuda_source.split_parameters(code, start + heads[-1].end())
         template = tuple(inner)
-    return Function(match[1], path, tuple(map(Parameter, parts)), template, code[end:].lstrip()[:1] == "{")
+    defined = code[end:].lstrip()[:1] == "{"
+    cluster = _CLUSTER.search(code[start : match.end()])
+    return Function(match[1], path, tuple(map(Parameter, parts)), template, defined, cluster[1].strip() if cluster else "")
 
 
 @lru_cache(maxsize=64)

@@ -86,9 +86,11 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
         include=kernel.cu.parent, entries=tuple(kernel.entries),
     )  # fmt: skip
     launch = kernel.launch(entry, placed)
-    load(sanitize=True).launch(entry, *launch.dims, launch.args, launch.shared)
+    launched = launch.entry or entry, *launch.dims, launch.args, launch.shared
+    groups: dict[str, Any] = {"cooperative": launch.cooperative, "cluster": launch.cluster}
+    load(sanitize=True).launch(*launched, **groups)
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler
-        load(races=True).launch(entry, *launch.dims, launch.args, launch.shared)
+        load(races=True).launch(*launched, **groups)
 
 
 def _forbid(address: int, nbytes: int) -> None:
