@@ -68,7 +68,8 @@ def compiled(
 ) -> Any:  # fmt: skip
     """A PyCUDA module of `text`, compiled for the current device and loaded into the current context.
 
-    `entries` are names in C++ to instantiate. PyCUDA keeps compiled code in the lab's cache. Raises CompileError with the compiler's lines.
+    `entries` are names in C++ to instantiate. PyCUDA keeps compiled code in the lab's cache. Raises CompileError with
+    the compiler's lines.
     """
     return _compiled(text, name, tuple((macros or {}).items()), include, flags, entries, driver.current_context())
 
@@ -84,24 +85,32 @@ def _compiled(
         return SourceModule(entry_names.source(text, name, entries), **_options(macros, include, flags))
 
 
-def of_kernel(kernel: Kernel, dtype: DType) -> Any:
-    """The PyCUDA module of a kernel's `.cu` for one element type, as `compiled` gives it."""
+def of_kernel(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Any:
+    """The PyCUDA module of a kernel's `.cu` for one element type, as `compiled` gives it.
+
+    `launched`: the functions that are launched, as far as they are not the entries themselves.
+    """
     text, macros = cuda_source.read(kernel.cu), kernel.macros(dtype)
-    return compiled(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, tuple(kernel.entries))
+    names = entry_names.in_all(text, kernel.entries, launched)
+    return compiled(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, names)
 
 
-def lowered(kernel: Kernel, dtype: DType, name: str, code: bytes | None = None) -> str:
-    """The name of a `__global__` function in the kernel's machine code; raises CompileError.
+def symbols_of(kernel: Kernel, dtype: DType, launched: tuple[str, ...], code: bytes | None = None) -> dict[str, str]:
+    """The names in the machine code of the functions that are launched; raises CompileError.
 
     `code`: the machine code; None: that of `of_kernel`.
     """
-    names = entry_names.not_plain(cuda_source.read(kernel.cu), kernel.entries)
-    return of_names(code or _code(kernel, dtype), names)[name] if name in names else name
+    text = cuda_source.read(kernel.cu)
+    names = entry_names.not_plain(text, entry_names.in_all(text, kernel.entries, launched))
+    if not set(names) & set(launched):
+        return {name: name for name in launched}
+    found = of_names(code or _code(kernel, dtype, launched), names)
+    return {name: found.get(name, name) for name in launched}
 
 
-def loaded_anew(kernel: Kernel, dtype: DType) -> Any:
+def loaded_anew(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Any:
     """The same module, loaded once more: its `__device__` variables are as the source initialises them."""
-    return driver.pycuda().module_from_buffer(_code(kernel, dtype))
+    return driver.pycuda().module_from_buffer(_code(kernel, dtype, launched))
 
 
 def kept_bytes(kernel: Kernel, dtype: DType) -> int:
@@ -111,15 +120,16 @@ def kept_bytes(kernel: Kernel, dtype: DType) -> int:
     return kept_data.kept_bytes(_code(kernel, dtype), text + headers.decode(errors="replace"))
 
 
-def _code(kernel: Kernel, dtype: DType) -> bytes:
+def _code(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> bytes:
     architecture = driver.card(driver.current_context()).target
-    return cubin(kernel, dtype, architecture)
+    return cubin(kernel, dtype, architecture, launched)
 
 
-def cubin(kernel: Kernel, dtype: DType, architecture: str) -> bytes:
+def cubin(kernel: Kernel, dtype: DType, architecture: str, launched: tuple[str, ...] = ()) -> bytes:
     """The machine code of a `.cu` for an architecture such as sm_90: the code that `of_kernel` loads."""
     text, macros = cuda_source.read(kernel.cu), tuple(kernel.macros(dtype).items())
-    return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, tuple(kernel.entries), architecture)
+    names = entry_names.in_all(text, kernel.entries, launched)
+    return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, names, architecture)
 
 
 @cache

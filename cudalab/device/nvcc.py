@@ -46,7 +46,8 @@ def verdict(kernel: Kernel, dtype: DType) -> Verdict:
     """
     if not (compiler := cuda.nvcc()):
         return Verdict(missing=NO_NVCC)
-    text = entry_names.source(cuda_source.read(kernel.cu), kernel.cu.name, kernel.entries)
+    text = cuda_source.read(kernel.cu)
+    text = entry_names.source(text, kernel.cu.name, entry_names.in_all(text, kernel.entries))
     macros = (*kernel.flags, *(f"-D{name}={value}" for name, value in kernel.macros(dtype).items()))
     state = os.stat(compiler)
     parts = (compiler, state.st_mtime_ns, state.st_size, text, macros, TARGETS, str(kernel.cu.parent))

@@ -287,7 +287,7 @@ def groups(names: Collection[str], size_text: str, dtype_text: str, rivals: str 
     """
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text, rivals):
-        shapes = sizes.parse(size_text, kernel.sizes)
+        shapes = sizes.usual(kernel.sizes) if size_text == sizes.USUAL else sizes.parse(size_text, kernel.sizes)
         for shape in shapes.values():
             kernel.accepts(shape)
         found += [
@@ -368,8 +368,9 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
     if not shapes:
         return []
-    kinds = inputs.kinds(kernel, kind)
-    sizes = {name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize}
+    kinds = kernel.input_kinds(kind)
+    own = {name: kernel.kind_of(name, kind).itemsize for name in (*kernel.outs, *kernel.workspace)}
+    sizes = {name: kinds[name].itemsize if name in kinds else own[name] for name in kernel.array_names}
     cases = misaligned.offsets({name: max(size, kernel.alignment(name)) for name, size in sizes.items()})
     chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
     chosen += [(shapes[-1], what) for what in cases]

@@ -16,4 +16,13 @@ from __future__ import annotations
 from cudalab.host.compiler import address_sanitizer, build, compile_source, compiler_missing, compiler_version
 from cudalab.host.module import Module, Order, load
 
-__all__ = ["Module", "Order", "address_sanitizer", "build", "compiler_missing", "compile_source", "compiler_version", "load"]
+__all__ = [
+    "Module",
+    "Order",
+    "address_sanitizer",
+    "build",
+    "compile_source",
+    "compiler_missing",
+    "compiler_version",
+    "load",
+]

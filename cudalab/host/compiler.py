@@ -63,7 +63,7 @@ _RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", "--param"
 
 
 class Built(NamedTuple):
-    """A shared object, and the entries in it: the end of the names of their functions, by the name that is asked for."""
+    """A shared object, and the end of the names of its functions by the entry that is asked for."""
 
     library: Path
     entries: Mapping[str, str]
@@ -100,9 +100,10 @@ def compile_source(
 ) -> Built:
     """Find or make the shared object for the CUDA source `text`.
 
-    `entries` are names in C++ (`row_sum<64, float>`) to export beside the plain ones. `name` appears in error messages, `defines` become `-Dkey=value`, `include` is the folder that
-    the source's own `#include "..."` lines are relative to. With `sanitize` it checks addresses and for undefined
-    behaviour, and can only be loaded into a process that has preloaded `address_sanitizer()`.
+    `entries` are names in C++ (`row_sum<64, float>`) to export beside the plain ones. `name` appears in error messages,
+    `defines` become `-Dkey=value`, `include` is the folder that the source's own `#include "..."` lines are relative
+    to. With `sanitize` it checks addresses and for undefined behaviour, and can only be loaded into a process that has
+    preloaded `address_sanitizer()`.
 
     Raises NotOnCpu for what is refused by name, SpecError for an entry with a name that C or CUDA has taken, and
     CompileError for what g++ refuses: a mistake, or something of CUDA that the headers here lack.

@@ -209,8 +209,8 @@ def _check_cooperative(entry: str, grid: Triple, block: Triple, shared: int) -> 
     if blocks > room * _SMS:
         raise LaunchError(
             f"{entry}: a cooperative launch of {blocks} blocks of {threads} threads is too large: a GPU holds "
-            f"{room * _SMS} of them at once (an H200: {_SMS} multiprocessors with {room} blocks each); launch as many, and "
-            "let each block do the work of several"
+            f"{room * _SMS} of them at once (an H200: {_SMS} multiprocessors with {room} blocks each); launch as many, "
+            "and let each block do the work of several"
         )
 
 

@@ -86,12 +86,11 @@ class Scan:
         self.functions = entry_names.functions(code)
         _refuse(lines, name, shared="__shared__" in code)
 
-
     def cluster(self, name: str) -> str:
         """What __cluster_dims__ of an entry holds; "" for none. Raises NotOnCpu for what cannot be read alone."""
         one = entry_names.resolved_among(self.functions, name)
         found = {f.cluster for f in self.functions if (f.path, f.name) == (one.path, one.base) and f.cluster}
-        if len(found) > 1 or (found and one.arguments is not None and re.search(r"[A-Za-z_]", *found)):
+        if len(found) > 1 or (found and one.arguments is not None and re.search("[A-Za-z_]", next(iter(found)))):
             raise NotOnCpu(
                 f"{self.name}: __cluster_dims__({found.pop()}) of a template cannot run on the CPU; write numbers, or "
                 "Launch(..., cluster=(2,))"

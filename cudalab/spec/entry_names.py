@@ -26,7 +26,7 @@ _CLUSTER = re.compile(r"\b__cluster_dims__\s*\(((?:[^()]|\([^()]*\))*)\)")
 
 @dataclass(frozen=True)
 class Asked:
-    """One name, taken apart. `arguments`: those of a template; `signature`: the parameters, which choose an overload."""
+    """One name, taken apart. `arguments`: those of a template; `signature`: the parameters that choose an overload."""
 
     text: str
     path: tuple[str, ...]
@@ -146,7 +146,9 @@ def _function(code: str, match: re.Match[str], path: tuple[str, ...]) -> Functio
         template = tuple(inner)
     defined = code[end:].lstrip()[:1] == "{"
     cluster = _CLUSTER.search(code[start : match.end()])
-    return Function(match[1], path, tuple(map(Parameter, parts)), template, defined, cluster[1].strip() if cluster else "")
+    return Function(
+        match[1], path, tuple(map(Parameter, parts)), template, defined, cluster[1].strip() if cluster else ""
+    )
 
 
 @lru_cache(maxsize=64)
@@ -171,6 +173,16 @@ def _told_apart(function: Function) -> object:
 def _of_cpp(text: str, names: Iterable[str]) -> set[str]:
     """Identifiers of the functions that keep C++ linkage: overloaded ones, and those that a name asks for as C++."""
     return overloaded(of_text(text)) | {asked(name).base for name in names if not name.isidentifier()}
+
+
+def in_all(text: str, labels: Iterable[str], launched: Iterable[str] = ()) -> tuple[str, ...]:
+    """The functions that a `.cu` is compiled for: the entries that its text shows, and those that are launched."""
+    return tuple(dict.fromkeys((*(label for label in labels if _shown(text, label)), *launched)))
+
+
+def _shown(text: str, label: str) -> bool:
+    """Whether an entry has the name of a function that the text shows; its launches may name others."""
+    return not wrong(text, label) and asked(label).base in {function.name for function in of_text(text)}
 
 
 def not_plain(text: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -216,8 +228,12 @@ def marked(text: str) -> list[str]:
 
 
 def wrong(text: str, name: str) -> str:
-    """Why the text of a `.cu` shows that there is no such entry, and what to write; "" where the compiler has to say."""
+    """Why the text of a `.cu` shows that there is no such entry, and what to write; "" where the compiler must say."""
     known = of_text(text)
+    try:
+        asked(name)
+    except SpecError as error:
+        return str(error)
     if _hidden(text) and not any(f.name == asked(name).base for f in known):
         return ""
     return wrong_among(known, name)

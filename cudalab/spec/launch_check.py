@@ -12,7 +12,6 @@ from cudalab.spec.cuda_source import Parameter
 from cudalab.spec.dtype import C_DTYPES, DType, dtype_of
 from cudalab.spec.launch import Launch
 
-
 PORTABLE_CLUSTER, MAX_CLUSTER = 8, 16  # blocks: CUDA programming guide, "Thread Block Clusters"
 
 
@@ -49,22 +48,24 @@ def wrong_cluster(grid: Sequence[int], cluster: Sequence[int]) -> str:
     return ""
 
 
-def wrong(launch: Launch, declared: Sequence[Parameter], arrays: Mapping[str, Any], output: str) -> str:
+def wrong(
+    launch: Launch, declared: Sequence[Parameter], arrays: Mapping[str, Any], written: Sequence[str], of_kernel: str
+) -> str:
     """What is wrong with the arguments of a launch on `arrays`, as the end of a sentence about the entry; "" if none.
 
-    It may be their number, an array for a value, another type, or the output for a `const` pointer, as happens when two
-    are swapped.
+    It may be their number, an array for a value, another type, or what is `written` for a `const` pointer, as happens
+    when two are swapped. `of_kernel`: an array of the kernel's dtype, which `scalar_t` is.
     """
     if len(launch.args) != len(declared):
         return f" takes {len(declared)} arguments, its launch gives {len(launch.args)}"
-    of_output = dtype_of(arrays[output]) if output in arrays else None
+    of_output = dtype_of(arrays[of_kernel]) if of_kernel in arrays else None
     for given, parameter in zip(launch.args, declared, strict=True):
         name = next((n for n, a in arrays.items() if a is given), "")
         kind = of_output if parameter.ctype == "scalar_t" and of_output else C_DTYPES.get(parameter.ctype)
         said = _wrong_array(name, given, parameter, kind) if name else _wrong_number(given, parameter, kind)
         if said:
             return said
-        if name == output and parameter.constant:
+        if name in written and parameter.constant:
             return f": the output {name!r} is given for the read-only {parameter.text!r}; swapped?"
     return ""
 

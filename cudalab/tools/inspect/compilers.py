@@ -96,7 +96,8 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
     with scratch.folder("inspect-") as place:
         given, made = place / kernel.cu.name, place / "out.cubin"
         text = cuda_source.read(kernel.cu)
-        given.write_text(entry_names.source(text, kernel.cu.name, kernel.entries), encoding="utf-8")
+        names = entry_names.in_all(text, kernel.entries)
+        given.write_text(entry_names.source(text, kernel.cu.name, names), encoding="utf-8")
         macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
         options = [*cuda.FLAGS, *kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
         done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], place)

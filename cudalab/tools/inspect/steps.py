@@ -98,8 +98,9 @@ def _inspected(
     label: str, shape: Shape,
 ) -> Inspected:  # fmt: skip
     launch = traced_launch(kernel, entry, on)
-    names = entry_names.not_plain(compiled.text, kernel.entries)
-    symbol = lowered.among(compiled.code.keys(), names)[entry] if entry in names else entry
+    names = entry_names.not_plain(compiled.text, entry_names.in_all(compiled.text, kernel.entries))
+    entry_of = launch.launch.entry
+    symbol = lowered.among(compiled.code.keys(), names)[entry_of] if entry_of in names else entry_of
     if symbol not in compiled.code or symbol not in compiled.resources:
         raise SpecError(f"{kernel.cu}: nvcc makes no code of {entry}; is it left out by an #if?")
     code, resources = compiled.code[symbol], compiled.resources[symbol]

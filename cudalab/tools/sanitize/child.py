@@ -81,12 +81,12 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
     placed = {name: guarded.array for name, guarded in memory.items()}
     say(Answer({name: (a.ctypes.data, a.nbytes) for name, a in placed.items()}))
 
+    launch = kernel.launch(entry, placed)
     load = partial(
         host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
-        include=kernel.cu.parent, entries=tuple(kernel.entries),
+        include=kernel.cu.parent, entries=(launch.entry,),
     )  # fmt: skip
-    launch = kernel.launch(entry, placed)
-    launched = launch.entry or entry, *launch.dims, launch.args, launch.shared
+    launched = launch.entry, *launch.dims, launch.args, launch.shared
     groups: dict[str, Any] = {"cooperative": launch.cooperative, "cluster": launch.cluster}
     load(sanitize=True).launch(*launched, **groups)
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler

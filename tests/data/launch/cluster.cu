@@ -30,3 +30,14 @@ __global__ void __cluster_dims__(2, 1, 1) reverse(float* y, const float* x) {
     y[blockIdx.x * 64 + threadIdx.x] = theirs[63 - threadIdx.x];
     cluster.sync();
 }
+
+// The same with dynamic shared memory, whose blocks push to each other.
+__global__ void reverse_dynamic(float* y, const float* x) {
+    extern __shared__ float tile[];
+    auto cluster = cg::this_cluster();
+    cluster.sync();
+    float* theirs = cluster.map_shared_rank(tile, cluster.block_rank() ^ 1);
+    theirs[blockDim.x - 1 - threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+    cluster.sync();
+    y[blockIdx.x * blockDim.x + threadIdx.x] = tile[threadIdx.x];
+}
