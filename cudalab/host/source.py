@@ -199,7 +199,7 @@ def rewrite_shared(text: str) -> str:
     C++ has no array whose address is chosen at launch. `static` beside `__shared__` is dropped, since `__shared__` may
     itself expand to it (qualifiers.h). Lines keep their numbers.
     """
-    bare, known = blank_comments(text), set[str]()
+    bare, known = blank_comments(text), set[tuple[str, int]]()
     parts, last = list[str](), 0
     for found in _DYNAMIC_SHARED.finditer(bare):
         declared = list(_declared(found["rest"]))
@@ -209,8 +209,9 @@ def rewrite_shared(text: str) -> str:
         if _inside_function(bare[: found.start()]) or line.lstrip().startswith("#"):  # a macro for use in kernels
             made = "; ".join(f"{before}* const {name}{after} = {value}" for before, name, after, value in declared)
         else:
-            made = " ".join(_at_file_level(*one) for one in declared if one[1] not in known).removesuffix(";")
-            known |= {name for _, name, _, _ in declared}
+            scope = _open_brace(bare[: found.start()])  # in one scope an array may be declared twice
+            made = " ".join(_at_file_level(*one) for one in declared if (one[1], scope) not in known).removesuffix(";")
+            known |= {(name, scope) for _, name, _, _ in declared}
         parts += [text[last : found.start()], made, "\n" * found[0].count("\n")]
         last = found.end()
     return _STATIC_SHARED.sub("__shared__", "".join([*parts, text[last:]]))
@@ -230,8 +231,19 @@ def _declared(rest: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _at_file_level(before: str, name: str, after: str, value: str) -> str:
-    setter = f"static const bool cudalab_sets_{name} = cudalab::at_block_start([]() CUDALAB_UNWATCHED {{ {name} = {value}; }});"
-    return f"static thread_local {before}* {name}{after}; {setter}"
+    setter = f"cudalab::at_block_start([]() CUDALAB_UNWATCHED {{ {name} = {value}; }})"
+    return f"static thread_local {before}* {name}{after}; static const bool cudalab_sets_{name} = {setter};"
+
+
+def _open_brace(before: str) -> int:
+    """The place of the last brace that is open; -1 for none."""
+    places: list[int] = []
+    for found in re.finditer(r"[{}]", before):
+        if found[0] == "{":
+            places.append(found.start())
+        elif places:
+            places.pop()
+    return places[-1] if places else -1
 
 
 def _inside_function(before: str) -> bool:
