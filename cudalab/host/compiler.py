@@ -68,6 +68,7 @@ class Built(NamedTuple):
     library: Path
     entries: Mapping[str, str]
     constants: tuple[str, ...] = ()
+    one_block: bool = False  # whether only one block can live at a time: a sanitized one with static shared arrays
 
 
 def compiler_missing() -> str | None:
@@ -168,7 +169,9 @@ def compile_source(
                 what = f"{', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have"
                 raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
             raise
-    return Built(library, {entry: end for entry, (end, _) in exported.items()}, scan.constants)
+    return Built(
+        library, {entry: end for entry, (end, _) in exported.items()}, scan.constants, sanitize and scan.static_shared
+    )
 
 
 def build(

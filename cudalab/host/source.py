@@ -61,6 +61,7 @@ _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.ite
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
 _ERROR = re.compile(r"^(?P<file>\S[^:\n]*):\d+:\d+: (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
+_STATIC_ARRAY = re.compile(r"(?<!extern )\b__shared__\b(?!\s+extern\b)")
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
@@ -70,6 +71,7 @@ class Scan:
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
         functions: all `__global__` functions, templates among them.
+        static_shared: whether it has static shared arrays.
         constants: names of the `__constant__` variables.
         fibers: whether threads of a block depend on each other.
     """
@@ -86,6 +88,7 @@ class Scan:
         self.fibers = bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
         self.functions = entry_names.functions(code)
+        self.static_shared = bool(_STATIC_ARRAY.search(code))
         self.constants = tuple(entry_names.constants(code))
         _refuse(lines, name, shared="__shared__" in code)
 

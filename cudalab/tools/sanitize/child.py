@@ -41,11 +41,12 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """Before the launch, where the arrays are; after it, `done` and, if it failed by itself, how."""
+    """Before the launch, where the arrays are; after it, `done` and how it failed by itself, or why it cannot run."""
 
     buffers: Buffers = {}
     done: bool = False
     error: str = ""
+    missing: str = ""
 
 
 def main(parent: Parent) -> None:
@@ -59,6 +60,8 @@ def main(parent: Parent) -> None:
                 given = (request.work, request.seed, group.arrays(request.seed))
             launch = _on_cpu if request.gpu is None else _on_gpu(request.gpu)
             launch(group, request.entry, given[2], parent.answer)
+        except Unavailable as error:
+            parent.answer(Answer(done=True, missing=str(error)))
         except Exception as error:  # the kernel's, or any library's
             text = str(error) if isinstance(error, CudalabError) else said(error, group.kernel)
             parent.answer(Answer(done=True, error=text))
