@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.spec import cuda_source, dimensions, launch_check, rival, shape_relations, validate
+from cudalab.spec import cuda_source, dimensions, entry_names, launch_check, rival, shape_relations, validate
 from cudalab.spec.array import Out, Scalar, Work
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
@@ -182,7 +182,8 @@ class Kernel:
         without="none",
     )  # fmt: skip
     constants: Mapping[str, Any] = optional(
-        "values of `__constant__` variables: an array, or a function of inputs and scalars", by_name(_constant),
+        "values of `__constant__` variables: an array, or a function of inputs, of which only shapes and dtypes may be "
+        "used, and scalars", by_name(_constant),
         "arrays or functions by name, such as {'weights': np.ones(9, np.float32)}", default=dict,
         without="as the source has them",
     )  # fmt: skip
@@ -400,7 +401,8 @@ class Kernel:
     @property
     def simple(self) -> bool:
         """Whether a launch writes one array, which is no input, of the kernel's dtype, and takes arrays alone."""
-        return not (self.outputs or self.scalars or self.workspace or self.in_place)
+        computed = any(callable(value) for value in self.constants.values())
+        return not (self.outputs or self.scalars or self.workspace or self.in_place or computed)
 
     def kind_of(self, name: str, dtype: DType) -> DType:
         """The dtype of an output or of an array of the workspace, where the kernel's is `dtype`."""
@@ -437,6 +439,17 @@ class Kernel:
             }
         except SpecError as error:
             raise SpecError(f"{self.file}: {error}") from None
+
+    def constants_of(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The values of `__constant__` variables for these arrays and scalars, by name."""
+        found = {
+            name: validate.called_with(given, values) if callable(given) else given
+            for name, given in self.constants.items()
+        }
+        for name, value in found.items():
+            if not isinstance(value, np.ndarray | np.generic):
+                raise SpecError(f"{self.file}: constants[{name!r}] gives {short(value)}; give a NumPy array")
+        return {name: np.asarray(value) for name, value in found.items()}
 
     @property
     def rank(self) -> int | None:
@@ -633,8 +646,9 @@ class Kernel:
         }
         taken = {name: arrays[name] for name in self.array_names if name in arrays}
         result = self.entries[entry](**taken, **self.taken(entry, values))
-        several = isinstance(result, tuple) and any(isinstance(one, Launch) for one in result)
-        every = result if several else (result,)
+        every: tuple[Any, ...] = (result,)
+        if isinstance(result, tuple) and any(isinstance(one, Launch) for one in result):
+            every = result
         return tuple(self._checked(entry, launch, taken, alone=len(every) == 1) for launch in every)
 
     def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
@@ -651,10 +665,10 @@ class Kernel:
         where = entry if launch.entry == entry else f"{entry}: {launch.entry}"
         if wrong := launch_check.wrong_geometry(launch):
             raise SpecError(f"{self.file}: {where}: {wrong}")
-        declared = cuda_source.parameters(cuda_source.read(self.cu), launch.entry)
+        declared = entry_names.parameters(cuda_source.read(self.cu), launch.entry)
         written = tuple(self.outs) if alone else ()  # a later launch may read what an earlier one wrote
         of_kernel = next((name for name, out in self.outs.items() if not out.dtype and name in arrays), "")
-        if wrong := launch_check.wrong(launch, declared, arrays, written, of_kernel):
+        if declared is not None and (wrong := launch_check.wrong(launch, declared, arrays, written, of_kernel)):
             raise SpecError(f"{self.file}: {where}{wrong}")
         return launch
 
