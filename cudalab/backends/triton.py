@@ -14,7 +14,7 @@ from typing import Any
 from cudalab.backends import _torch, _triton
 from cudalab.base import advice, files
 from cudalab.base.cache import folder, use_for
-from cudalab.base.errors import SpecError
+from cudalab.base.errors import SpecError, Unavailable
 from cudalab.device.arrays import installed, to_torch, torch_missing
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import find
@@ -58,6 +58,8 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     use_for("TRITON_CACHE_DIR")
+    if dtype.complex:
+        raise Unavailable("Triton has no complex numbers")
     tensors = [*_torch.tensors(operands), to_torch(operands.output)]
     launch = _launch(kernel, dtype, tensors)
     if operands.output.size:
@@ -93,7 +95,7 @@ def _launch(kernel: Kernel, dtype: DType, tensors: list[Any]) -> Callable[..., o
     if not isinstance(kernel.triton, str):
         assert kernel.triton is not None
         return kernel.triton
-    text = _text(kernel.input_names, kernel.output, kernel.triton, dtype.floating and dtype.itemsize == 2)
+    text = _text(kernel.input_names, kernel.output, kernel.triton, dtype.floating and dtype.itemsize <= 2)
     return _pointwise(_tuner(text), tensors)
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from cudalab.base import numbers, threads
 from cudalab.base.errors import SpecError
 from cudalab.results.record import ErrorCurve, Parity
-from cudalab.spec.dtype import DType
+from cudalab.spec.dtype import DTYPES, DType, foreign
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 
 SHOWN = 3  # mismatches quoted in a message
+POISON = 0xFF  # the byte of an element of a bool output that nobody has written (guard.py)
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
 
 
@@ -48,7 +49,11 @@ def compare(
         return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
     if got.dtype != dtype.numpy:
         return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
+    if want.dtype.kind == "c" and not dtype.complex:
+        return Parity(ok=False, n=want.size, message=f"the reference gives complex values for an output of {dtype.name}")
     g, w = got.reshape(-1), want.reshape(-1)
+    if g.dtype.kind == "b":  # as bytes: what is neither 0 nor 1 was not written, or is no bool
+        g, w = g.view(np.uint8), (w != 0).astype(np.uint8) if w.dtype.kind == "b" else w
     parts = threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
     flat = {name: array.reshape(-1) for name, array in (inputs or {}).items()}
     return _summary(parts, got.shape, dtype, budget, flat)
@@ -62,14 +67,14 @@ class _Chunk:
         with np.errstate(all="ignore"):
             good = exact | (finite & (error <= budget.ulp * ulp + budget.atol))
         if dtype.floating and not budget.ulp and not budget.atol:  # the same value: +0 is not -0
-            zero = np.flatnonzero(w == 0)
+            zero = np.flatnonzero(w == 0) if not dtype.complex else np.array([], np.intp)
             good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
         self.n = len(w)
         self.wrong = self.n - int(np.count_nonzero(good))
         self.rounded = int(np.count_nonzero(ulps <= 0.5))
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
-        kind = float if dtype.floating else np.generic.item
+        kind = np.generic.item if dtype.complex or not dtype.floating else float
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
         first = np.flatnonzero(~good)[:SHOWN] if self.wrong else ()
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in first]
@@ -83,13 +88,22 @@ class _Chunk:
 def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
     """(want in float64, exact match, |error|, |error| is finite, size of a ULP, error in ULP), by element.
 
-    An error is finite where both values are finite.
+    An error is finite where both values are finite. Of complex numbers it is the larger one of the two parts, and the
+    ULP is that of the modulus, whose place `want` takes: the relative error of a product is bounded by that (Brent,
+    Percival, Zimmermann 2007, sqrt(5) / 2 ULP), while no number of ULP of a part bounds a part that cancels.
     """
     with np.errstate(all="ignore"):
-        exact = g == w if not dtype.floating else _same(g, w, dtype)
-        want = w.astype(np.float64, copy=False)
-        whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
-        error, ulp = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want), dtype.ulp(want)
+        if dtype.complex:
+            exact, want = _same_complex(g, w, dtype), np.abs(w)
+            error = np.maximum(np.abs(g.real.astype(np.float64) - w.real), np.abs(g.imag.astype(np.float64) - w.imag))
+        else:
+            exact = g == w if not dtype.floating else _same(g, w, dtype)
+            want = w.astype(np.float64, copy=False)
+            whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
+            error = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want)
+        ulp = dtype.ulp(want)
+        if dtype.itemsize == 1 and dtype.floating:
+            error[exact & np.isfinite(error) & (np.abs(want) > _largest(dtype))] = 0  # saturated
         ulps, finite = error / ulp, np.isfinite(error)
     if not finite.all():
         ulps[exact & ~finite] = 0.0
@@ -99,6 +113,9 @@ def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...
 
 def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
     """|g - w| of integers as float64, subtracted as uint64: 0 if and only if they are equal."""
+    if np.uint64 in (g.dtype, w.dtype) and g.dtype != w.dtype:  # NumPy has no integers that hold both
+        error = np.abs(g.astype(np.float64) - w.astype(np.float64))
+        return np.where(g == w, 0.0, np.maximum(error, 1.0))
     low, high = np.minimum(g, w).astype(np.int64), np.maximum(g, w).astype(np.int64)
     return (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
 
@@ -120,10 +137,38 @@ def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) 
 
 
 def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
-    """Where `g` equals `w` rounded to the dtype (both may overflow to infinity), or both are NaN."""
-    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize == 2 else w.astype(dtype.numpy)
+    """Where `g` equals `w` rounded to the dtype (both may overflow to infinity), or both are NaN.
+
+    8-bit formats have two ways to overflow, and both are right: to the largest number, as CUDA's conversions do unless
+    told otherwise, and to infinity, or NaN where there is none (OCP 8-bit floating point specification, section 5.2). A
+    reference that clips asks for the first one.
+    """
+    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize <= 2 else w.astype(dtype.numpy)
     same, none = g == rounded, np.isnan(w)
+    if dtype.itemsize == 1:
+        largest = _largest(dtype)
+        same |= g == np.clip(w, -largest, largest).astype(np.float32).astype(dtype.numpy)
+        none |= np.isnan(rounded)
     return same | (none & np.isnan(g)) if none.any() else same
+
+
+def _largest(dtype: DType) -> float:
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype.numpy).max)
+
+
+def _same_complex(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
+    """Where both parts are the same, or both numbers are infinite, or both are NaN.
+
+    As in C (Annex G.3) a number with an infinite part is infinite, whatever the other part is; one with a NaN and no
+    infinite part is NaN. Which parts are NaN depends on the order of the operations.
+    """
+    part = DTYPES[dtype.part]
+    rounded = w.astype(dtype.numpy)
+    same = _same(g.real, w.real, part) & _same(g.imag, w.imag, part)
+    infinite, none = np.isinf(rounded) & np.isinf(g), np.isnan(rounded) & np.isnan(g)
+    return same | infinite | (none & ~np.isinf(rounded) & ~np.isinf(g))
 
 
 def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, inputs: Arrays) -> Parity:
@@ -146,6 +191,7 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
         first = [f for p in parts for f in p.first][:SHOWN]
         allowed = f"{budget.ulp:g} ULP" + (f" + {budget.atol:g}" if budget.atol else "")
         unwritten = all(np.isnan(value) for _, value, _ in first)
+        poisoned = dtype.name == "bool" and all(value == POISON for _, value, _ in first)
         narrowly = dtype.floating and max_ulp < 10 * budget.ulp
         largest = f"; the largest error is {numbers.ulp(max_ulp)} ULP" if narrowly else ""
         parity.message = (
@@ -154,6 +200,7 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
             + ("; ..." if wrong > len(first) else "")
             + largest
             + (" (NaN: was every element written? shared memory, before it was read?)" if unwritten else "")
+            + (f" ({POISON} is the byte that the output held: was every element written?)" if poisoned else "")
         )
     return parity
 
@@ -189,15 +236,15 @@ def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:
     return ErrorCurve([x for x, _ in points], [ulp for _, ulp in points]) if points else None
 
 
-def _quote(entry: tuple[int, float, float], shape: Shape, inputs: Arrays) -> str:
+def _quote(entry: tuple[int, Any, Any], shape: Shape, inputs: Arrays) -> str:
     index, got, want = entry
     at = ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
     given = ", ".join(f"{name} = {flat[index]}" for name, flat in inputs.items())
     return f"[{at}] got {_shown(got)}, want {_shown(want)}" + (f" for {given}" if given else "")
 
 
-def _shown(value: float) -> str:
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
+def _shown(value: float | complex) -> str:
+    return f"{value:.9g}" if isinstance(value, float | complex) else str(value)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
@@ -216,19 +263,15 @@ def _judged_as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
     except Exception as error:  # from rows of different lengths, or from another library's array
         what = f"reference gives a {type(result).__name__}, which is no NumPy array ({error})"
         raise SpecError(f"{kernel.file}: {what}; give numbers, such as np.asarray(y)") from None
-    if want.dtype.kind == "c":
+    if want.dtype.kind == "c" and not any(DTYPES[name].complex for name in kernel.dtypes):
         what = "reference gives complex values; give real ones, such as y.real, or both parts along an axis of two"
         raise SpecError(f"{kernel.file}: {what}")
     if want.dtype.kind == "b":
         return want.astype(np.uint8)
-    if want.dtype.kind not in "iuf" and not _of_ml_dtypes(want.dtype):
+    if want.dtype.kind not in "iufc" and not foreign(want.dtype):
         what = "None" if result is None else f"values of dtype {want.dtype}"
         raise SpecError(f"{kernel.file}: reference gives {what}; give an array of numbers, such as y.astype(float)")
     return want
-
-
-def _of_ml_dtypes(dtype: np.dtype) -> bool:
-    return dtype.type.__module__ == "ml_dtypes"
 
 
 def _quiet(kernel: Kernel, arrays: Arrays) -> np.ndarray:

@@ -29,10 +29,12 @@
 #include "races.h"
 #include "intrinsics.h"
 #include "integers.h"
+#include "simd_intrinsics.h"
 #include <assert.h>
 #include "undefined.h"
 #include "narrow_float.h"
 #include "half.h"
+#include "fp8.h"
 #include "atomics.h"
 #include "order.h"
 #include "sanitize.h"
