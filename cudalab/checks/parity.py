@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import hypot, isfinite, sqrt
 from sys import float_info
 from typing import Any
 
@@ -80,9 +80,17 @@ class _Chunk:
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in first]
         if not finite.all():
             error, want = error[finite], want[finite]
-        with np.errstate(over="ignore"):  # of float64: see _bounded
-            self.error2 = float(np.square(error).sum())
-            self.want2 = float(np.square(want).sum())
+        self.error_norm, self.want_norm = _norm(error), _norm(want)
+
+
+def _norm(values: np.ndarray) -> float:
+    """The L2 norm of an array, also where the squares of its float64 numbers overflow."""
+    with np.errstate(over="ignore"):
+        if np.isfinite(total := float(np.square(values).sum())):
+            return sqrt(total)
+    if not np.isfinite(largest := float(np.abs(values).max())):
+        return largest
+    return largest * sqrt(float(np.square(values / largest).sum()))
 
 
 def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
@@ -162,20 +170,22 @@ def _same_complex(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
     """Where both parts are the same, or both numbers are infinite, or both are NaN.
 
     As in C (Annex G.3) a number with an infinite part is infinite, whatever the other part is; one with a NaN and no
-    infinite part is NaN. Which parts are NaN depends on the order of the operations.
+    infinite part is NaN. Which parts are NaN depends on the order of the operations. Where the modulus is larger than
+    any number, a part of a product may overflow on the way, as it does in NumPy and PyTorch.
     """
     part = DTYPES[dtype.part]
     rounded = w.astype(dtype.numpy)
     same = _same(g.real, w.real, part) & _same(g.imag, w.imag, part)
     infinite, none = np.isinf(rounded) & np.isinf(g), np.isnan(rounded) & np.isnan(g)
-    return same | infinite | (none & ~np.isinf(rounded) & ~np.isinf(g))
+    overflows = (np.abs(w) > np.finfo(part.numpy).max) & ~np.isfinite(g)
+    return same | infinite | overflows | (none & ~np.isinf(rounded) & ~np.isinf(g))
 
 
 def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, inputs: Arrays) -> Parity:
     n, wrong = sum(p.n for p in parts), sum(p.wrong for p in parts)
     worst = max(parts, key=lambda p: p.max_ulp, default=None)
     max_ulp = worst.max_ulp if worst else 0.0
-    want2 = sum(p.want2 for p in parts)
+    norm = hypot(*(p.want_norm for p in parts))
     parity = Parity(
         ok=not wrong,
         n=n,
@@ -184,8 +194,8 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
         worst=_quote(worst.worst, shape, inputs) if worst and worst.worst and max_ulp else "",
         worst_at=worst.worst[0] if worst and worst.worst else -1,
         rounded=sum(p.rounded for p in parts) / n if n else 1.0,
-        rel_l2=_bounded(sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
-        norm=_bounded(sqrt(want2)),
+        rel_l2=_bounded(hypot(*(p.error_norm for p in parts)) / norm) if norm and isfinite(norm) else 0.0,
+        norm=_bounded(norm),
     )
     if wrong:
         first = [f for p in parts for f in p.first][:SHOWN]

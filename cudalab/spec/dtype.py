@@ -22,7 +22,7 @@ class DType:
     """
 
     name: str
-    ctype: str  # what `scalar_t` stands for when a .cu is compiled for this type
+    ctype: str  # its name in CUDA C++
     precision: int | None = None
     emin: int | None = None
     part: str = ""  # of a complex type, the type of its real and imaginary part
@@ -34,6 +34,11 @@ class DType:
 
             return np.dtype(getattr(ml_dtypes, self.name))
         return np.dtype(self.name)
+
+    @property
+    def macro(self) -> str:
+        """What `scalar_t` is defined as: the C type, in a form in which `scalar_t(0)` works for types of two words."""
+        return f"decltype(({self.ctype})0)" if " " in self.ctype else self.ctype
 
     @property
     def itemsize(self) -> int:
