@@ -60,6 +60,6 @@ def options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:
 
 
 def refuse_foreign(dtype: DType) -> None:
-    """Raise Unavailable: CuPy's array operations and ElementwiseKernel lack bfloat16 and float8; RawModule has any type."""
+    """Raise Unavailable: CuPy's array operations and ElementwiseKernel have no bfloat16 and no float8."""
     if foreign(dtype.numpy):
         raise Unavailable(f"CuPy's array operations have no {dtype.name}; cupy_raw runs it")

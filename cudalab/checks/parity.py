@@ -50,7 +50,9 @@ def compare(
     if got.dtype != dtype.numpy:
         return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
     if want.dtype.kind == "c" and not dtype.complex:
-        return Parity(ok=False, n=want.size, message=f"the reference gives complex values for an output of {dtype.name}")
+        return Parity(
+            ok=False, n=want.size, message=f"the reference gives complex values for an output of {dtype.name}"
+        )
     g, w = got.reshape(-1), want.reshape(-1)
     if g.dtype.kind == "b":  # as bytes: what is neither 0 nor 1 was not written, or is no bool
         g, w = g.view(np.uint8), (w != 0).astype(np.uint8) if w.dtype.kind == "b" else w
@@ -97,8 +99,8 @@ def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...
     """(want in float64, exact match, |error|, |error| is finite, size of a ULP, error in ULP), by element.
 
     An error is finite where both values are finite. Of complex numbers it is the larger one of the two parts, and the
-    ULP is that of the modulus, whose place `want` takes: the relative error of a product is bounded by that (Brent,
-    Percival, Zimmermann 2007, sqrt(5) / 2 ULP), while no number of ULP of a part bounds a part that cancels.
+    ULP is that of the modulus, which takes the place of `want`. A product has a bounded error so counted (2 ULP; Brent,
+    Percival, Zimmermann 2007), while no number of ULP of a part bounds a part that cancels.
     """
     with np.errstate(all="ignore"):
         if dtype.complex:

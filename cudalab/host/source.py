@@ -28,11 +28,12 @@ _NOT_HERE = {
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
     "CUB's device-wide algorithms": r"\bcub::Device\w+",
-    "this part of CUB": r"\bcub::(?:Block(?:MergeSort|RadixRank\w*|Shuffle|RunLengthDecode|RakingLayout)|Warp(?:MergeSort"
-    r"|Load|Store)|Agent\w+|Grid\w+|ThreadSort|StableOddEvenSort|TilePrefixCallbackOp|\w+Iterator)\b",
-    "Thrust's algorithms and containers": r"\bthrust::(?:device|host|system|cuda|device_\w+|host_vector|seq|reduce|sort\w*|transform\w*"
+    "this part of CUB": r"\bcub::(?:Block(?:MergeSort|RadixRank\w*|Shuffle|RunLengthDecode|RakingLayout)"
+    r"|Warp(?:MergeSort|Load|Store)|Agent\w+|Grid\w+|StableOddEvenSort|TilePrefixCallbackOp|\w+Iterator)\b",
+    "Thrust's algorithms and containers": r"\bthrust::(?:device\w*|host\w*|system|cuda|seq|reduce|sort\w*|transform\w*"
     r"|inclusive_scan\w*|exclusive_scan\w*|for_each\w*|copy\w*|fill\w*)\b",
-    "cuRAND generators other than Philox and XORWOW": r"\bcurandState(?:MRG|Mtgp|Sobol|Scrambled)\w*|\bcurand_mtgp32\w*",
+    "cuRAND generators other than Philox and XORWOW": r"\bcurandState(?:MRG|Mtgp|Sobol|Scrambled)\w*"
+    r"|\bcurand_mtgp32\w*",
     "cuRAND's Poisson and discrete distributions": r"\bcurand_(?:poisson|discrete)\w*",
     "cuRAND's host API": r"\bcurand(?:Create|Generate|Destroy|Set)\w*\s*\(",
     "the CUDA runtime's API": r"\bcuda(?:Malloc|Mem|Free|DeviceSynchronize|LaunchKernel|Stream|Event)\w*\s*\(",

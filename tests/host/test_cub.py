@@ -1,7 +1,8 @@
-"""CUB's block and warp collectives on the CPU executor: what they compute, in every order, and what their misuse does."""
+"""CUB's block and warp collectives on the CPU executor, in every order of threads, and what their misuse does."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -99,12 +100,12 @@ def test_warp_collectives(run, rng):
     np.testing.assert_array_equal(y[1].reshape(4, 16), np.cumsum(groups, 1) - groups)
     np.testing.assert_array_equal(y[2].reshape(4, 16), np.tile(groups.sum(1)[:, None], 16))
     heads = [*range(0, 32, 5), 32]
-    for first, last in zip(heads[:-1], heads[1:], strict=True):
+    for first, last in pairwise(heads):
         assert y[3][first] == x[first:last].sum()
     np.testing.assert_array_equal(y[4], np.tile(np.arange(32), 2) + 32)  # item 1 of a striped arrangement
     assert y[5][0] == x[:20].max()
     ends = [-1, *range(4, 32, 5), 31]
-    for before, end in zip(ends[:-1], ends[1:], strict=True):
+    for before, end in pairwise(ends):
         assert y[6][before + 1] == x[before + 1 : end + 1].sum()
     np.testing.assert_array_equal(y[7].reshape(2, 32), np.tile(x.reshape(2, 32)[:, 3:4], 32))
 
@@ -171,7 +172,7 @@ def test_storage_that_is_used_again_without_a_barrier_gives_a_wrong_result():
     [
         ("using L = cub::BlockLoad<float, 64, 4, cub::BLOCK_LOAD_VECTORIZE>; __shared__ L::TempStorage l; float v[4];\n"
          "L(l).Load(x + 1, v); y[0] = v[0];", "k.cu:6: .*misaligned address: a vectorized load .* 16 bytes, got 4"),
-        ("__shared__ int bins[4]; using H = cub::BlockHistogram<unsigned char, 64, 1, 4>; __shared__ H::TempStorage h;\n"
+        ("__shared__ int bins[4]; using H = cub::BlockHistogram<uchar, 64, 1, 4>; __shared__ H::TempStorage h;\n"
          "unsigned char v[1] = {9}; H(h).Histogram(v, bins); y[0] = bins[0];", "k.cu:6: .*bin 9 of 4"),
     ],
 )  # fmt: skip
@@ -186,12 +187,14 @@ def test_misuse_is_told_with_the_users_line(body, says):
 
 
 def test_a_collective_that_not_all_threads_call_is_remarked_with_the_users_line():
-    text = TWICE.replace("float sum =", "float sum = 0; if (threadIdx.x < 32) sum =").replace("BARRIER", "__syncthreads();")
+    text = TWICE.replace("float sum =", "float sum = 0; if (threadIdx.x < 32) sum =").replace(
+        "BARRIER", "__syncthreads();"
+    )
     module = host.load(text, name="twice.cu")
     module.launch("twice", (1, 1, 1), (64, 1, 1), [np.zeros(64, np.float32), np.zeros(2, np.float32)])
     assert "twice.cu:5" in module.remarks["twice"]
 
 
 def test_names_that_are_not_here_are_refused():
-    with pytest.raises(NotOnCpu, match="k.cu:2: this part of CUB cannot run on the CPU: cub::BlockMergeSort"):
+    with pytest.raises(NotOnCpu, match=r"k.cu:2: this part of CUB cannot run on the CPU: cub::BlockMergeSort"):
         host.load("#include <cub/cub.cuh>\n__global__ void k() { cub::BlockMergeSort<int, 64, 1> s; }", name="k.cu")

@@ -1,4 +1,4 @@
-"""Integer functions of the CPU executor beside their definitions: two or four integers in a word, dot products, atomics."""
+"""Integer functions of the CPU executor beside their definitions: integers in a word, dot products, atomics."""
 
 from __future__ import annotations
 
@@ -48,14 +48,22 @@ LANES = {
     "neg": (True, lambda a, b, n: -a), "negss": (True, lambda a, b, n: clipped(-a, n, True)),
     "add": (False, lambda a, b, n: a + b), "addss": (True, lambda a, b, n: clipped(a + b, n, True)),
     "addus": (False, lambda a, b, n: clipped(a + b, n, False)), "sub": (False, lambda a, b, n: a - b),
-    "subss": (True, lambda a, b, n: clipped(a - b, n, True)), "subus": (False, lambda a, b, n: clipped(a - b, n, False)),
+    "subss": (True, lambda a, b, n: clipped(a - b, n, True)),
+    "subus": (False, lambda a, b, n: clipped(a - b, n, False)),
     "absdiffs": (True, lambda a, b, n: abs(a - b)), "absdiffu": (False, lambda a, b, n: abs(a - b)),
     "avgs": (True, lambda a, b, n: np.sign(a + b) * ((abs(a + b) + 1) // 2)),  # halves go away from zero
     "avgu": (False, lambda a, b, n: (a + b + 1) // 2), "haddu": (False, lambda a, b, n: (a + b) // 2),
     "maxs": (True, lambda a, b, n: np.maximum(a, b)), "maxu": (False, lambda a, b, n: np.maximum(a, b)),
     "mins": (True, lambda a, b, n: np.minimum(a, b)), "minu": (False, lambda a, b, n: np.minimum(a, b)),
 }  # fmt: skip
-TESTS = {"eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater, "le": np.less_equal, "lt": np.less}
+TESTS = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "lt": np.less,
+}
 
 
 def launched(module, name, words):
