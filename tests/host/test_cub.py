@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cudalab import host
-from cudalab.base.errors import LaunchError, NotOnCpu
+from cudalab.base.errors import LaunchError, NotOnCpu, Unavailable
 
 DATA = Path(__file__).parents[1] / "data" / "host"
 ORDERS = ("alternating", "forward", "reverse", 5)
@@ -165,6 +165,17 @@ def test_storage_that_is_used_again_without_a_barrier_gives_a_wrong_result():
         module.launch("twice", (1, 1, 1), (64, 1, 1), [x, y], order=order)
         found.add(tuple(y))
     assert len(found) > 1
+
+
+def test_storage_that_is_used_again_without_a_barrier_is_a_race_on_the_users_line():
+    try:
+        module = host.load(TWICE.replace("BARRIER", ""), name="twice.cu", races=True)
+    except Unavailable as missing:  # clang++
+        pytest.skip(str(missing))
+    with pytest.raises(LaunchError, match=r"race on 4 bytes of shared memory .* without a barrier between them"):
+        module.launch("twice", (1, 1, 1), (64, 1, 1), [np.arange(64, dtype=np.float32), np.zeros(2, np.float32)])
+    right = host.load(TWICE.replace("BARRIER", "__syncthreads();"), name="twice.cu", races=True)
+    right.launch("twice", (1, 1, 1), (64, 1, 1), [np.arange(64, dtype=np.float32), np.zeros(2, np.float32)])
 
 
 @pytest.mark.parametrize(
