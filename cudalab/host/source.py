@@ -58,6 +58,14 @@ _LACKING = re.compile(
 )
 _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
+# What the lab's headers lack of a library of CUDA: a name in a namespace, a member of a class, a function by its prefix.
+_UNKNOWN = re.compile(
+    r"^(?P<place>[^\s:]+:\d+):\d+: error: (?:"
+    r"'(?P<name>\w+)' is not a member of '(?P<space>cub|thrust|cuda(?:::std)?)'"
+    r"|.*'(?:class|struct) (?P<of>cub::\w+)\b.*has no member named '(?P<member>\w+)'"
+    r"|'(?P<function>(?:curand|__nv_|cuC)\w+)' (?:was not declared|does not name a type|has not been declared))",
+    re.MULTILINE,
+)
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
@@ -123,6 +131,15 @@ def forbidden(message: str) -> str | None:
         return None
     places = [m["place"] for m in _FORBIDDEN.finditer(message) if not m["place"].startswith(_LAB)]
     return f"{places[-1]}: {what['what']}" if places else what["what"]
+
+
+def unknown_name(message: str) -> str | None:
+    """What of a library of CUDA the lab's headers lack, and its line; None for any other error."""
+    if not (found := _UNKNOWN.search(message)) or found["place"].startswith(_LAB):
+        return None
+    scope = found["space"] or found["of"]
+    name = found["name"] or found["member"] or found["function"]
+    return f"{found['place']}: {f'{scope}::' if scope else ''}{name} cannot run on the CPU"
 
 
 def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) -> None:
