@@ -58,7 +58,7 @@ _LACKING = re.compile(
 )
 _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
-# What the lab's headers lack of a library of CUDA: a name in a namespace, a member of a class, a function by its prefix.
+# What the lab's headers lack of a library of CUDA: a name in a namespace, a member of a class, a function's prefix.
 _UNKNOWN = re.compile(
     r"^(?P<place>[^\s:]+:\d+):\d+: error: (?:"
     r"'(?P<name>\w+)' is not a member of '(?P<space>cub|thrust|cuda(?:::std)?)'"
