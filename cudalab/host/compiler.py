@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cudalab.base import cache, scratch
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
-from cudalab.host.source import Scan, forbidden, rewrite_shared, without_header
+from cudalab.host.source import Scan, forbidden, rewrite_shared, unknown_name, without_header
 
 _HERE = Path(__file__).parent
 
@@ -161,7 +161,7 @@ def compile_source(
         try:
             _compile_into(library, command, program, name)
         except CompileError as error:
-            if refused := forbidden(str(error)):
+            if refused := forbidden(str(error)) or unknown_name(str(error)):
                 raise NotOnCpu(refused) from None
             if lacking := scan.unfit(str(error), exported):
                 raise SpecError(f"{name}: {lacking}") from None

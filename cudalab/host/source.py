@@ -26,11 +26,22 @@ _NOT_HERE = {
     "barriers of several GPUs": r"\bthis_multi_grid\b|\bmulti_grid_group\b",
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
+    "CUB's device-wide algorithms": r"\bcub::Device\w+",
+    "this part of CUB": r"\bcub::(?:Block(?:MergeSort|RadixRank\w*|Shuffle|RunLengthDecode|RakingLayout)"
+    r"|Warp(?:MergeSort|Load|Store)|Agent\w+|Grid\w+|StableOddEvenSort|TilePrefixCallbackOp|\w+Iterator)\b",
+    "Thrust's algorithms and containers": r"\bthrust::(?:device\w*|host\w*|system|cuda|seq|reduce|sort\w*|transform\w*"
+    r"|inclusive_scan\w*|exclusive_scan\w*|for_each\w*|copy\w*|fill\w*)\b",
+    "cuRAND generators other than Philox and XORWOW": r"\bcurandState(?:MRG|Mtgp|Sobol|Scrambled)\w*"
+    r"|\bcurand_mtgp32\w*",
+    "cuRAND's Poisson and discrete distributions": r"\bcurand_(?:poisson|discrete)\w*",
+    "cuRAND's host API": r"\bcurand(?:Create|Generate|Destroy|Set)\w*\s*\(",
     "the CUDA runtime's API": r"\bcuda(?:Malloc|Mem|Free|DeviceSynchronize|LaunchKernel|Stream|Event)\w*\s*\(",
     "addresses as shared or global ones": r"\b__cvta_\w+|\b__is(?:Shared|Global|Local|Constant)\b",
 }
 _REMEDY = {
     "shuffles and votes without a mask": "no GPU since Volta has them; use those that end in _sync",
+    "CUB's device-wide algorithms": "they are launched by the host; give them as a rival of the entries",
+    "Thrust's algorithms and containers": "they are launched by the host; give them as a rival of the entries",
     "the CUDA runtime's API": "the lab allocates, copies and launches; leave device code alone in the file",
     "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched",
 }
@@ -46,6 +57,14 @@ _LACKING = re.compile(
 )
 _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
+# What the lab's headers lack of a library of CUDA: a name in a namespace, a member of a class, a function's prefix.
+_UNKNOWN = re.compile(
+    r"^(?P<place>[^\s:]+:\d+):\d+: error: (?:"
+    r"'(?P<name>\w+)' is not a member of '(?P<space>cub|thrust|cuda(?:::std)?)'"
+    r"|.*'(?:class|struct) (?P<of>cub::\w+)\b.*has no member named '(?P<member>\w+)'"
+    r"|'(?P<function>(?:curand|__nv_|cuC)\w+)' (?:was not declared|does not name a type|has not been declared))",
+    re.MULTILINE,
+)
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
@@ -158,6 +177,15 @@ def forbidden(message: str) -> str | None:
         return None
     places = [m["place"] for m in _FORBIDDEN.finditer(message) if not m["place"].startswith(_LAB)]
     return f"{places[-1]}: {what['what']}" if places else what["what"]
+
+
+def unknown_name(message: str) -> str | None:
+    """What of a library of CUDA the lab's headers lack, and its line; None for any other error."""
+    if not (found := _UNKNOWN.search(message)) or found["place"].startswith(_LAB):
+        return None
+    scope = found["space"] or found["of"]
+    name = found["name"] or found["member"] or found["function"]
+    return f"{found['place']}: {f'{scope}::' if scope else ''}{name} cannot run on the CPU"
 
 
 def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) -> None:
