@@ -65,7 +65,7 @@ def test_times_of_all_kinds_are_taken(fake):
         assert all(case.median(kind) > 0 for kind in case.times)
 
 
-@pytest.mark.parametrize("make", [several.adam, several.count])
+@pytest.mark.parametrize("make", [several.adam, several.count, several.box])
 def test_arrays_in_place_and_filled_ones_are_new_for_every_run(fake, tmp_path, make):
     kernel = make(tmp_path)
     group = plan.Group(kernel, "small", (3000,), dtype("float32"))
