@@ -260,6 +260,7 @@ def marked(text: str) -> list[str]:
     return re.findall(rf"^template __global__ void {MARKER}<(.*), \d+>\(\);$", text, re.MULTILINE)
 
 
+@lru_cache(maxsize=256)  # asked before every launch
 def wrong(text: str, name: str) -> str:
     """Why the text of a `.cu` shows that there is no such entry, and what to write; "" where the compiler must say."""
     known = of_text(text)
@@ -324,7 +325,7 @@ def parameters(text: str, name: str) -> tuple[Parameter, ...] | None:
         return None
     if one.arguments is None:
         mine = [f for f in mine if f.template is None] or mine
-    chosen = mine[0]
+    chosen = next((f for f in mine if f.defined), mine[0])
     if len({len(f.parameters) for f in mine}) > 1 or (len({f.parameters for f in mine if f.defined}) > 1):
         return None
     return _substituted(chosen, one)
