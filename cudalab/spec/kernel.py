@@ -665,7 +665,10 @@ class Kernel:
         where = entry if launch.entry == entry else f"{entry}: {launch.entry}"
         if wrong := launch_check.wrong_geometry(launch):
             raise SpecError(f"{self.file}: {where}: {wrong}")
-        declared = entry_names.parameters(cuda_source.read(self.cu), launch.entry)
+        text = cuda_source.read(self.cu)
+        if wrong := entry_names.wrong(text, launch.entry):
+            raise SpecError(f"{self.file}: {where}: {wrong}")
+        declared = entry_names.parameters(text, launch.entry)
         written = tuple(self.outs) if alone else ()  # a later launch may read what an earlier one wrote
         of_kernel = next((name for name, out in self.outs.items() if not out.dtype and name in arrays), "")
         if declared is not None and (wrong := launch_check.wrong(launch, declared, arrays, written, of_kernel)):
