@@ -69,4 +69,3 @@ def of_tensors(function: Callable[..., Any], operands: Operands) -> Callable[...
         return tuple(found) if several else found[0]
 
     return call
-

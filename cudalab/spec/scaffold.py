@@ -199,7 +199,7 @@ def like(kernel: Kernel, path: Path) -> dict[Path, str]:
     own = Path(kernel.file)
     spec = re.sub(rf"(?m)^{kernel.name} = Kernel\(", f"{path.stem} = Kernel(", own.read_text(encoding="utf-8"))
     files[path.with_suffix(".py")] = spec
-    parts = [*cuda_source.local_headers(text, kernel.cu), *([kernel.triton_file] if kernel.triton_file else [])]
+    parts = [*cuda_source.local_headers(text, kernel.cu), *kernel.form_files.values()]
     for part in parts:
         files[path.parent / part.relative_to(own.parent)] = part.read_text(encoding="utf-8")
     return files

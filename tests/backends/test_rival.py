@@ -63,7 +63,7 @@ def raises(x):
     raise RuntimeError("out of luck")
 """
 NO_RESULTS = {  # a function's text, and what its row says
-    "def none(x):\n    pass": "returns None; let it return its result, or, if it writes into its last argument, name it",
+    "def none(x):\n    pass": "returns None; let it return its result, or, if it writes into its last argument",
     "async def later(x):\n    return x + 1": "it is an async function, and a rival is called without await",
     "def stream(x):\n    yield x + 1": "returns a generator; give an array, or a tuple of arrays for several outputs",
     "def number(x):\n    return 3.0": "returns a float; give an array",
@@ -165,7 +165,7 @@ def test_jax_that_is_absent_is_said(mine, monkeypatch):
     _jax.missing.cache_clear()
     kernel = plan.beside(find.kernel("plus_one"), (f"{mine}:returns:jax",))
     try:
-        with pytest.raises(Unavailable, match="JAX is not installed; .*jax"):
+        with pytest.raises(Unavailable, match=r"JAX is not installed; .*jax"):
             rival.bind(kernel, "returns", dtype("float32"), Operands({}, None))
     finally:
         _jax.missing.cache_clear()
