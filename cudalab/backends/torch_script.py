@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from types import FunctionType
+from typing import Any
 
 from cudalab.backends import _torch
 from cudalab.base.errors import Unavailable
@@ -11,6 +12,7 @@ from cudalab.device.arrays import torch_missing
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
+from cudalab.spec.reference import plain
 
 devices = ("cuda", "cpu")
 timed = True
@@ -37,9 +39,21 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     tensors = _torch.tensors(operands)
     # A new function object each time: TorchScript keeps one graph per object, for the shapes of its first call.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)
+    form.__annotations__ = kernel.torch.__annotations__ or _annotations(kernel, operands)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the docstring of this file says that it is deprecated
         scripted = torch.jit.script(form)
         for _ in range(PROFILING_RUNS):
             _torch.with_scalars(scripted, operands)(*tensors)
     return _torch.bound(scripted, operands)
+
+
+def _annotations(kernel: Kernel, operands: Operands) -> dict[str, Any]:
+    """The types of parameters and results; without them TorchScript takes a scalar, and a tuple, for a tensor."""
+    import torch
+
+    if kernel.simple:
+        return {}
+    results = tuple[(torch.Tensor,) * len(kernel.outs)] if len(kernel.outs) > 1 else torch.Tensor  # type: ignore[misc]
+    scalars = {name: type(value) for name, value in plain(operands.scalars).items()}
+    return dict.fromkeys(operands.inputs, torch.Tensor) | scalars | {"return": results}
