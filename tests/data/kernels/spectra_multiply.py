@@ -4,7 +4,7 @@ import numpy as np
 
 from cudalab import Budget, Kernel, Launch, Scalar
 
-complex_multiply = Kernel(
+spectra_multiply = Kernel(
     file=__file__,
     summary="product of two spectra",
     dtypes=("complex64",),

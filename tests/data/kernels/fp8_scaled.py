@@ -4,7 +4,7 @@ import numpy as np
 
 from cudalab import Budget, In, Kernel, Launch, Out, blocks
 
-fp8_cast = Kernel(
+fp8_scaled = Kernel(
     file=__file__,
     summary="x times a scale, in fp8 (e4m3)",
     dtypes=("float32",),
