@@ -10,7 +10,7 @@ from cudalab.backends._torch import with_scalars
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import ForeignStream, to_cupy
 from cudalab.device.operands import Bound, Operands, returning
-from cudalab.spec.dtype import DType
+from cudalab.spec.dtype import DType, foreign
 from cudalab.spec.kernel import Kernel
 
 
@@ -60,7 +60,7 @@ def options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:
     )
 
 
-def refuse_bfloat16(dtype: DType) -> None:
-    """Raise Unavailable: CuPy's array operations and ElementwiseKernel have no bfloat16; its RawModule has any type."""
-    if dtype.name == "bfloat16":
-        raise Unavailable("CuPy's array operations have no bfloat16; cupy_raw runs it")
+def refuse_foreign(dtype: DType) -> None:
+    """Raise Unavailable: CuPy's array operations and ElementwiseKernel have no bfloat16 and no float8."""
+    if foreign(dtype.numpy):
+        raise Unavailable(f"CuPy's array operations have no {dtype.name}; cupy_raw runs it")

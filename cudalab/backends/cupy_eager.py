@@ -24,5 +24,5 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     assert kernel.cupy is not None
-    _cupy.refuse_bfloat16(dtype)
+    _cupy.refuse_foreign(dtype)
     return _cupy.bound(kernel.cupy, operands)

@@ -32,7 +32,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     import cupy
 
-    _cupy.refuse_bfloat16(dtype)
+    _cupy.refuse_foreign(dtype)
     compiled = cupy.ElementwiseKernel(
         ", ".join(f"{dtype.name} {n}" for n in operands.inputs),
         f"{dtype.name} {kernel.output}",

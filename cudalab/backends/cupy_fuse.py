@@ -30,7 +30,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     import cupy
 
     assert kernel.cupy is not None
-    _cupy.refuse_bfloat16(dtype)
+    _cupy.refuse_foreign(dtype)
     bound = _cupy.bound(cupy.fuse(kernel.cupy), operands)
     try:
         bound.run()  # the first run traces the formula

@@ -15,7 +15,7 @@ from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray, cupy_missing, to_cupy
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
-from cudalab.spec.dtype import DType
+from cudalab.spec.dtype import DType, foreign
 from cudalab.spec.kernel import Kernel, Launch
 
 devices = ("cuda",)
@@ -53,8 +53,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     def as_users_call(on: Operands) -> Callable[[], Any]:
         import cupy
 
-        if dtype.name == "bfloat16":
-            raise Unavailable("CuPy has no bfloat16 array that a call could return")
+        if foreign(dtype.numpy):
+            raise Unavailable(f"CuPy has no {dtype.name} array that a call could return")
         launch, written = kernel.launch(variant, on.named(kernel)), to_cupy(on.output)
         args = [to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args]
         places = [i for i, a in enumerate(launch.args) if a is on.output]

@@ -10,7 +10,7 @@ import numpy as np
 from cudalab.base.errors import Unavailable
 from cudalab.device.operands import Bound, Operands, returning
 from cudalab.spec import reference
-from cudalab.spec.dtype import DType
+from cudalab.spec.dtype import DType, foreign
 from cudalab.spec.kernel import Kernel
 
 devices = ("cpu",)
@@ -68,8 +68,9 @@ def precision(kind: np.dtype, output: DType) -> np.dtype:
     """In which dtype the reference computes with an input of dtype `kind`: in no narrower one than the output's."""
     if kind.kind in "biu":
         return kind
-    widths = [np.dtype(np.float32), kind if kind.kind in "fc" else np.dtype(np.float32)]
-    if output.floating and output.numpy.kind == "f":
+    known = kind.kind in "fc" and not foreign(kind)
+    widths = [np.dtype(np.float32), kind if known else np.dtype(np.float32)]
+    if output.floating and output.numpy.kind in "fc" and not foreign(output.numpy):
         widths.append(output.numpy)
     return np.result_type(*widths)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab.base.errors import CompileError, InputError
+from cudalab.base.errors import CompileError, InputError, Unavailable
 from cudalab.device import cuda, driver
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
@@ -35,7 +35,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     from pycuda.gpuarray import GPUArray
 
     assert kernel.elementwise is not None
-
+    if dtype.complex:
+        raise Unavailable("PyCUDA's ElementwiseKernel has a complex type of its own; the entries run")
     names = (kernel.output, *operands.inputs)
     named = operands.named(kernel)
     for name in names:

@@ -43,7 +43,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if reason := {"torch": torch_missing, "cupy": cupy_missing}.get(chosen.arrays, lambda device: None)(device):
         raise Unavailable(reason)
     if chosen.arrays == "cupy":
-        _cupy.refuse_bfloat16(dtype)
+        _cupy.refuse_foreign(dtype)
     function = _torch.with_scalars(chosen.load(), operands)
 
     def inputs(on: Operands) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from cudalab.backends import _torch, _triton
 from cudalab.base import advice, files
 from cudalab.base.cache import folder, use_for
-from cudalab.base.errors import SpecError
+from cudalab.base.errors import SpecError, Unavailable
 from cudalab.device.arrays import installed, to_torch, torch_missing
 from cudalab.device.operands import Bound, Operands, pieces, writing
 from cudalab.spec import find
@@ -58,6 +58,8 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     use_for("TRITON_CACHE_DIR")
+    if dtype.complex:
+        raise Unavailable("Triton has no complex numbers")
     tensors = _tensors(operands)
     launch = _torch.with_scalars(_launch(kernel, dtype, tensors), operands)
     if operands.output.size:
@@ -99,7 +101,7 @@ def _launch(kernel: Kernel, dtype: DType, tensors: list[Any]) -> Callable[..., o
     if not isinstance(kernel.triton, str):
         assert kernel.triton is not None
         return kernel.triton
-    text = _text(kernel.input_names, kernel.output, kernel.triton, dtype.floating and dtype.itemsize == 2)
+    text = _text(kernel.input_names, kernel.output, kernel.triton, dtype.floating and dtype.itemsize <= 2)
     return _pointwise(_tuner(text), tensors)
 
 

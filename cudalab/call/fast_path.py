@@ -207,7 +207,7 @@ class TorchQuick(Quick):
         try:
             pointer = x.data_ptr()
             place = pointer & ALIGNED if pointer else None
-            hit = self._hits.get((x.get_device(), x.dtype, x.shape, x.is_contiguous(), x.is_neg(), place))
+            hit = self._hits.get((x.get_device(), x.dtype, x.shape, x.is_contiguous(), x.is_neg(), x.is_conj(), place))
         except RuntimeError:  # as in `signature`
             return MISS
         if hit is None:
@@ -229,7 +229,7 @@ class TorchQuick(Quick):
                     return None, pointers
                 pointers.append(pointer := x.data_ptr())
                 place = pointer & ALIGNED if pointer else None
-                key += (x.get_device(), x.dtype, x.shape, x.is_contiguous(), x.is_neg(), place)
+                key += (x.get_device(), x.dtype, x.shape, x.is_contiguous(), x.is_neg(), x.is_conj(), place)
         except RuntimeError:  # from a tensor without memory or shape: sparse, nested, or wrapped by a transform
             return None, pointers
         return key, pointers

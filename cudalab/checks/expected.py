@@ -10,6 +10,7 @@ import numpy as np
 from cudalab.base import threads
 from cudalab.base.errors import SpecError
 from cudalab.spec import reference
+from cudalab.spec.dtype import DTYPES, foreign
 from cudalab.spec.kernel import Arrays, Kernel
 
 
@@ -93,19 +94,20 @@ def _as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
     except Exception as error:  # from rows of different lengths, or from another library's array
         what = f"reference gives a {type(result).__name__}, which is no NumPy array ({error})"
         raise SpecError(f"{kernel.file}: {what}; give numbers, such as np.asarray(y)") from None
-    if want.dtype.kind == "c":
+    if want.dtype.kind == "c" and not any(DTYPES[name].complex for name in _dtypes(kernel)):
         what = "reference gives complex values; give real ones, such as y.real, or both parts along an axis of two"
         raise SpecError(f"{kernel.file}: {what}")
     if want.dtype.kind == "b":
         return want.astype(np.uint8)
-    if want.dtype.kind not in "iuf" and not _of_ml_dtypes(want.dtype):
+    if want.dtype.kind not in "iufc" and not foreign(want.dtype):
         what = "None" if result is None else f"values of dtype {want.dtype}"
         raise SpecError(f"{kernel.file}: reference gives {what}; give an array of numbers, such as y.astype(float)")
     return want
 
 
-def _of_ml_dtypes(dtype: np.dtype) -> bool:
-    return dtype.type.__module__ == "ml_dtypes"
+def _dtypes(kernel: Kernel) -> list[str]:
+    """The names of the dtypes that outputs have."""
+    return [*kernel.dtypes, *(out.dtype for out in kernel.outs.values() if out.dtype)]
 
 
 def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:

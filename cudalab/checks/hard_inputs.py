@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cudalab.base.threads import normal
-from cudalab.spec.dtype import DType
+from cudalab.spec.dtype import DTYPES, DType
+from cudalab.spec.inputs import draw
 
 # The kinds of hard inputs, as a `Group` names them.
 EVERY = "every"  # one input: all bit patterns
@@ -39,8 +39,13 @@ def sample(dtype: DType, n: int, seed: int) -> np.ndarray:
     """`n` values: the special ones, then equally many for each sign and exponent, subnormals included.
 
     The significands of one exponent are stratified: one random value from each of equally wide intervals. The last
-    values are near -1, so most functions are finite there.
+    values are near -1, so most functions are finite there. Of 8 bits all patterns, repeated; of complex numbers both
+    parts are samples, and the first ones pair their special values.
     """
+    if dtype.itemsize == 1:
+        return np.resize(every(dtype), n)
+    if dtype.complex:
+        return _complex_sample(dtype, n, seed)
     fixed = special(dtype)
     bits, mantissa = 8 * dtype.itemsize, (dtype.precision or 1) - 1
     strata = np.arange(1 << (bits - mantissa), dtype=np.uint64)  # sign and exponent, that of NaN and infinity too
@@ -58,7 +63,7 @@ def pairs(dtype: DType, index: int, seed: int) -> np.ndarray:
 
     For 16-bit dtypes, every value is also combined with both infinities: 0 * inf is NaN where a factor underflows.
     """
-    chosen = sample(dtype, PAIRED, seed)
+    chosen = sample(dtype, PAIRED, seed)  # of 8 bits these are all patterns
     found = [_combined(chosen, chosen)[index]]
     if dtype.itemsize == 2:
         together = _combined(np.array([-np.inf, np.inf], dtype.numpy), every(dtype))
@@ -78,12 +83,29 @@ def _combined(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def each(dtype: DType, n: int, count: int, index: int, seed: int) -> np.ndarray:
     """Input `index` of `count`, `count * n` values long: its own `n` hard values, standard normal values elsewhere.
 
-    The `index`-th stretch of `n` has the hard values: all bit patterns of a 16-bit dtype, a `sample` of a larger one.
+    The `index`-th stretch of `n` has the hard values: all bit patterns of 8 or 16 bits, a `sample` of more.
     """
     rng = np.random.default_rng((seed, index))
-    parts = [normal((n,), dtype.numpy, rng) for _ in range(count)]
+    parts = [draw((n,), dtype.numpy, rng) for _ in range(count)]
     parts[index] = every(dtype) if dtype.itemsize == 2 else sample(dtype, n, seed)
     return np.concatenate(parts)
+
+
+def _complex_sample(dtype: DType, n: int, seed: int) -> np.ndarray:
+    part, rng = DTYPES[dtype.part], np.random.default_rng(seed)
+    real, imaginary = _combined(*(special(part),) * 2)
+    if (rest := n - real.size) <= 0:
+        chosen = rng.permutation(real.size)[:n]
+        real, imaginary = real[chosen], imaginary[chosen]
+    elif rest < LEAST_SAMPLE:
+        real, imaginary = np.resize(real, n), np.resize(imaginary, n)
+    else:
+        more = sample(part, rest, seed + 1)
+        real = np.concatenate([real, sample(part, rest, seed)])
+        imaginary = np.concatenate([imaginary, more[rng.permutation(rest)]])
+    found = np.empty(n, dtype.numpy)
+    found.real, found.imag = real, imaginary
+    return found
 
 
 def special(dtype: DType) -> np.ndarray:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from math import hypot, isfinite, sqrt
 from sys import float_info
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,12 @@ from cudalab.base.errors import SpecError, short
 from cudalab.checks.expected import Expected, wide
 from cudalab.results.record import ErrorCurve, Parity
 from cudalab.spec import reference
-from cudalab.spec.dtype import DType
+from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 from cudalab.spec.validate import called_with
 
 SHOWN = 3  # mismatches quoted in a message
+POISON = 0xFF  # the byte of an element of a bool output that nobody has written (guard.py)
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
 
 
@@ -32,7 +34,13 @@ def compare(
         return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
     if got.dtype != dtype.numpy:
         return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
+    if want.dtype.kind == "c" and not dtype.complex:
+        return Parity(
+            ok=False, n=want.size, message=f"the reference gives complex values for an output of {dtype.name}"
+        )
     g, w = got.reshape(-1), want.reshape(-1)
+    if g.dtype.kind == "b":  # as bytes: what is neither 0 nor 1 was not written, or is no bool
+        g, w = g.view(np.uint8), (w != 0).astype(np.uint8) if w.dtype.kind == "b" else w
     parts = threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
     flat = {name: array.reshape(-1) for name, array in (inputs or {}).items()}
     return _summary(parts, got.shape, dtype, budget, flat)
@@ -90,34 +98,51 @@ class _Chunk:
         with np.errstate(all="ignore"):
             good = exact | (finite & (error <= budget.ulp * ulp + budget.atol))
         if dtype.floating and not budget.ulp and not budget.atol:  # the same value: +0 is not -0
-            zero = np.flatnonzero(w == 0)
+            zero = np.flatnonzero(w == 0) if not dtype.complex else np.array([], np.intp)
             good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
         self.n = len(w)
         self.wrong = self.n - int(np.count_nonzero(good))
         self.rounded = int(np.count_nonzero(ulps <= 0.5))
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
-        kind = float if dtype.floating else np.generic.item
+        kind = np.generic.item if dtype.complex or not dtype.floating else float
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
         first = np.flatnonzero(~good)[:SHOWN] if self.wrong else ()
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in first]
         if not finite.all():
             error, want = error[finite], want[finite]
-        with np.errstate(over="ignore"):  # of float64: see _bounded
-            self.error2 = float(np.square(error).sum())
-            self.want2 = float(np.square(want).sum())
+        self.error_norm, self.want_norm = _norm(error), _norm(want)
+
+
+def _norm(values: np.ndarray) -> float:
+    """The L2 norm of an array, also where the squares of its float64 numbers overflow."""
+    with np.errstate(over="ignore"):
+        if np.isfinite(total := float(np.square(values).sum())):
+            return sqrt(total)
+    if not np.isfinite(largest := float(np.abs(values).max())):
+        return largest
+    return largest * sqrt(float(np.square(values / largest).sum()))
 
 
 def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
     """(want in float64, exact match, |error|, |error| is finite, size of a ULP, error in ULP), by element.
 
-    An error is finite where both values are finite.
+    An error is finite where both values are finite. Of complex numbers it is the larger one of the two parts, and the
+    ULP is that of the modulus, which takes the place of `want`. A product has a bounded error so counted (2 ULP; Brent,
+    Percival, Zimmermann 2007), while no number of ULP of a part bounds a part that cancels.
     """
     with np.errstate(all="ignore"):
-        exact = g == w if not dtype.floating else _same(g, w, dtype)
-        want = w.astype(np.float64, copy=False)
-        whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
-        error, ulp = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want), dtype.ulp(want)
+        if dtype.complex:
+            exact, want = _same_complex(g, w, dtype), np.abs(w)
+            error = np.maximum(np.abs(g.real.astype(np.float64) - w.real), np.abs(g.imag.astype(np.float64) - w.imag))
+        else:
+            exact = g == w if not dtype.floating else _same(g, w, dtype)
+            want = w.astype(np.float64, copy=False)
+            whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
+            error = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want)
+        ulp = dtype.ulp(want)
+        if dtype.itemsize == 1 and dtype.floating:
+            error[exact & np.isfinite(error) & (np.abs(want) > _largest(dtype))] = 0  # saturated
         ulps, finite = error / ulp, np.isfinite(error)
     if not finite.all():
         ulps[exact & ~finite] = 0.0
@@ -127,6 +152,9 @@ def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...
 
 def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
     """|g - w| of integers as float64, subtracted as uint64: 0 if and only if they are equal."""
+    if np.uint64 in (g.dtype, w.dtype) and g.dtype != w.dtype:  # NumPy has no integers that hold both
+        error = np.abs(g.astype(np.float64) - w.astype(np.float64))
+        return np.where(g == w, 0.0, np.maximum(error, 1.0))
     low, high = np.minimum(g, w).astype(np.int64), np.maximum(g, w).astype(np.int64)
     return (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
 
@@ -148,17 +176,47 @@ def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) 
 
 
 def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
-    """Where `g` equals `w` rounded to the dtype (both may overflow to infinity), or both are NaN."""
-    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize == 2 else w.astype(dtype.numpy)
+    """Where `g` equals `w` rounded to the dtype (both may overflow to infinity), or both are NaN.
+
+    8-bit formats have two ways to overflow, and both are right: to the largest number, as CUDA's conversions do unless
+    told otherwise, and to infinity, or NaN where there is none (OCP 8-bit floating point specification, section 5.2). A
+    reference that clips asks for the first one.
+    """
+    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize <= 2 else w.astype(dtype.numpy)
     same, none = g == rounded, np.isnan(w)
+    if dtype.itemsize == 1:
+        largest = _largest(dtype)
+        same |= g == np.clip(w, -largest, largest).astype(np.float32).astype(dtype.numpy)
+        none |= np.isnan(rounded)
     return same | (none & np.isnan(g)) if none.any() else same
+
+
+def _largest(dtype: DType) -> float:
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype.numpy).max)
+
+
+def _same_complex(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
+    """Where both parts are the same, or both numbers are infinite, or both are NaN.
+
+    As in C (Annex G.3) a number with an infinite part is infinite, whatever the other part is; one with a NaN and no
+    infinite part is NaN. Which parts are NaN depends on the order of the operations. Where the modulus is larger than
+    any number, a part of a product may overflow on the way, as it does in NumPy and PyTorch.
+    """
+    part = DTYPES[dtype.part]
+    rounded = w.astype(dtype.numpy)
+    same = _same(g.real, w.real, part) & _same(g.imag, w.imag, part)
+    infinite, none = np.isinf(rounded) & np.isinf(g), np.isnan(rounded) & np.isnan(g)
+    overflows = (np.abs(w) > np.finfo(part.numpy).max) & ~np.isfinite(g)
+    return same | infinite | overflows | (none & ~np.isinf(rounded) & ~np.isinf(g))
 
 
 def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, inputs: Arrays) -> Parity:
     n, wrong = sum(p.n for p in parts), sum(p.wrong for p in parts)
     worst = max(parts, key=lambda p: p.max_ulp, default=None)
     max_ulp = worst.max_ulp if worst else 0.0
-    want2 = sum(p.want2 for p in parts)
+    norm = hypot(*(p.want_norm for p in parts))
     parity = Parity(
         ok=not wrong,
         n=n,
@@ -167,13 +225,14 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
         worst=_quote(worst.worst, shape, inputs) if worst and worst.worst and max_ulp else "",
         worst_at=worst.worst[0] if worst and worst.worst else -1,
         rounded=sum(p.rounded for p in parts) / n if n else 1.0,
-        rel_l2=_bounded(sqrt(sum(p.error2 for p in parts) / want2)) if want2 else 0.0,
-        norm=_bounded(sqrt(want2)),
+        rel_l2=_bounded(hypot(*(p.error_norm for p in parts)) / norm) if norm and isfinite(norm) else 0.0,
+        norm=_bounded(norm),
     )
     if wrong:
         first = [f for p in parts for f in p.first][:SHOWN]
         allowed = f"{budget.ulp:g} ULP" + (f" + {budget.atol:g}" if budget.atol else "")
         unwritten = all(np.isnan(value) for _, value, _ in first)
+        poisoned = dtype.name == "bool" and all(value == POISON for _, value, _ in first)
         narrowly = dtype.floating and max_ulp < 10 * budget.ulp
         largest = f"; the largest error is {numbers.ulp(max_ulp)} ULP" if narrowly else ""
         parity.message = (
@@ -182,6 +241,7 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
             + ("; ..." if wrong > len(first) else "")
             + largest
             + (" (NaN: was every element written? shared memory, before it was read?)" if unwritten else "")
+            + (f" ({POISON} is the byte that the output held: was every element written?)" if poisoned else "")
         )
     return parity
 
@@ -217,12 +277,12 @@ def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:
     return ErrorCurve([x for x, _ in points], [ulp for _, ulp in points]) if points else None
 
 
-def _quote(entry: tuple[int, float, float], shape: Shape, inputs: Arrays) -> str:
+def _quote(entry: tuple[int, Any, Any], shape: Shape, inputs: Arrays) -> str:
     index, got, want = entry
     at = ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
     given = ", ".join(f"{name} = {flat[index]}" for name, flat in inputs.items())
     return f"[{at}] got {_shown(got)}, want {_shown(want)}" + (f" for {given}" if given else "")
 
 
-def _shown(value: float) -> str:
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
+def _shown(value: float | complex) -> str:
+    return f"{value:.9g}" if isinstance(value, float | complex) else str(value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from cudalab.base import advice
 from cudalab.base.errors import InputError
-from cudalab.spec.dtype import dtype_of
+from cudalab.spec.dtype import bits_of, dtype_of, foreign
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        # The protocol has no bfloat16: such an array is handed over as the integers of its bits.
-        typestr = f"<i{self.dtype.itemsize}" if self.dtype.kind == "V" else self.dtype.str
+        # The protocol has no bfloat16 and no float8: such an array is handed over as the integers of its bits.
+        typestr = (bits_of(self.dtype) if foreign(self.dtype) else self.dtype).str
         return {"shape": self.shape, "typestr": typestr, "data": (self.ptr, False), "version": 3, "strides": None}
 
 
@@ -107,7 +107,7 @@ def as_plain(array: Any) -> np.ndarray | DeviceArray:
             raise InputError(f"cannot use a tensor on {array.device}; move it to a GPU or the CPU")
         if array.device.type == "cuda":
             return DeviceArray(tuple(array.shape), kind, array.data_ptr(), array)
-        bits = array.detach().view(_bits_dtype(array)) if kind.kind == "V" else array.detach()
+        bits = array.detach().view(_bits_dtype(array)) if foreign(kind) else array.detach()
         try:
             return bits.numpy().view(kind)
         except (RuntimeError, TypeError, ValueError) as error:  # such as more dimensions than NumPy has
@@ -142,6 +142,8 @@ def _dense(array: Any) -> None:
         raise InputError(
             "this tensor is a negative view, or zeros without memory; pass x.resolve_neg() or zeros_like(x)"
         )
+    if array.is_conj():
+        raise InputError("this tensor is a conjugate view, whose memory holds the other sign; pass x.resolve_conj()")
     theirs = [c for c in type(array).__mro__ if issubclass(c, torch.Tensor)]
     own = [c for c in theirs if c not in (torch.Tensor, torch.nn.Parameter)]
     if any({"__torch_function__", "__torch_dispatch__"} & vars(c).keys() for c in own):  # it may compute itself later
@@ -157,7 +159,7 @@ def _contiguous(array: Any, is_so: bool, remedy: str) -> Any:
 def _bits_dtype(tensor: Any) -> Any:
     import torch
 
-    return {1: torch.uint8, 2: torch.int16}[tensor.element_size()]
+    return {1: torch.int8, 2: torch.int16}[tensor.element_size()]
 
 
 def to_torch(array: np.ndarray | DeviceArray) -> Any:
@@ -171,14 +173,14 @@ def to_torch(array: np.ndarray | DeviceArray) -> Any:
         if array.size == 0:  # there is no memory to share
             return torch.empty(array.shape, dtype=target, device="cuda")
         return torch.as_tensor(array, device="cuda").view(target)
-    bits = array.view(np.int16) if array.dtype.kind == "V" else array
+    bits = array.view(bits_of(array.dtype)) if foreign(array.dtype) else array
     return torch.from_numpy(bits).view(target)
 
 
 def to_cupy(array: DeviceArray) -> Any:
-    """A CuPy array on the memory of a device array; bfloat16 as the integers of its bits."""
+    """A CuPy array on the memory of a device array; bfloat16 and float8 as the integers of their bits."""
     import cupy
 
     memory = cupy.cuda.UnownedMemory(array.ptr, max(array.nbytes, 1), array)
-    kind = np.dtype(np.int16) if array.dtype.kind == "V" else array.dtype
+    kind = bits_of(array.dtype) if foreign(array.dtype) else array.dtype
     return cupy.ndarray(array.shape, kind, cupy.cuda.MemoryPointer(memory, 0))

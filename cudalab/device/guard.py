@@ -12,14 +12,14 @@ from cudalab.spec.kernel import Kernel
 GUARD = 1 << 16  # bytes before and after every buffer: more than a block of threads can overrun
 GUARD_BYTE = 0x7F  # huge or NaN in every floating-point format: a read beyond an input's end shows in the result
 OUTPUT_GUARD_BYTE = 0xA5  # differs from GUARD_BYTE, so that a copy of the input's band is seen as a write
-POISON_BYTE = 0xFF  # NaN in every floating-point format, -1 in every signed integer, the largest unsigned one
+POISON_BYTE = 0xFF  # NaN in every floating-point format, -1 in every signed integer, neither 0 nor 1 in bool
 
 Content = int | bytes  # what fills a buffer: one byte, or several; they are repeated
 
 BLOCK = 1_000_003  # random bytes before they repeat; odd, so that the repetitions differ as words
 
 # A byte that gives a large positive number, and one that gives a large negative number (of unsigned ones a small).
-_FLOATING = 0x7B, 0xFB  # 61,280 and -65,376 in float16; 1.3e36 and -2.6e36 in float32 and bfloat16
+_FLOATING = 0x7B, 0xFB  # 61,280 and -65,376 in float16; 1.3e36 and -2.6e36 in float32 and bfloat16; 352 in e4m3
 _SIGNED = 0x7B, 0x84
 _UNSIGNED = 0xFB, 0x04
 

@@ -352,10 +352,10 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         return [group("hard values of each", 2 << 16, hard_inputs.EACH)]
     if len(kinds) == 2:
-        label, n = ("all values", 1 << bits) if bits == 16 else ("every exponent", min(sample, hard_inputs.EACH_SIZE))
+        label, n = ("all values", 1 << bits) if bits <= 16 else ("every exponent", min(sample, hard_inputs.EACH_SIZE))
         pairs = group("special pairs", hard_inputs.pairs_size(kinds[0]), hard_inputs.PAIRS)
         return [pairs, group(f"{label} of each", 2 * n, hard_inputs.EACH)]
-    if bits == 16 or (exhaustive and bits == 32):
+    if bits <= 16 or (exhaustive and bits == 32):
         return [group("all values", 1 << bits, hard_inputs.EVERY)]
     return [group("every exponent", sample, hard_inputs.SAMPLE)]
 

@@ -53,6 +53,24 @@ template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudal
     return cudalab::exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; });
 }
 
+template <class T> inline T atomicCAS_block(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
+    return atomicCAS(address, expected, v);
+}
+template <class T> inline T atomicCAS_system(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
+    return atomicCAS(address, expected, v);
+}
+
+// Of these CUDA promises each element to be atomic, not the whole.
+#define CUDALAB_ATOMIC_VECTOR(scope)                                                                                    \
+    inline float2 atomicAdd##scope(float2* at, float2 v) { return {atomicAdd(&at->x, v.x), atomicAdd(&at->y, v.y)}; }   \
+    inline float4 atomicAdd##scope(float4* at, float4 v) {                                                              \
+        return {atomicAdd(&at->x, v.x), atomicAdd(&at->y, v.y), atomicAdd(&at->z, v.z), atomicAdd(&at->w, v.w)};        \
+    }
+CUDALAB_ATOMIC_VECTOR()
+CUDALAB_ATOMIC_VECTOR(_block)
+CUDALAB_ATOMIC_VECTOR(_system)
+#undef CUDALAB_ATOMIC_VECTOR
+
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

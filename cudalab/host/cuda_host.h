@@ -8,7 +8,7 @@
 //   CUDALAB_RACES=1  compiled with calls before each access to memory, to find races on shared memory (races.h).
 //
 // Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, tensor cores, clusters, asynchronous
-// copies, grid-wide barriers, dynamic parallelism, libraries such as CUB and cuda::std. Not detected: a thread that
+// copies, grid-wide barriers, dynamic parallelism, device-wide algorithms of libraries. Not detected: a thread that
 // spins until another thread acts never ends, since the other one never runs.
 #pragma once
 
@@ -29,10 +29,12 @@
 #include "races.h"
 #include "intrinsics.h"
 #include "integers.h"
+#include "simd_intrinsics.h"
 #include <assert.h>
 #include "undefined.h"
 #include "narrow_float.h"
 #include "half.h"
+#include "fp8.h"
 #include "atomics.h"
 #include "order.h"
 #include "sanitize.h"

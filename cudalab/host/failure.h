@@ -55,3 +55,4 @@ extern "C" [[noreturn]] __attribute__((used)) inline void __assert_fail(
 }
 
 [[noreturn]] inline void __trap() { cudalab::fail(CUDALAB_WHERE " called __trap()", CUDALAB_HERE); }
+[[noreturn]] inline void __brkpt() { cudalab::fail(CUDALAB_WHERE " called __brkpt()", CUDALAB_HERE); }

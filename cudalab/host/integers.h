@@ -30,6 +30,19 @@ CUDALAB_INLINE unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + 
 CUDALAB_INLINE int __hadd(int a, int b) { return int(((long long)a + b) >> 1); }
 CUDALAB_INLINE int __rhadd(int a, int b) { return int(((long long)a + b + 1) >> 1); }
 CUDALAB_INLINE unsigned __uhadd(unsigned a, unsigned b) { return unsigned(((unsigned long long)a + b) >> 1); }
+CUDALAB_INLINE unsigned __urhadd(unsigned a, unsigned b) { return unsigned(((unsigned long long)a + b + 1) >> 1); }
+
+// The place of the |offset|-th set bit from `base` on, upwards, or downwards for a negative offset; ~0 for none. Offset
+// 0: `base` itself, if it is set.
+CUDALAB_INLINE unsigned __fns(unsigned mask, unsigned base, int offset) {
+    const int step = offset < 0 ? -1 : 1;
+    int left = offset < 0 ? -offset : offset ? offset : 1;
+    for (int at = int(base); at >= 0 && at < 32; at += step) {
+        if ((mask >> at & 1) && --left == 0) return unsigned(at);
+        if (offset == 0) break;
+    }
+    return ~0u;
+}
 
 // The 64 bits high:low, shifted; l gives the upper half, r the lower one. c: shifts by more than 32 count as 32.
 CUDALAB_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
@@ -66,3 +79,24 @@ CUDALAB_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
     for (int i = 0; i < 4; ++i) c += (a >> 8 * i & 255) * (b >> 8 * i & 255);
     return c;
 }
+CUDALAB_INLINE int __dp4a(char4 a, char4 b, int c) {
+    return int(unsigned(c) + unsigned(a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w));
+}
+CUDALAB_INLINE unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) { return c + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+
+// c plus the products of the two halves of a and the two lower (lo) or upper (hi) bytes of b.
+#define CUDALAB_DP2A(name, shift)                                                                                  \
+    CUDALAB_INLINE int name(int a, int b, int c) {                                                                 \
+        return int(unsigned(c) + unsigned(int16_t(a) * int8_t(b >> shift)) +                                       \
+                   unsigned(int16_t(a >> 16) * int8_t(b >> (shift + 8))));                                         \
+    }                                                                                                              \
+    CUDALAB_INLINE unsigned name(unsigned a, unsigned b, unsigned c) {                                             \
+        return c + (a & 0xffff) * (b >> shift & 255) + (a >> 16) * (b >> (shift + 8) & 255);                       \
+    }
+CUDALAB_DP2A(__dp2a_lo, 0)
+CUDALAB_DP2A(__dp2a_hi, 16)
+#undef CUDALAB_DP2A
+CUDALAB_INLINE int __dp2a_lo(short2 a, char4 b, int c) { return int(unsigned(c) + unsigned(a.x * b.x) + unsigned(a.y * b.y)); }
+CUDALAB_INLINE int __dp2a_hi(short2 a, char4 b, int c) { return int(unsigned(c) + unsigned(a.x * b.z) + unsigned(a.y * b.w)); }
+CUDALAB_INLINE unsigned __dp2a_lo(ushort2 a, uchar4 b, unsigned c) { return c + unsigned(a.x) * b.x + unsigned(a.y) * b.y; }
+CUDALAB_INLINE unsigned __dp2a_hi(ushort2 a, uchar4 b, unsigned c) { return c + unsigned(a.x) * b.z + unsigned(a.y) * b.w; }

@@ -27,11 +27,22 @@ _NOT_HERE = {
     "coalesced groups": r"\bcoalesced_threads\b|\bcoalesced_group\b|\blabeled_partition\b|\bbinary_partition\b",
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
+    "CUB's device-wide algorithms": r"\bcub::Device\w+",
+    "this part of CUB": r"\bcub::(?:Block(?:MergeSort|RadixRank\w*|Shuffle|RunLengthDecode|RakingLayout)"
+    r"|Warp(?:MergeSort|Load|Store)|Agent\w+|Grid\w+|StableOddEvenSort|TilePrefixCallbackOp|\w+Iterator)\b",
+    "Thrust's algorithms and containers": r"\bthrust::(?:device\w*|host\w*|system|cuda|seq|reduce|sort\w*|transform\w*"
+    r"|inclusive_scan\w*|exclusive_scan\w*|for_each\w*|copy\w*|fill\w*)\b",
+    "cuRAND generators other than Philox and XORWOW": r"\bcurandState(?:MRG|Mtgp|Sobol|Scrambled)\w*"
+    r"|\bcurand_mtgp32\w*",
+    "cuRAND's Poisson and discrete distributions": r"\bcurand_(?:poisson|discrete)\w*",
+    "cuRAND's host API": r"\bcurand(?:Create|Generate|Destroy|Set)\w*\s*\(",
     "the CUDA runtime's API": r"\bcuda(?:Malloc|Mem|Free|DeviceSynchronize|LaunchKernel|Stream|Event)\w*\s*\(",
     "addresses as shared or global ones": r"\b__cvta_\w+|\b__is(?:Shared|Global|Local|Constant)\b",
 }
 _REMEDY = {
     "shuffles and votes without a mask": "no GPU since Volta has them; use those that end in _sync",
+    "CUB's device-wide algorithms": "they are launched by the host; give them as a rival of the entries",
+    "Thrust's algorithms and containers": "they are launched by the host; give them as a rival of the entries",
     "the CUDA runtime's API": "the lab allocates, copies and launches; leave device code alone in the file",
     "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched",
 }

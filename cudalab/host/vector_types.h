@@ -51,6 +51,10 @@ CUDALAB_VECTOR(double, double, 16, 16)
 #undef CUDALAB_COPIES_2
 #undef CUDALAB_COPIES_4
 
+// Here, since scalar_t may be one of them; the functions are in <cuComplex.h>.
+typedef float2 cuFloatComplex;
+typedef double2 cuDoubleComplex;
+
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}

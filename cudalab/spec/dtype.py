@@ -18,21 +18,27 @@ class DType:
     """One element type of a kernel.
 
     `precision` counts significand bits with the implicit one (IEEE 754's p) and `emin` is the exponent
-    of the smallest normal number; both are None for integers.
+    of the smallest normal number; both are None for integers and bool. Of a complex type they are those of a part.
     """
 
     name: str
-    ctype: str  # what `scalar_t` stands for when a .cu is compiled for this type
+    ctype: str  # its name in CUDA C++
     precision: int | None = None
     emin: int | None = None
+    part: str = ""  # of a complex type, the type of its real and imaginary part
 
     @cached_property
     def numpy(self) -> np.dtype:
-        if self.name == "bfloat16":
-            import ml_dtypes  # NumPy has no bfloat16 of its own
+        if self.name in _OF_ML_DTYPES:
+            import ml_dtypes
 
-            return np.dtype(ml_dtypes.bfloat16)
+            return np.dtype(getattr(ml_dtypes, self.name))
         return np.dtype(self.name)
+
+    @property
+    def macro(self) -> str:
+        """What `scalar_t` is defined as: the C type, in a form in which `scalar_t(0)` works for types of two words."""
+        return f"decltype(({self.ctype})0)" if " " in self.ctype else self.ctype
 
     @property
     def itemsize(self) -> int:
@@ -40,13 +46,19 @@ class DType:
 
     @property
     def floating(self) -> bool:
+        """Whether its numbers, or the parts of its complex numbers, are floating-point ones."""
         return self.precision is not None
+
+    @property
+    def complex(self) -> bool:
+        return bool(self.part)
 
     def ulp(self, value: np.ndarray) -> np.ndarray:
         """Spacing of this type's numbers at |value| (float64, any shape), float64.
 
         A unit in the last place is 2**(max(e, emin) - (p - 1)) for 2**e <= |value| < 2**(e + 1), and that of
-        the smallest normal number at 0; for integers it is 1. Not meaningful where value is not finite.
+        the smallest normal number at 0; for integers it is 1. Not meaningful where value is not finite. Of a complex
+        type it is that of a part; `value` is the number's modulus.
         """
         if self.precision is None or self.emin is None:
             return np.ones_like(value, dtype=np.float64)
@@ -55,6 +67,7 @@ class DType:
         return np.clip(power, 2.0**self.emin, LARGEST) * 2.0 ** (1 - self.precision)
 
 
+_OF_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # NumPy has none of these
 DTYPES = {
     t.name: t
     for t in (
@@ -62,13 +75,31 @@ DTYPES = {
         DType("float16", "__half", 11, -14),
         DType("bfloat16", "__nv_bfloat16", 8, -126),
         DType("float64", "double", 53, -1022),
+        DType("float8_e4m3fn", "__nv_fp8_e4m3", 4, -6),
+        DType("float8_e5m2", "__nv_fp8_e5m2", 3, -14),
+        DType("complex64", "cuFloatComplex", 24, -126, part="float32"),
+        DType("complex128", "cuDoubleComplex", 53, -1022, part="float64"),
+        DType("int8", "signed char"),
+        DType("int16", "short"),
         DType("int32", "int"),
         DType("int64", "long long"),
         DType("uint8", "unsigned char"),
+        DType("uint16", "unsigned short"),
+        DType("uint32", "unsigned int"),
+        DType("uint64", "unsigned long long"),
+        DType("bool", "bool"),
     )
 }
 
-C_DTYPES = {d.ctype: d for d in DTYPES.values()}
+# Other names of these types in CUDA C++. `long` is that of Linux; `char` has a sign there on x86-64 alone.
+_ALIASES = {
+    "half": "float16", "nv_bfloat16": "bfloat16", "cuComplex": "complex64",
+    "int8_t": "int8", "int16_t": "int16", "short int": "int16", "int32_t": "int32", "signed int": "int32",
+    "int64_t": "int64", "long": "int64", "long long int": "int64", "uint8_t": "uint8", "uint16_t": "uint16",
+    "unsigned": "uint32", "uint": "uint32", "uint32_t": "uint32", "unsigned long": "uint64", "size_t": "uint64",
+    "uint64_t": "uint64",
+}  # fmt: skip
+C_DTYPES = {d.ctype: d for d in DTYPES.values()} | {alias: DTYPES[name] for alias, name in _ALIASES.items()}
 
 
 def dtype(name: str) -> DType:
@@ -76,6 +107,16 @@ def dtype(name: str) -> DType:
     if name not in DTYPES:
         raise unknown("dtype", name, DTYPES)
     return DTYPES[name]
+
+
+def foreign(dtype: np.dtype) -> bool:
+    """Whether it is a type of ml_dtypes, such as bfloat16: array protocols know none, so the bits go as integers."""
+    return dtype.type.__module__ == "ml_dtypes"
+
+
+def bits_of(dtype: np.dtype) -> np.dtype:
+    """The integers that hold the bits of an element of `dtype`."""
+    return np.dtype(f"i{dtype.itemsize}")
 
 
 def dtype_of(array: object) -> DType:

@@ -13,7 +13,15 @@ Arrays = dict[str, np.ndarray]
 
 
 def draw(shape: Shape, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Standard normal values in `dtype`; integers from the least to the largest, with both among them."""
+    """Standard normal values in `dtype`, in both parts of complex numbers; True and False equally often.
+
+    Integers from the least to the largest, with both among them.
+    """
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape, np.uint8).view(dtype)
+    if dtype.kind == "c":
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        return normal((*shape, 2), part, rng).reshape(-1).view(dtype).reshape(shape)
     if dtype.kind not in "iu":
         return normal(shape, dtype, rng)
     least, largest = np.iinfo(dtype).min, np.iinfo(dtype).max

@@ -522,7 +522,7 @@ class Kernel:
         """All macros with which every backend compiles the `.cu` for one element type."""
         own = (option.removeprefix("-D").partition("=") for option in self.options if option.startswith("-D"))
         values = {name: str(value) for name, value in self.parameters.items()}
-        return {"scalar_t": dtype.ctype, **{name: value if given else "1" for name, given, value in own}, **values}
+        return {"scalar_t": dtype.macro, **{name: value if given else "1" for name, given, value in own}, **values}
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.spec.cuda_source import Parameter
-from cudalab.spec.dtype import C_DTYPES, DType, dtype_of
+from cudalab.spec.dtype import C_DTYPES, DTYPES, DType, dtype_of
 from cudalab.spec.launch import Launch
 
 
@@ -48,9 +48,16 @@ def _wrong_array(name: str, given: Any, parameter: Parameter, kind: DType | None
     if not parameter.pointer:
         return f" wants {parameter.text!r}, its launch gives the array {name!r}"
     elements = str(given.dtype).removeprefix("torch.")
-    if kind and elements != kind.name and (elements, kind.name) != ("bool", "uint8"):
+    if kind and elements != kind.name and not _same_bytes(DTYPES.get(elements), kind):
         return f" wants {parameter.text!r}, but {name!r} has {elements} elements"
     return ""
+
+
+def _same_bytes(given: DType | None, declared: DType) -> bool:
+    """Whether kernels read the bits of one as the other: integers and bool of one width, and anything as unsigned."""
+    if given is None or declared.floating or given.itemsize != declared.itemsize:
+        return False
+    return not given.floating or declared.numpy.kind == "u"
 
 
 def _wrong_number(given: Any, parameter: Parameter, kind: DType | None) -> str:

@@ -11,12 +11,11 @@ from pathlib import Path
 from cudalab.base.errors import InputError
 from cudalab.spec import cuda_source
 from cudalab.spec.cuda_source import Parameter
-from cudalab.spec.dtype import DTYPES
+from cudalab.spec.dtype import C_DTYPES
 from cudalab.spec.kernel import Kernel
 
-ELEMENTS = {kind.ctype: name for name, kind in DTYPES.items()} | {
-    "scalar_t": "float32", "half": "float16", "nv_bfloat16": "bfloat16", "long": "int64", "int64_t": "int64",
-    "int32_t": "int32", "signed int": "int32", "uint8_t": "uint8", "float2": "float32", "float4": "float32",
+ELEMENTS = {ctype: kind.name for ctype, kind in C_DTYPES.items()} | {
+    "scalar_t": "float32", "float2": "float32", "float4": "float32",
 }  # fmt: skip
 NUMBERS = {
     "int": "np.int32", "signed int": "np.int32", "int32_t": "np.int32", "unsigned": "np.uint32",

@@ -24,9 +24,8 @@ SOURCES = sorted(file.stem for file in DATA.glob("*.cu"))
 REASONS = {
     "cluster": "cluster.cu:7: clusters",
     "cp_async": "cp_async.cu:3: addresses as shared or global ones",
-    "cub_reduce": "cub_reduce.cu:2: <cub/cub.cuh>",
+    "cub_device": "cub_device.cu:2: <cub/device/device_reduce.cuh>",
     "cuda_std": "cuda_std.cu:2: <cuda/std/array>",
-    "fp8": "fp8.cu:2: <cuda_fp8.h>",
     "grid_sync": "grid_sync.cu:9: grid-wide barriers",
     "intrinsic": "",
     "pipeline": "pipeline.cu:2: <cuda_pipeline.h>",

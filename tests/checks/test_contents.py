@@ -133,8 +133,10 @@ def test_the_message_says_that_the_output_was_read(tmp_path):
 @pytest.mark.parametrize("kind", DTYPES.values(), ids=DTYPES)
 def test_contents_are_distinct_numbers_of_the_dtype(kind):
     first, large, low, zero, drawn = fills(kind, 0)
-    values = [np.frombuffer(bytes([byte] * 8), kind.numpy)[0].astype(np.float64) for byte in (large, low, zero)]
-    assert values[0] > 100 and values[2] == 0 and values[1] < (5 if kind.name == "uint8" else -30_000)
+    of = dtype(kind.part) if kind.complex else dtype("int8") if kind.name == "bool" else kind
+    values = [np.frombuffer(bytes([byte] * 16), of.numpy)[0].astype(np.float64) for byte in (large, low, zero)]
+    unsigned = of.numpy.kind == "u"
+    assert values[0] > 100 and values[2] == 0 and (values[1] < values[0] / 30 if unsigned else values[1] < -100)
     assert np.isfinite(values).all()
     assert (first, len(drawn)) == (0xFF, BLOCK)
     assert fills(kind, 1)[-1] != drawn == fills(kind, 0)[-1]

@@ -744,7 +744,24 @@ def test_what_cannot_run_is_refused_with_file_and_line(body, says, wrap):
         ),
         ("cudaDeviceSynchronize();", r"the CUDA runtime's API cannot run on the CPU: cudaDeviceSynchronize\(; the lab"),
         ("n = __cvta_generic_to_shared(&n);", "addresses as shared or global ones cannot run on the CPU: __cvta"),
-        ("}\n#include <cub/cub.cuh>\nvoid f() {", "<cub/cub.cuh> cannot run on the CPU"),
+        ("}\n#include <cub/device/device_scan.cuh>\nvoid f() {", "<cub/device/device_scan.cuh> cannot run on the CPU"),
+        (
+            "cub::DeviceReduce::Sum(t, n, x, y, n);",
+            "CUB.s device-wide algorithms cannot run on the CPU: cub::DeviceReduce; ",
+        ),
+        ("cub::BlockMergeSort<int, 32, 1> s;", "this part of CUB cannot run on the CPU: cub::BlockMergeSort"),
+        (
+            "thrust::sort(thrust::seq, x, x + n);",
+            "Thrust.s algorithms and containers cannot run on the CPU: thrust::sort",
+        ),
+        (
+            "curandStateMRG32k3a s;",
+            "cuRAND generators other than Philox and XORWOW cannot run on the CPU: curandStateMRG",
+        ),
+        (
+            "n = curand_poisson(&s, 3.0);",
+            "cuRAND.s Poisson and discrete distributions cannot run on the CPU: curand_poisson",
+        ),
         ("}\n#include <cuda/std/array>\nvoid f() {", "<cuda/std/array> cannot run on the CPU"),
     ],
 )

@@ -1,7 +1,8 @@
-// y = 2 x, after a pause; and functions that are no part of C++.
+// y = 2 x, through a complex multiply-add of halves, which the CPU executor lacks.
+#include <cuda_fp16.h>
+
 __global__ void twice(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    __nanosleep(100);
-    unsigned both = __vaddss2(0x00010001u, 0x00010001u);
-    if (i < n) y[i] = (both & 0xffff) * x[i];
+    __half2 two = __hcmadd(__floats2half2_rn(2, 0), __floats2half2_rn(1, 0), __floats2half2_rn(0, 0));
+    if (i < n) y[i] = __low2float(two) * x[i];
 }

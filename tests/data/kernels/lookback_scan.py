@@ -31,9 +31,7 @@ lookback_scan = Kernel(
 
 FAULTS = {
     "a prefix is taken for a sum of its own": ("                    break;\n", ""),
-    "the flag comes before the prefix": (
-        "            prefixes[tile] = exclusive + total;\n            __threadfence();\n            flags[tile] = PREFIX;",
-        "            flags[tile] = PREFIX;\n            __threadfence();\n            prefixes[tile] = exclusive + total;",
-    ),
+    "a block publishes too little": ("prefixes[tile] = exclusive + total", "prefixes[tile] = total"),
+    "blocks take their tiles by number": ("tile = atomicAdd(ticket, 1)", "tile = gridDim.x - 1 - blockIdx.x"),
     "warps add what they should not have": ("lane >= offset) s +=", "lane > offset) s +="),
 }
