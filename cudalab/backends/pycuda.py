@@ -37,7 +37,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         return lambda: call(*tensors)
 
     def fresh(on: Operands) -> Bound:
-        module = cuda.loaded_anew(kernel, dtype)
+        launched = tuple(one.entry for one in kernel.launches(variant, on.named(kernel)))
+        module = cuda.loaded_anew(kernel, dtype, launched)
         return writing(lambda other: launch.on_stream(kernel, variant, dtype, other, module), on)
 
     launched = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches

@@ -220,6 +220,25 @@ def kernels_in(graph: int) -> int:
     return found
 
 
+def function_of(enqueue: Callable[[Any], object]) -> int:
+    """The function that `enqueue` launches on a PyCUDA stream, whose handle PyCUDA does not show.
+
+    The launch is captured in a graph, where the handle stands, and not run.
+    """
+    stream, count, node = pycuda().Stream(1), ctypes.c_size_t(1), ctypes.c_void_p()
+    begin_capture(stream.handle)
+    try:
+        enqueue(stream)
+    finally:
+        graph = end_capture(stream.handle)
+    _graph_call("cuGraphGetNodes", ctypes.c_void_p(graph), ctypes.byref(node), ctypes.byref(count))
+    parameters = (ctypes.c_void_p * 32)()  # CUDA_KERNEL_NODE_PARAMS of any version; the function is its first field
+    if code := newest("cuGraphKernelNodeGetParams")(node, parameters):
+        raise refused("a captured kernel", code)
+    destroy_graph(graph)
+    return parameters[0] or 0
+
+
 def instantiate(graph: int) -> int:
     """An executable graph."""
     executable = ctypes.c_void_p()

@@ -4,6 +4,8 @@
 
 namespace cudalab {
 
+inline void polled();  // a thread that waits for others may call this many times: see gang.h
+
 template <size_t bytes> struct word;
 template <> struct word<2> { using type = uint16_t; };
 template <> struct word<4> { using type = uint32_t; };
@@ -12,6 +14,7 @@ template <> struct word<8> { using type = uint64_t; };
 // Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
 template <class T, class Change> CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change) {
     touched(address, sizeof(T), true, true, __builtin_return_address(0));
+    polled();
     using bits = typename word<sizeof(T)>::type;
     bits* const at = reinterpret_cast<bits*>(address);
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;

@@ -8,7 +8,7 @@
 
 namespace cudalab {
 
-enum class state : uint8_t { ready, at_block, at_warp, done, gone };  // gone: left through fail()
+enum class state : uint8_t { ready, at_block, at_warp, at_group, done, gone };  // gone: left through fail()
 
 struct fiber {
     context where;
@@ -22,7 +22,10 @@ struct fiber {
     uint64_t offer;        // ... what it brings ...
     unsigned present;      // ... and, afterwards, which lanes took part and what each of them brought
     uint64_t settled;
+    unsigned arrived[2];   // how often at the barrier of the cluster, and of the grid (gang.h) ...
+    uint8_t group;         // ... and for which of them it waits
 };
+class gang;
 
 template <auto kernel> struct one_thread;
 template <class... A, void (*kernel)(A...)> struct one_thread<kernel> {
@@ -38,9 +41,11 @@ constexpr unsigned activemask_operation = 0;
 class block_runner {
 public:
     using block_body = void (*)(void**);
-    block_runner(block_body body, void** arguments, size_t shared, uint64_t order)
-        : body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z), shared_bytes(shared),
-          order(order), stack(count) {
+    // A block of a `gang` gets its stacks from there.
+    block_runner(block_body body, void** arguments, size_t shared, uint64_t order, gang* others = nullptr,
+                 char* given = nullptr)
+        : others(others), body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z),
+          shared_bytes(shared), order(order), stack(count, given) {
         fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
         room = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128 + 2 * shared_guard));
         if (!stack || !fibers || !room) {
@@ -77,16 +82,33 @@ public:
     // Returns false and records the reason if the block cannot end. The runner must not be used after that.
     bool run_block(uint64_t block) {
         turns turn(order, block);
+        const int contents = first_contents(turn);
+        memset(shared_memory, contents, shared_bytes);
+        static_shared.spoil(contents);
+        begin();
+        advance(turn);
+        return all_done();
+    }
+
+    int first_contents(const turns& turn) const {
         // Shared memory starts with arbitrary contents. All ones is NaN in every floating point format, but also a true
         // `bool`, an index below all others, and a value that a maximum ignores. So in one of the orders that a check
         // tries it is zeros, and in another close to the largest float.
-        const int contents = turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
-        memset(shared_memory, contents, shared_bytes);
-        static_shared.spoil(contents);
-        for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
+        return turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
+    }
+
+    void begin() {
+        for (unsigned t = 0; t < count; ++t) {
+            fibers[t].now = state::ready;
+            fibers[t].arrived[0] = fibers[t].arrived[1] = 0;
+        }
 #if CUDALAB_RACES
         races.barrier();
 #endif
+    }
+
+    // Runs the block as far as it can, which is to its end unless it waits for other blocks.
+    void advance(turns& turn) {
         const unsigned warps = (count + 31) / 32;
         bool stopped;
         do {
@@ -95,7 +117,6 @@ public:
             stopped = false;
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
         } while (stopped || release_block());
-        return all_done();
     }
 
     // Records a failure if a block wrote past its dynamic shared memory, for example where the launch gives none.
@@ -140,6 +161,37 @@ public:
         arrived(fake, nullptr, nullptr);
     }
     unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
+    gang* const others;              // the blocks that live at the same time; null: none
+
+    // ---- called by gang.h -------------------------------------------------------------------------------------------
+    explicit operator bool() const { return shared_memory; }
+    unsigned threads() const { return count; }
+    fiber& thread(unsigned t) { return fibers[t]; }
+    char* dynamic_memory() const { return shared_memory; }
+    size_t dynamic_bytes() const { return shared_bytes; }
+    static_shared_memory& statics() { return static_shared; }
+    bool ended() const {
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now != state::done) return false;
+        return true;
+    }
+    bool all_done() const {
+        unsigned number[6] = {};
+        for (unsigned t = 0; t < count; ++t) ++number[unsigned(fibers[t].now)];
+        if (number[unsigned(state::done)] == count) return true;
+        current_failure->record(
+            "block (%u,%u,%u) is stuck: of %u threads %u wait at a block barrier (__syncthreads), %u wait at a warp "
+            "operation whose mask names lanes that do not come, %u have returned",
+            blockIdx.x, blockIdx.y, blockIdx.z, count, number[unsigned(state::at_block)],
+            number[unsigned(state::at_warp)], number[unsigned(state::done)]);
+        return false;
+    }
+
+    bool left() const {  // through fail()
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::gone) return true;
+        return false;
+    }
 
 private:
     // Returns whether it was stopped where it could have continued.
@@ -177,7 +229,8 @@ private:
             for (unsigned other = 0; other < lanes; ++other) {
                 if (!(warp[lane].mask >> other & 1) || warp[other].now == state::done) continue;
                 const bool same = warp[other].now == state::at_warp && warp[other].mask == warp[lane].mask &&
-                                  warp[other].operation == warp[lane].operation;
+                                  warp[other].operation == warp[lane].operation &&
+                                  (!any_will_do || warp[other].line == warp[lane].line);
                 if (same) present |= 1u << other;
                 else complete = complete && any_will_do;
             }
@@ -247,18 +300,6 @@ private:
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
         return true;
-    }
-
-    bool all_done() const {
-        unsigned number[5] = {};
-        for (unsigned t = 0; t < count; ++t) ++number[unsigned(fibers[t].now)];
-        if (number[unsigned(state::done)] == count) return true;
-        current_failure->record(
-            "block (%u,%u,%u) is stuck: of %u threads %u wait at a block barrier (__syncthreads), %u wait at a warp "
-            "operation whose mask names lanes that do not come, %u have returned",
-            blockIdx.x, blockIdx.y, blockIdx.z, count, number[unsigned(state::at_block)],
-            number[unsigned(state::at_warp)], number[unsigned(state::done)]);
-        return false;
     }
 
     // The first frame on every stack. It stays there from block to block.

@@ -8,6 +8,8 @@ namespace cudalab {
 // Never read, since no kernel in this file uses shared memory. It only mirrors fibers.h.
 static thread_local jmp_buf leave;
 
+inline void polled() {}
+
 [[noreturn]] inline void leave_thread() { longjmp(leave, 1); }
 
 template <auto kernel> struct flat_block;

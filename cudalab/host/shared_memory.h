@@ -16,14 +16,23 @@ template <class T> struct dynamic_array {
 };
 
 #if CUDALAB_SANITIZE || !defined(__linux__)
-struct static_shared_memory { void spoil(int) {} };  // sanitized: they are plain static variables
+struct static_shared_memory {  // sanitized: they are plain static variables
+    void spoil(int) {}
+    void put(const char*) {}
+    char* start = nullptr;
+    size_t bytes = 0;
+    uintptr_t base = 0;
+};
 #else
 class static_shared_memory {
 public:
     static_shared_memory() { dl_iterate_phdr(find, this); }
 
     // Overwrites the static arrays with these bytes, and restores the lab's own variables.
-    CUDALAB_UNWATCHED void spoil(int contents) {
+    CUDALAB_UNWATCHED void spoil(int contents) { overwrite(contents, nullptr); }
+    CUDALAB_UNWATCHED void put(const char* contents) { overwrite(0, contents); }
+
+    CUDALAB_UNWATCHED void overwrite(int contents, const char* from) {
         __asm__ volatile("" ::: "memory");
         const auto index = threadIdx, block = blockIdx;
         const auto block_size = blockDim, grid_size = gridDim;
@@ -31,7 +40,8 @@ public:
         const auto base = dynamic_shared_base;
         const auto failing = current_failure, remarking = current_remark;
         const auto order = wanted_order;
-        memset(start, contents, bytes);
+        if (from) memcpy(start, from, bytes);
+        else memset(start, contents, bytes);
         // No visible code takes the addresses of these, so the compiler would assume that they are unchanged.
         __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
         __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(current_remark), "=m"(wanted_order));

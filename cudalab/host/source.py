@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cudalab.base.errors import NotOnCpu
+from cudalab.base.errors import NotOnCpu, SpecError
+from cudalab.spec import entry_names
 from cudalab.spec.cuda_source import entries_of
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
-    r"|__match_\w+|__reduce_\w+)\b"
+    r"|__match_\w+|__reduce_\w+|__cluster\w+)\b"
 )
 # What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
@@ -22,9 +23,7 @@ _NOT_HERE = {
     "kernel launches from a .cu (dynamic parallelism, host code)": r"<<<",
     "tensor cores": r"\bwmma::|__mma_\w+|\bnvcuda\b",
     "asynchronous copies": r"__pipeline_\w+|\bmemcpy_async\b|cp_async\w*",
-    "grid-wide barriers": r"this_grid\s*\(\s*\)\s*\.\s*(?:sync|barrier_\w+)|\bthis_multi_grid\b",
-    "clusters": r"this_cluster\b|\bcluster_group\b|__cluster_(?!dims)\w+",
-    "coalesced groups": r"\bcoalesced_threads\b|\bcoalesced_group\b|\blabeled_partition\b|\bbinary_partition\b",
+    "barriers of several GPUs": r"\bthis_multi_grid\b|\bmulti_grid_group\b",
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
     "CUB's device-wide algorithms": r"\bcub::Device\w+",
@@ -71,6 +70,7 @@ _DYNAMIC_SHARED = re.compile(
 _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
+_ERROR = re.compile(r"^(?P<file>\S[^:\n]*):\d+:\d+: (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
@@ -79,6 +79,7 @@ class Scan:
 
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
+        functions: all `__global__` functions, templates among them.
         fibers: whether threads of a block depend on each other.
     """
 
@@ -88,11 +89,50 @@ class Scan:
         The preprocessor has removed comments, resolved every `#if` and expanded macros, but it does not know CUDA's own
         names, so `__global__` and the like are still there.
         """
+        self.name = name
         lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text, _ in lines)
         self.fibers = bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
+        self.functions = entry_names.functions(code)
         _refuse(lines, name, shared="__shared__" in code)
+
+    def cluster(self, name: str) -> str:
+        """What __cluster_dims__ of an entry holds; "" for none. Raises NotOnCpu for what cannot be read alone."""
+        one = entry_names.resolved_among(self.functions, name)
+        found = {f.cluster for f in self.functions if (f.path, f.name) == (one.path, one.base) and f.cluster}
+        if len(found) > 1 or (found and one.arguments is not None and re.search("[A-Za-z_]", next(iter(found)))):
+            raise NotOnCpu(
+                f"{self.name}: __cluster_dims__({found.pop()}) of a template cannot run on the CPU; write numbers, or "
+                "Launch(..., cluster=(2,))"
+            )
+        return found.pop() if found else ""
+
+    def exports(self, asked: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """By the name of an entry: the end of its functions' names, and an expression with its address.
+
+        The plain ones are exported under their names, and what is `asked` for beside them under at_0, at_1, ...
+        Raises SpecError for a name that the source cannot have.
+        """
+        several = entry_names.overloaded(self.functions)
+        plain = {f.name: (f.name, f"&{f.full}") for f in self.functions if f.template is None and f.name not in several}
+        for i, name in enumerate(dict.fromkeys(name for name in asked if name not in plain)):
+            if wrong := entry_names.wrong_among(self.functions, name):
+                raise SpecError(f"{self.name}: {wrong}")
+            plain[name] = f"at_{i}", entry_names.resolved_among(self.functions, name).expression
+        return plain
+
+    def unfit(self, message: str, exported: Mapping[str, tuple[str, str]]) -> str:
+        """What to say of a compiler's message about the line of an entry that is asked for; "" for any other error."""
+        first = _ERROR.search(message)
+        if not first or not (first["file"] == "(exports)" or first["file"].startswith(_LAB)):
+            return ""
+        for name, (end, _) in exported.items():
+            if end.startswith("at_") and re.search(rf"cudalab_(?:run|parameters)_{end}\b|EXPORT\({end},", message):
+                known = [f for f in self.functions if f.name == entry_names.asked(name).base]
+                said = (f.with_types if f.template is None else f.written for f in known)
+                return f"entry {name!r} does not fit {' or '.join(said) or 'any function'}: {first['what']}"
+        return ""
 
 
 def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str, str]]:

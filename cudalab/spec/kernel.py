@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.spec import cuda_source, dimensions, launch_check, rival, shape_relations, validate
+from cudalab.spec import cuda_source, dimensions, entry_names, launch_check, rival, shape_relations, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
@@ -671,10 +671,10 @@ class Kernel:
         where = entry if launch.entry == entry else f"{entry}: {launch.entry}"
         if wrong := launch_check.wrong_geometry(launch):
             raise SpecError(f"{self.file}: {where}: {wrong}")
-        declared = cuda_source.parameters(cuda_source.read(self.cu), launch.entry)
+        declared = entry_names.parameters(cuda_source.read(self.cu), launch.entry)
         written = tuple(self.outs) if alone else ()  # a later launch may read what an earlier one wrote
         of_kernel = next((name for name, out in self.outs.items() if not out.dtype and name in arrays), "")
-        if wrong := launch_check.wrong(launch, declared, arrays, written, of_kernel):
+        if declared is not None and (wrong := launch_check.wrong(launch, declared, arrays, written, of_kernel)):
             raise SpecError(f"{self.file}: {where}{wrong}")
         return launch
 

@@ -43,6 +43,11 @@ class Launch:
         return grid, block  # type: ignore[return-value]
 
     @property
+    def cluster_dims(self) -> tuple[int, int, int] | None:
+        """The cluster, padded to three dimensions; None if the launch asks for none."""
+        return None if self.cluster is None else (*self.cluster, 1, 1)[:3]  # type: ignore[return-value]
+
+    @property
     def empty(self) -> bool:
         """Whether the grid has no blocks. CUDA refuses such a launch, so nothing is launched."""
         return 0 in self.grid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from cudalab.spec.cuda_source import Parameter
 from cudalab.spec.dtype import C_DTYPES, DTYPES, DType, dtype_of
 from cudalab.spec.launch import Launch
 
+PORTABLE_CLUSTER, MAX_CLUSTER = 8, 16  # blocks: CUDA programming guide, "Thread Block Clusters"
+
 
 def wrong_geometry(launch: Launch) -> str:
     """What is wrong with the grid, the block or the shared memory; "" if they can be launched."""
@@ -19,7 +22,30 @@ def wrong_geometry(launch: Launch) -> str:
             return f"{what} is {dims!r}; write ({dims!r},)"
         if not (1 <= len(dims) <= 3 and all(_whole(d) for d in dims)):
             return f"{what} is {dims}; give one to three whole numbers"
-    return "" if _whole(launch.shared) else f"shared is {launch.shared!r}; give a whole number of bytes"
+    if not _whole(launch.shared):
+        return f"shared is {launch.shared!r}; give a whole number of bytes"
+    if not isinstance(launch.cooperative, (bool, np.bool_)):
+        return f"cooperative is {launch.cooperative!r}; give True or False"
+    if launch.cluster is None:
+        return ""
+    if not (isinstance(launch.cluster, (tuple, list)) and 1 <= len(launch.cluster) <= 3):
+        return f"cluster is {launch.cluster!r}; give one to three block counts, such as (2,), or None"
+    return wrong_cluster(launch.dims[0], (*launch.cluster, 1, 1)[:3])
+
+
+def wrong_cluster(grid: Sequence[int], cluster: Sequence[int]) -> str:
+    """What is wrong with a cluster, both in three dimensions; "" if it can be launched."""
+    shown = "x".join(map(str, cluster))
+    if not all(_whole(d) and d for d in cluster):
+        return f"cluster is {tuple(cluster)}; give whole numbers of 1 or more"
+    if (blocks := math.prod(map(int, cluster))) > MAX_CLUSTER:
+        return (
+            f"a cluster of {shown} has {blocks} blocks; {PORTABLE_CLUSTER} run on every GPU that has clusters, and "
+            f"{MAX_CLUSTER} are the most on any"
+        )
+    if 0 not in grid and any(g % c for g, c in zip(grid, cluster, strict=True)):
+        return f"the grid of {'x'.join(map(str, grid))} blocks is no multiple of the cluster of {shown}"
+    return ""
 
 
 def wrong(

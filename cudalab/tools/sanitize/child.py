@@ -89,18 +89,23 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
         _forbid(guarded.whole.ctypes.data + guarded.whole.nbytes - GUARD, GUARD)
     say(Answer({name: (m.array.ctypes.data, m.array.nbytes) for name, m in memory.items()}))
 
-    load = partial(
-        host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
-        include=kernel.cu.parent,
-    )  # fmt: skip
     operands = Operands(inputs, output, scalars=kernel.scalars_of(arrays))
     launches = kernel.launches(entry, operands.named(kernel))
-    for launch in launches:
-        load(sanitize=True).launch(launch.entry, *launch.dims, launch.args, launch.shared)
+    names = tuple(dict.fromkeys(launch.entry for launch in launches))
+    load = partial(
+        host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
+        include=kernel.cu.parent, entries=names,
+    )  # fmt: skip
+
+    def run(module: Any) -> None:
+        for one in launches:
+            groups: dict[str, Any] = {"cooperative": one.cooperative, "cluster": one.cluster}
+            module.launch(one.entry, *one.dims, one.args, one.shared, **groups)
+
+    run(load(sanitize=True))
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler
         made_new()
-        for launch in launches:
-            load(races=True).launch(launch.entry, *launch.dims, launch.args, launch.shared)
+        run(load(races=True))
 
 
 def _forbid(address: int, nbytes: int) -> None:
