@@ -157,6 +157,21 @@ def function(code: bytes, entry: str, context: int) -> int:
     return found.value
 
 
+def global_of(code: bytes, context: int, name: str) -> tuple[int, int]:
+    """Address and bytes of a variable of the code that `function` loads into a context. Raises LaunchError."""
+    pointer, size, module = ctypes.c_uint64(), ctypes.c_size_t(), _module(code, context)
+    with within(context):
+        ask("cuModuleGetGlobal_v2", ctypes.byref(pointer), ctypes.byref(size), module, name.encode())
+    return pointer.value, size.value
+
+
+def write(pointer: int, data: bytes, context: int) -> None:
+    """Copy bytes into device memory when all work of a context has ended, and wait for the copy."""
+    with within(context):
+        ask("cuCtxSynchronize")
+        ask("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), data, ctypes.c_size_t(len(data)))
+
+
 @cache
 def _module(code: bytes, context: int) -> ctypes.c_void_p:
     """Code loaded into a context. It stays loaded: graphs that others captured may hold it."""

@@ -70,8 +70,8 @@ def _refuse_too_many(function: int, launch: Launch, context: int) -> None:
     if blocks > (room := each.value * device_attribute(context, MULTIPROCESSOR_COUNT)):
         raise LaunchError(
             f"{launch.entry}: a cooperative launch of {blocks} blocks of {threads} threads is too large: this GPU "
-            f"holds {room} of them at once ({each.value} on each multiprocessor); launch as many, and let each block do "
-            "the work of several"
+            f"holds {room} of them at once ({each.value} on each multiprocessor); launch as many, and let each block "
+            "do the work of several"
         )
 
 

@@ -67,6 +67,7 @@ class Built(NamedTuple):
 
     library: Path
     entries: Mapping[str, str]
+    constants: tuple[str, ...] = ()
 
 
 def compiler_missing() -> str | None:
@@ -131,6 +132,7 @@ def compile_source(
     for entry, (end, address) in exported.items():
         cluster = scan.cluster(entry)
         exports += f"CUDALAB_EXPORT({end}, {address})" + (f" CUDALAB_CLUSTER({end}, {cluster})\n" if cluster else "\n")
+    exports += "".join(f"CUDALAB_CONSTANT({i}, {constant})\n" for i, constant in enumerate(scan.constants))
     program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
 
     modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
@@ -166,7 +168,7 @@ def compile_source(
                 what = f"{', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have"
                 raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
             raise
-    return Built(library, {entry: end for entry, (end, _) in exported.items()})
+    return Built(library, {entry: end for entry, (end, _) in exported.items()}, scan.constants)
 
 
 def build(

@@ -85,6 +85,7 @@ public:
         const int contents = first_contents(turn);
         memset(shared_memory, contents, shared_bytes);
         static_shared.spoil(contents);
+        set_dynamic_arrays();
         begin();
         advance(turn);
         return all_done();

@@ -178,6 +178,7 @@ private:
         blockIdx = one.index;
         running = one.runner;
         dynamic_shared_base = one.runner->dynamic_memory();
+        set_dynamic_arrays();
     }
     CUDALAB_UNWATCHED void leave() {
         member& one = members[now];

@@ -160,6 +160,15 @@ CUDALAB_EXTERN const char* cudalab_error() { return cudalab::last_error; }
 // What CUDA leaves undefined and the last launch from the calling thread did; "" for nothing.
 CUDALAB_EXTERN const char* cudalab_remark() { return cudalab::last_remark; }
 
+// A `__constant__` variable that Python sets: its address, its bytes, and bytes and kind of an element.
+#define CUDALAB_CONSTANT(number, ...)                                                                              \
+    CUDALAB_EXTERN const size_t* cudalab_constant_##number() {                                                     \
+        using element = std::remove_cv_t<std::remove_all_extents_t<std::remove_reference_t<decltype((__VA_ARGS__))>>>; \
+        static const size_t table[4] = {size_t(&__VA_ARGS__), sizeof(__VA_ARGS__), sizeof(element),                \
+                                        cudalab::kind_of<element>()};                                              \
+        return table;                                                                                              \
+    }
+
 // What an entry's __cluster_dims__ holds.
 #define CUDALAB_CLUSTER(name, ...)                                                  \
     CUDALAB_EXTERN const unsigned* cudalab_cluster_##name() {                       \

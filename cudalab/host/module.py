@@ -12,7 +12,8 @@ import numpy as np
 
 from cudalab.base.errors import InputError, LaunchError, OverrunError, unknown
 from cudalab.base.threads import cores
-from cudalab.host.compiler import compile_source, place_of
+from cudalab.host.compiler import Built, compile_source, place_of
+from cudalab.spec.entry_names import constant_named
 from cudalab.spec.launch_check import wrong_cluster
 
 Triple = tuple[int, int, int]
@@ -43,16 +44,15 @@ class Module:
 
     Attributes:
         entries: names of the `__global__` functions: the plain ones, and those of templates that were asked for.
+        constants: names of the `__constant__` variables.
         remarks: by entry, what CUDA leaves undefined in a launch that ended well: its line, its block and two threads.
     """
 
     _last: Module | None = None  # the last to launch: it keeps memory for its next launch
 
-    def __init__(self, library: Path, entries: Mapping[str, str], workers: int = 0) -> None:
-        """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores).
-
-        `entries` gives for each the end of the names of its functions in the library.
-        """
+    def __init__(self, built: Built, workers: int = 0) -> None:
+        """Open a shared object; blocks run on `workers` threads (0: all cores)."""
+        library, entries, self.constants = built
         self.entries, self._workers, self._file = tuple(entries), workers or cores(), library
         self._exported = entries
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
@@ -108,6 +108,18 @@ class Module:
         table = describe()
         return [(table[1 + 2 * i], table[2 + 2 * i]) for i in range(table[0])]
 
+    def set_constant(self, name: str, value: np.ndarray) -> None:
+        """Set a `__constant__` variable for the launches that follow. Raises NotFound, and InputError for a value that
+        does not fit it.
+        """
+        describe = self._library[f"cudalab_constant_{self.constants.index(constant_named(name, self.constants))}"]
+        describe.restype = ctypes.POINTER(ctypes.c_size_t)
+        address, size, element, kind = describe()[:4]
+        value = np.ascontiguousarray(value)
+        if wrong := _misfit(value, size, element, kind):
+            raise InputError(f"constant {name}: {wrong}")
+        ctypes.memmove(address, value.ctypes.data, size)
+
     def _cluster(self, entry: str, grid: Triple, given: Sequence[int] | None) -> Triple:
         """The cluster of a launch: what the launch gives, or the source by __cluster_dims__, or one block."""
         fixed: Triple | None = None
@@ -161,8 +173,21 @@ def load(
         text, name=name, defines=defines, include=include, sanitize=sanitize, races=races, entries=entries
     )
     return Module(
-        *built, workers=1 if sanitize or races else 0
+        built, workers=1 if sanitize or races else 0
     )  # one: static __shared__ arrays are static variables there
+
+
+def _misfit(value: np.ndarray, size: int, element: int, kind: int) -> str:
+    """Why a value does not fit a `__constant__` variable; "" if it does."""
+    if kind in (_INTEGER, _FLOATING):
+        fits = value.dtype.itemsize == element and (value.dtype.kind in "iub") == (kind == _INTEGER)
+        if not fits:
+            bits, names = 8 * element, {_INTEGER: "integers", _FLOATING: "floating point numbers"}
+            return f"got {value.dtype.name}, and its elements are {bits}-bit {names[kind]}"
+    if value.nbytes != size:
+        elements = f" ({size // element} elements)" if size > element else ""
+        return f"got {value.nbytes} bytes (shape {value.shape}), and it has {size} bytes{elements}"
+    return ""
 
 
 def _box(where: str, value: object, size: int, kind: int) -> np.ndarray:

@@ -10,10 +10,13 @@ static thread_local block_runner* running;      // the block on this operating s
 static thread_local char* dynamic_shared_base;  // `extern __shared__` arrays start here
 inline void* dynamic_shared() { return dynamic_shared_base; }
 
-// Replaces `extern __shared__ T s[];` at file level: an array whose address is only known inside a kernel.
-template <class T> struct dynamic_array {
-    operator T*() const { return static_cast<T*>(dynamic_shared()); }
-};
+// `extern __shared__ T s[];` at file level becomes a thread-local pointer, which every block sets before it runs.
+static void (*block_setters[64])();
+static unsigned block_setter_count;
+inline bool at_block_start(void (*set)()) { return block_setters[block_setter_count++ % 64] = set, true; }
+inline void set_dynamic_arrays() {
+    for (unsigned i = 0; i < block_setter_count; ++i) block_setters[i]();
+}
 
 #if CUDALAB_SANITIZE || !defined(__linux__)
 struct static_shared_memory {  // sanitized: they are plain static variables

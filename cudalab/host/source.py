@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cudalab.base.errors import NotOnCpu, SpecError
 from cudalab.spec import entry_names
-from cudalab.spec.cuda_source import entries_of
+from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameters
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own.
 _COOPERATION = re.compile(
@@ -62,11 +62,12 @@ _VOLATILE = re.compile(r"\bvolatile\b")
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_ALIGNED = re.compile(r"\b(?:__align__|__builtin_align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)")
 _DYNAMIC_SHARED = re.compile(
-    r"\bextern\s+__shared__\s+"
-    r"(?P<align>(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\))?[^()]*\)\s*)?"
-    r"(?P<type>[\w:<>,\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
+    rf"(?:{_ALIGNED.pattern}\s*)?"
+    rf"\b(?:extern\s+(?:\"C\"\s+)?(?:{_ALIGNED.pattern}\s*)?__shared__|__shared__\s+extern)\b(?P<rest>[^;{{}}=#]*\])"
 )
+_ARRAY = re.compile(r"(?P<base>[\w:<>,\s]*?)(?P<stars>[*\s]*)\b(?P<name>\w+)\s*\[\s*\](?P<inner>(?:\s*\[[^\[\]]*\])*)")
 _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
@@ -80,6 +81,7 @@ class Scan:
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
         functions: all `__global__` functions, templates among them.
+        constants: names of the `__constant__` variables.
         fibers: whether threads of a block depend on each other.
     """
 
@@ -95,6 +97,7 @@ class Scan:
         self.fibers = bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
         self.functions = entry_names.functions(code)
+        self.constants = tuple(entry_names.constants(code))
         _refuse(lines, name, shared="__shared__" in code)
 
     def cluster(self, name: str) -> str:
@@ -207,19 +210,39 @@ def rewrite_shared(text: str) -> str:
     C++ has no array whose address is chosen at launch. `static` beside `__shared__` is dropped, since `__shared__` may
     itself expand to it (qualifiers.h). Lines keep their numbers.
     """
-    skip = [found.span() for found in _COMMENT_OR_STRING.finditer(text)]
-
-    def pointer(found: re.Match[str]) -> str:
-        if any(start <= found.start() < end for start, end in skip):
-            return found[0]
-        kind, name = found["type"].strip(), found["name"]
-        if _inside_function(text[: found.start()]):
-            made = f"{kind}* const {name} = static_cast<{kind}*>(cudalab::dynamic_shared());"
+    bare, known = blank_comments(text), set[str]()
+    parts, last = list[str](), 0
+    for found in _DYNAMIC_SHARED.finditer(bare):
+        declared = list(_declared(found["rest"]))
+        if not declared:
+            continue
+        line = bare[bare.rfind("\n", 0, found.start()) + 1 : found.start()]
+        if _inside_function(bare[: found.start()]) or line.lstrip().startswith("#"):  # a macro for use in kernels
+            made = "; ".join(f"{before}* const {name}{after} = {value}" for before, name, after, value in declared)
         else:
-            made = f"static cudalab::dynamic_array<{kind}> {name};"
-        return made + "\n" * found[0].count("\n")
+            made = " ".join(_at_file_level(*one) for one in declared if one[1] not in known).removesuffix(";")
+            known |= {name for _, name, _, _ in declared}
+        parts += [text[last : found.start()], made, "\n" * found[0].count("\n")]
+        last = found.end()
+    return _STATIC_SHARED.sub("__shared__", "".join([*parts, text[last:]]))
 
-    return _STATIC_SHARED.sub("__shared__", _DYNAMIC_SHARED.sub(pointer, text))
+
+def _declared(rest: str) -> Iterator[tuple[str, str, str, str]]:
+    """For each array of a declaration: C++ before and after its name as a pointer, and the value of the pointer."""
+    items, _ = split_parameters(_ALIGNED.sub(" ", rest).strip() + ")", 0)
+    base = ""
+    for item in items:
+        if not (found := _ARRAY.fullmatch(item)):
+            return
+        base = found["base"].strip() or base
+        kind, inner = f"{base}{found['stars']}", found["inner"].strip()
+        before, after = (f"{kind} (", f"){inner}") if inner else (kind, "")
+        yield before, found["name"], after, f"static_cast<{kind} (*){inner}>(cudalab::dynamic_shared())"
+
+
+def _at_file_level(before: str, name: str, after: str, value: str) -> str:
+    setter = f"static const bool cudalab_sets_{name} = cudalab::at_block_start([]() CUDALAB_UNWATCHED {{ {name} = {value}; }});"
+    return f"static thread_local {before}* {name}{after}; {setter}"
 
 
 def _inside_function(before: str) -> bool:

@@ -8,7 +8,7 @@ mangled name is read from the compiled code (`lowered`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ _NAME = re.compile(r"(?:::)?((?:[A-Za-z_]\w*\s*::\s*)*)([A-Za-z_]\w*)\s*")
 _ILLEGAL = re.compile(r"[;{}\"\\#@`$]|//|/\*")
 _SCOPE = re.compile(r"\bnamespace\b((?:\s+[\w:]+)?)(?:\s*\[\[.*?\]\])?\s*$")
 _LINKAGE = re.compile(r'\bextern\s*"C?"\s*$')
+_CONSTANT = re.compile(r"(?<!extern )\b__constant__\b((?:[^;{}]|\{(?:[^{}]|\{[^{}]*\})*\})*);")
 _CLUSTER = re.compile(r"\b__cluster_dims__\s*\(((?:[^()]|\([^()]*\))*)\)")
 
 
@@ -112,21 +113,53 @@ def functions(code: str) -> tuple[Function, ...]:
     return tuple(_functions(code))
 
 
-def _functions(code: str) -> Iterator[Function]:
-    found = list(cuda_source.global_functions(code))
-    places = [(m.start(), m) for m in re.finditer(r"[{}]", code)]
+@lru_cache(maxsize=64)
+def constants(code: str) -> Mapping[str, str]:
+    """The C++ type of the elements of each `__constant__` variable of comment-free code, by name with its namespaces."""
+    found: dict[str, str] = {}
+    for match, path in _in_scopes(code, _CONSTANT.finditer(code)):
+        rest = match[1]
+        while rest != (rest := re.sub(r"\{[^{}]*\}|\([^()]*\)", " ", rest)):
+            pass
+        kind = ""
+        for item in rest.split(","):
+            words = re.sub(r"\[.*", "", item.partition("=")[0], flags=re.DOTALL).split()
+            if words and words[-1].isidentifier():
+                kind = kind or " ".join(word for word in words[:-1] if word not in ("const", "static"))
+                found["::".join((*path, words[-1]))] = kind
+    return found
+
+
+def constant_named(name: str, known: Iterable[str]) -> str:
+    """One of the `__constant__` variables; its namespaces may be left out. Raises NotFound."""
+    known = tuple(known)
+    if name in known:
+        return name
+    found = [one for one in known if one.endswith(f"::{name}")]
+    if len(found) != 1:
+        raise unknown("__constant__ variable", name, known)
+    return found[0]
+
+
+def _in_scopes(code: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
+    """Each match with the namespaces around it."""
+    every = [*((m.start(), m, False) for m in re.finditer(r"[{}]", code)), *((m.start(1), m, True) for m in matches)]
     scopes: list[tuple[str, ...]] = []
     last = 0
-    for _, match in sorted([*places, *((m.start(1), m) for m in found)], key=lambda place: place[0]):
+    for _, match, asked_for in sorted(every, key=lambda place: place[0]):
+        if asked_for:
+            yield match, tuple(part for scope in scopes for part in scope)
+            continue
         if match[0] == "{":
             scopes.append(_scope(code[last : match.start()]))
-        elif match[0] == "}":
-            if scopes:
-                scopes.pop()
-        else:
-            yield _function(code, match, tuple(part for scope in scopes for part in scope))
-            continue
+        elif scopes:
+            scopes.pop()
         last = match.end()
+
+
+def _functions(code: str) -> Iterator[Function]:
+    for match, path in _in_scopes(code, cuda_source.global_functions(code)):
+        yield _function(code, match, path)
 
 
 def _scope(before: str) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ grid_sync = Kernel(
     inputs=lambda shape, dtype, rng: {"x": rng.uniform(1, 2, shape).astype(dtype)},
     reference=lambda x: x / x.sum(),
     output="y",
-    workspace={"partial": Work("float32", shape=lambda x: (BLOCKS,))},
+    workspace={"partial": Work("float32")},
+    shapes={"partial": lambda x: (BLOCKS,)},
     entries={"normalize": launch},
     budgets={"float32": Budget(64, why="a sum of thousands in another order")},
 )
