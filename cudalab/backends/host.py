@@ -69,8 +69,11 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
     def prepare(on: Operands) -> Callable[[], object]:
         launches = kernel.launches(variant, on.named(kernel))
         module = _compiled(kernel, dtype, tuple(launch.entry for launch in launches))
+        constants = kernel.constants_of(on.named(kernel))
 
         def run() -> None:
+            for name, value in constants.items():
+                module.set_constant(name, value)
             for launch in launches:
                 grid, block = launch.dims
                 module.launch(

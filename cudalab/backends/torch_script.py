@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from types import FunctionType
-from typing import Any
 
 from cudalab.backends import _torch
 from cudalab.base.errors import Unavailable
@@ -36,24 +35,15 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     assert kernel.torch is not None
     if kernel.torch.__name__ == "<lambda>":
         raise Unavailable("TorchScript cannot read a lambda; write the spec's torch form with def")
+    given = plain(operands.scalars).items()
+    if bare := [f"{name}: {type(value).__name__}" for name, value in given if name not in kernel.torch.__annotations__]:
+        raise Unavailable(f"TorchScript takes every parameter for a tensor; write def with {', '.join(bare)}")
     tensors = _torch.tensors(operands)
     # A new function object each time: TorchScript keeps one graph per object, for the shapes of its first call.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)
-    form.__annotations__ = kernel.torch.__annotations__ or _annotations(kernel, operands)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the docstring of this file says that it is deprecated
         scripted = torch.jit.script(form)
         for _ in range(PROFILING_RUNS):
             _torch.with_scalars(scripted, operands)(*tensors)
     return _torch.bound(scripted, operands)
-
-
-def _annotations(kernel: Kernel, operands: Operands) -> dict[str, Any]:
-    """The types of parameters and results; without them TorchScript takes a scalar, and a tuple, for a tensor."""
-    import torch
-
-    if kernel.simple:
-        return {}
-    results = tuple[(torch.Tensor,) * len(kernel.outs)] if len(kernel.outs) > 1 else torch.Tensor  # type: ignore[misc]
-    scalars = {name: type(value) for name, value in plain(operands.scalars).items()}
-    return dict.fromkeys(operands.inputs, torch.Tensor) | scalars | {"return": results}

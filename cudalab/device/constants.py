@@ -31,7 +31,9 @@ def set_constant(
     if kind and value.dtype != kind.numpy:
         raise InputError(f"constant {name}: got {value.dtype.name}, and it is declared as {known[full]} ({kind.name})")
     if value.nbytes != int(size):
-        raise InputError(f"constant {name}: got {value.nbytes} bytes (shape {value.shape}), and it has {int(size)} bytes")
+        raise InputError(
+            f"constant {name}: got {value.nbytes} bytes (shape {value.shape}), and it has {int(size)} bytes"
+        )
     driver.write(int(pointer), value.tobytes(), context)
 
 

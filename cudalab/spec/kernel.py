@@ -453,6 +453,13 @@ class Kernel:
         except SpecError as error:
             raise SpecError(f"{self.file}: {error}") from None
 
+    def constants_of(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The values of `__constant__` variables by name, for arrays and scalars by name."""
+        return {
+            name: np.asarray(validate.called_with(given, values) if callable(given) else given)
+            for name, given in self.constants.items()
+        }
+
     @property
     def rank(self) -> int | None:
         """The number of dimensions of a size; None: any."""

@@ -6,7 +6,7 @@ No GPU is needed, and the arrays hold no data.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,7 +94,9 @@ def traced_launch(kernel: Kernel, entry: str, on: Arrays) -> TracedLaunch:
         raise SpecError(f"{kernel.file}: {entry} has {threads} threads a block; CUDA's limit is 1024")
     args = tuple(np.uint64(ADDRESS + i * APART) if isinstance(a, np.ndarray) else a for i, a in enumerate(launch.args))
     sizes = [a.size for a in on.values()]
-    return TracedLaunch(Launch(grid, block, args, launch.shared), sum(a.nbytes for a in on.values()), max(sizes))
+    return TracedLaunch(
+        replace(launch, grid=grid, block=block, args=args), sum(a.nbytes for a in on.values()), max(sizes)
+    )
 
 
 def first_state(code: Code, of: TracedLaunch, architecture: str) -> State:

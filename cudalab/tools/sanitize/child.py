@@ -98,6 +98,8 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
     )  # fmt: skip
 
     def run(module: Any) -> None:
+        for name, value in kernel.constants_of(operands.named(kernel)).items():
+            module.set_constant(name, value)
         for one in launches:
             groups: dict[str, Any] = {"cooperative": one.cooperative, "cluster": one.cluster}
             module.launch(one.entry, *one.dims, one.args, one.shared, **groups)

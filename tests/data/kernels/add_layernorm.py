@@ -16,7 +16,7 @@ def fused(residual, normed, x, update, weight, bias, eps):
     return Launch(grid=(blocks(rows, 4),), block=(128,), args=args)
 
 
-def eager(x, update, weight, bias, eps):
+def eager(x, update, weight, bias, eps: float):
     residual = x + update
     wide = residual.float()
     centred = wide - wide.mean(1, keepdim=True)

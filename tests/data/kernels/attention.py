@@ -49,7 +49,7 @@ attention = Kernel(
         "float16": Budget(1, atol=2e-6, why="float32 inside, one rounding at the end"),
         "bfloat16": Budget(1, atol=2e-6, why="float32 inside, one rounding at the end"),
     },
-    flops=lambda q: 2 * q.shape[0] * q.shape[1] ** 2 * q.shape[2],
+    flops=lambda q, k, v: 2 * q.shape[0] * q.shape[1] ** 2 * q.shape[2],
     torch=eager,
 )
 

@@ -26,7 +26,6 @@ histogram = Kernel(
 
 FAULTS = {
     "the counts of a block begin with what shared memory held": ("local[i] = 0", "local[i] += 0"),
-    "an increment that is not atomic": ("atomicAdd(&local[data[i]], 1u)", "local[data[i]]++"),
     "the last block wins": ("atomicAdd(&bins[i], local[i])", "bins[i] = local[i]"),
     "no barrier after counting": ("1u);\n    __syncthreads();", "1u);"),
 }

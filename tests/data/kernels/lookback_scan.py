@@ -32,6 +32,5 @@ lookback_scan = Kernel(
 FAULTS = {
     "a prefix is taken for a sum of its own": ("                    break;\n", ""),
     "a block publishes too little": ("prefixes[tile] = exclusive + total", "prefixes[tile] = total"),
-    "blocks take their tiles by number": ("tile = atomicAdd(ticket, 1)", "tile = gridDim.x - 1 - blockIdx.x"),
     "warps add what they should not have": ("lane >= offset) s +=", "lane > offset) s +="),
 }
