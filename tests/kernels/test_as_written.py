@@ -1,4 +1,4 @@
-"""Kernels as their authors write them (tests/data/kernels): right on the CPU executor, and their planted faults WRONG."""
+"""Kernels as their authors write them (tests/data/kernels): right on the CPU executor; their planted faults are WRONG."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def faults(only):
     return [pytest.param(name, fault, id=f"{name}: {fault}") for name in only for fault in load(name).faults]
 
 
-@pytest.mark.parametrize(("name", "fault"), [one for one in faults(("constants", "dropout"))])
+@pytest.mark.parametrize(("name", "fault"), faults(("constants", "dropout")))
 def test_faults_are_found(tmp_path, name, fault):
     assert wrong(broken(name, fault, tmp_path), load(name).kernel.dtypes[0])
 
