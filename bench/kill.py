@@ -3,8 +3,9 @@
     python bench/kill.py --moments 200
 
 Each moment starts a command in folders of its own, kills its process, waits GRACE seconds at most, and looks for
-processes of the run, for temporary files, at the results file, and for finished groups that it lacks. The moments of a
-command are spread over the time that it takes. Every tenth killed run is resumed to its end.
+processes of the run, for temporary files, at the results file, and for finished groups that it lacks. The moments of
+a command are spread over the time that it takes; half of them are counted from its first finished group on. Every
+tenth killed run is resumed to its end.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from cudalab.base.errors import CudalabError
 
 EXAMPLE = Path(__file__).with_name("examples") / "softmax.py"
 GRACE = 2.0  # seconds between the kill and the look
+LATE = 0.5  # seconds after a finished group, at most
 RESUMED = 10  # every so many moments the run is finished
 MARK = "CUDALAB_KILL_MARK"  # in the environment of every process of a moment
 ON_CPU = ("--device", "cpu", "--only", "host,numpy")
@@ -118,13 +120,20 @@ def seconds(words: tuple[str, ...], folder: Path, warm: Path | None) -> float:
     return monotonic() - start
 
 
-def killed(command: str, after: float, place: Place, before: Path | None, resumed: bool) -> Moment:
-    """Do one moment. `before` is an unfinished run that the command resumes; `resumed`: finish the run afterwards."""
+def killed(
+    command: str, after: float, place: Place, before: Path | None, resumed: bool, begun: bool = False
+) -> Moment:  # fmt: skip
+    """Do one moment. `before` is an unfinished run that the command resumes; `resumed`: finish the run afterwards.
+
+    `begun`: the seconds `after` begin when a group is finished.
+    """
     words = {**COMMANDS, **COMPILE}[command]
     old = cudalab.load(before).cases if before else []
     if before:
         shutil.copy(before, place.out)
     process = place.start(words)
+    while begun and process.poll() is None and not place.done():
+        sleep(0.01)
     try:
         process.wait(after)
     except subprocess.TimeoutExpired:
@@ -176,8 +185,10 @@ def moments(count: int, seed: int, folder: Path, compile: bool = False, log=lamb
         name, cold = names[i % len(names)], chance.random() < 1 / 3
         share = (i // len(names) + chance.random()) / -(-count // len(names))  # each round of `names` has its part
         place = Place(folder / f"moment-{i}", None if cold else warm[name])
-        begun = before if name == "resume" else None
-        one = killed(name, taken[name, cold] * share, place, begun, i % RESUMED == 0 and name not in COMPILE)
+        earlier = before if name == "resume" else None
+        late = chance.random() < 1 / 2
+        after = chance.random() * LATE if late else taken[name, cold] * share
+        one = killed(name, after, place, earlier, i % RESUMED == 0 and name not in COMPILE, late)
         log(one)
         found.append(one)
         shutil.rmtree(place.folder)

@@ -35,6 +35,9 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     _cupy.use_stream(operands)
 
+    if kernel.constants:
+        raise Unavailable("its __constant__ variables are set through PyCUDA; see the row of pycuda")
+
     @cache
     def compiled(entry: str, cooperative: bool) -> Any:
         return _function(kernel, entry, dtype, cooperative)

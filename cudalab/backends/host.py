@@ -67,12 +67,11 @@ _told: set[tuple[host.Module, str]] = set()
 
 def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
     def prepare(on: Operands) -> Callable[[], object]:
-        launches = kernel.launches(variant, on.named(kernel))
+        launches, constants = kernel.launches(variant, on.named(kernel)), kernel.constants_of(on.named(kernel))
         module = _compiled(kernel, dtype, tuple(launch.entry for launch in launches))
-        constants = kernel.constants_of(on.named(kernel))
 
         def run() -> None:
-            for name, value in constants.items():
+            for name, value in constants.items():  # other kernels may share the module
                 module.set_constant(name, value)
             for launch in launches:
                 grid, block = launch.dims

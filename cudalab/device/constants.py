@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from cudalab.base.errors import InputError
 from cudalab.device import driver
 from cudalab.device.kept_data import symbols
-from cudalab.spec import entry_names
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.cuda_source import blank_comments
 from cudalab.spec.dtype import C_DTYPES
+from cudalab.spec.kernel import Kernel
+
+
+def set_all(
+    kernel: Kernel, values: Mapping[str, Any], code: bytes, of_module: Callable[[str], tuple[int, int]], context: int
+) -> None:  # fmt: skip
+    """Set the `__constant__` variables of a kernel for these arrays and scalars, by name; see `set_constant`."""
+    for name, value in kernel.constants_of(values).items():
+        set_constant(cuda_source.read(kernel.cu), code, name, value, of_module, context)
 
 
 def set_constant(
@@ -31,9 +41,7 @@ def set_constant(
     if kind and value.dtype != kind.numpy:
         raise InputError(f"constant {name}: got {value.dtype.name}, and it is declared as {known[full]} ({kind.name})")
     if value.nbytes != int(size):
-        raise InputError(
-            f"constant {name}: got {value.nbytes} bytes (shape {value.shape}), and it has {int(size)} bytes"
-        )
+        raise InputError(f"constant {name}: got {value.nbytes} bytes (shape {value.shape}), and it has {size} bytes")
     driver.write(int(pointer), value.tobytes(), context)
 
 

@@ -15,7 +15,7 @@ from struct import Struct
 from types import MappingProxyType
 from typing import Any
 
-from cudalab.device import cuda, driver, limits
+from cudalab.device import constants, cuda, driver, limits
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.operands import Operands
 from cudalab.spec.dtype import DType
@@ -136,6 +136,9 @@ def for_call(
     functions = [driver.function(code, symbols[one.entry], context) for one in launches]
     for function, one in zip(functions, launches, strict=True):
         limits.make_able(function, one, context)
+    if kernel.constants:
+        given = {**arrays, **scalars}
+        constants.set_all(kernel, given, code, lambda name: driver.global_of(code, context, name), context)
     every = tuple(
         Prepared(f"{kernel.name}: {entry}", function, context, one, arrays)
         for function, one in zip(functions, launches, strict=True)
@@ -152,6 +155,10 @@ def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, modu
     launched = tuple(launch.entry for launch in launches)
     module = module or cuda.of_kernel(kernel, dtype, launched)
     symbols = cuda.symbols_of(kernel, dtype, launched)
+    if kernel.constants:
+        context = driver.current_context()
+        code = cuda.cubin(kernel, dtype, driver.card(context).target, launched)
+        constants.set_all(kernel, operands.named(kernel), code, module.get_global, context)
     runs = [_one(module.get_function(symbols[one.entry]), one, operands.stream) for one in launches]
     if len(runs) == 1:
         return runs[0]

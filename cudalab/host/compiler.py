@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cudalab.base import cache, scratch
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
-from cudalab.host.source import Scan, forbidden, rewrite_shared, without_header
+from cudalab.host.source import Scan, forbidden, rewrite_shared, unknown_name, without_header
 
 _HERE = Path(__file__).parent
 
@@ -68,6 +68,7 @@ class Built(NamedTuple):
     library: Path
     entries: Mapping[str, str]
     constants: tuple[str, ...] = ()
+    one_block: bool = False  # whether only one block can live at a time: a sanitized one with static shared arrays
 
 
 def compiler_missing() -> str | None:
@@ -160,7 +161,7 @@ def compile_source(
         try:
             _compile_into(library, command, program, name)
         except CompileError as error:
-            if refused := forbidden(str(error)):
+            if refused := forbidden(str(error)) or unknown_name(str(error)):
                 raise NotOnCpu(refused) from None
             if lacking := scan.unfit(str(error), exported):
                 raise SpecError(f"{name}: {lacking}") from None
@@ -168,7 +169,9 @@ def compile_source(
                 what = f"{', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have"
                 raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
             raise
-    return Built(library, {entry: end for entry, (end, _) in exported.items()}, scan.constants)
+    return Built(
+        library, {entry: end for entry, (end, _) in exported.items()}, scan.constants, sanitize and scan.static_shared
+    )
 
 
 def build(

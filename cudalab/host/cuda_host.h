@@ -7,8 +7,8 @@
 //   CUDALAB_SANITIZE=1  compiled with the address sanitizer and checks for undefined behaviour.
 //   CUDALAB_RACES=1  compiled with calls before each access to memory, to find races on shared memory (races.h).
 //
-// Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, tensor cores, asynchronous copies,
-// dynamic parallelism, device-wide algorithms of libraries. Not detected: a thread that
+// Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, tensor cores, asynchronous
+// copies, dynamic parallelism, device-wide algorithms of libraries. Not detected: a thread that
 // spins until another thread acts never ends, since the other one never runs.
 #pragma once
 

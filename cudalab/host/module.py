@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cudalab.base.errors import InputError, LaunchError, OverrunError, unknown
+from cudalab.base.errors import InputError, LaunchError, OverrunError, Unavailable, unknown
 from cudalab.base.threads import cores
 from cudalab.host.compiler import Built, compile_source, place_of
 from cudalab.spec.entry_names import constant_named
@@ -52,7 +52,7 @@ class Module:
 
     def __init__(self, built: Built, workers: int = 0) -> None:
         """Open a shared object; blocks run on `workers` threads (0: all cores)."""
-        library, entries, self.constants = built
+        library, entries, self.constants, self._one_block = built
         self.entries, self._workers, self._file = tuple(entries), workers or cores(), library
         self._exported = entries
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
@@ -81,6 +81,10 @@ class Module:
         size = self._cluster(entry, grid, cluster)
         if cooperative:
             _check_cooperative(entry, grid, block, shared)
+        if self._one_block and (cooperative or math.prod(size) > 1):
+            raise Unavailable(
+                "the address sanitizer cannot follow blocks that live at once and have static __shared__ arrays"
+            )
         turns = _turns(order)
         boxes = self._boxes(entry, args)
         if 0 in grid:

@@ -57,6 +57,14 @@ _LACKING = re.compile(
 )
 _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
+# What the lab's headers lack of a library of CUDA: a name in a namespace, a member of a class, a function's prefix.
+_UNKNOWN = re.compile(
+    r"^(?P<place>[^\s:]+:\d+):\d+: error: (?:"
+    r"'(?P<name>\w+)' is not a member of '(?P<space>cub|thrust|cuda(?:::std)?)'"
+    r"|.*'(?:class|struct) (?P<of>cub::\w+)\b.*has no member named '(?P<member>\w+)'"
+    r"|'(?P<function>(?:curand|__nv_|cuC)\w+)' (?:was not declared|does not name a type|has not been declared))",
+    re.MULTILINE,
+)
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
@@ -72,6 +80,7 @@ _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.ite
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
 _ERROR = re.compile(r"^(?P<file>\S[^:\n]*):\d+:\d+: (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
+_STATIC_ARRAY = re.compile(r"(?<!extern )\b__shared__\b(?!\s+extern\b)")
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
@@ -81,6 +90,7 @@ class Scan:
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
         functions: all `__global__` functions, templates among them.
+        static_shared: whether it has static shared arrays.
         constants: names of the `__constant__` variables.
         fibers: whether threads of a block depend on each other.
     """
@@ -97,6 +107,7 @@ class Scan:
         self.fibers = bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
         self.functions = entry_names.functions(code)
+        self.static_shared = bool(_STATIC_ARRAY.search(code))
         self.constants = tuple(entry_names.constants(code))
         _refuse(lines, name, shared="__shared__" in code)
 
@@ -168,6 +179,15 @@ def forbidden(message: str) -> str | None:
     return f"{places[-1]}: {what['what']}" if places else what["what"]
 
 
+def unknown_name(message: str) -> str | None:
+    """What of a library of CUDA the lab's headers lack, and its line; None for any other error."""
+    if not (found := _UNKNOWN.search(message)) or found["place"].startswith(_LAB):
+        return None
+    scope = found["space"] or found["of"]
+    name = found["name"] or found["member"] or found["function"]
+    return f"{found['place']}: {f'{scope}::' if scope else ''}{name} cannot run on the CPU"
+
+
 def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) -> None:
     """Raise NotOnCpu for code that would compile and then be wrong, or fail with an unclear message."""
     for file, number, text, written in lines:
@@ -210,7 +230,7 @@ def rewrite_shared(text: str) -> str:
     C++ has no array whose address is chosen at launch. `static` beside `__shared__` is dropped, since `__shared__` may
     itself expand to it (qualifiers.h). Lines keep their numbers.
     """
-    bare, known = blank_comments(text), set[str]()
+    bare, known = blank_comments(text), set[tuple[str, int]]()
     parts, last = list[str](), 0
     for found in _DYNAMIC_SHARED.finditer(bare):
         declared = list(_declared(found["rest"]))
@@ -220,8 +240,9 @@ def rewrite_shared(text: str) -> str:
         if _inside_function(bare[: found.start()]) or line.lstrip().startswith("#"):  # a macro for use in kernels
             made = "; ".join(f"{before}* const {name}{after} = {value}" for before, name, after, value in declared)
         else:
-            made = " ".join(_at_file_level(*one) for one in declared if one[1] not in known).removesuffix(";")
-            known |= {name for _, name, _, _ in declared}
+            scope = _open_brace(bare[: found.start()])  # in one scope an array may be declared twice
+            made = " ".join(_at_file_level(*one) for one in declared if (one[1], scope) not in known).removesuffix(";")
+            known |= {(name, scope) for _, name, _, _ in declared}
         parts += [text[last : found.start()], made, "\n" * found[0].count("\n")]
         last = found.end()
     return _STATIC_SHARED.sub("__shared__", "".join([*parts, text[last:]]))
@@ -241,8 +262,19 @@ def _declared(rest: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _at_file_level(before: str, name: str, after: str, value: str) -> str:
-    setter = f"static const bool cudalab_sets_{name} = cudalab::at_block_start([]() CUDALAB_UNWATCHED {{ {name} = {value}; }});"
-    return f"static thread_local {before}* {name}{after}; {setter}"
+    setter = f"cudalab::at_block_start([]() CUDALAB_UNWATCHED {{ {name} = {value}; }})"
+    return f"static thread_local {before}* {name}{after}; static const bool cudalab_sets_{name} = {setter};"
+
+
+def _open_brace(before: str) -> int:
+    """The place of the last brace that is open; -1 for none."""
+    places: list[int] = []
+    for found in re.finditer(r"[{}]", before):
+        if found[0] == "{":
+            places.append(found.start())
+        elif places:
+            places.pop()
+    return places[-1] if places else -1
 
 
 def _inside_function(before: str) -> bool:

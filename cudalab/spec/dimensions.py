@@ -39,12 +39,17 @@ def names(shapes: Iterable[Given]) -> tuple[str, ...]:
 
 
 def of_size(shapes: Iterable[Given], size: Shape) -> Dimensions:
-    """The lengths that a size of the spec gives to the names of these shapes. InputError if it has too few or many."""
+    """The lengths that a size of the spec gives to the names of these shapes. InputError if it has too few or many.
+
+    Its text is the object of a sentence: "... takes sizes of 2 dimensions".
+    """
     known = names(shapes)
     rest = len(size) - len(known) + 1 if REST in known else 0
     if rest < 0 or (REST not in known and len(size) != len(known)):
-        given = " ".join(known)
-        raise InputError(f"a size is {given}, {len(known)} numbers{' or more' if REST in known else ''}; got {size}")
+        least = len(known) - (REST in known)
+        raise InputError(
+            f"sizes of {least} dimensions{' or more' if REST in known else ''}, got {size}; they are {' '.join(known)}"
+        )
     left, found = list(size), Dimensions()
     for name in known:
         count = rest if name == REST else 1

@@ -115,7 +115,7 @@ def functions(code: str) -> tuple[Function, ...]:
 
 @lru_cache(maxsize=64)
 def constants(code: str) -> Mapping[str, str]:
-    """The C++ type of the elements of each `__constant__` variable of comment-free code, by name with its namespaces."""
+    """The C++ type of each `__constant__` variable's elements in comment-free code, by name with its namespaces."""
     found: dict[str, str] = {}
     for match, path in _in_scopes(code, _CONSTANT.finditer(code)):
         rest = match[1]

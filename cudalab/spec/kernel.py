@@ -189,7 +189,8 @@ class Kernel:
         without="none",
     )  # fmt: skip
     constants: Mapping[str, Any] = optional(
-        "values of `__constant__` variables: an array, or a function of inputs and scalars", by_name(_constant),
+        "values of `__constant__` variables: an array, or a function of inputs, of which only shapes and dtypes may be "
+        "used, and scalars", by_name(_constant),
         "arrays or functions by name, such as {'weights': np.ones(9, np.float32)}", default=dict,
         without="as the source has them",
     )  # fmt: skip
@@ -291,7 +292,7 @@ class Kernel:
             try:
                 self.dimensions(shape)
             except InputError as error:
-                yield f"{what}: {error}"
+                yield f"{what}: shapes asks for {error}"
 
     def _array_mistakes(self) -> Iterator[str]:
         """What is wrong with the names and shapes of the arrays."""
@@ -413,7 +414,8 @@ class Kernel:
     @property
     def simple(self) -> bool:
         """Whether a launch writes one array, which is no input, of the kernel's dtype, and takes arrays alone."""
-        return not (self.outputs or self.scalars or self.workspace or self.in_place)
+        computed = any(callable(value) for value in self.constants.values())
+        return not (self.outputs or self.scalars or self.workspace or self.in_place or computed)
 
     def kind_of(self, name: str, dtype: DType) -> DType:
         """The dtype of an output or of an array of the workspace, where the kernel's is `dtype`."""
@@ -454,11 +456,15 @@ class Kernel:
             raise SpecError(f"{self.file}: {error}") from None
 
     def constants_of(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The values of `__constant__` variables by name, for arrays and scalars by name."""
-        return {
-            name: np.asarray(validate.called_with(given, values) if callable(given) else given)
+        """The values of `__constant__` variables for these arrays and scalars, by name."""
+        found = {
+            name: validate.called_with(given, values) if callable(given) else given
             for name, given in self.constants.items()
         }
+        for name, value in found.items():
+            if not isinstance(value, np.ndarray | np.generic):
+                raise SpecError(f"{self.file}: constants[{name!r}] gives {short(value)}; give a NumPy array")
+        return {name: np.asarray(value) for name, value in found.items()}
 
     @property
     def rank(self) -> int | None:
@@ -563,7 +569,7 @@ class Kernel:
             self.dimensions(shape)
         except InputError as error:
             sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
-            raise InputError(f"{self.name}: {error}; its own: {sizes}") from None
+            raise InputError(f"{self.name} takes {error}; its own: {sizes}") from None
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
         """Raise InputError if the kernel cannot be called with inputs of these shapes.
@@ -661,7 +667,9 @@ class Kernel:
         }
         taken = {name: arrays[name] for name in self.array_names if name in arrays}
         result = self.entries[entry](**taken, **self.taken(entry, values))
-        every = result if isinstance(result, tuple) and result else (result,)
+        every: tuple[Any, ...] = (result,)
+        if isinstance(result, tuple) and any(isinstance(one, Launch) for one in result):
+            every = result
         return tuple(self._checked(entry, launch, taken, alone=len(every) == 1) for launch in every)
 
     def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:

@@ -22,11 +22,9 @@ DATA = Path(__file__).parents[1] / "data" / "gpu_only"
 SOURCES = sorted(file.stem for file in DATA.glob("*.cu"))
 # What is said of each, and the line; "": only nvcc knows that it is not a mistake.
 REASONS = {
-    "cluster": "cluster.cu:7: clusters",
     "cp_async": "cp_async.cu:3: addresses as shared or global ones",
     "cub_device": "cub_device.cu:2: <cub/device/device_reduce.cuh>",
     "cuda_std": "cuda_std.cu:2: <cuda/std/array>",
-    "grid_sync": "grid_sync.cu:9: grid-wide barriers",
     "intrinsic": "",
     "pipeline": "pipeline.cu:2: <cuda_pipeline.h>",
     "ptx": "ptx.cu:6: inline asm",
@@ -77,7 +75,7 @@ def test_without_nvcc_the_reason_and_the_line_are_said(no_nvcc, tmp_path, name):
         )
     else:
         assert isinstance(caught.value, CompileError)
-        assert "intrinsic.cu:5:21: error: '__vaddss2'" in said
+        assert "intrinsic.cu:5:19: error: '__hcmadd'" in said
         assert "Either the .cu has a mistake, or it uses what the CPU executor lacks. nvcc would tell: nvcc is" in said
 
 
@@ -87,9 +85,7 @@ def test_without_nvcc_the_reason_and_the_line_are_said(no_nvcc, tmp_path, name):
 def test_with_nvcc_it_is_compiled_for_the_newest_architecture_that_fits(tmp_path, name):
     with pytest.raises(NotOnCpu) as caught:
         bound(twice(tmp_path, name, (DATA / f"{name}.cu").read_text()))
-    reason = (
-        REASONS[name] or "the CPU executor cannot take this: intrinsic.cu:5:21: error: '__vaddss2' was not declared"
-    )
+    reason = REASONS[name] or "the CPU executor cannot take this: intrinsic.cu:5:19: error: '__hcmadd' was not declared"
     assert str(caught.value).startswith(reason) and caught.value.compiled > 0
     assert f"compiled by nvcc for sm_{'90a' if name == 'wgmma' else '1'}" in str(caught.value)
 

@@ -218,7 +218,7 @@ def test_a_kernel_of_ones_own(mine):
 @pytest.mark.parametrize(
     ("spec", "source", "message"),
     [
-        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "missing 1 required keyword-only argument"),
+        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "nothing says what y is; give reference"),
         (SPEC.replace("summary", "sumary"), SOURCE, "no field of Kernel named 'sumary'; did you mean 'summary'?"),
         (SPEC.replace("why=", "wy="), SOURCE, "no field of Budget named 'wy'; did you mean 'why'?"),
         (SPEC.replace('"float32": Budget', '"float16": Budget'), SOURCE, "budgets has no entry for dtype 'float32'"),
@@ -226,7 +226,7 @@ def test_a_kernel_of_ones_own(mine):
         (SPEC.replace('sizes={"small": (1000,)}', "sizes={}"), SOURCE, "sizes is empty"),
         (SPEC.replace('entries={"twice"', 'entries={"twise"'), SOURCE, "did you mean 'twice'?"),
         (SPEC.replace("twice = Kernel", "twice = dict"), SOURCE, "must define one `twice = Kernel("),
-        (SPEC.replace("edges=(", "shapes={'x': 'r c'}, edges=("), SOURCE, "a size is r c, 2 numbers; got"),
+        (SPEC.replace("edges=(", "shapes={'x': 'r c'}, edges=("), SOURCE, "shapes asks for sizes of 2"),
         (SPEC.replace("edges=(", "rank=2, edges=("), SOURCE, "no field rank any more; name the dimensions instead"),
         (SPEC + "\n)", SOURCE, "SyntaxError"),
         (SPEC + "\nimport no_such_module", SOURCE, "No module named 'no_such_module'"),
@@ -333,10 +333,10 @@ def test_doctor_keeps_to_the_terminals_width(monkeypatch):
     assert any(line.startswith(" " * 34) for line in lines)
 
 
-def test_a_reference_of_another_shape_asks_for_output_shape(mine):
+def test_a_reference_of_another_shape_asks_for_shapes(mine):
     spec = SPEC.replace("2 * x,", "x[:1],").replace("pointwise=True,", "")
     (row,) = cudalab.check(mine(spec), sizes="small", only="host", device="cpu").cases
-    assert row.reason.endswith("gives shape (1,), but the first input has (1000,); set output_shape")
+    assert row.reason.endswith("gives shape (1,), but the first input has (1000,); set shapes")
 
 
 def test_formats(mine):

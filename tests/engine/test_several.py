@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from several import ADAM_FAULTS, COUNT_FAULTS, adam, count, step
+from several import ADAM_FAULTS, COUNT_FAULTS, TAPS, adam, box, count, step
 
 from cudalab import Launch, Out, Scalar, Work
 from cudalab.base.errors import SpecError
@@ -143,6 +143,32 @@ def test_a_reference_with_too_few_items_says_which_there_should_be(tmp_path, fie
     assert message in found["host:adam"].reason and "give a tuple of p, m" in found["host:adam"].reason
 
 
+def test_constants_are_set_before_each_launch(tmp_path):
+    (tmp_path / "flipped").mkdir()
+    assert rows(box(tmp_path), only=("host",))["host:box"].status == "ok"
+    assert rows(box(tmp_path / "flipped", "k + 1]", "1 - k]"), only=("host",))["host:box"].status == "WRONG"
+    of_shapes = box(tmp_path, constants={"taps": lambda x: TAPS if x.size else TAPS[::-1].copy()})
+    assert rows(of_shapes, only=("host",))["host:box"].status == "ok"
+    assert not of_shapes.simple
+    twice = box(tmp_path, constants={"taps": 2 * TAPS})  # the same code with other constants
+    assert rows(twice, only=("host",))["host:box"].status == "WRONG"
+    assert rows(box(tmp_path), only=("host",))["host:box"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("constants", "message"),
+    [
+        ({"tap": TAPS}, "no __constant__ variable named 'tap'; did you mean 'taps'"),
+        ({"taps": TAPS[:2]}, "constant taps: got 8 bytes"),
+        ({"taps": TAPS.astype(np.float64)}, "constant taps: got "),
+        ({"taps": lambda x: [1, 2, 3]}, "constants['taps'] gives [1, 2, 3]; give a NumPy array"),
+    ],
+)
+def test_constants_that_do_not_fit_are_refused(tmp_path, constants, message):
+    found = rows(box(tmp_path, constants=constants), only=("host",))["host:box"]
+    assert found.status == "error" and message in found.reason, found.reason
+
+
 def broken(**fields):
     return lambda folder: adam(folder, **fields)
 
@@ -171,3 +197,24 @@ def test_what_does_not_go_together_is_refused(tmp_path, make, message):
     with pytest.raises(SpecError) as raised:
         make(tmp_path)
     assert message in str(raised.value)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("make", [adam, count, box])
+def test_on_a_gpu_every_run_of_every_clock_is_judged(tmp_path, make):
+    """In this process: the specs of this file are no files of their own."""
+    from cudalab.device import cuda
+    from cudalab.device.open import open_gpu
+
+    device = open_gpu(0, cuda.missing())
+    try:
+        kernel = make(tmp_path)
+        only = ("pycuda",) if kernel.constants else ("pycuda", "cupy_raw")
+        job = Job(device, Selection(only=only), ("launch", "graph"), 0, 0.1, lambda step: None)
+        group = Group(kernel, "small", (3000,), dtype("float32"))
+        found = {c.label: c for c in cases(job, group)}
+    finally:
+        device.close()
+    for label in (f"{backend}:{kernel.name}" for backend in only):
+        assert found[label].status == "ok", found[label].reason
+        assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(found[label].times), found[label].notes

@@ -116,6 +116,19 @@ def test_out_and_in_place_and_what_overlaps(kernel, first_calls):
     np.testing.assert_array_equal(apart.get(), gelu(np.concatenate([X, X])[64 : 64 + 512]))
 
 
+def test_arrays_in_place_scalars_and_several_launches(fake, tmp_path):
+    import several
+
+    arrays = [on_gpu(np.ones(1000, np.float32)) for _ in range(4)]
+    p, *_ = several.adam(tmp_path)(*arrays, lr=0.5)
+    assert p is arrays[0]
+    want = several.step(*(np.ones(1000) for _ in range(4)), 0.5, *(float(np.float32(b)) for b in (0.9, 0.999)))
+    np.testing.assert_allclose(p.get(), want[0], rtol=1e-6)
+    for _ in range(2):
+        total, counts = several.count(tmp_path)(arrays[3])
+        assert (total.get().tolist(), counts.get().tolist()) == ([1000.0], [0, 1000])
+
+
 def test_several_inputs_integers_and_nothing_at_all(fake):
     a = np.arange(15, dtype=np.float32).reshape(3, 5)
     for _ in range(2):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import several
 
 from cudalab import backends, timing
 from cudalab.base.errors import LaunchError
@@ -62,6 +63,22 @@ def test_times_of_all_kinds_are_taken(fake):
         assert case.status in (record.OK, record.CEILING), case.reason
         assert set(case.times) == {"cold", "hot", "call", "graph", "graph_cold"}, case.notes
         assert all(case.median(kind) > 0 for kind in case.times)
+
+
+@pytest.mark.parametrize("make", [several.adam, several.count, several.box])
+def test_arrays_in_place_and_filled_ones_are_new_for_every_run(fake, tmp_path, make):
+    kernel = make(tmp_path)
+    group = plan.Group(kernel, "small", (3000,), dtype("float32"))
+    for case in rows(fake, group, ("launch", "graph")):
+        assert case.status in (record.OK, record.CEILING), f"{case.label}: {case.reason}"
+        assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(case.times), case.notes
+
+
+@pytest.mark.parametrize("fault", several.ADAM_FAULTS)
+def test_a_fault_in_place_is_wrong(fake, tmp_path, fault):
+    kernel = several.adam(tmp_path, *several.ADAM_FAULTS[fault])
+    (case,) = rows(fake, plan.Group(kernel, "small", (3000,), dtype("float32")))
+    assert case.status == record.WRONG, case.reason
 
 
 def test_every_form_of_the_copy_copies_and_can_be_captured(fake):

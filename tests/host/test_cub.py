@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cudalab import host
-from cudalab.base.errors import LaunchError, NotOnCpu
+from cudalab.base.errors import LaunchError, NotOnCpu, Unavailable
 
 DATA = Path(__file__).parents[1] / "data" / "host"
 ORDERS = ("alternating", "forward", "reverse", 5)
@@ -167,6 +167,17 @@ def test_storage_that_is_used_again_without_a_barrier_gives_a_wrong_result():
     assert len(found) > 1
 
 
+def test_storage_that_is_used_again_without_a_barrier_is_a_race_on_the_users_line():
+    try:
+        module = host.load(TWICE.replace("BARRIER", ""), name="twice.cu", races=True)
+    except Unavailable as missing:  # clang++
+        pytest.skip(str(missing))
+    with pytest.raises(LaunchError, match=r"race on 4 bytes of shared memory .* without a barrier between them"):
+        module.launch("twice", (1, 1, 1), (64, 1, 1), [np.arange(64, dtype=np.float32), np.zeros(2, np.float32)])
+    right = host.load(TWICE.replace("BARRIER", "__syncthreads();"), name="twice.cu", races=True)
+    right.launch("twice", (1, 1, 1), (64, 1, 1), [np.arange(64, dtype=np.float32), np.zeros(2, np.float32)])
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -195,6 +206,18 @@ def test_a_collective_that_not_all_threads_call_is_remarked_with_the_users_line(
     assert "twice.cu:5" in module.remarks["twice"]
 
 
-def test_names_that_are_not_here_are_refused():
-    with pytest.raises(NotOnCpu, match=r"k.cu:2: this part of CUB cannot run on the CPU: cub::BlockMergeSort"):
-        host.load("#include <cub/cub.cuh>\n__global__ void k() { cub::BlockMergeSort<int, 64, 1> s; }", name="k.cu")
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("cub::BlockMergeSort<int, 64, 1> s;", "this part of CUB cannot run on the CPU: cub::BlockMergeSort"),
+        ("cub::NoSuchThing<int> s;", "cub::NoSuchThing cannot run on the CPU"),
+        ("using R = cub::BlockReduce<int, 64>; __shared__ R::TempStorage t; R(t).SumOfSquares(1);",
+         "cub::BlockReduce::SumOfSquares cannot run on the CPU"),
+        ("curandStatePhilox4_32_10_t s; curand_gamma(&s);", "curand_gamma cannot run on the CPU"),
+        ("__nv_fp8_e8m0 e;", "__nv_fp8_e8m0 cannot run on the CPU"),
+    ],
+)  # fmt: skip
+def test_names_that_are_not_here_are_refused_with_the_line(body, says):
+    head = "#include <cub/cub.cuh>\n#include <curand_kernel.h>\n__global__ void k() {\n"
+    with pytest.raises(NotOnCpu, match=f"^k.cu:4: {says}"):
+        host.load(head + body + " }", name="k.cu")

@@ -735,9 +735,7 @@ def test_what_cannot_run_is_refused_with_file_and_line(body, says, wrap):
         ("bad<<<1, 1>>>(n);", "kernel launches .* cannot run on the CPU: <<<; the spec says how"),
         ("wmma::fragment<wmma::matrix_a, 16, 16, 16, __half> a;", "tensor cores cannot run on the CPU: wmma::"),
         ("__pipeline_commit();", "asynchronous copies cannot run on the CPU: __pipeline_commit"),
-        ("cg::this_grid().sync();", r"grid-wide barriers cannot run on the CPU: this_grid\(\).sync"),
-        ("auto c = cg::this_cluster();", "clusters cannot run on the CPU: this_cluster"),
-        ("auto g = cg::coalesced_threads();", "coalesced groups cannot run on the CPU: coalesced_threads"),
+        ("cg::this_multi_grid().sync();", "barriers of several GPUs cannot run on the CPU: this_multi_grid"),
         (
             "n = __shfl_down(n, 1);",
             r"shuffles and votes .* on the CPU: __shfl_down\(; no GPU since Volta",
@@ -770,13 +768,6 @@ def test_constructs_of_a_gpu_alone_are_refused_by_name_and_line(line, says):
         host.load(
             "__global__ void bad(int n) {\n" + ("\n" if "#include" not in line else "") + line + "}", name="bad.cu"
         )
-
-
-@pytest.mark.parametrize("call", ["grid.sync();", "cg::sync(grid);", "grid.barrier_wait(grid.barrier_arrive());"])
-def test_a_barrier_of_the_whole_grid_is_refused_by_its_line_whatever_its_object_is_called(call):
-    text = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n__global__ void bad() {\n"
-    with pytest.raises(NotOnCpu, match=r"^bad.cu:5: grid-wide barriers cannot run on the CPU$"):
-        host.load(text + "  auto grid = cg::this_grid();" + call.join("\n}"), name="bad.cu")
 
 
 @pytest.mark.parametrize("names", [("exp",), ("fine", "index"), ("round", "gamma")])

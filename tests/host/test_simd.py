@@ -12,7 +12,8 @@ from cudalab import host
 DATA = Path(__file__).parents[1] / "data" / "host"
 N = 5000
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+# Slow: its file has 86 entries.
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")]
 
 
 @pytest.fixture(scope="module")

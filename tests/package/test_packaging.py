@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 NEEDED = ("kernels/gelu.cu", "kernels/common/pack.cuh", "kernels/triton/softmax.py", "device/lab.cu",
           "host/cuda_host.h", "host/include/cuda_fp16.h", "py.typed",
+          "host/include/cub/cub.cuh", "host/include/cub/block/block_reduce.cuh", "host/include/cuda/std/complex",
           "report/html/page.html.j2", "report/html/style.css", "report/html/script.js")  # fmt: skip
 
 

@@ -87,11 +87,6 @@ def test_a_file_that_has_gone_is_an_error(tmp_path, settled):
         cuda_source.read(cu)
 
 
-def test_a_template_is_told_from_an_entry():
-    text = "template <class T> __global__ void a(T* x) {}\n__global__ void b(int* x) {}\n// __global__ void c()\n"
-    assert [cuda_source.template_entry(text, name) for name in "abc"] == [True, False, False]
-
-
 # ---- encodings -------------------------------------------------------------------------------------------------------
 
 PLAIN = "// r\u00e9sum\u00e9\n__global__ void f(int* x) {}\n"

@@ -63,5 +63,5 @@ def test_a_name_that_no_input_has_is_named():
 
 @pytest.mark.parametrize("size", [(5,), (5, 3, 4), ()])
 def test_a_size_of_another_length_is_refused(size):
-    with pytest.raises(InputError, match="a size is rows cols, 2 numbers; got"):
+    with pytest.raises(InputError, match=r"sizes of 2 dimensions, got .*; they are rows cols"):
         dimensions.of_size(["rows cols"], size)

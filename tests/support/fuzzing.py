@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
 from cudalab.base.errors import CudalabError
-from cudalab.checks.parity import compare, expected
+from cudalab.checks.expected import expected
+from cudalab.checks.parity import compare
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one

@@ -97,3 +97,31 @@ def count(folder, old="", new="", **fields):
         },
         "workspace": {"partial": Work("float32")}, "entries": {"count": launch},
         "budgets": {"float32": Budget(4, atol=1e-3)}, **fields})  # fmt: skip
+
+
+BOX = """__constant__ float taps[3];
+__global__ void box(const scalar_t* x, scalar_t* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0.0f;
+    for (int k = -1; k <= 1; k++)
+        if (i + k >= 0 && i + k < n) s += taps[k + 1] * float(x[i + k]);
+    y[i] = scalar_t(s);
+}
+"""
+TAPS = np.array([0.25, 0.5, 0.125], np.float32)
+
+
+def box(folder, old="", new="", **fields):
+    """A filter whose weights are constants from the host, not symmetric: a filter that is flipped is seen."""
+    (folder / "box.cu").write_text(BOX.replace(old, new) if old else BOX)
+
+    def reference(x):
+        padded = np.concatenate([[0.0], x, [0.0]])
+        return TAPS[0] * padded[:-2] + TAPS[1] * padded[1:-1] + TAPS[2] * padded[2:]
+
+    return Kernel(**{
+        "file": str(folder / "box.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (3000,)},
+        "edges": ((1,), (129,)), "reference": reference, "constants": {"taps": TAPS},
+        "entries": {"box": lambda x, y: Launch((-(-x.size // 128),), (128,), (x, y, np.int32(x.size)))},
+        "budgets": {"float32": Budget(2, atol=1e-6)}, **fields})  # fmt: skip

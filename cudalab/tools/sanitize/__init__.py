@@ -61,7 +61,9 @@ class Sanitizer:
         try:
             findings = self._findings(group, list(rows))
             for entry, case in rows.items():
-                if text := findings.get(entry):
+                if (text := findings.get(entry, "")).startswith(asan.NOT_LOOKED_AT):
+                    case.notes.append(text)
+                elif text:
                     case.status = ERROR if case.status == ERROR else WRONG
                     case.reason = f"{text}; {case.reason}" if case.reason else text
                 else:

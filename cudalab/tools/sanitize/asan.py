@@ -40,6 +40,9 @@ _GLOBAL = re.compile(
 _LOCAL = re.compile(r"'(?P<name>[^']+)'(?: \(line \d+\))? <== Memory access at offset \d+ (?P<side>\w+)")
 
 
+NOT_LOOKED_AT = "sanitizer: not looked at: "
+
+
 class Watch:
     """Launches entries on the CPU under the sanitizers. `close` must be called."""
 
@@ -65,6 +68,8 @@ class Watch:
             if ended.hung:
                 return f"{ended.how} under the address sanitizer"
             return read(ended.said, done.buffers, f"the process {ended.how}")
+        if done.missing:
+            return NOT_LOOKED_AT + done.missing
         return f"undefined behaviour: {done.error}" if done.error else ""
 
 

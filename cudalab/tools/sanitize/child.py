@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from cudalab.device.operands import Operands, every, output_of
 from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
 from cudalab.spec import cuda_source
-from cudalab.spec.kernel import Arrays
+from cudalab.spec.kernel import Arrays, Launch
 
 Buffers = dict[str, tuple[int, int]]  # by name: address and bytes
 
@@ -41,11 +41,12 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """Before the launch, where the arrays are; after it, `done` and, if it failed by itself, how."""
+    """Before the launch, where the arrays are; after it, `done` and how it failed by itself, or why it cannot run."""
 
     buffers: Buffers = {}
     done: bool = False
     error: str = ""
+    missing: str = ""
 
 
 def main(parent: Parent) -> None:
@@ -59,6 +60,8 @@ def main(parent: Parent) -> None:
                 given = (request.work, request.seed, group.arrays(request.seed))
             launch = _on_cpu if request.gpu is None else _on_gpu(request.gpu)
             launch(group, request.entry, given[2], parent.answer)
+        except Unavailable as error:
+            parent.answer(Answer(done=True, missing=str(error)))
         except Exception as error:  # the kernel's, or any library's
             text = str(error) if isinstance(error, CudalabError) else said(error, group.kernel)
             parent.answer(Answer(done=True, error=text))
@@ -91,23 +94,24 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
 
     operands = Operands(inputs, output, scalars=kernel.scalars_of(arrays))
     launches = kernel.launches(entry, operands.named(kernel))
-    names = tuple(dict.fromkeys(launch.entry for launch in launches))
     load = partial(
         host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
-        include=kernel.cu.parent, entries=names,
+        include=kernel.cu.parent, entries=tuple(dict.fromkeys(launch.entry for launch in launches)),
     )  # fmt: skip
-
-    def run(module: Any) -> None:
-        for name, value in kernel.constants_of(operands.named(kernel)).items():
-            module.set_constant(name, value)
-        for one in launches:
-            groups: dict[str, Any] = {"cooperative": one.cooperative, "cluster": one.cluster}
-            module.launch(one.entry, *one.dims, one.args, one.shared, **groups)
-
-    run(load(sanitize=True))
+    constants = kernel.constants_of(operands.named(kernel))
+    _launch(load(sanitize=True), launches, constants)
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler
         made_new()
-        run(load(races=True))
+        _launch(load(races=True), launches, constants)
+
+
+def _launch(module: host.Module, launches: Sequence[Launch], constants: Mapping[str, np.ndarray]) -> None:
+    for name, value in constants.items():
+        module.set_constant(name, value)
+    for one in launches:
+        module.launch(
+            one.entry, *one.dims, one.args, one.shared, cooperative=one.cooperative, cluster=one.cluster
+        )  # fmt: skip
 
 
 def _forbid(address: int, nbytes: int) -> None:

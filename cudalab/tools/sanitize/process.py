@@ -12,9 +12,12 @@ from cudalab.tools.sanitize.child import Answer, Buffers, Request
 
 @dataclass
 class Launch:
-    """`error`: what went wrong, "" if nothing; `buffers`: where the arrays were; `ended`: the process ended in it."""
+    """`error`: what went wrong, "" if nothing; `missing`: why it cannot run under the tool; `buffers`: where the arrays
+    were; `ended`: the process ended in it.
+    """
 
     error: str = ""
+    missing: str = ""
     buffers: Buffers = field(default_factory=dict)
     ended: Ended | None = None
 
@@ -31,7 +34,7 @@ def launch(process: Child[Answer], request: Request, timeout: float) -> Launch:
     try:
         while not (answer := process.receive(timeout)).done:
             done.buffers = answer.buffers
-        done.error = answer.error
+        done.error, done.missing = answer.error, answer.missing
     except Ended as ended:
         done.ended = ended
     return done

@@ -1,7 +1,5 @@
 """Clusters: by the launch and by the source, shared memory of the neighbour."""
 
-import numpy as np
-
 from cudalab import Budget, Kernel, Launch
 
 BLOCK = 64

@@ -1,0 +1,281 @@
+"""Blocks that live at the same time: cooperative launches, clusters; and cooperative groups of lanes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cudalab import host
+from cudalab.base.errors import InputError, LaunchError, NotFound, NotOnCpu
+
+pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+
+DATA = Path(__file__).parents[1] / "data" / "launch"
+GRID, CLUSTER = (DATA / "grid_sync.cu").read_text(), (DATA / "cluster.cu").read_text()
+ORDERS = ("alternating", "forward", "reverse", 7)
+BARRIER = "    grid.sync();\n    float total"
+
+
+@pytest.fixture(scope="module")
+def grid() -> host.Module:
+    return host.load(GRID, name="grid_sync.cu")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> host.Module:
+    return host.load(CLUSTER, name="cluster.cu")
+
+
+def normalized(module: host.Module, order: host.Order, blocks: int = 20, **how: object) -> bool:
+    x = np.random.default_rng(0).random(5000, dtype=np.float32)
+    y, partial = np.zeros_like(x), np.full(blocks, np.nan, np.float32)
+    module.launch("normalize", (blocks, 1, 1), (128, 1, 1), [y, partial, x, np.int32(x.size)], order=order, **how)
+    return np.allclose(y, x / x.sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_grid_that_waits_for_itself(grid, order):
+    assert normalized(grid, order, cooperative=True)
+    a = np.random.default_rng(0).random(999, dtype=np.float32)
+    expected = a.copy()
+    for _ in range(3):
+        expected = 0.25 * np.roll(expected, 1) + 0.5 * expected + 0.25 * np.roll(expected, -1)
+    args = [a, np.zeros_like(a), np.int32(999), np.int32(3)]
+    grid.launch("smooth", (3, 1, 1), (64, 1, 1), args, cooperative=True, order=order)
+    np.testing.assert_allclose(a, expected, rtol=1e-5)
+
+
+def test_without_a_cooperative_launch_the_barrier_says_what_to_write(grid):
+    with pytest.raises(LaunchError, match=r"grid_sync.cu:21: .*write Launch\(..., cooperative=True\)"):
+        normalized(grid, "forward")
+
+
+def test_a_grid_that_no_gpu_holds_at_once_is_refused_with_the_number(grid):
+    with pytest.raises(LaunchError, match="of 2113 blocks of 128 threads is too large: a GPU holds 2112 of them"):
+        normalized(grid, "forward", blocks=132 * 16 + 1, cooperative=True)
+
+
+def test_a_missing_barrier_of_the_grid_is_noticed():
+    bad = host.load(GRID.replace(BARRIER, "    float total"))
+    assert not any(normalized(bad, order, cooperative=True) for order in ORDERS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("instead", "says"),
+    [
+        ("if (blockIdx.x == 3) return; grid.sync();", r"at grid.sync\(\) for ever: block \(3,0,0\), .* has returned"),
+        ("if (blockIdx.x != 2) grid.sync(); else block.sync();", r"for ever: block \(2,0,0\), .* has returned without"),
+        ("grid.barrier_arrive(); grid.barrier_arrive();", "arrives at grid.sync.. twice"),
+        ("grid.barrier_wait();", "barrier_wait.. without barrier_arrive"),
+    ],
+)
+def test_a_grid_that_cannot_go_on_is_diagnosed(instead, says):
+    bad = host.load(GRID.replace(BARRIER, f"    {instead}\n    float total"))
+    with pytest.raises(LaunchError, match=says):
+        normalized(bad, "forward", cooperative=True)
+
+
+def test_a_barrier_made_of_atomics():
+    module = host.load("""
+__device__ void barrier(unsigned* state, unsigned goal) {
+    __syncthreads();
+    if (threadIdx.x == 0) { __threadfence(); atomicAdd(state, 1); while (atomicAdd(state, 0) < goal) {} }
+    __syncthreads();
+}
+__global__ void k(unsigned* state, int* part, int* out) {
+    __shared__ int own;
+    if (threadIdx.x == 0) own = part[blockIdx.x] = blockIdx.x;
+    barrier(state, gridDim.x);
+    int sum = own;
+    for (int i = 0; i < gridDim.x; ++i) sum += part[i];
+    out[blockIdx.x] = sum;
+}""")
+    state, part, out = np.zeros(1, np.uint32), np.zeros(9, np.int32), np.zeros(9, np.int32)
+    module.launch("k", (9, 1, 1), (64, 1, 1), [state, part, out], cooperative=True)
+    np.testing.assert_array_equal(out, 36 + np.arange(9))
+
+
+# ---- clusters ----------------------------------------------------------------------------------------------------
+
+
+def counted(module: host.Module, order: host.Order) -> bool:
+    x, counts = np.random.default_rng(0).integers(0, 64, 3000, dtype=np.int32), np.zeros(64, np.int32)
+    args = [counts, x, np.int32(3000), np.int32(16)]
+    module.launch("histogram", (8, 1, 1), (64, 1, 1), args, shared=64, cluster=(4,), order=order)
+    return bool((counts == np.bincount(x, minlength=64)).all())
+
+
+def reversed_(module: host.Module, order: host.Order) -> bool:
+    x = np.arange(256, dtype=np.float32)
+    y = np.zeros_like(x)
+    module.launch("reverse", (4, 1, 1), (64, 1, 1), [y, x], order=order)
+    return bool((y.reshape(2, 128) == x.reshape(2, 128)[:, ::-1]).all())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks_of_a_cluster_use_each_other_s_shared_memory(cluster, order):
+    assert counted(cluster, order) and reversed_(cluster, order)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "says"),
+    [
+        (reversed_, "    cluster.sync();\n}\n\n// The same", "}\n\n// The same", ""),  # the memory is read too late
+        (reversed_, "    cluster.barrier_wait();\n", "", "arrives at the cluster's barrier twice"),
+        (reversed_, "    cluster.barrier_arrive();\n", "", "barrier_wait.. without barrier_arrive"),
+        (reversed_, "    const unsigned other = ", "if (blockIdx.x == 0) return;\n    const unsigned other = ", "gone"),
+        (counted, "bins[i] = 0;\n    cluster.sync();", "bins[i] = 0;", "before it has begun; call cluster.sync"),
+        (counted, "    }\n    cluster.sync();", "    }\n    __syncthreads();", "its shared memory is gone"),
+    ],
+    ids=["no last sync", "no wait", "no arrive", "one leaves early", "no first sync", "a block's barrier"],
+)  # fmt: skip
+def test_faults_of_clusters_are_caught(kind: Callable[[host.Module, host.Order], bool], old, new, says):
+    assert old in CLUSTER
+    bad = host.load(CLUSTER.replace(old, new, 1))
+    said = []
+    for order in ORDERS:
+        try:
+            assert not kind(bad, order)
+        except LaunchError as error:
+            said.append(str(error))
+    assert not says or any(re.search(says, one) for one in said)
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster_", "says"),
+    [
+        (
+            (8, 1, 1),
+            (32,),
+            "a cluster of 32x1x1 has 32 blocks; 8 run on every GPU that has clusters, and 16 are the most",
+        ),
+        ((8, 1, 1), (3,), "the grid of 8x1x1 blocks is no multiple of the cluster of 3x1x1"),
+        ((8, 1, 1), (0,), "give whole numbers of 1 or more"),
+        ((8, 1, 1), None, r"the launch has no cluster, and rank \d is asked for; write Launch\(..., cluster=\(2,\)\)"),
+        ((8, 1, 1), (2,), "the cluster has 2 blocks, and no rank"),
+    ],
+)
+def test_clusters_that_do_not_fit(cluster, grid, cluster_, says):
+    args = [np.zeros(64, np.int32), np.arange(64, dtype=np.int32), np.int32(64), np.int32(16)]
+    with pytest.raises(LaunchError, match=says):
+        cluster.launch("histogram", grid, (64, 1, 1), args, shared=64, cluster=cluster_)
+
+
+def test_a_launch_cannot_change_the_cluster_of_the_source(cluster):
+    x = np.zeros(256, np.float32)
+    with pytest.raises(LaunchError, match=r"reverse has __cluster_dims__\(2, 1, 1\), its launch gives cluster=\(4,\)"):
+        cluster.launch("reverse", (4, 1, 1), (64, 1, 1), [x, x], cluster=(4,))
+
+
+# ---- groups of lanes ---------------------------------------------------------------------------------------------
+
+LANES = """
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+namespace cg = cooperative_groups;
+struct Pair { double value; long long index; };
+__global__ void lanes(int* out, const int* x) {
+    const int i = threadIdx.x;
+    auto block = cg::this_thread_block();
+    cg::thread_block_tile<32> warp = cg::tiled_partition<32>(block);
+    auto tile = cg::tiled_partition<8>(warp);
+    out += i;
+    *out = tile.meta_group_rank() * 100 + tile.meta_group_size() * 10 + tile.thread_rank(), out += 64;
+    *out = cg::inclusive_scan(tile, x[i]), out += 64;
+    *out = cg::exclusive_scan(warp, x[i], cg::plus<int>()), out += 64;
+    if (x[i] % 3 == 0) {
+        auto some = cg::coalesced_threads();
+        *out = some.size() * 100 + some.thread_rank();
+        out[64] = cg::reduce(some, x[i], cg::greater<int>());
+        out[128] = some.shfl(x[i], 1);
+    } else {
+        auto others = cg::coalesced_threads();
+        *out = -int(others.size()), out[64] = cg::reduce(others, x[i], cg::less<int>()), out[128] = 0;
+    }
+    out += 192;
+    auto same = cg::labeled_partition(warp, x[i] % 4);
+    *out = cg::reduce(same, 1, cg::plus<int>()) * 10 + same.meta_group_size(), out += 64;
+    auto half = cg::binary_partition(tile, x[i] % 2);
+    *out = half.size(), out += 64;
+    Pair pair = tile.shfl(Pair{double(x[i]), x[i]}, 3);
+    *out = int(pair.value + pair.index), out += 64;
+    cg::thread_group any = cg::tiled_partition(block, 4);
+    any.sync();
+    *out = any.size() * 10 + any.thread_rank(), out += 64;
+}
+__global__ void wide(int* out) { auto tile = cg::tiled_partition<64>(cg::this_thread_block()); tile.sync(); }
+"""
+
+
+def test_tiles_scans_coalesced_threads_and_partitions():
+    text = LANES[: LANES.index("__global__ void wide")]
+    x = np.random.default_rng(0).integers(0, 50, 64).astype(np.int32)
+    out = np.full((10, 64), -99, np.int32)
+    host.load(text).launch("lanes", (1, 1, 1), (64, 1, 1), [out, x])
+    i = np.arange(64)
+    np.testing.assert_array_equal(out[0], i // 8 % 4 * 100 + 4 * 10 + i % 8)
+    np.testing.assert_array_equal(out[1], x.reshape(8, 8).cumsum(1).reshape(-1))
+    np.testing.assert_array_equal(out[2], (x.reshape(2, 32).cumsum(1) - x.reshape(2, 32)).reshape(-1))
+    for warp in range(2):
+        here = slice(32 * warp, 32 * warp + 32)
+        w = x[here]
+        thirds = w % 3 == 0
+        np.testing.assert_array_equal(out[3, here][thirds], thirds.sum() * 100 + np.arange(thirds.sum()))
+        np.testing.assert_array_equal(out[3, here][~thirds], -(~thirds).sum())
+        assert set(out[4, here][thirds]) == {w[thirds].max()} and set(out[4, here][~thirds]) == {w[~thirds].min()}
+        assert set(out[5, here][thirds]) == {w[thirds][1]}
+        labels = w % 4
+        np.testing.assert_array_equal(out[6, here], np.bincount(labels, minlength=4)[labels] * 10 + len(set(labels)))
+    odd = (x % 2).reshape(8, 8)
+    np.testing.assert_array_equal(
+        out[7].reshape(8, 8), np.where(odd, odd.sum(1, keepdims=True), 8 - odd.sum(1, keepdims=True))
+    )
+    np.testing.assert_array_equal(out[8].reshape(8, 8), np.repeat(2 * x.reshape(8, 8)[:, 3:4], 8, 1))
+    np.testing.assert_array_equal(out[9], 40 + i % 4)
+
+
+def test_a_tile_of_several_warps_is_refused_by_name():
+    with pytest.raises(NotOnCpu, match=r"lanes.cu:36: a tile of more than 32 threads cannot run on the CPU"):
+        host.load(LANES, name="lanes.cu")
+
+
+# ---- constants ---------------------------------------------------------------------------------------------------
+
+
+def test_constants_are_set_and_keep_what_the_source_gives_them():
+    module = host.load((DATA / "constants.cu").read_text())
+    x = np.arange(8, dtype=np.float32)
+    y = np.zeros_like(x)
+    module.set_constant("weights", np.array([1, 2, 3], np.float32))
+    module.launch("filter", (1, 1, 1), (8, 1, 1), [y, x, np.int32(8)])
+    np.testing.assert_array_equal(y, np.convolve(x, [3, 2, 1], "same"))
+    module.set_constant("bias", np.float64(10))
+    module.set_constant("params::options", np.array([0, 20], np.float32))
+    module.launch("filter", (1, 1, 1), (8, 1, 1), [y, x, np.int32(8)])
+    np.testing.assert_array_equal(y, np.minimum(np.convolve(x, [3, 2, 1], "same") + 10, 20))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "says"),
+    [
+        ("wights", np.ones(3, np.float32), NotFound, "no __constant__ variable named 'wights'; did you mean 'weights'"),
+        (
+            "weights",
+            np.ones(4, np.float32),
+            InputError,
+            r"got 16 bytes \(shape \(4,\)\), and it has 12 bytes \(3 elements",
+        ),
+        ("weights", np.ones(3), InputError, "got float64, and its elements are 32-bit floating point numbers"),
+        ("shift", np.float32(1), InputError, "got float32, and its elements are 32-bit integers"),
+    ],
+)
+def test_a_constant_that_does_not_fit(name, value, error, says):
+    with pytest.raises(error, match=says):
+        host.load((DATA / "constants.cu").read_text()).set_constant(name, value)
