@@ -1,4 +1,4 @@
-"""Kernels as their authors write them (tests/data/kernels): right on the CPU executor; their planted faults are WRONG."""
+"""Kernels as their authors write them (tests/data/kernels) are right on the CPU executor; their faults are WRONG."""
 
 from __future__ import annotations
 
