@@ -55,4 +55,5 @@ add2d = Kernel(
     cupy=composite,
     elementwise="a + b",
     triton="a + b",
+    numba="a + b",
 )

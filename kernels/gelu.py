@@ -97,4 +97,5 @@ gelu = Kernel(
     cupy=cupy_composite,
     elementwise="gelu(x)",
     triton="x * 0.5 * (1.0 + tl.math.erf(x * 0.7071067811865476))",
+    numba="x * np.float32(0.5) * (np.float32(1) + math.erf(x * np.float32(0.7071067811865476)))",
 )

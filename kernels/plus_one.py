@@ -55,4 +55,5 @@ plus_one = Kernel(
     cupy=composite,
     elementwise="x + 1",
     triton="x + 1",
+    numba="x + 1",
 )

@@ -63,4 +63,5 @@ sum = Kernel(
     torch_native=composite,
     cupy=cupy_composite,
     triton="triton/sum.py",
+    cub=("reduce", "sum"),
 )

@@ -118,7 +118,7 @@ def _copy(kernel: Kernel, folder: Path) -> Path:
     """The spec, its `.cu`, and what belongs to them and lies beside or below, in `folder`; the copy of the spec."""
     home = kernel.cu.parent
     others = list(cuda_source.local_headers(kernel.cu.read_text(encoding="utf-8"), kernel.cu))
-    others += [kernel.triton_file] if kernel.triton_file else []
+    others += kernel.form_files.values()
     for path in (Path(kernel.file), kernel.cu, *(other for other in others if other.is_relative_to(home))):
         place = folder / path.relative_to(home)
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -6,14 +6,13 @@ program, warps, and what L2 is told about the input (`eviction_policy`), separat
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab.backends import _torch, _triton
-from cudalab.base import advice, files
-from cudalab.base.cache import folder, use_for
+from cudalab.backends import _generated, _torch, _triton
+from cudalab.base import advice
+from cudalab.base.cache import use_for
 from cudalab.base.errors import SpecError, Unavailable
 from cudalab.device.arrays import installed, to_torch, torch_missing
 from cudalab.device.operands import Bound, Operands, pieces, writing
@@ -123,13 +122,10 @@ def _tuner(text: str) -> Any:
     """The kernel, to be tuned. Triton reads its source from a file, so the cache gets one."""
     import triton
 
-    path = folder("triton") / f"pointwise_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
-    if not path.exists() or path.read_bytes() != text.encode():
-        files.write(path, text.encode(), mode=0o600)
     configs = [
         triton.Config({"BLOCK": block, "HINT": hint}, num_warps=warps) for hint in HINTS for block, warps in SHAPES
     ]
-    return _triton.tuned(configs, key=["n"])(find.loaded(path).kernel)
+    return _triton.tuned(configs, key=["n"])(_generated.module(text, "triton").kernel)
 
 
 def _text(inputs: tuple[str, ...], output: str, expression: str, widen: bool) -> str:

@@ -53,7 +53,10 @@ class ForeignStream:
 
 
 def installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:  # there is no package that it could be in
+        return False
 
 
 @cache

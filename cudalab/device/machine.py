@@ -25,6 +25,11 @@ PACKAGES = {
     "pycuda": "pycuda",
     "cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy"),
     "cuda-bindings": "cuda-bindings",
+    "numba-cuda": "numba-cuda",
+    "cuda-cccl": "cuda-cccl",
+    "liger": "liger-kernel",
+    "quack": "quack-kernels",
+    "jax": "jax",
 }
 
 

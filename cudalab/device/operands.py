@@ -107,6 +107,10 @@ class Operands:
             return {**self.inputs, **dict(zip(self.output.names, self.output.arrays, strict=True)), **self.scalars}
         return {**self.inputs, next(iter(kernel.outs)): self.output, **self.scalars}
 
+    def updates(self, name: str) -> bool:
+        """Whether this input is an output too, written in place."""
+        return isinstance(self.output, Written) and name in self.output.in_place
+
     def writing_to(self, output: Any) -> Operands:
         """The same with another output; what is updated in place is read there."""
         if not isinstance(output, Written):

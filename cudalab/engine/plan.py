@@ -52,7 +52,7 @@ class Group:
         found = {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
         rivals = {name: rival.of(one).file for name, one in self.kernel.rivals.items()}
         found |= {f"{self.name}.rival.{name}.py": file for name, file in rivals.items() if file}
-        return found | ({f"{self.name}.triton.py": form} if (form := self.kernel.triton_file) else {})
+        return found | {f"{self.name}.{form}.py": file for form, file in self.kernel.form_files.items()}
 
     def variants(self) -> Iterator[Variant]:
         """Every variant on every device, in the order of the backends."""

@@ -53,6 +53,7 @@ class Function:
     template: tuple[str, ...] | None  # the template's parameters, such as `typename T = float`; None: it is no template
     defined: bool
     cluster: str = ""  # what __cluster_dims__ holds
+    specified: bool = False  # whether it is static or inline, beside which extern "C" cannot stand
 
     @property
     def full(self) -> str:
@@ -180,7 +181,13 @@ def _function(code: str, match: re.Match[str], path: tuple[str, ...]) -> Functio
     defined = code[end:].lstrip()[:1] == "{"
     cluster = _CLUSTER.search(code[start : match.end()])
     return Function(
-        match[1], path, tuple(map(Parameter, parts)), template, defined, cluster[1].strip() if cluster else ""
+        match[1],
+        path,
+        tuple(map(Parameter, parts)),
+        template,
+        defined,
+        cluster[1].strip() if cluster else "",
+        specified=bool(re.search(r"\b(?:static|inline)\b", code[start : match.end()])),
     )
 
 
@@ -205,7 +212,8 @@ def _told_apart(function: Function) -> object:
 
 def _of_cpp(text: str, names: Iterable[str]) -> set[str]:
     """Identifiers of the functions that keep C++ linkage: overloaded ones, and those that a name asks for as C++."""
-    return overloaded(of_text(text)) | {asked(name).base for name in names if not name.isidentifier()}
+    specified = {function.name for function in of_text(text) if function.specified}
+    return overloaded(of_text(text)) | specified | {asked(name).base for name in names if not name.isidentifier()}
 
 
 def in_all(text: str, labels: Iterable[str], launched: Iterable[str] = ()) -> tuple[str, ...]:
@@ -260,6 +268,7 @@ def marked(text: str) -> list[str]:
     return re.findall(rf"^template __global__ void {MARKER}<(.*), \d+>\(\);$", text, re.MULTILINE)
 
 
+@lru_cache(maxsize=256)  # asked before every launch
 def wrong(text: str, name: str) -> str:
     """Why the text of a `.cu` shows that there is no such entry, and what to write; "" where the compiler must say."""
     known = of_text(text)
@@ -324,7 +333,7 @@ def parameters(text: str, name: str) -> tuple[Parameter, ...] | None:
         return None
     if one.arguments is None:
         mine = [f for f in mine if f.template is None] or mine
-    chosen = mine[0]
+    chosen = next((f for f in mine if f.defined), mine[0])
     if len({len(f.parameters) for f in mine}) > 1 or (len({f.parameters for f in mine if f.defined}) > 1):
         return None
     return _substituted(chosen, one)

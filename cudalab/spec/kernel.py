@@ -20,6 +20,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
+from cudalab.spec import cub as cub_form
 from cudalab.spec import cuda_source, dimensions, entry_names, launch_check, rival, shape_relations, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.dtype import DTYPES, DType
@@ -114,6 +115,11 @@ _EXPRESSION = or_none(lambda value: isinstance(value, str)), "a C++ expression a
 _TRITON = (
     or_none(lambda value: isinstance(value, str) or callable(value)),
     "an expression in tl, the name of a .py file beside the spec, or a function of the inputs and the output, or None",
+)
+_NUMBA = (
+    or_none(lambda value: isinstance(value, str) or callable(value)),
+    "an expression in math and np, the name of a .py file beside the spec, or a function of the inputs, the output and "
+    "the stream, or None",
 )
 _GRADIENTS = "[gradient of each input](pytorch.md#a-gradient-for-a-kernel-of-your-own)"
 
@@ -242,6 +248,15 @@ class Kernel:
         "or a function that does; see [forms](#forms-for-other-backends)",
         *_TRITON,
     )
+    numba: str | Callable[..., Any] | None = optional(
+        "if pointwise, one output element in Python's `math` and `np`; else a file beside the spec that launches a "
+        "Numba kernel, or a function that does; see [forms](#forms-for-other-backends)",
+        *_NUMBA,
+    )
+    cub: tuple[Any, ...] | None = optional(
+        "the algorithm of CUB that does it, such as `('reduce', 'sum')`; see [forms](#forms-for-other-backends)",
+        or_none(cub_form.fits), cub_form.ADVICE,
+    )  # fmt: skip
     rivals: Mapping[str, Any] = optional(
         "callables to measure beside the entries, by name; see [rivals](#rivals)", rival.fit_by_name, rival.ADVICE,
         default=dict,
@@ -270,8 +285,9 @@ class Kernel:
         if not self.entries:
             yield "entries is empty; name at least one __global__ function"
         yield from self._array_mistakes()
-        if self.triton_file and not self.triton_file.is_file():
-            yield f"triton names {self.triton!r}, and there is no {self.triton_file}; give its path from the spec"
+        for form, file in self.form_files.items():
+            if not file.is_file():
+                yield f"{form} names {getattr(self, form)!r}, and there is no {file}; give its path from the spec"
         for name in self.aligned if isinstance(self.aligned, Mapping) else ():
             if name not in self.array_names:
                 yield f"aligned: {unknown('array', name, self.array_names)}"
@@ -311,7 +327,7 @@ class Kernel:
                 yield f"{name!r} is not a name; give one such as 'y'"
             if taken.count(name) > 1:
                 yield f"{name!r} is the name of two of these: arrays, scalars, workspace"
-        for form, expression in (("elementwise", self.elementwise), ("triton", self.triton)):
+        for form, expression in (("elementwise", self.elementwise), ("triton", self.triton), ("numba", self.numba)):
             if isinstance(expression, str) and not expression.endswith(".py") and not self.simple:
                 yield f"{form} is an expression of one element, for one output and no scalars; leave it out"
         for name, given in self.shapes.items():
@@ -348,6 +364,11 @@ class Kernel:
                 yield f"{what} {wrong}"
         if callable(self.triton) and (wrong := validate.refused(self.triton, (*inputs, *self.outs))):
             yield f"triton {wrong}"
+        of_numba = tuple(dict.fromkeys((*inputs, *self.outs)))
+        if callable(self.numba) and (wrong := validate.refused(self.numba, of_numba, ("stream", *self.scalars))):
+            yield f"numba {wrong}"
+        if self.cub and (wrong := cub_form.unfit(inputs, tuple(self.outs), self.in_place)):
+            yield f"cub {wrong}"
         for name, one in self.rivals.items():
             given = tuple(dict.fromkeys((*inputs, *self.outs))) if (called := rival.of(one)).out else inputs
             wrong = "" if isinstance(one, rival.Rival) else validate.refused(called.load(), given, tuple(self.scalars))
@@ -376,8 +397,20 @@ class Kernel:
     @property
     def triton_file(self) -> Path | None:
         """The file with the Triton form, if `triton` names one."""
-        named = isinstance(self.triton, str) and self.triton.endswith(".py")
-        return Path(self.file).parent / str(self.triton) if named else None
+        return self._file_of(self.triton)
+
+    @property
+    def numba_file(self) -> Path | None:
+        """The file with the Numba form, if `numba` names one."""
+        return self._file_of(self.numba)
+
+    @property
+    def form_files(self) -> dict[str, Path]:
+        """The files that forms are in, by the field that names them."""
+        return {name: file for name in ("triton", "numba") if (file := self._file_of(getattr(self, name)))}
+
+    def _file_of(self, form: Any) -> Path | None:
+        return Path(self.file).parent / form if isinstance(form, str) and form.endswith(".py") else None
 
     @cached_property
     def outs(self) -> dict[str, Out]:
@@ -686,7 +719,10 @@ class Kernel:
         where = entry if launch.entry == entry else f"{entry}: {launch.entry}"
         if wrong := launch_check.wrong_geometry(launch):
             raise SpecError(f"{self.file}: {where}: {wrong}")
-        declared = entry_names.parameters(cuda_source.read(self.cu), launch.entry)
+        text = cuda_source.read(self.cu)
+        if wrong := entry_names.wrong(text, launch.entry):
+            raise SpecError(f"{self.file}: {where}: {wrong}")
+        declared = entry_names.parameters(text, launch.entry)
         written = tuple(self.outs) if alone else ()  # a later launch may read what an earlier one wrote
         of_kernel = next((name for name, out in self.outs.items() if not out.dtype and name in arrays), "")
         if declared is not None and (wrong := launch_check.wrong(launch, declared, arrays, written, of_kernel)):

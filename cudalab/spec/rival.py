@@ -16,7 +16,7 @@ from typing import Any
 
 from cudalab.base.errors import InputError, SpecError, named, unknown
 
-ARRAYS = ("torch", "cupy", "numpy")  # whose arrays it takes; the first is usual
+ARRAYS = ("torch", "cupy", "numpy", "jax")  # whose arrays it takes; the first is usual
 DEVICES = ("cuda", "cpu")
 OUT = "out"  # it writes into its last argument, and does not return its result
 WORDS = (OUT, *ARRAYS, *DEVICES)
@@ -47,7 +47,21 @@ def fits(value: Any) -> bool:
     if isinstance(value, Rival):
         return True
     function, *words = value if isinstance(value, tuple) and value else (value,)
-    return callable(function) and all(word in WORDS for word in words)
+    return callable(function) and all(isinstance(word, str) and word in WORDS for word in words) and not clash(words)
+
+
+def clash(words: Iterable[str]) -> str:
+    """Why these words do not go together; "" if they do."""
+    given = tuple(words)
+    libraries = [word for word in dict.fromkeys(given) if word in ARRAYS]
+    if libraries[1:]:
+        return f"{' and '.join(libraries)} name two libraries of arrays; give one"
+    if "jax" in given and OUT in given:
+        return "JAX's arrays cannot be written to; leave out 'out', and return the result"
+    runs_on = {"cupy": "cuda", "numpy": "cpu"}.get(libraries[0]) if libraries else None
+    if runs_on and (other := set(given) & set(DEVICES) - {runs_on}):
+        return f"arrays of {libraries[0]} are not on {other.pop()}; leave it out"
+    return ""
 
 
 def fit_by_name(value: Any) -> bool:
@@ -88,6 +102,8 @@ def parsed(texts: Iterable[str], loaded: Callable[[Path], Any]) -> dict[str, Riv
         for word in words:
             if word not in WORDS:
                 raise unknown("word of a rival", word, WORDS)
+        if wrong := clash(words):
+            raise InputError(f"the rival {text!r}: {wrong}")
         if name in found:
             raise InputError(
                 f"two rivals are named {name}; give one another name, such as {name}2={module}:{attribute}"

@@ -7,11 +7,20 @@ import textwrap
 from importlib.metadata import EntryPoint
 
 import pytest
+import several
 
 import cudalab
 from cudalab import backends
-from cudalab.base.errors import InputError
+from cudalab.backends import _jax, rival
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.device.cpu import Cpu
+from cudalab.device.operands import Operands
+from cudalab.engine import group, plan
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Selection
 from cudalab.results import record
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
 
 RIVALS = """
 import numpy as np
@@ -53,6 +62,21 @@ def plain(x):
 def raises(x):
     raise RuntimeError("out of luck")
 """
+NO_RESULTS = {  # a function's text, and what its row says
+    "def none(x):\n    pass": "returns None; let it return its result, or, if it writes into its last argument",
+    "async def later(x):\n    return x + 1": "it is an async function, and a rival is called without await",
+    "def stream(x):\n    yield x + 1": "returns a generator; give an array, or a tuple of arrays for several outputs",
+    "def number(x):\n    return 3.0": "returns a float; give an array",
+    "def named(x):\n    return {'y': x + 1}": "returns a dict; give an array",
+    "def mixed(x):\n    return (None,)": "returns a tuple with a NoneType; give an array",
+    "def strided(x):\n    return torch.stack([x + 1, x], 1)[:, 0]": "returns an array that is not C-contiguous",
+    "def view(x):\n    return x[:]": "returns the memory of its input 'x'; give a copy of it, such as x.clone()",
+    "def pair(x):\n    return x + 1, x": "returns the memory of its input 'x'",
+    "def twice(x):\n    return x + 1, x + 1": "the result is 2 arrays, expected 1: y",
+    "def empty(x):\n    return ()": "the result is 0 arrays, expected 1: y",
+    "def double(x):\n    return (x + 1).double()": "the output's dtype is float64, expected float32",
+    "def column(x):\n    return (x + 1)[:, None]": "the output's shape is (100, 1), expected (100,)",
+}
 
 
 @pytest.fixture
@@ -80,6 +104,71 @@ def test_right_rivals_are_timed_and_wrong_ones_are_not(mine):
     assert "returns the memory of its input" in found["rival:same"].reason
     assert "RuntimeError: out of luck" in found["rival:raises"].reason
     assert [found[f"rival:{name}"].allocates for name in ("returns", "writes", "plain")] == [True, False, True]
+
+
+def test_what_is_no_result_is_said(tmp_path):
+    pytest.importorskip("torch")
+    mine = tmp_path / "mine.py"
+    mine.write_text("\n\n".join(["import torch", *NO_RESULTS]))
+    names = {text.partition("(")[0].split()[-1]: said for text, said in NO_RESULTS.items()}
+    given = [f"{mine}:{name}" for name in names]
+    found = rows(cudalab.bench("plus_one", sizes="100", only="rival", rivals=given, device="cpu", budget=0.02, seed=0))
+    for name, said in names.items():
+        case = found[f"rival:{name}"]
+        assert case.status in (record.ERROR, record.WRONG) and not case.times
+        assert said in case.reason
+
+
+def in_place(p, m, v, g, lr, b1, b2):
+    m.mul_(b1).add_(g, alpha=1 - b1)
+    v.mul_(b2).addcmul_(g, g, value=1 - b2)
+    p.sub_(lr * m / (v.sqrt() + 1e-8))
+
+
+def new(p, m, v, g, lr, b1, b2):
+    m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+    return p - lr * m / (v.sqrt() + 1e-8), m, v
+
+
+def test_rivals_of_a_kernel_in_place_get_new_contents_and_its_scalars(tmp_path):
+    pytest.importorskip("torch")
+    rivals = {
+        "in_place": (in_place, "out"),
+        "new": new,
+        "two": lambda *arrays, **scalars: new(*arrays, **scalars)[:2],
+        "swapped": lambda *arrays, **scalars: tuple(reversed(new(*arrays, **scalars))),
+        "rate": lambda *arrays, lr, **scalars: new(*arrays, lr=2 * lr, **scalars),
+        "unsaid": lambda p, m, v, g, **scalars: (in_place(p, m, v, g, **scalars), (p, m, v))[1],
+    }
+    kernel = several.adam(tmp_path, dtypes=("float32",), edges=((1,),), rivals=rivals)
+    job = Job(Cpu(), Selection(only=("rival",)), (), 0, 0.01, lambda step: None)
+    cases = group.cases(job, plan.Group(kernel, "small", (300,), dtype("float32")))
+    found = {case.variant: (case.status, case.reason) for case in cases}
+    assert {name for name, (status, _) in found.items() if status == record.OK} == {"in_place", "new"}
+    assert found["two"][1].startswith("the result is 2 arrays, expected 3: p, m, v")
+    assert "updates its input 'p' in place; name it with out" in found["unsaid"][1]
+
+
+def test_jax_gets_the_arrays_by_dlpack(tmp_path):
+    pytest.importorskip("jax")
+    pytest.importorskip("torch")
+    mine = tmp_path / "mine.py"
+    mine.write_text("def inc(x):\n    return x + 1\n\n\ndef same(x):\n    return x\n")
+    given = [f"{mine}:inc:jax", f"{mine}:same:jax"]
+    found = rows(cudalab.bench("plus_one", sizes="100", only="rival", rivals=given, device="cpu", budget=0.02, seed=0))
+    assert found["rival:inc"].status == record.OK and found["rival:inc"].times
+    assert "returns the memory of its input 'x'" in found["rival:same"].reason
+
+
+def test_jax_that_is_absent_is_said(mine, monkeypatch):
+    monkeypatch.setattr(_jax, "installed", lambda module: False)
+    _jax.missing.cache_clear()
+    kernel = plan.beside(find.kernel("plus_one"), (f"{mine}:returns:jax",))
+    try:
+        with pytest.raises(Unavailable, match=r"JAX is not installed; .*jax"):
+            rival.bind(kernel, "returns", dtype("float32"), Operands({}, None))
+    finally:
+        _jax.missing.cache_clear()
 
 
 @pytest.mark.slow

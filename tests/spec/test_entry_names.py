@@ -107,3 +107,10 @@ namespace p { static __constant__ const double s = f(1, 2); struct Q {}; __const
 extern __constant__ int elsewhere;"""
     assert entry_names.constants(text) == {"w": "float", "b": "float", "p::s": "double", "p::q": "Q"}
     assert entry_names.constant_named("s", entry_names.constants(text)) == "p::s"
+
+
+@pytest.mark.parametrize("word", ["static", "inline"])
+def test_beside_static_and_inline_no_linkage_is_written(word):
+    text = f"{word} __global__ void k(float* y) {{}}"
+    assert entry_names.not_plain(text, ["k"]) == ("k",)
+    assert 'extern "C"' not in entry_names.source(text, "k.cu", ["k"])

@@ -6,7 +6,7 @@ No GPU is needed, and the arrays hold no data.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def traced_launch(kernel: Kernel, entry: str, on: Arrays) -> TracedLaunch:
     args = tuple(np.uint64(ADDRESS + i * APART) if isinstance(a, np.ndarray) else a for i, a in enumerate(launch.args))
     sizes = [a.size for a in on.values()]
     return TracedLaunch(
-        replace(launch, grid=grid, block=block, args=args), sum(a.nbytes for a in on.values()), max(sizes)
+        Launch(grid, block, args, launch.shared, entry=launch.entry), sum(a.nbytes for a in on.values()), max(sizes)
     )
 
 

@@ -1,0 +1,74 @@
+"""Liger-Kernel (Triton kernels for training): the lab's kernels that it has, by `liger_kernel.transformers.functional`.
+
+A kernel of your own gets a row of it as a rival: `rivals={"liger": liger_rms_norm}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from cudalab.backends import _torch
+from cudalab.base import advice
+from cudalab.base.errors import Unavailable
+from cudalab.device.arrays import installed, torch_missing
+from cudalab.device.operands import Bound, Operands
+from cudalab.spec import find
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel
+
+devices = ("cuda",)
+timed = True
+budget = "peers"
+own_indexing = True
+
+LONGEST = 65536  # elements of a row that its kernels take
+
+
+def softmax(x: Any) -> Any:
+    from liger_kernel.transformers import functional
+
+    return functional.liger_softmax(x)
+
+
+def layernorm(x: Any, gamma: Any, beta: Any) -> Any:
+    from liger_kernel.transformers import functional
+
+    return functional.liger_layer_norm(x, gamma, beta, 1e-5)
+
+
+FORMS: dict[tuple[str, ...], Callable[..., Any]] = {  # by a kernel of the lab and its inputs
+    ("softmax", "x"): softmax,
+    ("layernorm", "x", "gamma", "beta"): layernorm,
+}
+
+
+@cache
+def missing(device: str) -> str | None:
+    if not installed("liger_kernel"):
+        return f"Liger-Kernel is not installed; {advice.packages('liger-kernel')}"
+    if reason := torch_missing(device):
+        return reason
+    try:
+        from liger_kernel.transformers import functional  # noqa: F401
+    except Exception as error:  # a broken installation raises what it likes
+        return f"Liger-Kernel does not load: {error}; reinstall it"
+    return None
+
+
+def variants(kernel: Kernel) -> tuple[str, ...]:
+    return ("",) if _form(kernel) else ()
+
+
+def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    form = _form(kernel)
+    assert form is not None
+    columns = next(iter(operands.inputs.values())).shape[-1]
+    if columns > LONGEST:
+        raise Unavailable(f"Liger-Kernel takes rows of at most {LONGEST:,} elements, and these have {columns:,}")
+    return _torch.bound(form, operands)
+
+
+def _form(kernel: Kernel) -> Callable[..., Any] | None:
+    return FORMS.get((kernel.name, *kernel.input_names)) if find.of_lab(kernel) else None

@@ -1,0 +1,82 @@
+"""Kernels with which people begin: a copy, a flag of each element, an embedding; their rows, bytes and calls."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, Kernel, Launch, blocks
+from cudalab.device.cpu import Cpu
+from cudalab.engine.group import cases
+from cudalab.engine.job import Job
+from cudalab.engine.plan import Group, Selection
+from cudalab.spec.dtype import dtype
+from cudalab.spec.work import amount
+
+FLAG = """__global__ void flag(const float* x, int* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.5f;
+}
+"""
+EMBED = """__global__ void embed(const long long* ids, const float* table, float* y, int cols) {
+    for (int c = threadIdx.x; c < cols; c += blockDim.x) y[blockIdx.x * cols + c] = table[ids[blockIdx.x] * cols + c];
+}
+"""
+VOCABULARY = 500
+
+
+def flat(x, y):
+    return Launch((blocks(x.size, 64),), (64,), (x, y, np.int32(x.size)))
+
+
+def gather(ids, table, y):
+    return Launch((ids.size,), (32,), (ids, table, y, np.int32(table.shape[1])))
+
+
+def words(shape, dtype, rng):
+    rows, cols = shape
+    return {"ids": rng.integers(0, VOCABULARY, rows), "table": rng.standard_normal((VOCABULARY, cols)).astype(dtype)}
+
+
+def spec(folder, name, text, kind, **fields):
+    (folder / f"{name}.cu").write_text(text)
+    return Kernel(**{"file": str(folder / f"{name}.py"), "summary": "", "dtypes": (kind,), "sizes": {"tiny": (40,)},
+                     "edges": ((1,),), "budgets": {kind: Budget(0)}, "entries": {name: flat}, **fields})  # fmt: skip
+
+
+def embedding(folder):
+    return spec(
+        folder, "embed", EMBED, "float32", sizes={"tiny": (20, 6)}, edges=((1, 1),), inputs=words,
+        reference=lambda ids, table: table[ids], shapes={"ids": "rows", "table": "vocabulary cols", "y": "rows cols"},
+        entries={"embed": gather}, bytes=lambda ids, table: ids.nbytes + 2 * ids.size * table[0].nbytes,
+    )  # fmt: skip
+
+
+def row(kernel, name, label):
+    job = Job(Cpu(), Selection(only=(label,)), (), 0, 0.01, lambda step: None)
+    ((size, shape),) = kernel.sizes.items()
+    (case,) = cases(job, Group(kernel, size, shape, dtype(name)))
+    return case
+
+
+def test_a_reference_that_returns_its_input_is_right(tmp_path):
+    case = row(spec(tmp_path, "copy", FLAG, "float32", reference=lambda x: x), "float32", "numpy")
+    assert (case.status, case.reason) == ("ok", "")
+
+
+def test_bytes_of_an_embedding_are_those_of_its_rows(tmp_path):
+    kernel = embedding(tmp_path)
+    arrays = kernel.make((20, 6), dtype("float32"))
+    assert amount(kernel, arrays, 20 * 6 * 4).nbytes == 20 * 8 + 2 * 20 * 6 * 4
+    assert row(kernel, "float32", "numpy").nbytes == 20 * 8 + 2 * 20 * 6 * 4
+
+
+@pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs a host compiler")
+def test_a_call_takes_inputs_of_other_dtypes_than_the_kernels(tmp_path):
+    flagged = spec(tmp_path, "flag", FLAG, "int32", reference=lambda x: (x > 0.5).astype(int), pointwise=True,
+                   inputs=lambda shape, dtype, rng: {"x": rng.random(shape, np.float32)})  # fmt: skip
+    assert flagged(np.array([0, 1], np.float32)).tolist() == [0, 1]
+    found = embedding(tmp_path)(np.array([3, 1]), np.arange(1000.0, dtype="f").reshape(500, 2))
+    assert found.tolist() == [[6, 7], [2, 3]]
