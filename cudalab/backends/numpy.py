@@ -51,7 +51,13 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         values = {**dict(zip(operands.inputs, arrays, strict=True)), **scalars}
         every, found = reference.of_kernel(kernel, values), dict[str, np.ndarray]()
         for name in kernel.outs:
-            one = every[name] if name in every else reference.of_output(kernel, name, found | values)
+            if name in every:
+                one = every[name]
+            else:  # a later output follows from earlier ones as they were rounded
+                earlier = {
+                    n: found[n].astype(precision(found[n].dtype, dtype)) for n in reference.on_earlier(kernel, name)
+                }
+                one = reference.of_output(kernel, name, values | earlier)
             found[name] = np.asarray(one, order="C").astype(kernel.kind_of(name, dtype).numpy, copy=False)
         return found
 

@@ -11,6 +11,7 @@ from cudalab.device.arrays import torch_missing
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
+from cudalab.spec.reference import plain
 
 devices = ("cuda", "cpu")
 timed = True
@@ -34,6 +35,9 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     assert kernel.torch is not None
     if kernel.torch.__name__ == "<lambda>":
         raise Unavailable("TorchScript cannot read a lambda; write the spec's torch form with def")
+    given = plain(operands.scalars).items()
+    if bare := [f"{name}: {type(value).__name__}" for name, value in given if name not in kernel.torch.__annotations__]:
+        raise Unavailable(f"TorchScript takes every parameter for a tensor; write def with {', '.join(bare)}")
     tensors = _torch.tensors(operands)
     # A new function object each time: TorchScript keeps one graph per object, for the shapes of its first call.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)

@@ -94,7 +94,7 @@ def _as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
     except Exception as error:  # from rows of different lengths, or from another library's array
         what = f"reference gives a {type(result).__name__}, which is no NumPy array ({error})"
         raise SpecError(f"{kernel.file}: {what}; give numbers, such as np.asarray(y)") from None
-    if want.dtype.kind == "c" and not any(DTYPES[name].complex for name in kernel.dtypes):
+    if want.dtype.kind == "c" and not any(DTYPES[name].complex for name in _dtypes(kernel)):
         what = "reference gives complex values; give real ones, such as y.real, or both parts along an axis of two"
         raise SpecError(f"{kernel.file}: {what}")
     if want.dtype.kind == "b":
@@ -103,6 +103,11 @@ def _as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
         what = "None" if result is None else f"values of dtype {want.dtype}"
         raise SpecError(f"{kernel.file}: reference gives {what}; give an array of numbers, such as y.astype(float)")
     return want
+
+
+def _dtypes(kernel: Kernel) -> list[str]:
+    """The names of the dtypes that outputs have."""
+    return [*kernel.dtypes, *(out.dtype for out in kernel.outs.values() if out.dtype)]
 
 
 def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:

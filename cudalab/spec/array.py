@@ -11,11 +11,20 @@ import numpy as np
 
 from cudalab.base.errors import SpecError, short
 from cudalab.spec import validate
+from cudalab.spec.dimensions import Dimensions, shape_of
+from cudalab.spec.dimensions import fits as words
 from cudalab.spec.dtype import DTYPES
-from cudalab.spec.validate import by_name, function, optional, or_none, strict
+from cudalab.spec.inputs import draw
+from cudalab.spec.launch import Shape
+from cudalab.spec.validate import function, optional, or_none, strict
 
 _DTYPE = (lambda value: value == "" or value in DTYPES), f"one of {', '.join(DTYPES)}"
 _NUMBER = or_none(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)), "a number, or None"
+
+_END = (
+    or_none(lambda v: (isinstance(v, (int, float)) and not isinstance(v, bool)) or (isinstance(v, str) and words(v))),
+    "a number, or words such as 'rows'",
+)
 
 
 class _Checked:
@@ -39,14 +48,39 @@ class Out(_Checked):
     )  # fmt: skip
     dtype: str = optional("its dtype", *_DTYPE, default="", without="the kernel's")
     fill: float | None = optional("what it holds before each launch, such as 0", *_NUMBER, without="poison")
-    budgets: Mapping[str, Any] | None = optional(
-        "dtype of the kernel to `Budget`", or_none(by_name(validate.budget)), "a Budget by dtype, or None",
+    budgets: Any = optional(
+        "`Budget`, or one by dtype of the kernel", or_none(validate.budgets), "a Budget, or one by dtype, or None",
         without="the kernel's `budgets`",
     )  # fmt: skip
     check: Callable[..., Any] | None = optional(
         "for random outputs: from this output and inputs by name, True or a text that says what is wrong",
         *function("the output and inputs"), without="the reference decides",
     )  # fmt: skip
+
+
+@strict
+@dataclass(frozen=True)
+class In(_Checked):
+    """The dtype and the values of an input, where these are not the usual ones."""
+
+    dtype: str = optional("its dtype", *_DTYPE, default="", without="the kernel's")
+    low: float | str | None = optional(
+        "the least value: a number, or words such as 'rows' of the dimensions", *_END, without="0 if there is a high"
+    )
+    high: float | str | None = optional(
+        "what all values are below; they are uniform from low to high", *_END,
+        without="normal values; integers of the whole range of their dtype",
+    )  # fmt: skip
+
+    def drawn(self, shape: Shape, kernel: np.dtype, rng: np.random.Generator, lengths: Dimensions) -> np.ndarray:
+        """Values for a kernel of a dtype; `lengths`: those of the named dimensions."""
+        kind = DTYPES[self.dtype].numpy if self.dtype else kernel
+        if self.high is None:
+            return draw(shape, kind, rng)
+        low, high = (shape_of(end, lengths)[0] if isinstance(end, str) else end for end in (self.low or 0, self.high))
+        if kind.kind in "iu":
+            return rng.integers(int(low), max(int(high), int(low) + 1), shape, kind)
+        return rng.uniform(low, high, shape).astype(kind)
 
 
 @strict

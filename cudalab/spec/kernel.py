@@ -22,7 +22,7 @@ import numpy as np
 from cudalab.base.errors import InputError, SpecError, short, unknown
 from cudalab.spec import cub as cub_form
 from cudalab.spec import cuda_source, dimensions, entry_names, launch_check, rival, shape_relations, validate
-from cudalab.spec.array import Out, Scalar, Work
+from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
@@ -39,6 +39,7 @@ __all__ = [
     "MAX_GRID_Y",
     "Arrays",
     "Budget",
+    "In",
     "Kernel",
     "Launch",
     "Out",
@@ -54,6 +55,7 @@ __all__ = [
 ]
 
 _MACRO = re.compile("[A-Z][A-Z0-9_]*")
+_USUAL = In()
 K = TypeVar("K", bound="Kernel")
 
 
@@ -88,11 +90,15 @@ class Budget:
 # What to give in the place of a value that a field cannot hold.
 _DTYPES = "a tuple of names, such as ('float32',)"
 _SIZES = "names and shapes, such as {'small': (1000,)}"
+_INPUTS = (
+    or_none(lambda v: callable(v) or (isinstance(v, Mapping) and all(isinstance(one, In) for one in v.values()))),
+    "an In by name, such as {'index': In('int64', 0, 'rows')}, or a function of shape, dtype and generator",
+)
 _EDGES = "a tuple of shapes, such as ((1,), (31,))"
 _JUDGE = "a NumPy function, whose parameters name the inputs"
 _ENTRIES = "a launch function by __global__ function, such as {'softmax': launch}"
 _TUNABLES = "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"
-_BUDGETS = by_name(validate.budget), "a Budget by dtype, such as {'float32': Budget(4, why='...')}"
+_BUDGETS = validate.budgets, "a Budget, or one by dtype, such as {'float32': Budget(4, why='...')}"
 _OPTIONS = (
     "a tuple of -DNAME=VALUE, --use_fast_math, --fmad=, --ftz=, --prec-div=, --prec-sqrt= (true or false), "
     "--maxrregcount=N, --restrict and --extra-device-vectorization, such as ('--use_fast_math',)"
@@ -153,15 +159,16 @@ class Kernel:
         "from the inputs, the entry that a call from Python runs", *function("the inputs that names an entry"),
         without="the last entry",
     )  # fmt: skip
-    budgets: Mapping[str, Budget] = field(metadata=about("dtype to `Budget`", *_BUDGETS))
+    budgets: Mapping[str, Budget] = field(metadata=about("`Budget`, or one by dtype", *_BUDGETS))
     peers: Mapping[str, Budget] = optional(
-        "dtype to `Budget`, for libraries' forms in one pass", *_BUDGETS, default=dict, without="`budgets`"
+        "`Budget`, or one by dtype, for libraries' forms in one pass", *_BUDGETS, default=dict, without="`budgets`"
     )
     composed: Mapping[str, Budget] = optional(
-        "dtype to `Budget`, for forms that round at each step", *_BUDGETS, default=dict, without="`peers`"
+        "`Budget`, or one by dtype, for forms that round at each step", *_BUDGETS, default=dict, without="`peers`"
     )
-    inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | None = optional(
-        "`(shape, dtype, rng)` to arrays by name", *function("shape, dtype and generator"),
+    inputs: Callable[[Shape, np.dtype, np.random.Generator], Arrays] | Mapping[str, In] | None = optional(
+        "the inputs that are not as usual, by name, such as `{'index': In('int64', 0, 'rows')}`; "
+        "or `(shape, dtype, rng)` to all inputs by name; see [sizes and inputs](#sizes-and-inputs)", *_INPUTS,
         without="normal values; integers of the whole range of their dtype",
     )  # fmt: skip
     shapes: Mapping[str, dimensions.Given] = optional(
@@ -256,6 +263,9 @@ class Kernel:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        for name in ("budgets", "peers", "composed"):
+            if isinstance(budget := getattr(self, name), Budget):  # one for all dtypes
+                object.__setattr__(self, name, dict.fromkeys(self.dtypes, budget))
         if mistake := next(self._mistakes(), ""):
             raise SpecError(f"{self.file}: {mistake}" if isinstance(self.file, str) else mistake)
 
@@ -325,7 +335,10 @@ class Kernel:
                 yield f"shapes: {unknown('array', name, self.array_names)}"
             if name in self.input_names and not isinstance(given, str):
                 yield f"shapes: {name} is an input; give words such as 'rows cols'"
-        if self.shapes and self.inputs is None:
+        for name in self.inputs if isinstance(self.inputs, Mapping) else ():
+            if name not in self.input_names:
+                yield f"inputs: {unknown('input', name, self.input_names)}"
+        if self.shapes and not callable(self.inputs):
             for name in self.input_names:
                 if name not in self.shapes:
                     yield f"shapes has no input {name!r}; give its dimensions, such as 'rows cols'"
@@ -333,7 +346,7 @@ class Kernel:
             if name not in self.shapes:
                 yield f"shapes has no {name!r}, which workspace names; give {dimensions.WORDS}"
         for name, out in self.outs.items():
-            for dtype in out.budgets or ():
+            for dtype in out.budgets if isinstance(out.budgets, Mapping) else ():
                 if dtype not in self.dtypes:
                     yield f"outputs[{name!r}]: budgets has {dtype!r}, which is not among dtypes"
 
@@ -455,6 +468,8 @@ class Kernel:
     def _made_kinds(self, dtype: DType) -> dict[str, np.dtype]:
         usual = dict.fromkeys(self.input_names, dtype.numpy)
         shapes = [shape for shape in (*self.edges, *self.sizes.values()) if prod(shape)]
+        if isinstance(self.inputs, Mapping):
+            return usual | {name: DTYPES[one.dtype].numpy for name, one in self.inputs.items() if one.dtype}
         if self.inputs is None or not shapes:
             return usual
         try:
@@ -501,7 +516,7 @@ class Kernel:
     @cached_property
     def _sized(self) -> bool:
         """Whether a size gives the dimensions of `shapes` their lengths. `inputs` may take a size in its own way."""
-        if self.inputs is None or not self._input_shapes:
+        if not callable(self.inputs) or not self._input_shapes:
             return bool(self._input_shapes)
         try:
             return all(dimensions.of_size(self._input_shapes, size) for size in (*self.sizes.values(), *self.edges))
@@ -566,6 +581,8 @@ class Kernel:
         `output`: its name, where an output may have budgets of its own, which apply to all.
         """
         own = self.outs[output].budgets if output else None
+        if isinstance(own, Budget):
+            return own
         if own and dtype.name in own:
             found: Budget = own[dtype.name]
             return found
@@ -607,7 +624,7 @@ class Kernel:
         """Inputs of one case, by name; equal seeds give equal inputs."""
         self.accepts(shape)
         rng = np.random.default_rng(seed)
-        if self.inputs is not None:
+        if callable(self.inputs):
             given = self.inputs(shape, dtype.numpy, rng)
             names = ", ".join(given) if isinstance(given, dict) else f"of type {type(given).__name__}"
             right = isinstance(given, dict) and set(given) == set(self.input_names)
@@ -623,7 +640,11 @@ class Kernel:
             except InputError as error:
                 raise SpecError(f"{self.file}: inputs gives {_listed(shapes)}: {error}") from None
             return {name: np.asarray(given[name]) for name in self.input_names}
-        return {name: draw(own, dtype.numpy, rng) for name, own in self._input_shapes_at(shape).items()}
+        lengths = self.dimensions(shape)
+        return {
+            name: (self.inputs or {}).get(name, _USUAL).drawn(own, dtype.numpy, rng, lengths)
+            for name, own in self._input_shapes_at(shape).items()
+        }
 
     def unfilled(self, shape: Shape, dtype: DType) -> Arrays:
         """Inputs of one case without values, where the spec draws the usual ones."""

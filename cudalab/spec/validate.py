@@ -163,6 +163,11 @@ def budget(value: Any) -> bool:
     return all(isinstance(n, (int, float)) and 0 <= n < math.inf for n in numbers)
 
 
+def budgets(value: Any) -> bool:
+    """One for all dtypes, or one by dtype."""
+    return budget(value) or by_name(budget)(value)
+
+
 def tuple_of(fits: Check) -> Check:
     return lambda value: isinstance(value, tuple) and all(map(fits, value))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from several import ADAM_FAULTS, COUNT_FAULTS, TAPS, adam, box, count, step
 
-from cudalab import Launch, Out, Scalar, Work
+from cudalab import Budget, Launch, Out, Scalar, Work
 from cudalab.base.errors import SpecError
 from cudalab.device.cpu import Cpu
 from cudalab.engine.group import cases
@@ -218,3 +218,27 @@ def test_on_a_gpu_every_run_of_every_clock_is_judged(tmp_path, make):
     for label in (f"{backend}:{kernel.name}" for backend in only):
         assert found[label].status == "ok", found[label].reason
         assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(found[label].times), found[label].notes
+
+
+def test_the_numpy_row_computes_a_later_output_from_the_earlier_one_as_it_was_rounded(tmp_path):
+    """It computes in float32, not in the bfloat16 of the earlier output."""
+    outputs = {"total": Out(lambda x: x.sum(keepdims=True)), "third": Out(lambda total: total / 3, dtype="float32")}
+    kernel = count(tmp_path, outputs=outputs, shapes={"x": "n", "total": "1", "third": "1", "partial": "1"},
+                   dtypes=("bfloat16",), budgets=Budget(1),
+                   entries={"count": lambda x, total, third, partial: None})  # fmt: skip
+    assert rows(kernel, only=("numpy",), name="bfloat16")["numpy"].status == "ok"
+
+
+def test_torchscript_says_which_scalars_lack_a_type(tmp_path):
+    pytest.importorskip("torch")
+
+    def typed(p, m, v, g, lr: float, b1: float, b2: float):
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        return p - lr * m / (v.sqrt() + 1e-8), m, v
+
+    typed.__annotations__ = {"lr": float, "b1": float, "b2": float}
+    assert rows(adam(tmp_path, torch=typed), only=("torch_script",))["torch_script"].status == "ok"
+    case = rows(adam(tmp_path, torch=torch_step), only=("torch_script",))["torch_script"]
+    assert (case.status, case.reason) == (
+        "skipped", "TorchScript takes every parameter for a tensor; write def with lr: float, b1: float, b2: float"
+    )  # fmt: skip

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cudalab import Budget, In, Kernel, Out
+from cudalab.base.errors import SpecError
+from cudalab.spec.dtype import DTYPES
 from cudalab.spec.inputs import draw
 
 
@@ -21,3 +24,61 @@ def test_integers_take_the_whole_range_of_their_dtype(name):
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2,), (3, 0), (5, 7)])
 def test_integers_of_any_shape(shape):
     assert draw(shape, np.dtype(np.int32), np.random.default_rng(1)).shape == shape
+
+
+# ---- inputs by name: In ----------------------------------------------------------------------------------------------
+
+
+def gather(**fields):
+    return Kernel(**{
+        "file": __file__, "summary": "", "dtypes": ("float32", "float16"), "sizes": {"small": (30, 4, 500)},
+        "edges": ((1, 1, 1),), "shapes": {"table": "rows cols", "index": "n", "y": "n cols"},
+        "reference": lambda table, index: table[index], "entries": {"gather": lambda table, index, y: None},
+        "budgets": Budget(0, why="a copy"), "inputs": {"index": In("int64", 0, "rows")}, **fields,
+    })  # fmt: skip
+
+
+def test_an_input_has_a_dtype_and_a_range_of_its_own_and_the_others_are_as_usual():
+    kernel = gather()
+    made = kernel.make((30, 4, 500), DTYPES["float16"])
+    assert [(a.shape, a.dtype.name) for a in made.values()] == [((30, 4), "float16"), ((500,), "int64")]
+    assert (made["index"].min(), made["index"].max()) == (0, 29)
+    assert kernel.make((1, 1, 1), DTYPES["float32"])["index"].tolist() == [0]
+    assert {name: kind.name for name, kind in kernel.input_kinds(DTYPES["float16"]).items()} == {
+        "table": "float16", "index": "int64"
+    }  # fmt: skip
+
+
+def test_floating_point_inputs_are_uniform_in_their_range():
+    made = gather(inputs={"index": In("int64", 0, "rows"), "table": In(low=3, high=4.5)}).make(
+        (30, 4, 5), DTYPES["float32"]
+    )
+    assert 3 <= made["table"].min() < made["table"].max() <= 4.5
+
+
+def test_one_budget_holds_for_all_dtypes():
+    kernel = gather(peers=Budget(1))
+    assert [kernel.budget(DTYPES[name]).ulp for name in kernel.dtypes] == [0, 0]
+    assert kernel.budget(DTYPES["float16"], "peers").ulp == 1
+    own = gather(outputs={"y": Out(budgets=Budget(3))})
+    assert own.budget(DTYPES["float16"], "peers", "y").ulp == 3
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"indices": In("int64")}, "inputs: no input named 'indices'; did you mean 'index'?"),
+        ({"index": "int64"}, "give an In by name"),
+    ],
+)
+def test_inputs_that_the_reference_does_not_take_are_refused(inputs, message):
+    with pytest.raises(SpecError) as raised:
+        gather(inputs=inputs)
+    assert message in str(raised.value)
+
+
+def test_a_range_is_numbers_or_dimensions():
+    with pytest.raises(SpecError, match="In: high is '2 \\+'; give a number, or words such as 'rows'"):
+        In("int64", 0, "2 +")
+    with pytest.raises(SpecError, match="names lines"):
+        gather(inputs={"index": In("int64", 0, "lines")}).make((3, 4, 5), DTYPES["float32"])
