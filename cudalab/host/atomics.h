@@ -5,6 +5,7 @@
 namespace cudalab {
 
 template <size_t bytes> struct word;
+template <> struct word<1> { using type = uint8_t; };
 template <> struct word<2> { using type = uint16_t; };
 template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
@@ -17,7 +18,16 @@ template <class T, class Change> CUDALAB_UNWATCHED inline T exchange_with(T* add
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
     do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
     while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    if (wanted == old) looked(address, __builtin_return_address(0));
+    else changed();
     return bits_as<T>(old);
+}
+
+template <class T> CUDALAB_UNWATCHED inline T loaded(const T* address) {
+    touched(address, sizeof(T), false, true, __builtin_return_address(0));
+    looked(address, __builtin_return_address(0));
+    using bits = typename word<sizeof(T)>::type;
+    return bits_as<T>(__atomic_load_n(reinterpret_cast<const bits*>(address), __ATOMIC_SEQ_CST));
 }
 
 // Keeps a parameter out of template deduction, so that atomicAdd(&long_long, 1) converts the 1.
@@ -53,6 +63,14 @@ template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudal
     return cudalab::exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; });
 }
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+// Loops that wait for other threads often have one of these; then others run.
+#define CUDALAB_FENCE(name)                         \
+    inline void name() {                            \
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);    \
+        cudalab::looked(nullptr);                   \
+    }
+CUDALAB_FENCE(__threadfence)
+CUDALAB_FENCE(__threadfence_block)
+CUDALAB_FENCE(__threadfence_system)
+#undef CUDALAB_FENCE
+inline void __nanosleep(unsigned) { cudalab::looked(nullptr); }

@@ -23,6 +23,10 @@
 #define CUDALAB_RACES 0
 #endif
 
+#ifndef CUDALAB_VOLATILE
+#define CUDALAB_VOLATILE 0
+#endif
+
 #include "qualifiers.h"
 #include "vector_types.h"
 #include "failure.h"
@@ -33,16 +37,21 @@
 #include "undefined.h"
 #include "narrow_float.h"
 #include "half.h"
-#include "atomics.h"
 #include "order.h"
 #include "sanitize.h"
+#include "crowd.h"
 #if CUDALAB_FIBERS
 #include "stack_switch.h"
 #include "stacks.h"
 #include "shared_memory.h"
+#include "copy_queue.h"
 #include "fibers.h"
 #include "warp.h"
 #else
 #include "flat.h"
+#endif
+#include "atomics.h"
+#if CUDALAB_FIBERS
+#include "volatile.h"
 #endif
 #include "launch.h"

@@ -8,7 +8,9 @@
 
 namespace cudalab {
 
-enum class state : uint8_t { ready, at_block, at_warp, done, gone };  // gone: left through fail()
+// looks: at memory, again and again, that another thread is to change; until: as `looks`, with a condition;
+// gone: left through fail().
+enum class state : uint8_t { ready, at_block, at_warp, looks, until, done, gone };
 
 struct fiber {
     context where;
@@ -22,6 +24,12 @@ struct fiber {
     uint64_t offer;        // ... what it brings ...
     unsigned present;      // ... and, afterwards, which lanes took part and what each of them brought
     uint64_t settled;
+    unsigned looks;        // at memory that did not change, since it began to run
+    const void* code;      // the instruction that looked last
+    bool (*until)(const void*, uint64_t);  // what it waits for, of this object and value
+    const void* object;
+    uint64_t value;
+    copy_queue* copies;    // asynchronous ones that have not landed
 };
 
 template <auto kernel> struct one_thread;
@@ -38,9 +46,9 @@ constexpr unsigned activemask_operation = 0;
 class block_runner {
 public:
     using block_body = void (*)(void**);
-    block_runner(block_body body, void** arguments, size_t shared, uint64_t order)
+    block_runner(block_body body, void** arguments, size_t shared, uint64_t order, crowd& workers)
         : body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z), shared_bytes(shared),
-          order(order), stack(count) {
+          order(order), workers(workers), stack(count) {
         fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
         room = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128 + 2 * shared_guard));
         if (!stack || !fibers || !room) {
@@ -70,6 +78,7 @@ public:
     }
     ~block_runner() {
         running = nullptr;
+        for (unsigned t = 0; fibers && t < count; ++t) delete fibers[t].copies;
         free(fibers);
         free(room);
     }
@@ -83,7 +92,9 @@ public:
         const int contents = turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
         memset(shared_memory, contents, shared_bytes);
         static_shared.spoil(contents);
-        for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
+        for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready, fibers[t].looks = 0;
+        coins = turn;
+        bound.clear(), transactions.clear();
 #if CUDALAB_RACES
         races.barrier();
 #endif
@@ -94,7 +105,7 @@ public:
             turn.fill(places, warps);
             stopped = false;
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
-        } while (stopped || release_block());
+        } while (stopped || release_block() || look_again());
         return all_done();
     }
 
@@ -141,7 +152,90 @@ public:
     }
     unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
 
+    // This thread has looked at memory and found nothing new. After a few times it lets others run.
+    void looked(const void* code) {
+        fiber& mine = me();
+        mine.code = code;
+        if (++mine.looks < 8) return;
+        mine.looks = 0;
+        wait(state::looks, mine.file, mine.line);
+    }
+    void changed() { ++changes; }
+    // What was before is in order with what comes: a phase of a barrier has ended, for example.
+    void in_order() {
+#if CUDALAB_RACES
+        races.barrier();
+#endif
+    }
+    copy_queue& copies() { return *(me().copies ? me().copies : me().copies = new copy_queue); }
+    bool coin() { return coins.shuffled() && coins.coin(); }
+    std::vector<bound_copy> bound;          // asynchronous copies that a barrier's phase waits for
+    std::vector<transaction> transactions;  // bytes that barriers wait for
+    double* room_of_warp() {                // for the matrices of include/mma.h
+        tiles.resize((count + 31) / 32 * 1280);
+        return tiles.data() + current / 32 * 1280;
+    }
+
+    // Returns when `until` holds for this object of the block's own.
+    void wait_until(bool (*until)(const void*, uint64_t), const void* object, uint64_t value, const char* file, unsigned line) {
+        while (!until(object, value)) {
+            me().until = until, me().object = object, me().value = value;
+            wait(state::until, file, line);
+        }
+    }
+    bool shares(const void* address) const {
+        const char* const at = static_cast<const char*>(address);
+        if (size_t(at - shared_memory) < shared_bytes) return true;
+#if CUDALAB_SANITIZE || !defined(__linux__)
+        return false;
+#else
+        return size_t(at - static_shared.start) < static_shared.bytes;
+#endif
+    }
+    uintptr_t module_base() const {
+#if CUDALAB_SANITIZE || !defined(__linux__)
+        return 0;
+#else
+        return static_shared.base;
+#endif
+    }
+
 private:
+    // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again.
+    bool look_again() {
+        unsigned looking = 0, woken = 0;
+        for (unsigned t = 0; t < count; ++t) {
+            fiber& one = fibers[t];
+            if (one.now == state::until && one.until(one.object, one.value)) one.now = state::ready, ++woken;
+            else looking += one.now == state::looks;
+        }
+        if (!(woken + looking) || current_failure->happened()) return false;
+        if (woken || changes != changes_before) {
+            changes_before = changes;
+            workers.changed(mine);
+        } else if (!workers.waited(mine, count)) {
+            tell_who_looks();
+            return false;
+        }
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::looks) fibers[t].now = state::ready;
+        return true;
+    }
+
+    void tell_who_looks() const {
+        unsigned looking = 0;
+        const fiber* first = nullptr;
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::looks && ++looking == 1) first = &fibers[t];
+        const char* const left = workers.blocks_left(workers.job)
+                                     ? "; other blocks have not started: a GPU does not promise that they run beside this one, or "
+                                       "in which order they start (let a block take its number by atomicAdd)"
+                                     : "";
+        current_failure->record("block (%u,%u,%u) is stuck: thread (%u,%u,%u) and %u more wait for memory that no thread changes, "
+                                "at @%zx@%s", blockIdx.x, blockIdx.y, blockIdx.z, first->index.x, first->index.y,
+                                first->index.z, looking - 1, size_t(first->code) - size_t(module_base()), left);
+    }
+
     // Returns whether it was stopped where it could have continued.
     bool run_warp(unsigned first, turns& turn) {
         const unsigned lanes = count - first < 32 ? count - first : 32;
@@ -156,6 +250,7 @@ private:
                 leaving(&fake, stack.of(current), stack_bytes);
                 switch_to(scheduler, me().where);
                 arrived(fake, nullptr, nullptr);
+                changes += me().now != state::looks && me().now != state::until;
             }
             if (!release_warp(first, lanes)) return false;
 #if CUDALAB_RACES
@@ -250,14 +345,22 @@ private:
     }
 
     bool all_done() const {
-        unsigned number[5] = {};
-        for (unsigned t = 0; t < count; ++t) ++number[unsigned(fibers[t].now)];
+        unsigned number[7] = {};
+        const fiber* waits = nullptr;
+        for (unsigned t = 0; t < count; ++t) {
+            ++number[unsigned(fibers[t].now)];
+            if (!waits && fibers[t].now == state::until) waits = &fibers[t];
+        }
         if (number[unsigned(state::done)] == count) return true;
+        char also[200] = "";
+        if (waits)
+            snprintf(also, sizeof also, ", %u wait for a phase of a cuda::barrier or a stage of a cuda::pipeline that does not "
+                     "end, the first of them at %s:%u", number[unsigned(state::until)], waits->file, waits->line);
         current_failure->record(
             "block (%u,%u,%u) is stuck: of %u threads %u wait at a block barrier (__syncthreads), %u wait at a warp "
-            "operation whose mask names lanes that do not come, %u have returned",
+            "operation whose mask names lanes that do not come, %u have returned%s",
             blockIdx.x, blockIdx.y, blockIdx.z, count, number[unsigned(state::at_block)],
-            number[unsigned(state::at_warp)], number[unsigned(state::done)]);
+            number[unsigned(state::at_warp)], number[unsigned(state::done)], also);
         return false;
     }
 
@@ -266,6 +369,7 @@ private:
         arrived(nullptr, &running->scheduler_stack, &running->scheduler_bytes);
         for (;;) {
             running->body(running->arguments);
+            if (running->me().copies) running->me().copies->forget();
             running->wait(state::done);
         }
     }
@@ -275,6 +379,11 @@ private:
     unsigned count, current = 0;
     size_t shared_bytes;
     uint64_t order;
+    crowd& workers;
+    crowd::member mine;
+    unsigned long long changes = 0, changes_before = 0;  // that threads of this block made, to memory or by going on
+    turns coins{alternating};
+    std::vector<double> tiles;
     stacks stack;
     context scheduler;
     const void* scheduler_stack = nullptr;
@@ -293,6 +402,18 @@ CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool wr
 [[noreturn]] inline void leave_thread() {
     running->wait(state::gone);
     __builtin_unreachable();
+}
+
+// A thread looked at memory that others may change, or changed it.
+inline void looked(const void*, const void* code = nullptr) {
+    if (running) running->looked(code ? code : __builtin_return_address(0));
+}
+inline void changed() {
+    if (running) running->changed();
+}
+// What this thread did before is in order with what others do after they have seen it, so it is no race (races.h).
+inline void in_order(bool synchronizes) {
+    if (synchronizes && running) running->in_order();
 }
 
 }  // namespace cudalab

@@ -10,6 +10,10 @@ static thread_local jmp_buf leave;
 
 [[noreturn]] inline void leave_thread() { longjmp(leave, 1); }
 
+// No file that waits for other threads runs in this mode (source.py).
+CUDALAB_INLINE void looked(const void*, const void* = nullptr) {}
+CUDALAB_INLINE void changed() {}
+
 template <auto kernel> struct flat_block;
 template <class... A, void (*kernel)(A...)> struct flat_block<kernel> {
     // `flatten` inlines the kernel and all it calls: only then can the compiler vectorise the loop over x.
@@ -44,7 +48,7 @@ template <auto kernel> constexpr auto body_of = &flat_block<kernel>::run;  // ru
 class block_runner {
 public:
     using block_body = void (*)(void**, const uint16_t*);
-    block_runner(block_body body, void** arguments, size_t, uint64_t order)
+    block_runner(block_body body, void** arguments, size_t, uint64_t order, crowd&)
         : body(body), arguments(arguments), order(order) {}
     bool run_block(uint64_t block) {
         if (_setjmp(leave)) return false;

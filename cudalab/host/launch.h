@@ -1,6 +1,5 @@
 // From "grid, block, arguments" to running blocks, and the functions that Python finds in the shared object.
 #pragma once
-#include <pthread.h>
 
 namespace cudalab {
 
@@ -12,6 +11,7 @@ struct launch {
     uint64_t order;
     failure failed, remarked;
     unsigned long long next_block = 0;
+    crowd workers{};
 
     // `workers` operating system threads take one block after another until none is left.
     CUDALAB_UNWATCHED static void* work(void* self) {
@@ -25,7 +25,7 @@ struct launch {
         turns turn(job.order);
         unsigned __int128 first = job.order == backwards ? blocks - 1 : 0, step = job.order == backwards ? blocks - 1 : 1;
         if (turn.shuffled()) first = turn.next() % blocks, step = turn.step(blocks);
-        block_runner runner(job.body, job.arguments, job.shared, job.order);
+        block_runner runner(job.body, job.arguments, job.shared, job.order, job.workers);
         while (!job.failed.happened()) {
             const unsigned long long turn_of = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
             if (turn_of >= blocks) break;
@@ -34,22 +34,27 @@ struct launch {
             if (!runner.run_block(i)) break;
         }
         runner.check_shared_memory();
+        job.workers.end();
         current_failure = outer;
         current_remark = outer_remark;
         return nullptr;
     }
+    CUDALAB_UNWATCHED static bool blocks_left(const void* self) {
+        const launch& job = *static_cast<const launch*>(self);
+        return __atomic_load_n(&job.next_block, __ATOMIC_RELAXED) < (unsigned long long)job.grid.x * job.grid.y * job.grid.z;
+    }
 
-    void run(unsigned workers) {
+    void run(unsigned wanted) {
         const unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
         if (!blocks) return;
-        constexpr unsigned most = 15;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
-        pthread_t others[most];
-        unsigned started = 0;
-        while (started + 1 < workers && started + 1 < blocks && started < most)
-            if (pthread_create(&others[started], nullptr, work, this)) break;  // fewer will do
-            else ++started;
+        constexpr unsigned most = 16;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
+        workers.job = this, workers.work = work, workers.blocks_left = blocks_left;
+        workers.wanted = wanted < most ? wanted : most;
+        workers.begin();
+        for (unsigned i = 1; i < workers.wanted && i < blocks; ++i)
+            if (!workers.start(work, this)) break;  // fewer will do
         work(this);
-        for (unsigned i = 0; i < started; ++i) pthread_join(others[i], nullptr);
+        workers.join();
     }
 };
 
@@ -80,7 +85,7 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             workers = -workers;
         }
         watch();
-        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, 0};
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, 0, {}};
         job.run(unsigned(workers));
         memcpy(last_error, job.failed.message, sizeof last_error);
         memcpy(last_remark, job.remarked.message, sizeof last_remark);

@@ -32,7 +32,7 @@
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 
 // A function whose accesses to memory are not looked at (races.h).
-#if CUDALAB_RACES
+#if CUDALAB_RACES || CUDALAB_VOLATILE
 #define CUDALAB_UNWATCHED __attribute__((no_sanitize("thread")))
 #else
 #define CUDALAB_UNWATCHED

@@ -118,7 +118,7 @@ inline void touched(const void*, size_t, bool, bool, void*) {}
 
 }  // namespace cudalab
 
-#if CUDALAB_RACES
+#if CUDALAB_RACES || CUDALAB_VOLATILE
 #define CUDALAB_TSAN extern "C" __attribute__((used, visibility("hidden"), no_sanitize("thread"))) void
 #define CUDALAB_ACCESS(bytes)                                                                                             \
     CUDALAB_TSAN __tsan_read##bytes(void* a) { cudalab::touched(a, bytes, false, false, __builtin_return_address(0)); }   \

@@ -10,18 +10,22 @@ from pathlib import Path
 from cudalab.base.errors import NotOnCpu
 from cudalab.spec.cuda_source import entries_of
 
-# With any of these the threads of a block depend on each other, and each gets a stack of its own.
+# With any of these the threads of a block depend on each other, and each gets a stack of its own. The lab's headers have
+# cudalab::running or cudalab::looked where they need that.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
-    r"|__match_\w+|__reduce_\w+)\b"
+    r"|__match_\w+|__reduce_\w+|__threadfence\w*|__nanosleep|cudalab::(?:running|looked))\b"
+    r"|\bwhile\s*\([^;{}]*\b(?:atomic[A-Z]\w+|__ldc[gv])\s*\("
 )
 # What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
     "textures": r"cudaTextureObject_t|texture\s*<|tex[123]D(?:Lod|Grad|fetch|Layered)?\s*<|tex1Dfetch|__ldg_tex",
     "surfaces": r"cudaSurfaceObject_t|surf[123]D(?:read|write)",
     "kernel launches from a .cu (dynamic parallelism, host code)": r"<<<",
-    "tensor cores": r"\bwmma::|__mma_\w+|\bnvcuda\b",
-    "asynchronous copies": r"__pipeline_\w+|\bmemcpy_async\b|cp_async\w*",
+    "tensor cores' built-in functions": r"\b__(?:h|b|i|d|tf32)?mma_\w+",
+    "matrices of 4 or 1 bits": r"\b(?:wmma::)?experimental::(?:precision|bmma)\w*|\bbmma_sync\b",
+    "bulk copies (TMA)": r"\bcp_async_bulk\w*|\bCUtensorMap\b",
+    "PTX": r"\bcuda::ptx\b|\bptx::\w+",
     "grid-wide barriers": r"this_grid\s*\(\s*\)\s*\.\s*(?:sync|barrier_\w+)|\bthis_multi_grid\b",
     "clusters": r"this_cluster\b|\bcluster_group\b|__cluster_(?!dims)\w+",
     "coalesced groups": r"\bcoalesced_threads\b|\bcoalesced_group\b|\blabeled_partition\b|\bbinary_partition\b",
@@ -49,6 +53,10 @@ _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.M
 _ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
+LOCKSTEP = (  # volatile.h says the same of an access
+    "volatile shared memory cannot run on the CPU: %s; such code expects the lanes of a warp to move in lockstep, which no "
+    "GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
+)
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
@@ -69,6 +77,7 @@ class Scan:
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
         fibers: whether threads of a block depend on each other.
+        volatile: whether a thread may look at memory again and again, until another one changes it.
     """
 
     def __init__(self, preprocessed: str, name: str) -> None:
@@ -79,9 +88,10 @@ class Scan:
         """
         lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text, _ in lines)
-        self.fibers = bool(_COOPERATION.search(code))
+        self.volatile = any(_VOLATILE.search(text) for file, _, text, _ in lines if not file.startswith(_OURS))
+        self.fibers = self.volatile or bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
-        _refuse(lines, name, shared="__shared__" in code)
+        _refuse(lines, name)
 
 
 def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str, str]]:
@@ -114,7 +124,7 @@ def forbidden(message: str) -> str | None:
     return f"{places[-1]}: {what['what']}" if places else what["what"]
 
 
-def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) -> None:
+def _refuse(lines: list[tuple[str, int, str, str]], name: str) -> None:
     """Raise NotOnCpu for code that would compile and then be wrong, or fail with an unclear message."""
     for file, number, text, written in lines:
         if file.startswith(_OURS):
@@ -130,12 +140,8 @@ def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) 
                 raise NotOnCpu(f"{file}:{number}: {what} cannot run on the CPU: {found[0].strip()}{remedy}")
         if found := _ASM.search(text):
             raise NotOnCpu(f"{file}:{number}: inline asm cannot run on the CPU: {_excerpt(written, text, found)}")
-        if shared and _VOLATILE.search(text):
-            raise NotOnCpu(
-                f"{file}:{number}: volatile in code with __shared__ memory cannot run on the CPU: {_short(written)}; "
-                "such code expects the lanes of a warp to move in lockstep, which no GPU since Volta promises either; "
-                "use __syncwarp() or __shfl_*_sync()"
-            )
+        if _VOLATILE.search(text) and "__shared__" in text:
+            raise NotOnCpu(f"{file}:{number}: {LOCKSTEP % _short(written)}")
 
 
 def _excerpt(written: str, text: str, found: re.Match[str]) -> str:
