@@ -231,9 +231,9 @@ private:
                                      ? "; other blocks have not started: a GPU does not promise that they run beside this one, or "
                                        "in which order they start (let a block take its number by atomicAdd)"
                                      : "";
-        current_failure->record("block (%u,%u,%u) is stuck: thread (%u,%u,%u) and %u more wait for memory that no thread changes, "
-                                "at @%zx@%s", blockIdx.x, blockIdx.y, blockIdx.z, first->index.x, first->index.y,
-                                first->index.z, looking - 1, size_t(first->code) - size_t(module_base()), left);
+        current_failure->record("block (%u,%u,%u) is stuck: of %u threads %u wait for memory that no thread changes, the first of them, "
+                                "(%u,%u,%u), at @%zx@%s", blockIdx.x, blockIdx.y, blockIdx.z, count, looking, first->index.x,
+                                first->index.y, first->index.z, size_t(first->code) - size_t(module_base()), left);
     }
 
     // Returns whether it was stopped where it could have continued.

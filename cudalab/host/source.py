@@ -68,6 +68,7 @@ _DYNAMIC_SHARED = re.compile(
 _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
+_ALIGNED_SHARED = re.compile(r"\b__shared__(\s+)(alignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\))")
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
@@ -174,7 +175,8 @@ def rewrite_shared(text: str) -> str:
             made = f"static cudalab::dynamic_array<{kind}> {name};"
         return made + "\n" * found[0].count("\n")
 
-    return _STATIC_SHARED.sub("__shared__", _DYNAMIC_SHARED.sub(pointer, text))
+    static = _STATIC_SHARED.sub("__shared__", _DYNAMIC_SHARED.sub(pointer, text))
+    return _ALIGNED_SHARED.sub(r"\2\1__shared__", static)  # C++ wants alignas() first
 
 
 def _inside_function(before: str) -> bool:
