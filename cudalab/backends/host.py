@@ -72,7 +72,14 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
         grid, block = launch.dims
-        return lambda: module.launch(variant, grid, block, launch.args, launch.shared, order)
+
+        def run() -> None:
+            try:
+                module.launch(variant, grid, block, launch.args, launch.shared, order)
+            except NotOnCpu as refusal:
+                raise _judged(kernel, dtype, refusal) from None
+
+        return run
 
     return writing(prepare, operands)
 

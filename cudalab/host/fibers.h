@@ -346,21 +346,20 @@ private:
 
     bool all_done() const {
         unsigned number[7] = {};
-        const fiber* waits = nullptr;
-        for (unsigned t = 0; t < count; ++t) {
-            ++number[unsigned(fibers[t].now)];
-            if (!waits && fibers[t].now == state::until) waits = &fibers[t];
-        }
+        const fiber* first[7] = {};  // of those in each state
+        for (unsigned t = count; t-- > 0;) ++number[unsigned(fibers[t].now)], first[unsigned(fibers[t].now)] = &fibers[t];
         if (number[unsigned(state::done)] == count) return true;
-        char also[200] = "";
-        if (waits)
-            snprintf(also, sizeof also, ", %u wait for a phase of a cuda::barrier or a stage of a cuda::pipeline that does not "
-                     "end, the first of them at %s:%u", number[unsigned(state::until)], waits->file, waits->line);
+        char at_warp[100] = "", until[200] = "";
+        if (const fiber* one = first[unsigned(state::at_warp)]; one && *one->file)
+            snprintf(at_warp, sizeof at_warp, ", such as at %s:%u", one->file, one->line);
+        if (const fiber* one = first[unsigned(state::until)])
+            snprintf(until, sizeof until, ", %u wait for a phase of a cuda::barrier or a stage of a cuda::pipeline that does not "
+                     "end, such as at %s:%u", number[unsigned(state::until)], one->file, one->line);
         current_failure->record(
             "block (%u,%u,%u) is stuck: of %u threads %u wait at a block barrier (__syncthreads), %u wait at a warp "
-            "operation whose mask names lanes that do not come, %u have returned%s",
+            "operation whose mask names lanes that do not come%s, %u have returned%s",
             blockIdx.x, blockIdx.y, blockIdx.z, count, number[unsigned(state::at_block)],
-            number[unsigned(state::at_warp)], number[unsigned(state::done)], also);
+            number[unsigned(state::at_warp)], at_warp, number[unsigned(state::done)], until);
         return false;
     }
 

@@ -50,10 +50,13 @@ _LACKING = re.compile(
     re.MULTILINE,
 )
 _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
-_ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
+_ATTRIBUTE = re.compile(
+    r"(?:declared with (?:attribute error|'error' attribute)|static assertion failed[^:\n]*): "
+    r"(?P<what>.* cannot run on the CPU)"
+)
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
-LOCKSTEP = (  # volatile.h says the same of an access
+_LOCKSTEP = (  # volatile.h says the same of an access
     "volatile shared memory cannot run on the CPU: %s; such code expects the lanes of a warp to move in lockstep, which no "
     "GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
 )
@@ -118,7 +121,10 @@ def without_header(message: str) -> str | None:
 
 
 def forbidden(message: str) -> str | None:
-    """What a call of a function with CUDALAB_NOT_ON_CPU (qualifiers.h) is, and its line; None for any other error."""
+    """What a call of a function with CUDALAB_NOT_ON_CPU (qualifiers.h) is, and its line; None for any other error.
+
+    A static_assert of a header says it in the same words.
+    """
     if not (what := _ATTRIBUTE.search(message)):
         return None
     places = [m["place"] for m in _FORBIDDEN.finditer(message) if not m["place"].startswith(_LAB)]
@@ -142,7 +148,7 @@ def _refuse(lines: list[tuple[str, int, str, str]], name: str) -> None:
         if found := _ASM.search(text):
             raise NotOnCpu(f"{file}:{number}: inline asm cannot run on the CPU: {_excerpt(written, text, found)}")
         if _VOLATILE.search(text) and "__shared__" in text:
-            raise NotOnCpu(f"{file}:{number}: {LOCKSTEP % _short(written)}")
+            raise NotOnCpu(f"{file}:{number}: {_LOCKSTEP % _short(written)}")
 
 
 def _excerpt(written: str, text: str, found: re.Match[str]) -> str:
