@@ -7,9 +7,11 @@
 //   CUDALAB_SANITIZE=1  compiled with the address sanitizer and checks for undefined behaviour.
 //   CUDALAB_RACES=1  compiled with calls before each access to memory, to find races on shared memory (races.h).
 //
-// Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, tensor cores, clusters, asynchronous
-// copies, grid-wide barriers, dynamic parallelism, libraries such as CUB and cuda::std. Not detected: a thread that
-// spins until another thread acts never ends, since the other one never runs.
+//   CUDALAB_VOLATILE=1  compiled with calls before each access to volatile memory (volatile.h).
+//
+// Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, clusters, grid-wide barriers, dynamic
+// parallelism, libraries such as CUB. A thread that looks at memory again and again lets others run (crowd.h), if it does
+// so by volatile, an atomic, a fence or a load past L1: a plain `while (flag == 0);` never ends, as on a GPU.
 #pragma once
 
 #ifndef CUDALAB_FIBERS

@@ -10,8 +10,8 @@ from pathlib import Path
 from cudalab.base.errors import NotOnCpu
 from cudalab.spec.cuda_source import entries_of
 
-# With any of these the threads of a block depend on each other, and each gets a stack of its own. The lab's headers have
-# cudalab::running or cudalab::looked where they need that.
+# With any of these the threads of a block depend on each other, and each gets a stack of its own. The lab's headers
+# have cudalab::running or cudalab::looked where they need that.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
     r"|__match_\w+|__reduce_\w+|__threadfence\w*|__nanosleep|cudalab::(?:running|looked))\b"
@@ -57,8 +57,8 @@ _ATTRIBUTE = re.compile(
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
 _LOCKSTEP = (  # volatile.h says the same of an access
-    "volatile shared memory cannot run on the CPU: %s; such code expects the lanes of a warp to move in lockstep, which no "
-    "GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
+    "volatile shared memory cannot run on the CPU: %s; such code expects the lanes of a warp to move in lockstep, which "
+    "no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
 )
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')

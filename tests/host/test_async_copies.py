@@ -143,15 +143,29 @@ def test_a_bug_gives_a_wrong_result_or_an_error(mistaken, bug):
 @pytest.mark.parametrize(
     ("bug", "says"),
     [
-        (BUGS.index(("double_buffer", "    __pipeline_commit();\n    float", "    float")), r"destination of this asynchronous"),
-        (BUGS.index(("copy_and_arrive", "init(&bar, blockDim.x);", "")), r"a barrier that is not initialized: one thread"),
-        (BUGS.index(("roles", "pipe.consumer_release();", "")), r"128 have returned, 32 wait for a phase of .* bugs.cu:\d+"),
+        (
+            BUGS.index(("double_buffer", "    __pipeline_commit();\n    float", "    float")),
+            r"destination of this asynchronous",
+        ),
+        (
+            BUGS.index(("copy_and_arrive", "init(&bar, blockDim.x);", "")),
+            r"a barrier that is not initialized: one thread",
+        ),
+        (
+            BUGS.index(("roles", "pipe.consumer_release();", "")),
+            r"128 have returned, 32 wait for a phase of .* bugs.cu:\d+",
+        ),
     ],
 )
 def test_what_is_said_of_a_bug(mistaken, bug, says):
     threads = THREADS.get(BUGS[bug][0], TILE)
     with pytest.raises(LaunchError, match=says):
-        mistaken.launch(f"bug_{bug}", (1, 1, 1), (threads, 1, 1), [aligned(TILES * TILE), np.zeros(TILE, np.float32), np.int32(TILES)])
+        mistaken.launch(
+            f"bug_{bug}",
+            (1, 1, 1),
+            (threads, 1, 1),
+            [aligned(TILES * TILE), np.zeros(TILE, np.float32), np.int32(TILES)],
+        )
 
 
 WRONG_COPIES = """#include <cuda_pipeline.h>

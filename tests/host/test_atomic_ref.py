@@ -60,7 +60,9 @@ def test_bits_and_the_standard_library(module):
 
 @pytest.mark.slow
 def test_a_count_that_is_not_atomic_is_found():
-    text = (DATA / "atomic_ref.cu").read_text().replace("bin.fetch_add(1, cuda::memory_order_relaxed);", "++mine[x[i]];")
+    text = (
+        (DATA / "atomic_ref.cu").read_text().replace("bin.fetch_add(1, cuda::memory_order_relaxed);", "++mine[x[i]];")
+    )
     module = host.load(text, name="atomic_ref.cu", races=True)
     x, bins = np.zeros(1000, np.uint8), np.zeros(256, np.int32)
     with pytest.raises(LaunchError, match="race on 4 bytes of shared memory"):

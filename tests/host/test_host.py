@@ -716,7 +716,10 @@ def test_an_unknown_entry_names_the_close_one(elementwise):
     ("body", "says"),
     [
         ('\n  asm volatile("trap;");', r'bad.cu:2: inline asm cannot run on the CPU: asm volatile\("trap;"\)'),
-        ("\n\n  volatile __shared__ float s[32];", "bad.cu:3: volatile shared memory cannot run on the CPU: volatile __shared__"),
+        (
+            "\n\n  volatile __shared__ float s[32];",
+            "bad.cu:3: volatile shared memory cannot run on the CPU: volatile __shared__",
+        ),
         ("\n  int y = undeclared;", r"bad.cu:2:\d+: error: .*undeclared"),
         ('}\n#include "nowhere.h"\nvoid f() {', "bad.cu:2:.*nowhere.h"),
         ("} __device__ float lost(float); __global__ void l(float* x) { *x = lost(*x);", "lost"),
@@ -733,7 +736,10 @@ def test_what_cannot_run_is_refused_with_file_and_line(body, says, wrap):
     [
         ("float v = tex2D<float>(t, 1, 2);", "textures cannot run on the CPU: tex2D<"),
         ("bad<<<1, 1>>>(n);", "kernel launches .* cannot run on the CPU: <<<; the spec says how"),
-        ("wmma::fragment<wmma::matrix_a, 8, 8, 32, wmma::experimental::precision::u4> a;", "matrices of 4 or 1 bits cannot"),
+        (
+            "wmma::fragment<wmma::matrix_a, 8, 8, 32, wmma::experimental::precision::u4> a;",
+            "matrices of 4 or 1 bits cannot",
+        ),
         ("__hmma_m16n16k16_ld_a(a, p, 16, 0);", "tensor cores' built-in functions cannot run on the CPU: __hmma_m16"),
         ("cuda::ptx::cp_async_bulk(a, b);", r"bulk copies \(TMA\) cannot run on the CPU: cp_async_bulk"),
         ("cuda::ptx::fence_proxy_async();", "PTX cannot run on the CPU: cuda::ptx"),

@@ -81,9 +81,13 @@ def test_threads_of_a_block_wait_for_each_other(module, order):
 
 
 def test_waiting_without_end_is_told_and_does_not_hang(module):
-    with pytest.raises(LaunchError, match=r"is stuck: of 64 threads 64 wait for memory that no thread changes.*(lookback.cu:96|\?)$"):
+    with pytest.raises(
+        LaunchError, match=r"is stuck: of 64 threads 64 wait for memory that no thread changes.*(lookback.cu:96|\?)$"
+    ):
         module.launch("never", (3, 1, 1), (64, 1, 1), [zeros()])
-    says = r"is stuck: of 1024 threads 1 wait .* at (lookback.cu:50|\?); other blocks have not started: .* \(let a block take its number"
+    says = (
+        r"is stuck: of 1024 threads 1 wait .* at (lookback.cu:50|\?); other blocks have not started: .* its number by"
+    )
     with pytest.raises(LaunchError, match=says):
         module.launch("chain", (100, 1, 1), (1024, 1, 1), [zeros(100), zeros(100)], order="reverse")
 
@@ -110,7 +114,9 @@ def test_lanes_in_lockstep_on_shared_memory_are_refused_where_it_shows():
     """That the pointer is one to shared memory shows when it is read; in global memory `volatile` is what it says."""
     says = r"old.cu:2: block \(0,0,0\), thread \(\d+,0,0\): volatile shared memory cannot run on the CPU; .* lockstep"
     with pytest.raises(NotOnCpu, match=says):
-        host.load(OLD, name="old.cu").launch("old", (1, 1, 1), (64, 1, 1), [np.ones(64, np.float32), np.zeros(1, np.float32)])
+        host.load(OLD, name="old.cu").launch(
+            "old", (1, 1, 1), (64, 1, 1), [np.ones(64, np.float32), np.zeros(1, np.float32)]
+        )
 
 
 def test_volatile_alone_is_no_reason_to_refuse_and_needs_no_hint():
