@@ -6,8 +6,9 @@ namespace cudalab {
 
 CUDALAB_UNWATCHED inline void issue(const async_copy& one) {
     async_copy copy = one;
+    copy.landed = running->coin();
+    if (copy.landed) copy.store();
     memcpy(copy.before, copy.to, copy.bytes);
-    if (running->coin()) copy.store(), memcpy(copy.before, copy.to, copy.bytes);
     running->copies().add(copy);
 }
 
@@ -28,7 +29,7 @@ inline void copy_few(void* to, const void* from, size_t bytes, size_t zeros, con
              CUDALAB_HERE, running->shares(to) ? "source is in shared memory" : "destination is not in shared memory");
 #endif
     issue({static_cast<char*>(to), static_cast<const char*>(from), unsigned(bytes), unsigned(zeros), file, line,
-           __builtin_return_address(0), {}});
+           __builtin_return_address(0), {}, false});
 }
 
 // The share of thread `rank` of `size` in a copy of `bytes`, whose addresses are multiples of `align`.
@@ -45,7 +46,7 @@ inline void copy_share(void* to, const void* from, size_t bytes, size_t align, b
     const size_t piece = align < 4 ? 4 : align < 16 ? align : 16;
     for (size_t at = size_t(rank) * piece; at < bytes; at += size_t(size) * piece)
         issue({static_cast<char*>(to) + at, static_cast<const char*>(from) + at, unsigned(std::min(piece, bytes - at)), 0, file,
-               line, __builtin_return_address(0), {}});
+               line, __builtin_return_address(0), {}, false});
 }
 
 // Eight bytes, as on a GPU: how many arrivals the phase lacks, how many the next one expects, the number of the phase, and
@@ -93,13 +94,13 @@ public:
     }
     bool ended(unsigned of, const char* file, unsigned line) {
         check(load(), file, line);
-        if (!past(this, of)) return looked(this), false;
+        if (!past(this, of)) return looked(this, load()), false;
         land();
         return true;
     }
     bool ended_parity(bool parity, const char* file, unsigned line) {
         check(load(), file, line);
-        if (!past_parity(this, parity)) return looked(this), false;
+        if (!past_parity(this, parity)) return looked(this, load()), false;
         land();
         return true;
     }
@@ -136,7 +137,7 @@ private:
         check(load(), file, line);
         if (running->shares(this) || CUDALAB_SANITIZE) running->wait_until(until, this, value, file, line);
         else
-            while (!until(this, value)) looked(this);
+            while (!until(this, value)) looked(this, load());
         land();
     }
     // The copies of phases that have ended.

@@ -18,16 +18,17 @@ template <class T, class Change> CUDALAB_UNWATCHED inline T exchange_with(T* add
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
     do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
     while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    if (wanted == old) looked(address, __builtin_return_address(0));
+    if (wanted == old) looked(address, uint64_t(old));
     else changed();
     return bits_as<T>(old);
 }
 
 template <class T> CUDALAB_UNWATCHED inline T loaded(const T* address) {
     touched(address, sizeof(T), false, true, __builtin_return_address(0));
-    looked(address, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
-    return bits_as<T>(__atomic_load_n(reinterpret_cast<const bits*>(address), __ATOMIC_SEQ_CST));
+    const bits found = __atomic_load_n(reinterpret_cast<const bits*>(address), __ATOMIC_SEQ_CST);
+    looked(address, uint64_t(found));
+    return bits_as<T>(found);
 }
 
 // Keeps a parameter out of template deduction, so that atomicAdd(&long_long, 1) converts the 1.
@@ -67,10 +68,10 @@ template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudal
 #define CUDALAB_FENCE(name)                         \
     inline void name() {                            \
         __atomic_thread_fence(__ATOMIC_SEQ_CST);    \
-        cudalab::looked(nullptr);                   \
+        cudalab::looked(nullptr, 0);                \
     }
 CUDALAB_FENCE(__threadfence)
 CUDALAB_FENCE(__threadfence_block)
 CUDALAB_FENCE(__threadfence_system)
 #undef CUDALAB_FENCE
-inline void __nanosleep(unsigned) { cudalab::looked(nullptr); }
+inline void __nanosleep(unsigned) { cudalab::looked(nullptr, 0); }

@@ -146,7 +146,8 @@ def compile_source(
         if races
         else watched
     )
-    flags = [*_FLAGS, *checks, *modes]
+    places = ("-g1",) if scan.waits and not checks else ()  # lines of waiting threads
+    flags = [*_FLAGS, *checks, *places, *modes]
     libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
     # kernel in two checkouts is one entry of the cache.

@@ -48,8 +48,9 @@ public:
         pthread_mutex_unlock(&lock);
     }
 
-    // A round of the block changed nothing. Returns false if no block can continue.
-    CUDALAB_UNWATCHED bool waited(member& one, unsigned threads) {
+    // A round of the block changed nothing, as far as is known; `sure`: nothing that its threads wait for. Returns false if
+    // no block can continue.
+    CUDALAB_UNWATCHED bool waited(member& one, unsigned threads, bool sure) {
         if (!one.rounds++) {
             pthread_mutex_lock(&lock);
             ++idle;
@@ -58,7 +59,8 @@ public:
             pthread_mutex_unlock(&lock);
         }
         if (one.rounds < 16) return sched_yield(), true;
-        usleep(one.rounds < 200 ? 20 : 500);
+        if (!sure) sched_yield();
+        else usleep(one.rounds < 200 ? 20 : 500);
         pthread_mutex_lock(&lock);
         bool stuck = false;
         const bool help = !CUDALAB_SANITIZE && working - idle < wanted && blocks_left(job) && started < most &&
@@ -66,7 +68,7 @@ public:
         if (turn != one.since) {
             one.since = turn, one.rounds = 1;
             clock_gettime(CLOCK_MONOTONIC, &one.start);
-        } else if (one.rounds > 500 && elapsed(one.start) > 1) {
+        } else if (one.rounds > 500 && elapsed(one.start) > (sure ? 1 : 20)) {
             if (one.vote != turn) one.vote = turn, ++votes;
             stuck = votes == working;
         }

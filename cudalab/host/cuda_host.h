@@ -48,6 +48,7 @@
 #include "shared_memory.h"
 #include "copy_queue.h"
 #include "fibers.h"
+#include "block_barriers.h"
 #include "warp.h"
 #else
 #include "flat.h"

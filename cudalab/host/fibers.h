@@ -4,44 +4,10 @@
 // least concurrency that CUDA allows. So a missing __syncthreads() or __syncwarp() gives a wrong answer. The launch's
 // order (order.h) says which warp and lane are first; a shuffled one may also stop a warp between two warp operations.
 #pragma once
-#include <utility>
+#include "fiber.h"
+#include "waiting.h"
 
 namespace cudalab {
-
-// looks: at memory, again and again, that another thread is to change; until: as `looks`, with a condition;
-// gone: left through fail().
-enum class state : uint8_t { ready, at_block, at_warp, looks, until, done, gone };
-
-struct fiber {
-    context where;
-    uint3 index;
-    state now;
-    const char* file;      // where it waits
-    unsigned line;
-    bool vote;             // at a block barrier: the predicate
-    unsigned operation;    // at a warp operation: which one (all lanes must be at the same one) ...
-    unsigned mask;         // ... the lanes it waits for ...
-    uint64_t offer;        // ... what it brings ...
-    unsigned present;      // ... and, afterwards, which lanes took part and what each of them brought
-    uint64_t settled;
-    unsigned looks;        // at memory that did not change, since it began to run
-    const void* code;      // the instruction that looked last
-    bool (*until)(const void*, uint64_t);  // what it waits for, of this object and value
-    const void* object;
-    uint64_t value;
-    copy_queue* copies;    // asynchronous ones that have not landed
-};
-
-template <auto kernel> struct one_thread;
-template <class... A, void (*kernel)(A...)> struct one_thread<kernel> {
-    template <size_t... i> static void unpack(void** arguments, std::index_sequence<i...>) {
-        kernel(*static_cast<std::remove_const_t<A>*>(arguments[i])...);
-    }
-    static void run(void** arguments) { unpack(arguments, std::index_sequence_for<A...>{}); }
-};
-template <auto kernel> constexpr auto body_of = &one_thread<kernel>::run;  // runs one thread
-
-constexpr unsigned activemask_operation = 0;
 
 class block_runner {
 public:
@@ -152,13 +118,16 @@ public:
     }
     unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
 
-    // This thread has looked at memory and found nothing new. After a few times it lets others run.
-    void looked(const void* code) {
+    // This thread looks at memory that others may change, and finds this value; address 0: it does not say at what.
+    // After a few times it lets others run.
+    void looked(const void* address, uint64_t value, const void* code) {
         fiber& mine = me();
         mine.code = code;
+        if (!address) mine.unsure = true;
+        else note(mine, address, value);
         if (++mine.looks < 8) return;
-        mine.looks = 0;
         wait(state::looks, mine.file, mine.line);
+        me().looks = 0, me().unsure = false;
     }
     void changed() { ++changes; }
     // What was before is in order with what comes: a phase of a barrier has ended, for example.
@@ -201,39 +170,37 @@ public:
     }
 
 private:
+    // A value that is new to the thread is a change: it does not wait, or no longer.
+    void note(fiber& mine, const void* address, uint64_t value) {
+        for (auto& one : mine.seen)
+            if (one.address == address) {
+                if (one.value != value) changed();
+                one.value = value;
+                return;
+            }
+        mine.seen[mine.next_seen++ % 16] = {address, value};
+        changed();
+    }
+
     // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again.
     bool look_again() {
-        unsigned looking = 0, woken = 0;
+        unsigned looking = 0, woken = 0, unsure = 0;
         for (unsigned t = 0; t < count; ++t) {
             fiber& one = fibers[t];
             if (one.now == state::until && one.until(one.object, one.value)) one.now = state::ready, ++woken;
-            else looking += one.now == state::looks;
+            else if (one.now == state::looks) ++looking, unsure += one.unsure;
         }
         if (!(woken + looking) || current_failure->happened()) return false;
         if (woken || changes != changes_before) {
             changes_before = changes;
             workers.changed(mine);
-        } else if (!workers.waited(mine, count)) {
-            tell_who_looks();
+        } else if (!workers.waited(mine, count, !unsure)) {
+            tell_who_looks(fibers, count, workers.blocks_left(workers.job), module_base());
             return false;
         }
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::looks) fibers[t].now = state::ready;
         return true;
-    }
-
-    void tell_who_looks() const {
-        unsigned looking = 0;
-        const fiber* first = nullptr;
-        for (unsigned t = 0; t < count; ++t)
-            if (fibers[t].now == state::looks && ++looking == 1) first = &fibers[t];
-        const char* const left = workers.blocks_left(workers.job)
-                                     ? "; other blocks have not started: a GPU does not promise that they run beside this one, or "
-                                       "in which order they start (let a block take its number by atomicAdd)"
-                                     : "";
-        current_failure->record("block (%u,%u,%u) is stuck: of %u threads %u wait for memory that no thread changes, the first of them, "
-                                "(%u,%u,%u), at @%zx@%s", blockIdx.x, blockIdx.y, blockIdx.z, count, looking, first->index.x,
-                                first->index.y, first->index.z, size_t(first->code) - size_t(module_base()), left);
     }
 
     // Returns whether it was stopped where it could have continued.
@@ -284,35 +251,6 @@ private:
         return released != 0;
     }
 
-    // CUDA asks all lanes of the mask to come. One that has returned is forgiven, and may only have been quicker here.
-    static void look_for_returned(const fiber* warp, unsigned lane, unsigned lanes) {
-        const fiber& here = warp[lane];
-        for (unsigned other = 0; other < lanes; ++other)
-            if ((here.mask >> other & 1) && warp[other].now == state::done)
-                return remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) names thread (%u,%u,%u) in the mask 0x%08x of a "
-                              "warp operation, which has returned without it; a GPU may still run that one", here.file, here.line, blockIdx.x,
-                              blockIdx.y, blockIdx.z, here.index.x, here.index.y, here.index.z, warp[other].index.x,
-                              warp[other].index.y, warp[other].index.z, here.mask);
-    }
-
-    // CUDA asks all threads of the block to come to the same barrier.
-    void look_for_another_barrier() const {
-        const fiber *here = nullptr, *other = nullptr;
-        for (unsigned t = 0; t < count && !here; ++t)
-            if (fibers[t].now == state::at_block) here = &fibers[t];
-        for (unsigned t = 0; t < count && !other; ++t)
-            if (fibers[t].now == state::done || fibers[t].line != here->line || strcmp(fibers[t].file, here->file))
-                other = &fibers[t];
-        if (!other) return;
-        char where[300];
-        if (other->now == state::done) snprintf(where, sizeof where, "has returned without it; CUDA asks all threads to come, "
-                                           "and GPUs since Volta accept it");
-        else snprintf(where, sizeof where, "at the one in %s:%u; CUDA leaves that undefined", other->file, other->line);
-        remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) waits at this barrier, and thread (%u,%u,%u) %s", here->file,
-               here->line, blockIdx.x, blockIdx.y, blockIdx.z, here->index.x, here->index.y, here->index.z,
-               other->index.x, other->index.y, other->index.z, where);
-    }
-
     // Offers are copied before any lane continues: a fast lane may make its next offer while a slow one still reads.
     static unsigned settle(fiber* warp, unsigned present) {
         for (unsigned lane = 0; lane < 32; ++lane)
@@ -333,7 +271,7 @@ private:
             votes_now += fibers[t].vote;
         }
         if (!waiting) return false;
-        if (!current_remark->happened()) look_for_another_barrier();
+        if (!current_remark->happened()) look_for_another_barrier(fibers, count);
         voters = waiting;
         votes = votes_now;
 #if CUDALAB_RACES
@@ -345,22 +283,7 @@ private:
     }
 
     bool all_done() const {
-        unsigned number[7] = {};
-        const fiber* first[7] = {};  // of those in each state
-        for (unsigned t = count; t-- > 0;) ++number[unsigned(fibers[t].now)], first[unsigned(fibers[t].now)] = &fibers[t];
-        if (number[unsigned(state::done)] == count) return true;
-        char at_warp[100] = "", until[200] = "";
-        if (const fiber* one = first[unsigned(state::at_warp)]; one && *one->file)
-            snprintf(at_warp, sizeof at_warp, ", such as at %s:%u", one->file, one->line);
-        if (const fiber* one = first[unsigned(state::until)])
-            snprintf(until, sizeof until, ", %u wait for a phase of a cuda::barrier or a stage of a cuda::pipeline that does not "
-                     "end, such as at %s:%u", number[unsigned(state::until)], one->file, one->line);
-        current_failure->record(
-            "block (%u,%u,%u) is stuck: of %u threads %u wait at a block barrier (__syncthreads), %u wait at a warp "
-            "operation whose mask names lanes that do not come%s, %u have returned%s",
-            blockIdx.x, blockIdx.y, blockIdx.z, count, number[unsigned(state::at_block)],
-            number[unsigned(state::at_warp)], at_warp, number[unsigned(state::done)], until);
-        return false;
+        return nobody_waits(fibers, count);
     }
 
     // The first frame on every stack. It stays there from block to block.
@@ -403,9 +326,9 @@ CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool wr
     __builtin_unreachable();
 }
 
-// A thread looked at memory that others may change, or changed it.
-inline void looked(const void*, const void* code = nullptr) {
-    if (running) running->looked(code ? code : __builtin_return_address(0));
+// A thread looked at memory that others may change, or changed it. Not inlined, so that its caller is known.
+CUDALAB_UNWATCHED __attribute__((noinline)) inline void looked(const void* address, uint64_t value) {
+    if (running) running->looked(address, value, __builtin_return_address(0));
 }
 inline void changed() {
     if (running) running->changed();
@@ -416,15 +339,3 @@ inline void in_order(bool synchronizes) {
 }
 
 }  // namespace cudalab
-
-// ---- block barriers -------------------------------------------------------------------------------------------------
-inline int __syncthreads_count(int predicate, CUDALAB_PLACE) {
-    cudalab::running->me().vote = predicate != 0;
-    cudalab::running->wait(cudalab::state::at_block, file, line);
-    return int(cudalab::running->votes);
-}
-inline void __syncthreads(CUDALAB_PLACE) { __syncthreads_count(0, file, line); }
-inline int __syncthreads_or(int predicate, CUDALAB_PLACE) { return __syncthreads_count(predicate, file, line) != 0; }
-inline int __syncthreads_and(int predicate, CUDALAB_PLACE) {
-    return unsigned(__syncthreads_count(predicate, file, line)) == cudalab::running->voters;
-}

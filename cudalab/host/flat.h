@@ -11,7 +11,7 @@ static thread_local jmp_buf leave;
 [[noreturn]] inline void leave_thread() { longjmp(leave, 1); }
 
 // No file that waits for other threads runs in this mode (source.py).
-CUDALAB_INLINE void looked(const void*, const void* = nullptr) {}
+CUDALAB_INLINE void looked(const void*, uint64_t) {}
 CUDALAB_INLINE void changed() {}
 
 template <auto kernel> struct flat_block;

@@ -17,6 +17,7 @@ _COOPERATION = re.compile(
     r"|__match_\w+|__reduce_\w+|__threadfence\w*|__nanosleep|cudalab::(?:running|looked))\b"
     r"|\bwhile\s*\([^;{}]*\b(?:atomic[A-Z]\w+|__ldc[gv])\s*\("
 )
+_WAITING = re.compile(r"\b(?:atomic[A-Z]\w+|__ldc[gv]|__threadfence\w*|__nanosleep|cudalab::looked|phase_barrier)\b")
 # What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
     "textures": r"cudaTextureObject_t|texture\s*<|tex[123]D(?:Lod|Grad|fetch|Layered)?\s*<|tex1Dfetch|__ldg_tex",
@@ -57,8 +58,8 @@ _ATTRIBUTE = re.compile(
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
 _LOCKSTEP = (  # volatile.h says the same of an access
-    "volatile shared memory cannot run on the CPU: %s; such code expects the lanes of a warp to move in lockstep, which "
-    "no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
+    "volatile shared memory cannot run on the CPU: %s; such code expects the lanes of a warp to move in lockstep, "
+    "which no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
 )
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -81,6 +82,7 @@ class Scan:
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
         fibers: whether threads of a block depend on each other.
+        waits: whether a thread may wait for another one by an atomic or a load.
         volatile: whether a thread may look at memory again and again, until another one changes it.
     """
 
@@ -95,6 +97,7 @@ class Scan:
         self.volatile = any(_VOLATILE.search(text) for file, _, text, _ in lines if not file.startswith(_OURS))
         self.fibers = self.volatile or bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
+        self.waits = self.fibers and bool(_WAITING.search(code))
         _refuse(lines, name)
 
 

@@ -13,7 +13,7 @@ CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes
              size_t(code) - size_t(running->module_base()), CUDALAB_HERE);
     touched(address, bytes, writes, false, code);
     if (writes) changed();
-    else looked(address, code);
+    else running->looked(address, digest(address, bytes), code);
 }
 }  // namespace cudalab
 

@@ -310,6 +310,29 @@ def test_dynamic_shared_memory_at_file_level_and_aligned(rng):
     np.testing.assert_array_equal(y, x[::-1])
 
 
+def test_shared_arrays_are_aligned_as_on_a_gpu():
+    """For float4, without a word in the source; and alignas() may stand where nvcc takes it."""
+    module = host.load(
+        "__global__ void copy(float4* y, const float4* x) {\n"
+        "    __shared__ char one; __shared__ unsigned short first[256]; __shared__ char two;\n"
+        "    __shared__ float second[128]; static __shared__ alignas(alignof(float4)) char third[512];\n"
+        "    __shared__ alignas(128) float fourth[128];\n"
+        "    const int t = threadIdx.x;\n"
+        "    one = two = 1;\n"
+        "    reinterpret_cast<float4*>(first)[t] = x[t];\n"
+        "    reinterpret_cast<float4*>(second)[t] = reinterpret_cast<float4*>(first)[t];\n"
+        "    reinterpret_cast<float4*>(third)[t] = reinterpret_cast<float4*>(second)[t];\n"
+        "    reinterpret_cast<float4*>(fourth)[t] = reinterpret_cast<float4*>(third)[t];\n"
+        "    y[t] = reinterpret_cast<float4*>(fourth)[t];\n"
+        "}\n"
+    )
+    memory = np.zeros(2 * 128 + 4, np.float32)
+    x, y = np.split(memory[-memory.ctypes.data % 16 // 4 :][:256], 2)
+    x[:] = np.arange(128)
+    module.launch("copy", (1, 1, 1), (32, 1, 1), [y, x])
+    np.testing.assert_array_equal(x, y)
+
+
 def test_what_is_written_past_dynamic_shared_memory_is_told_and_nothing_breaks(rng):
     module = host.load(
         "extern __shared__ float tile[];\n"

@@ -6,7 +6,7 @@ inline void __pipeline_memcpy_async(void* shared, const void* global, size_t byt
     cudalab::copy_few(shared, global, bytes, zeros, file, line);
 }
 inline void __pipeline_commit() { cudalab::running->copies().commit(); }
-inline void __pipeline_wait_prior(size_t prior) { cudalab::running->copies().wait_prior(prior < 8 ? prior : 8); }
+inline void __pipeline_wait_prior(size_t prior) { cudalab::running->copies().wait_prior(prior); }
 
 // Barriers of the C interface (<cuda_awbarrier_primitives.h>).
 using __mbarrier_t = cudalab::phase_barrier;

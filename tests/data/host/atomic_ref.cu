@@ -10,6 +10,8 @@
 #include <cuda/std/tuple>
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 // Counts in shared memory, then one addition per bin to the result.
 __global__ void histogram(const unsigned char* x, int n, int* bins) {
@@ -88,6 +90,8 @@ __global__ void standard(float* y) {
     y[i++] = a - b;
     y[i++] = least_of(3.0f, cuda::std::numeric_limits<float>::infinity());
     y[i++] = cuda::std::numeric_limits<int>::max() == 2147483647 && cuda::std::numeric_limits<float>::lowest() < -1e38f;
+    y[i++] = __half2float(cuda::std::numeric_limits<__half>::max()) +
+             __bfloat162float(cuda::std::numeric_limits<__nv_bfloat16>::epsilon());
     y[i++] = cuda::std::isnan(cuda::std::sqrt(-1.0f)) && cuda::std::fmax(1.0f, 2.0f) == 2 && cuda::std::bit_cast<unsigned>(1.0f) == 0x3f800000 && cuda::ceil_div(7, 2) == 4 && cuda::maximum<int>{}(1, 2) == 2 && sizeof(wide) == 8;
     y[i++] = cuda::std::exp(0.0f) + cuda::std::abs(-1.0f) + float(cuda::std::forward<int>(1));
 }
