@@ -25,6 +25,7 @@ _NOT_HERE = {
     "kernel launches from a .cu (dynamic parallelism, host code)": r"<<<",
     "tensor cores' built-in functions": r"\b__(?:h|b|i|d|tf32)?mma_\w+",
     "matrices of 4 or 1 bits": r"\b(?:wmma::)?experimental::(?:precision|bmma)\w*|\bbmma_sync\b",
+    "the pipeline of CUDA 11.0": r"\bnvcuda::experimental\b",
     "bulk copies (TMA)": r"\bcp_async_bulk\w*|\bCUtensorMap\b",
     "PTX": r"\bcuda::ptx\b|\bptx::\w+",
     "grid-wide barriers": r"this_grid\s*\(\s*\)\s*\.\s*(?:sync|barrier_\w+)|\bthis_multi_grid\b",

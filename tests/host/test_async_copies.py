@@ -62,8 +62,10 @@ def test_a_tail_of_zeros_a_bulk_copy_and_threads_that_drop_out(module, order):
     x[:] = np.arange(1, TILE + 1)
     module.launch("tail", (1, 1, 1), (1, 1, 1), [x, y, np.int32(3)], order=order)
     assert list(y[:4]) == [1, 2, 3, 0]
-    module.launch("bulk", (1, 1, 1), (TILE, 1, 1), [x, y], order=order)
-    np.testing.assert_array_equal(y, x[::-1])
+    for entry in ("bulk", "c_barrier"):
+        y[:] = 0
+        module.launch(entry, (1, 1, 1), (TILE, 1, 1), [x, y], order=order)
+        np.testing.assert_array_equal(y, x[::-1])
     counts = np.zeros(64, np.int32)
     module.launch("drop_out", (1, 1, 1), (64, 1, 1), [counts, np.int32(4)], order=order)
     np.testing.assert_array_equal(counts.reshape(16, 4), np.tile([0, 16, 32, 48], (16, 1)))
@@ -212,11 +214,25 @@ def wrong_copies(cache: None) -> host.Module:
     return host.load(WRONG_COPIES, name="copy.cu")
 
 
-def test_a_completion_function_is_refused_with_its_line():
-    text = "#include <cuda/barrier>\nstruct F { __device__ void operator()() {} };\n__global__ void k(int* x) {\n"
-    text += "  __shared__ cuda::barrier<cuda::thread_scope_block, F> b; b.arrive_and_wait(); }"
-    with pytest.raises(NotOnCpu, match=r"^k.cu:4: a cuda::barrier with a completion function cannot run on the CPU"):
-        host.load(text, name="k.cu")
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "__shared__ cuda::barrier<cuda::thread_scope_block, F> b; b.arrive_and_wait();",
+            "a cuda::barrier with a completion",
+        ),
+        (
+            "__shared__ cuda::barrier<cuda::thread_scope_block> b; *x = *cuda::device::barrier_native_handle(b);",
+            "PTX on the",
+        ),
+        ("cuda::atomic_ref<F> a(*new F); a.store(F{});", "an atomic of this size"),
+    ],
+)
+def test_what_a_barrier_or_an_atomic_cannot_do_is_refused_with_its_line(line, says):
+    text = "#include <cuda/barrier>\nstruct F { long x[2]; __device__ void operator()() {} };\n"
+    text += "__global__ void k(long* x) {\n"
+    with pytest.raises(NotOnCpu, match=f"^k.cu:4: {says}.* cannot run on the CPU"):
+        host.load(f"{text}  {line} }}", name="k.cu")
 
 
 @pytest.mark.slow

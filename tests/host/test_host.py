@@ -764,6 +764,7 @@ def test_what_cannot_run_is_refused_with_file_and_line(body, says, wrap):
             "matrices of 4 or 1 bits cannot",
         ),
         ("__hmma_m16n16k16_ld_a(a, p, 16, 0);", "tensor cores' built-in functions cannot run on the CPU: __hmma_m16"),
+        ("nvcuda::experimental::pipeline p;", "the pipeline of CUDA 11.0 cannot run on the CPU: nvcuda::experimental"),
         ("cuda::ptx::cp_async_bulk(a, b);", r"bulk copies \(TMA\) cannot run on the CPU: cp_async_bulk"),
         ("cuda::ptx::fence_proxy_async();", "PTX cannot run on the CPU: cuda::ptx"),
         ("cg::this_grid().sync();", r"grid-wide barriers cannot run on the CPU: this_grid\(\).sync"),

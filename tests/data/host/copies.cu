@@ -193,6 +193,19 @@ __global__ void bulk(const float* x, float* y) {
     y[threadIdx.x] = tile[TILE - 1 - threadIdx.x];
 }
 
+// The C interface of barriers, with a copy that arrives by itself.
+__global__ void c_barrier(const float* x, float* y) {
+    __shared__ __mbarrier_t bar;
+    __shared__ float tile[TILE];
+    if (threadIdx.x == 0) __mbarrier_init(&bar, blockDim.x);
+    __syncthreads();
+    __pipeline_memcpy_async(&tile[threadIdx.x], x + threadIdx.x, 4);
+    __pipeline_arrive_on(&bar);
+    __mbarrier_token_t token = __mbarrier_arrive(&bar);
+    while (!__mbarrier_test_wait(&bar, token)) {}
+    y[threadIdx.x] = tile[TILE - 1 - threadIdx.x];
+}
+
 __global__ void tail(const float* x, float* y, int n) {
     __shared__ alignas(16) float tile[4];
     __pipeline_memcpy_async(tile, x, 16, 16 - 4 * n);
