@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cudalab.call.kernel import Kernel
     from cudalab.report.results import Results
     from cudalab.results import record
+    from cudalab.spec.array import Out, Scalar, Work
     from cudalab.spec.inputs import draw
     from cudalab.spec.kernel import Budget
     from cudalab.spec.launch import Launch, blocks, counted, counted_sides, deep_grid
@@ -40,6 +41,7 @@ _PUBLIC = {
     "Kernel": "cudalab.call.kernel",
     "Budget": "cudalab.spec.kernel",
     **dict.fromkeys(("Launch", "blocks", "counted", "counted_sides", "deep_grid"), "cudalab.spec.launch"),
+    **dict.fromkeys(("Out", "Scalar", "Work"), "cudalab.spec.array"),
     "draw": "cudalab.spec.inputs",
     **dict.fromkeys(
         ("CompileError", "CudalabError", "InputError", "LaunchError", "NotFound", "SpecError", "Unavailable"),
@@ -57,9 +59,12 @@ __all__ = [
     "Launch",
     "LaunchError",
     "NotFound",
+    "Out",
     "Results",
+    "Scalar",
     "SpecError",
     "Unavailable",
+    "Work",
     "bench",
     "blocks",
     "check",

@@ -49,7 +49,7 @@ add2d = Kernel(
     entries={"add2d_plain": plain, "add2d_vec": vec},
     budgets={"float32": Budget(0.5, why="one IEEE addition, correctly rounded")},
     pointwise=True,
-    rank=2,
+    shapes={"a": "rows cols", "b": "rows cols"},
     torch=composite,
     torch_native=native,
     cupy=composite,

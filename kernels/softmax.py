@@ -117,7 +117,7 @@ softmax = Kernel(
     },
     composed={"float16": Budget(16, why=ROUNDS), "bfloat16": Budget(16, why=ROUNDS)},
     inputs=normal_and_masked_rows,
-    rank=2,
+    shapes={"x": "rows cols"},
     torch=composite,
     torch_native=native,
     cupy=cupy_composite,

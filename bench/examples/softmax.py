@@ -17,6 +17,6 @@ softmax = Kernel(
     reference=lambda x: rows(x, axis=1),
     entries={"softmax": lambda x, y: Launch((x.shape[0],), (32,), (x, y, np.int32(x.shape[1])))},
     budgets={"float32": Budget(64, why="two expf, and a sum of cols terms in float32")},
-    rank=2,
+    shapes={"x": "rows cols"},
     torch=eager,
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from cudalab.backends._torch import with_scalars
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import ForeignStream, to_cupy
 from cudalab.device.operands import Bound, Operands, returning
@@ -45,8 +46,8 @@ def pool() -> Callable[[], AbstractContextManager[object]]:
 
 
 def bound(function: Callable[..., Any], operands: Operands) -> Bound:
-    """A function of CuPy arrays that returns its result."""
-    return returning(function, arrays, operands, pool())
+    """A function of CuPy arrays, and of scalars by name, that returns its result."""
+    return returning(with_scalars(function, operands), arrays, operands, pool())
 
 
 def options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from cudalab.device.arrays import to_torch
 from cudalab.device.operands import Bound, Operands, returning
+from cudalab.spec.reference import plain
 
 
 def tensors(operands: Operands) -> list[Any]:
@@ -31,5 +33,10 @@ def pool(operands: Operands) -> Callable[[], AbstractContextManager[object]]:
 
 
 def bound(function: Callable[..., Any], operands: Operands) -> Bound:
-    """A function of tensors that returns its result."""
-    return returning(function, tensors, operands, pool(operands))
+    """A function of tensors, and of scalars by name, that returns its result."""
+    return returning(with_scalars(function, operands), tensors, operands, pool(operands))
+
+
+def with_scalars(function: Callable[..., Any], operands: Operands) -> Callable[..., Any]:
+    """The function with the scalars of the operands, which it takes by name."""
+    return partial(function, **plain(operands.scalars)) if operands.scalars else function

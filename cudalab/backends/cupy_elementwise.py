@@ -11,7 +11,7 @@ from cudalab.backends import _cupy
 from cudalab.device import cuda
 from cudalab.device.arrays import cupy_missing, to_cupy
 from cudalab.device.operands import Bound, Operands, writing
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -38,7 +38,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         f"{dtype.name} {kernel.output}",
         f"{kernel.output} = {kernel.elementwise}",
         f"{kernel.name}_elementwise",
-        preamble=cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name),
+        preamble=entry_names.source(cuda_source.read(kernel.cu), kernel.cu.name),
         options=_cupy.options(kernel, dtype),
     )
 

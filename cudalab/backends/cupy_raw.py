@@ -6,16 +6,17 @@ CuPy compiles with NVRTC, which lacks nvcc's host headers (INFINITY, <cfloat>, .
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from cudalab.backends import _cupy
 from cudalab.base.errors import CompileError, Unavailable
-from cudalab.device import cuda
+from cudalab.device import cuda, driver, limits
 from cudalab.device.arrays import DeviceArray, cupy_missing, to_cupy
 from cudalab.device.operands import Bound, Operands, writing
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
-from cudalab.spec.kernel import Kernel
+from cudalab.spec.kernel import Kernel, Launch
 
 devices = ("cuda",)
 timed = True
@@ -33,14 +34,23 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     _cupy.use_stream(operands)
-    text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
-    function = _function(text, variant, _cupy.options(kernel, dtype), kernel.cu.name)
+
+    @cache
+    def compiled(entry: str, cooperative: bool) -> Any:
+        return _function(kernel, entry, dtype, cooperative)
+
+    def function(launch: Launch) -> Any:
+        return _able(compiled(launch.entry, bool(launch.cooperative)), launch)
 
     def prepare(on: Operands) -> Callable[[], object]:
-        launch = kernel.launch(variant, on.named(kernel))
-        args = tuple(to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
-        grid, block = launch.dims
-        return (lambda: None) if launch.empty else lambda: function(grid, block, args, shared_mem=launch.shared)
+        launches = [launch for launch in kernel.launches(variant, on.named(kernel)) if not launch.empty]
+        ready = [partial(function(one), *one.dims, _views(one), shared_mem=one.shared) for one in launches]
+
+        def run() -> None:
+            for each in ready:
+                each()
+
+        return ready[0] if len(ready) == 1 else run
 
     def as_users_call(on: Operands) -> Callable[[], Any]:
         import cupy
@@ -57,22 +67,52 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
             for place in places:
                 args[place] = result
             if not launch.empty:
-                function(grid, block, tuple(args), shared_mem=launch.shared)
+                function(launch)(grid, block, tuple(args), shared_mem=launch.shared)
             return result
 
         return call
 
-    launched = kernel.entry_of_call(operands.inputs)
-    return writing(prepare, operands, as_users_call if variant == launched else None, cuda.kept_bytes(kernel, dtype))
+    launched = kernel.simple and variant == kernel.entry_of_call(operands.inputs)
+    return writing(prepare, operands, as_users_call if launched else None, cuda.kept_bytes(kernel, dtype))
 
 
-def _function(text: str, entry: str, options: tuple[str, ...], name: str) -> Any:
+def _views(launch: Launch) -> tuple[Any, ...]:
+    """The arguments of a launch, arrays as CuPy's."""
+    return tuple(to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args)
+
+
+def _able(function: Any, launch: Launch) -> Any:
+    """The function with as much shared memory as the launch asks for. Raises Unavailable, and LaunchError."""
+    if launch.cluster:
+        raise Unavailable("CuPy cannot launch clusters; pycuda can, and so does __cluster_dims__ in the .cu")
+    if grow := limits.shared_to_opt_in(
+        launch, function.shared_size_bytes, limits.most_shared(driver.current_context())
+    ):
+        function.max_dynamic_shared_size_bytes = grow
+    return function
+
+
+def _function(kernel: Kernel, entry: str, dtype: DType, cooperative: bool) -> Any:
     import cupy
 
-    failed = ""
+    text, file, failed = cuda_source.read(kernel.cu), kernel.cu.name, ""
+    options = _cupy.options(kernel, dtype)
+    names = entry_names.in_all(text, kernel.entries, (entry,))
+    plain = entry not in entry_names.not_plain(text, names)
     for compiler in ("nvrtc", "nvcc") if cuda.nvcc() else ("nvrtc",):
+        name, expressions = entry, None
+        if not plain and compiler == "nvrtc":
+            name = entry_names.expression(text, entry)
+            expressions = (name,)
+        elif not plain:
+            name = cuda.symbols_of(kernel, dtype, (entry,))[entry]
+        source = entry_names.source(text, file, names, instantiate=compiler == "nvcc")
+        groups = {"enable_cooperative_groups": True} if cooperative else {}
         try:
-            return cupy.RawModule(code=text, options=options, backend=compiler).get_function(entry)
+            module = cupy.RawModule(
+                code=source, options=options, backend=compiler, name_expressions=expressions, **groups
+            )
+            return module.get_function(name)
         except cupy.cuda.compiler.CompileException as error:
             failed = failed or str(error)
-    raise CompileError(f"{name} does not compile with NVRTC:\n{failed}")
+    raise CompileError(f"{file} does not compile with NVRTC:\n{failed}")

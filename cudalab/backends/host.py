@@ -6,7 +6,7 @@ what the CPU executor lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from cudalab import host
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError
 from cudalab.device import nvcc
 from cudalab.device.operands import Bound, Operands, writing
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, labelled
 
@@ -48,44 +48,47 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
-    module = _compiled(kernel, dtype)
+    entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
+    module = _compiled(kernel, dtype, tuple(entries))
     return replace(
-        _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, variant)
+        _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, entries)
     )
 
 
-def _new(module: host.Module, entry: str) -> list[str]:
-    """What was remarked of launches of an entry and not yet told."""
-    text = module.remarks.get(entry)
-    if not text or (module, entry) in _told:
-        return []
-    _told.add((module, entry))
-    return [text]
+def _new(module: host.Module, entries: Iterable[str]) -> list[str]:
+    """What was remarked of launches of entries and not yet told."""
+    found = [entry for entry in entries if entry in module.remarks and (module, entry) not in _told]
+    _told.update((module, entry) for entry in found)
+    return [module.remarks[entry] for entry in found]
 
 
 _told: set[tuple[host.Module, str]] = set()
 
 
 def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
-    module = _compiled(kernel, dtype)
-
     def prepare(on: Operands) -> Callable[[], object]:
-        launch = kernel.launch(variant, on.named(kernel))
-        grid, block = launch.dims
+        launches = kernel.launches(variant, on.named(kernel))
+        module = _compiled(kernel, dtype, tuple(launch.entry for launch in launches))
 
         def run() -> None:
-            try:
-                module.launch(variant, grid, block, launch.args, launch.shared, order)
-            except NotOnCpu as refusal:
-                raise _judged(kernel, dtype, refusal) from None
+            for launch in launches:
+                grid, block = launch.dims
+                try:
+                    module.launch(
+                        launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative, launch.cluster
+                    )
+                except NotOnCpu as refusal:
+                    raise _judged(kernel, dtype, refusal) from None
 
         return run
 
     return writing(prepare, operands)
 
 
-def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
-    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module:
+    text = cuda_source.read(kernel.cu)
+    names = entry_names.not_plain(text, entry_names.in_all(text, kernel.entries, launched))
+    module = _module(text, kernel.cu, tuple(kernel.macros(dtype).items()), names)
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
     if isinstance(module, SpecError):
@@ -95,11 +98,11 @@ def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
 
 @cache
 def _module(
-    text: str, cu: Path, macros: tuple[tuple[str, str], ...]
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...]
 ) -> host.Module | NotOnCpu | CompileError | SpecError:
     """The compiled `.cu`, or why there is none."""
     try:
-        return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent)
+        return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries)
     except (NotOnCpu, CompileError, SpecError) as error:
         return error
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
+from cudalab.base.errors import Unavailable
 from cudalab.device.operands import Bound, Operands, returning
+from cudalab.spec import reference
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -25,21 +28,32 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
+    if decided := [name for name, out in kernel.outs.items() if out.check]:
+        raise Unavailable(f"{decided[0]} is random: its check decides, and there is no reference to run")
     kinds = [precision(a.dtype, dtype) for a in operands.inputs.values()]
+    scalars = reference.plain(operands.scalars)
     own_copies = False  # whether the reference changes its inputs
 
-    def work(*arrays: np.ndarray) -> np.ndarray:
+    def work(*arrays: np.ndarray) -> Any:
         nonlocal own_copies
         with np.errstate(all="ignore"):  # the check judges NaN and overflow
             if not own_copies:
                 try:
-                    result = kernel.reference(*[_read_only(a, kind) for a, kind in zip(arrays, kinds, strict=True)])
+                    result = results([_read_only(a, kind) for a, kind in zip(arrays, kinds, strict=True)])
                 except ValueError:  # NumPy's, of an array that is read-only; any other is raised again
                     own_copies = True
             if own_copies:
-                result = kernel.reference(*[a.astype(kind) for a, kind in zip(arrays, kinds, strict=True)])
-            found = np.asarray(result, order="C").astype(dtype.numpy, copy=False)
-            return found.copy() if any(np.may_share_memory(found, a) for a in arrays) else found
+                result = results([a.astype(kind) for a, kind in zip(arrays, kinds, strict=True)])
+            found = [r.copy() if any(np.may_share_memory(r, a) for a in arrays) else r for r in result.values()]
+            return found[0] if len(found) == 1 else tuple(found)
+
+    def results(arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+        values = {**dict(zip(operands.inputs, arrays, strict=True)), **scalars}
+        every, found = reference.of_kernel(kernel, values), dict[str, np.ndarray]()
+        for name in kernel.outs:
+            one = every[name] if name in every else reference.of_output(kernel, name, found | values)
+            found[name] = np.asarray(one, order="C").astype(kernel.kind_of(name, dtype).numpy, copy=False)
+        return found
 
     return returning(work, lambda on: list(on.inputs.values()), operands)
 

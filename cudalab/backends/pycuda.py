@@ -32,18 +32,20 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         if reason := torch_missing("cuda"):
             raise Unavailable(f"it is that of {kernel.name}(x) on torch tensors: {reason}")
         tensors = _torch.tensors(on)
-        call = cast(Callable[..., Any], kernel)  # the spec of a kernel is a `cudalab.Kernel`, which can be called
+        # The spec of a kernel is a `cudalab.Kernel`, which can be called.
+        call = _torch.with_scalars(cast(Callable[..., Any], kernel), on)
         return lambda: call(*tensors)
 
     def fresh(on: Operands) -> Bound:
-        module = cuda.loaded_anew(kernel, dtype)
+        launched = tuple(one.entry for one in kernel.launches(variant, on.named(kernel)))
+        module = cuda.loaded_anew(kernel, dtype, launched)
         return writing(lambda other: launch.on_stream(kernel, variant, dtype, other, module), on)
 
     launched = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
     return writing(
         lambda on: launch.on_stream(kernel, variant, dtype, on),
         operands,
-        as_a_function if variant == launched else None,
+        as_a_function if variant == launched and not kernel.in_place else None,
         cuda.kept_bytes(kernel, dtype),
         fresh,
     )

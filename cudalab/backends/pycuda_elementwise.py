@@ -13,7 +13,7 @@ from typing import Any
 from cudalab.base.errors import CompileError, InputError
 from cudalab.device import cuda, driver
 from cudalab.device.operands import Bound, Operands, writing
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType, dtype_of
 from cudalab.spec.kernel import Kernel
 
@@ -44,7 +44,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     options = (
         *cuda.FLAGS, *kernel.flags, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()),
     )  # fmt: skip
-    text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
+    text = entry_names.source(cuda_source.read(kernel.cu), kernel.cu.name)
     compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, driver.current_context())
 
     def prepare(on: Operands) -> Callable[[], object]:

@@ -1,7 +1,8 @@
 """Callables that the spec or the command line sets beside the entries: Triton, C++ extensions, whole libraries.
 
-A rival takes the inputs as arrays of PyTorch, CuPy or NumPy, in the order of the reference's parameters, and works on
-the library's current stream. With `out` it writes into its last argument; otherwise it returns its result.
+A rival takes the inputs as arrays of PyTorch, CuPy or NumPy, in the order of the reference's parameters, scalars by
+name, and works on the library's current stream. With `out` it writes into its last arguments, one for each output that
+is no input; otherwise it returns its result, a tuple of several.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from cudalab.backends import _cupy, _torch
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import cupy_missing, to_cupy, to_torch, torch_missing
-from cudalab.device.operands import Bound, Operands, returning, writing
+from cudalab.device.operands import Bound, Operands, pieces, returning, writing
 from cudalab.spec import rival
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
@@ -43,7 +44,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         raise Unavailable(reason)
     if chosen.arrays == "cupy":
         _cupy.refuse_bfloat16(dtype)
-    function = chosen.load()
+    function = _torch.with_scalars(chosen.load(), operands)
 
     def inputs(on: Operands) -> list[Any]:
         return {"torch": _torch.tensors, "cupy": _cupy.arrays}.get(chosen.arrays, _plain)(on)
@@ -53,28 +54,31 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         return returning(function, inputs, operands, pool)
 
     def prepare(on: Operands) -> Callable[[], object]:
-        arrays = [*inputs(on), _output(chosen.arrays, on)]
+        arrays = [*inputs(on), *_outputs(chosen.arrays, on)]
         return lambda: function(*arrays)
 
     def as_users_call(on: Operands) -> Callable[[], Any]:
-        arrays, like, empty_like = inputs(on), _output(chosen.arrays, on), _empty_like(chosen.arrays)
+        arrays, like, empty_like = inputs(on), _outputs(chosen.arrays, on), _empty_like(chosen.arrays)
 
         def call() -> Any:
-            result = empty_like(like)
-            function(*arrays, result)
-            return result
+            results = tuple(empty_like(one) for one in like)
+            function(*arrays, *results)
+            return results[0] if len(results) == 1 else results
 
         return call
 
-    return writing(prepare, operands, as_users_call)
+    return writing(prepare, operands, None if kernel.in_place else as_users_call)
 
 
 def _plain(operands: Operands) -> list[Any]:
     return list(operands.inputs.values())
 
 
-def _output(arrays: str, operands: Operands) -> Any:
-    return {"torch": to_torch, "cupy": to_cupy}.get(arrays, lambda array: array)(operands.output)
+def _outputs(arrays: str, operands: Operands) -> list[Any]:
+    """What it writes and does not update in place: those arrays are among its inputs."""
+    own = {id(array) for array in operands.inputs.values()}
+    view = {"torch": to_torch, "cupy": to_cupy}.get(arrays, lambda array: array)
+    return [view(piece) for piece in pieces(operands.output) if id(piece) not in own]
 
 
 def _empty_like(arrays: str) -> Callable[[Any], Any]:

@@ -61,7 +61,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     assert form is not None
     keep_code()
     compiled = torch.compile(own_code(form), mode=MODES[variant], dynamic=False)
-    compiled(*_torch.tensors(operands))  # compiles and tunes
+    _torch.with_scalars(compiled, operands)(*_torch.tensors(operands))  # compiles and tunes
     return _torch.bound(compiled, operands)
 
 

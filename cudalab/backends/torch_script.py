@@ -41,5 +41,5 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         warnings.simplefilter("ignore", DeprecationWarning)  # the docstring of this file says that it is deprecated
         scripted = torch.jit.script(form)
         for _ in range(PROFILING_RUNS):
-            scripted(*tensors)
+            _torch.with_scalars(scripted, operands)(*tensors)
     return _torch.bound(scripted, operands)

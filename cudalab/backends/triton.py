@@ -16,7 +16,7 @@ from cudalab.base import advice, files
 from cudalab.base.cache import folder, use_for
 from cudalab.base.errors import SpecError
 from cudalab.device.arrays import installed, to_torch, torch_missing
-from cudalab.device.operands import Bound, Operands, writing
+from cudalab.device.operands import Bound, Operands, pieces, writing
 from cudalab.spec import find
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
@@ -58,29 +58,35 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     use_for("TRITON_CACHE_DIR")
-    tensors = [*_torch.tensors(operands), to_torch(operands.output)]
-    launch = _launch(kernel, dtype, tensors)
+    tensors = _tensors(operands)
+    launch = _torch.with_scalars(_launch(kernel, dtype, tensors), operands)
     if operands.output.size:
         launch(*tensors)  # tunes: a later launch must not, least of all while a graph is captured
 
     def prepare(on: Operands) -> Callable[[], object]:
-        arrays = [*_torch.tensors(on), to_torch(on.output)]
+        arrays = _tensors(on)
         return (lambda: launch(*arrays)) if on.output.size else lambda: None
 
     def as_users_call(on: Operands) -> Callable[[], Any]:
         import torch
 
-        inputs, like = _torch.tensors(on), to_torch(on.output)
+        inputs, like = _torch.tensors(on), _tensors(on)[len(on.inputs) :]
 
         def call() -> Any:
-            result = torch.empty_like(like)
-            if result.numel():
-                launch(*inputs, result)
-            return result
+            results = [torch.empty_like(one) for one in like]
+            if on.output.size:
+                launch(*inputs, *results)
+            return results[0] if len(results) == 1 else tuple(results)
 
         return call
 
-    return writing(prepare, operands, as_users_call)
+    return writing(prepare, operands, None if kernel.in_place else as_users_call)
+
+
+def _tensors(on: Operands) -> list[Any]:
+    """The inputs, then the outputs that are no inputs."""
+    own = {id(array) for array in on.inputs.values()}
+    return [*_torch.tensors(on), *(to_torch(piece) for piece in pieces(on.output) if id(piece) not in own)]
 
 
 def _launch(kernel: Kernel, dtype: DType, tensors: list[Any]) -> Callable[..., object]:

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from cudalab.spec.inputs import Arrays
 
 
+NOT_RECORDED = (
+    "{} has scalars or writes several arrays, and torch.compile, torch.func and the like cannot record it; call it "
+    "outside, such as in a function under @torch.compiler.disable"
+)
+
+
 class Doc:
     """The `__doc__` of a class of kernels, and of each of its kernels its own."""
 
@@ -24,17 +30,24 @@ class Doc:
 def described(kernel: Kernel) -> str:
     """The call, the summary, and the shapes and dtypes of inputs and output at the spec's first size."""
     label, shape = next(iter(kernel.sizes.items()))
-    names, output = kernel.input_names, kernel.output
+    names, outputs = kernel.input_names, [name for name in kernel.outs if name not in kernel.in_place]
     arrays = _arrays(kernel, shape)
     rank = f"{kernel.rank} dimensions" if kernel.rank is not None else "any number of dimensions"
     facts = {name: f"{_times(array.shape)} {array.dtype.name}" for name, array in arrays.items()}
     if arrays:
-        result = kernel.result_shape({name: array.shape for name, array in arrays.items()})
-        facts[output] = f"{_times(result)} {kernel.dtypes[0]}"
-    width = max(map(len, (*names, output)))
-    rows = [f"    {name:{width}}  {facts.get(name, '')}".rstrip() for name in (*names, output)]
+        shapes = {name: array.shape for name, array in arrays.items()}
+        for name in outputs:
+            facts[name] = (
+                f"{_times(kernel.shape_of(name, shapes))} {kernel.kind_of(name, dtype(kernel.dtypes[0])).name}"
+            )
+    for name in kernel.in_place:
+        facts[name] = f"{facts.get(name, '')}, updated in place".removeprefix(", ")
+    width = max(map(len, (*names, *outputs)))
+    rows = [f"    {name:{width}}  {facts.get(name, '')}".rstrip() for name in (*names, *outputs)]
+    scalars = [f"{name}={'...' if callable(one.value) else one.value}" for name, one in kernel.scalars.items()]
+    taken = ", ".join([*names, *scalars, *(["out=None"] if outputs else [])])
     return "\n".join([
-        f"{output} = {kernel.name}({', '.join(names)}, out=None)",
+        f"{', '.join(kernel.outs)} = {kernel.name}({taken})",
         "",
         kernel.summary,
         "",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from cudalab.base.errors import InputError
-from cudalab.call.libraries import LIBRARIES, Done, NumpyArrays, Request
+from cudalab.base.errors import InputError, SpecError
+from cudalab.call.libraries import LIBRARIES, Done, NumpyArrays, Request, as_tuple, own_outputs
 from cudalab.device.arrays import DeviceArray, Plain
-from cudalab.spec.dtype import DType, dtype_of
+from cudalab.spec.dtype import DTYPES, DType, dtype_of
+from cudalab.spec.dtype import dtype as dtype_named
 from cudalab.spec.kernel import Kernel
+
+Scalars = Mapping[str, Any]
+NONE: Scalars = MappingProxyType({})
 
 
 def library_of(kernel: Kernel, arrays: tuple[Any, ...], out: Any = None) -> type[NumpyArrays]:
@@ -19,7 +25,7 @@ def library_of(kernel: Kernel, arrays: tuple[Any, ...], out: Any = None) -> type
     if len(arrays) != len(names):
         count = f"{len(names)} array{'s' * (len(names) > 1)}"
         raise InputError(f"{kernel.name}({', '.join(names)}) takes {count}, got {len(arrays)}")
-    every = arrays if out is None else (*arrays, out)
+    every = (*arrays, *as_tuple(out))
     roots = {type(a).__module__.partition(".")[0] for a in every}
     if len(roots) > 1 or not roots <= set(LIBRARIES):
         types = ", ".join(f"{type(a).__module__}.{type(a).__qualname__}" for a in every)
@@ -30,46 +36,93 @@ def library_of(kernel: Kernel, arrays: tuple[Any, ...], out: Any = None) -> type
     return LIBRARIES[roots.pop()]
 
 
-def run(kernel: Kernel, library: type[NumpyArrays], arrays: tuple[Any, ...], out: Any = None) -> Done:
+def run(
+    kernel: Kernel, library: type[NumpyArrays], arrays: tuple[Any, ...], out: Any = None, scalars: Scalars = NONE
+) -> Done:  # fmt: skip
     """Check the rest and run on these arrays. No program is recorded, differentiated or transformed at this point."""
     plain = {name: library.plain(a) for name, a in zip(kernel.input_names, arrays, strict=True)}
     dtype = _check_inputs(kernel, plain)
-    shape = kernel.result_shape({name: a.shape for name, a in plain.items()})
     if out is not None:
-        _check_output(kernel, plain, library.plain(out), dtype, shape)
-    return library.run(Request(kernel, arrays, out, plain, dtype, shape))
+        _check_outputs(kernel, plain, [library.plain(one) for one in as_tuple(out)], dtype)
+    return library.run(Request(kernel, arrays, out, plain, dtype, _scalars(kernel, plain, scalars)))
+
+
+def _scalars(kernel: Kernel, plain: dict[str, Plain], given: Scalars) -> dict[str, Any]:
+    for name in given:
+        if name not in kernel.scalars:
+            known = f"its scalars: {', '.join(kernel.scalars)}" if kernel.scalars else "it has no scalars"
+            raise InputError(f"{kernel.name} takes no {name!r}; {known}")
+    try:
+        return kernel.scalars_of(plain, given)
+    except SpecError as error:
+        raise InputError(str(error).removeprefix(f"{kernel.file}: ")) if given else error from None
 
 
 def _check_inputs(kernel: Kernel, plain: dict[str, Plain]) -> DType:
-    """The dtype of the inputs. Raises InputError if the kernel lacks it, or if dtypes or shapes do not fit together."""
+    """The dtype of the kernel. Raises InputError if it lacks it, or if dtypes or shapes do not fit together."""
     first = next(iter(plain.values()))
-    dtype = dtype_of(first)
-    if dtype.name not in kernel.dtypes:
-        raise InputError(f"{kernel.name} has no {dtype.name}; convert to one of {', '.join(kernel.dtypes)}")
+    dtype = _dtype_of_call(kernel, plain)
     for name, array in plain.items():
-        if dtype_of(array).floating and dtype.floating and dtype_of(array) != dtype:
-            raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; convert one of them")
-        if kernel.pointwise and (array.shape != first.shape or dtype_of(array) != dtype):
+        if kernel.pointwise and array.shape != first.shape:
             raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; they must agree")
     for name, array in plain.items():
         _check_alignment(kernel, name, name, array)
+        if name in kernel.in_place:
+            _check_written(name, array, {n: other for n, other in plain.items() if n != name})
     kernel.accepts_call({name: a.shape for name, a in plain.items()})
     return dtype
 
 
-def _check_output(kernel: Kernel, plain: dict[str, Plain], target: Plain, dtype: DType, shape: tuple[int, ...]) -> None:
+def _dtype_of_call(kernel: Kernel, plain: dict[str, Plain]) -> DType:
+    """The kernel's dtype at which the inputs of its spec have the dtypes of these arrays."""
+    got = {name: dtype_of(array) for name, array in plain.items()}
+    due = {
+        name: {k: dtype_named(v.name) for k, v in kernel.input_kinds(DTYPES[name]).items()} for name in kernel.dtypes
+    }
+    for name, kinds in due.items():
+        if kinds == got:
+            return DTYPES[name]
+    varying = [name for name in got if len({kinds[name] for kinds in due.values()}) > 1 or len(due) == 1]
+    first = varying[0] if varying else next(iter(got))
+    fitting = [name for name, kinds in due.items() if kinds[first] == got[first]]
+    if not fitting:
+        known = ", ".join(dict.fromkeys(kinds[first].name for kinds in due.values()))
+        what = "" if first == next(iter(got)) else f" for {first}"
+        raise InputError(f"{kernel.name} has no {got[first].name}{what}; convert to one of {known}")
+    kinds = due[fitting[0]]
+    wrong = next(name for name in got if kinds[name] != got[name])
+    raise InputError(
+        f"{wrong} is {_kind(plain[wrong])}; where {first} is {got[first].name}, {kernel.name} takes {wrong} as "
+        f"{kinds[wrong].name}; convert it"
+    )
+
+
+def _check_outputs(kernel: Kernel, plain: dict[str, Plain], targets: list[Plain], dtype: DType) -> None:
     """Raise InputError if `out` does not fit. A pointwise kernel may write over an input; other overlaps are races."""
-    if target.shape != shape or dtype_of(target) != dtype:
-        raise InputError(f"out has {_kind(target)}, {kernel.name} gives {dtype.name} {shape}")
+    names, shapes = own_outputs(kernel), {name: a.shape for name, a in plain.items()}
+    if len(targets) != len(names):
+        due = f"a tuple of {len(names)} arrays ({', '.join(names)})" if len(names) > 1 else f"{len(names)} array"
+        raise InputError(f"out has {len(targets)} arrays; {kernel.name} takes {due}")
+    for name, target in zip(names, targets, strict=True):
+        kind, shape = kernel.kind_of(name, dtype), kernel.shape_of(name, shapes)
+        what = "out" if len(names) == 1 else f"{name} of out"
+        if target.shape != shape or dtype_of(target) != kind:
+            raise InputError(f"{what} has {_kind(target)}, {kernel.name} gives {kind.name} {shape}")
+        _check_alignment(kernel, what, name, target)
+        others = {n: t for n, t in zip(names, targets, strict=True) if n != name}
+        _check_written(what, target, plain | others, in_place=kernel.simple and kernel.pointwise)
+
+
+def _check_written(what: str, target: Plain, others: dict[str, Plain], in_place: bool = False) -> None:
+    """Raise InputError for an array that cannot be written, or shares memory with another of the call."""
     if isinstance(target, np.ndarray) and not target.flags.writeable:
-        raise InputError("out is read-only; pass an array that can be written")
-    _check_alignment(kernel, "out", kernel.output, target)
+        raise InputError(f"{what} is read-only; pass an array that can be written")
     start, stop = _span(target)
-    for name, array in plain.items():
+    for name, array in others.items():
         first, last = _span(array)
         apart = last <= start or stop <= first
-        if not apart and not (kernel.pointwise and (first, last) == (start, stop)):
-            raise InputError(f"out overlaps {name!r} in memory; give it memory of its own")
+        if not apart and not (in_place and (first, last) == (start, stop)):
+            raise InputError(f"{what} overlaps {name!r} in memory; give it memory of its own")
 
 
 def _check_alignment(kernel: Kernel, what: str, name: str, array: Plain) -> None:

@@ -6,17 +6,19 @@ pointers, allocates the result and launches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from cudalab.base.errors import InputError
 from cudalab.call import torch_operator
+from cudalab.call.describe import NOT_RECORDED
 from cudalab.call.dispatch import library_of, run
-from cudalab.call.libraries import Done, TorchTensors
+from cudalab.call.libraries import Done, TorchTensors, as_tuple
 from cudalab.call.torch_operator import TorchOperator
 from cudalab.device.driver import current_context
-from cudalab.device.launch import Prepared
+from cudalab.device.launch import InOrder, Prepared
 from cudalab.spec import cuda_source
 from cudalab.spec.kernel import Kernel
 
@@ -55,6 +57,16 @@ class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
         if library is TorchTensors and torch_operator.concerns(arrays if out is None else (*arrays, out)):
             return self.operator.call(arrays, out)
         return self._remember(arrays, out, run(self.kernel, library, arrays, out))
+
+    def of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Mapping[str, Any]) -> Any:
+        """A call of a kernel with scalars, or with outputs that are not one new array: always with all checks."""
+        library = library_of(self.kernel, arrays, out)
+        every = (*arrays, *as_tuple(out))
+        if library is TorchTensors and torch_operator.concerns(every):
+            if torch_operator.special(every):
+                raise InputError(NOT_RECORDED.format(self.kernel.name))
+            raise InputError("this kernel does not differentiate; pass x.detach(), or call it in torch.no_grad()")
+        return run(self.kernel, library, arrays, out, scalars).result
 
     def plainly(self, arrays: tuple[Any, ...]) -> Any:
         """A call on plain tensors; it ignores recording, differentiation and transforms around it."""
@@ -125,7 +137,7 @@ class Quick:
             hit.launch(self.stream(hit.device), *pointers)
         return out
 
-    def remember(self, arrays: tuple[Any, ...], out: Any, result: Any, prepared: Prepared | None) -> None:
+    def remember(self, arrays: tuple[Any, ...], out: Any, result: Any, prepared: Prepared | InOrder | None) -> None:
         hits = self._hits if out is None else self._hits_with_out
         if len(hits) >= MOST:
             hits.clear()  # the program keeps using new shapes

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cudalab.base.errors import SpecError
+from cudalab.base.errors import InputError, SpecError
 from cudalab.call import describe
+from cudalab.call.describe import NOT_RECORDED
 from cudalab.spec import find
 from cudalab.spec import kernel as spec
 
@@ -45,9 +46,11 @@ an operator.
     def __repr__(self) -> str:
         return f"<kernel {self.name}({', '.join(self.input_names)}): {self.summary}>"
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, **scalars: Any) -> Any:
         """Run on arrays of one library, in the order of the reference's parameters; returns `out`, or a new array.
 
+        Scalars are given by name, such as `eps=1e-6`; those of the spec apply otherwise. Of several outputs it returns
+        a tuple, in which what is updated in place is the input itself; `out` is a tuple of the others.
         The entry is the one that `called` names, or the last. All arrays are of one dtype that the kernel has,
         C-contiguous, and on one device; nothing is copied. The work is ordered on the caller's current stream (torch's
         or CuPy's; the default stream for PyCUDA) and not waited for; on the CPU it is done when the call returns.
@@ -57,8 +60,13 @@ an operator.
         if _compiled_by_torch(arrays):
             import torch
 
+            if scalars or not self.simple:
+                raise InputError(NOT_RECORDED.format(self.name))
+
             result = getattr(torch.ops.cudalab, self._operator())(*arrays)
             return result if out is None else out.copy_(result)
+        if scalars or not self.simple:
+            return self._calls.of_several(arrays, out, scalars)
         return self._calls[type(arrays[0]) if arrays else type(None)](arrays, out)
 
     @cached_property

@@ -12,11 +12,12 @@ from cudalab.backends import host
 from cudalab.base.errors import SpecError, Unavailable
 from cudalab.device import cuda, driver, launch
 from cudalab.device.arrays import Plain, as_plain
-from cudalab.device.launch import Prepared
-from cudalab.device.operands import Operands
+from cudalab.device.launch import InOrder, Prepared
+from cudalab.device.operands import Operands, output_of
 from cudalab.spec import tuned
-from cudalab.spec.dtype import DType, dtype_of
+from cudalab.spec.dtype import DTYPES, DType, dtype_of
 from cudalab.spec.kernel import Kernel, Shape
+from cudalab.spec.reference import plain
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,10 @@ class Request:
 
     kernel: Kernel
     arrays: tuple[Any, ...]
-    out: Any  # None: make a new array
+    out: Any  # an array, or a tuple of them; None: make new ones
     plain: dict[str, Plain]  # the same inputs, by name
-    dtype: DType  # of the output
-    shape: Shape
+    dtype: DType  # of the kernel
+    scalars: dict[str, Any]  # by name, rounded
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Done:
 
     result: Any
     on_gpu: bool = False  # set if an equal call can be repeated by a launch alone
-    prepared: Prepared | None = None  # that launch; None: there is nothing to launch
+    prepared: Prepared | InOrder | None = None  # that launch; None: there is nothing to launch
 
 
 class NumpyArrays:
@@ -51,6 +52,28 @@ class NumpyArrays:
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
         return np.empty(shape, dtype.numpy)
 
+    @staticmethod
+    def fill(array: Any, value: float) -> None:
+        array.fill(value)
+
+    @classmethod
+    def outputs(cls, asked: Request) -> tuple[Any, Operands]:
+        """What the call returns, and the operands of its launch: outputs that are given or made, and a workspace."""
+        kernel, made = asked.kernel, dict[str, Any]()
+        given = dict(zip(own_outputs(kernel), as_tuple(asked.out), strict=False))
+
+        def make(name: str, shape: Shape, kind: np.dtype) -> Plain:
+            made[name] = array = given[name] if name in given else cls.empty(shape, DTYPES[kind.name], asked.arrays[0])
+            if (fill := (kernel.outs.get(name) or kernel.workspace[name]).fill) is not None:
+                cls.fill(array, fill)
+            return cls.plain(array)
+
+        output = output_of(kernel, asked.dtype, asked.plain, make)
+        inputs = dict(zip(kernel.input_names, asked.arrays, strict=True))
+        results = tuple(inputs[name] if name in kernel.in_place else made[name] for name in kernel.outs)
+        operands = Operands(asked.plain, output, scalars=asked.scalars)
+        return results[0] if len(results) == 1 else results, operands
+
     @classmethod
     def run(cls, asked: Request) -> Done:
         return cls.run_on_host(asked)
@@ -59,9 +82,8 @@ class NumpyArrays:
     def run_on_host(cls, asked: Request) -> Done:
         if reason := host.missing("cpu"):
             raise Unavailable(f"arrays on the CPU run through the host's compiler: {reason}")
-        result = cls.empty(asked.shape, asked.dtype, asked.arrays[0]) if asked.out is None else asked.out
-        entry = asked.kernel.entry_of_call(asked.plain)
-        host.bind(asked.kernel, entry, asked.dtype, Operands(asked.plain, cls.plain(result))).run()
+        result, operands = cls.outputs(asked)
+        host.bind(asked.kernel, asked.kernel.entry_of_call(asked.plain), asked.dtype, operands).run()
         return Done(result)
 
 
@@ -78,11 +100,11 @@ class GpuArrays(NumpyArrays):
             raise Unavailable(f"{asked.kernel.name} cannot be launched: {reason}")
         like = asked.arrays[0]
         with cls.on_device_of(like):
-            result = cls.empty(asked.shape, asked.dtype, like) if asked.out is None else asked.out
-            named: dict[str, Any] = {**asked.plain, asked.kernel.output: cls.plain(result)}
+            result, operands = cls.outputs(asked)
+            named = {n: a for n, a in operands.named(asked.kernel).items() if n not in asked.scalars}
             context, entry = cls.context(like), asked.kernel.entry_of_call(asked.plain)
             kernel = tuned.for_call(asked.kernel, entry, asked.dtype, driver.card(context))
-            prepared = launch.for_call(kernel, entry, asked.dtype, named, context)
+            prepared = launch.for_call(kernel, entry, asked.dtype, named, context, asked.scalars)
             if prepared:
                 prepared(cls.stream(like), *(array.ptr for array in named.values()))
         return Done(result, on_gpu=True, prepared=prepared)
@@ -111,22 +133,35 @@ class TorchTensors(GpuArrays):
 
     @staticmethod
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
-        return like.new_empty(shape)
+        import torch
+
+        return like.new_empty(shape, dtype=getattr(torch, dtype.name))
+
+    @staticmethod
+    def fill(array: Any, value: float) -> None:
+        array.fill_(value)
 
     @classmethod
     def run(cls, asked: Request) -> Done:
         if cls.on_gpu(asked.arrays[0]):
             done = cls.launch(asked)
-        elif form := asked.kernel.torch_native or asked.kernel.torch:
+        elif (form := asked.kernel.torch_native or asked.kernel.torch) and not asked.kernel.in_place:
             with without_autocast(asked.arrays[0]):
-                result = _fitting(form(*asked.arrays), asked)
-            return Done(result if asked.out is None else asked.out.copy_(result))
+                found = as_tuple(form(*asked.arrays, **plain(asked.scalars)))
+            results = tuple(_fitting(one, asked, name) for one, name in zip(found, asked.kernel.outs, strict=True))
+            if asked.out is not None:
+                for target, result in zip(as_tuple(asked.out), results, strict=True):
+                    target.copy_(result)
+                return Done(asked.out)
+            return Done(results[0] if len(results) == 1 else results)
         else:
             done = cls.run_on_host(asked)
-        if asked.out is not None:
+        written = [a for n, a in zip(asked.kernel.input_names, asked.arrays, strict=True) if n in asked.kernel.in_place]
+        if asked.out is not None or written:
             from torch.autograd.graph import increment_version
 
-            increment_version(asked.out)  # so that autograd notices the write
+            for array in (*as_tuple(asked.out), *written):
+                increment_version(array)  # so that autograd notices the write
         return done
 
     @staticmethod
@@ -153,10 +188,22 @@ def without_autocast(tensor: Any) -> AbstractContextManager[Any]:
     return torch.autocast(kind, enabled=False) if cast else nullcontext()
 
 
-def _fitting(result: Any, asked: Request) -> Any:
+def own_outputs(kernel: Kernel) -> tuple[str, ...]:
+    """The outputs that are no inputs: those that a call gives or allocates."""
+    return tuple(name for name in kernel.outs if name not in kernel.in_place)
+
+
+def as_tuple(arrays: Any) -> tuple[Any, ...]:
+    """The arrays of `out`, or of a result: none, one or several."""
+    return () if arrays is None else tuple(arrays) if isinstance(arrays, (tuple, list)) else (arrays,)
+
+
+def _fitting(result: Any, asked: Request, name: str) -> Any:
     """The result of a torch form as a contiguous tensor with memory of its own. SpecError if its kind is wrong."""
-    if tuple(result.shape) != asked.shape or dtype_of(result) != asked.dtype:
-        got, due = f"{dtype_of(result).name} {tuple(result.shape)}", f"{asked.dtype.name} {asked.shape}"
+    shape = asked.kernel.shape_of(name, {n: a.shape for n, a in asked.plain.items()})
+    kind = asked.kernel.kind_of(name, asked.dtype)
+    if tuple(result.shape) != shape or dtype_of(result) != kind:
+        got, due = f"{dtype_of(result).name} {tuple(result.shape)}", f"{kind.name} {shape}"
         raise SpecError(f"{asked.kernel.file}: its torch form gives {got} where the kernel gives {due}")
     inputs = {a.untyped_storage().data_ptr() for a in asked.arrays}
     return result.clone() if result.untyped_storage().data_ptr() in inputs else result.contiguous()
@@ -171,7 +218,7 @@ class CupyArrays(GpuArrays):
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
         import cupy
 
-        return cupy.empty(shape, like.dtype)
+        return cupy.empty(shape, like.dtype if dtype == dtype_of(like) else dtype.numpy)
 
     @staticmethod
     def device(like: Any) -> int:

@@ -121,7 +121,7 @@ def _fake(kernel: Kernel, inputs: tuple[Any, ...]) -> Any:
     if (name := str(first.dtype).removeprefix("torch.")) not in kernel.dtypes:
         raise InputError(f"{kernel.name} has no {name}; convert to one of {', '.join(kernel.dtypes)}")
     shapes = dict(zip(kernel.input_names, (tuple(x.shape) for x in inputs), strict=True))
-    return first.new_empty(kernel.output_shape(**shapes) if kernel.output_shape else first.shape)
+    return first.new_empty(kernel.result_shape(shapes))
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------

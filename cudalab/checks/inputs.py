@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Kernel
 
 
-def kinds(kernel: Kernel, dtype: DType) -> dict[str, np.dtype]:
-    """The dtype of each input by name, from inputs of the smallest shape that is not empty."""
-    usual = dict.fromkeys(kernel.input_names, dtype.numpy)
-    shapes = [shape for shape in (*kernel.edges, *kernel.sizes.values()) if math.prod(shape)]
-    if kernel.inputs is None or not shapes:
-        return usual
-    try:
-        made = kernel.make(min(shapes, key=math.prod), dtype)
-    except Exception:  # the spec's own; the rows of the group say it
-        return usual
-    return {name: array.dtype for name, array in made.items()}
-
-
 def floating(kernel: Kernel, dtype: DType) -> tuple[DType, ...]:
     """The dtypes of the inputs, if hard values can take their places: if all are floating-point ones; else ()."""
-    found = [DTYPES.get(kind.name) for kind in kinds(kernel, dtype).values()]
+    found = [DTYPES.get(kind.name) for kind in kernel.input_kinds(dtype).values()]
     return tuple(kind for kind in found if kind) if all(kind and kind.floating for kind in found) else ()
 
 

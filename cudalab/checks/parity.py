@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from sys import float_info
-from typing import Any
 
 import numpy as np
 
 from cudalab.base import numbers, threads
-from cudalab.base.errors import SpecError
+from cudalab.base.errors import SpecError, short
+from cudalab.checks.expected import Expected, wide
 from cudalab.results.record import ErrorCurve, Parity
+from cudalab.spec import reference
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
+from cudalab.spec.validate import called_with
 
 SHOWN = 3  # mismatches quoted in a message
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
-
-
-def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
-    """The reference's result for copies of the inputs, upcast to float64; integers and booleans keep their dtype.
-
-    Raises SpecError for a result that cannot be judged as it is.
-    """
-    shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
-    if not kernel.pointwise:
-        want = _judged_as_it_is(kernel, kernel.reference(**{k: _wide(a) for k, a in arrays.items()}))
-        if want.shape != shape:
-            due = "output_shape says {}" if kernel.output_shape else "the first input has {}; set output_shape"
-            raise SpecError(f"{kernel.file}: reference gives shape {want.shape}, but {due.format(shape)}")
-        return want
-    flat = {k: a.reshape(-1) for k, a in arrays.items()}
-    n = int(np.prod(shape, dtype=np.int64))
-    parts = threads.each(lambda s: _quiet(kernel, {k: _wide(a[s]) for k, a in flat.items()}), n)
-    return np.concatenate(parts).reshape(shape) if parts else _wide(np.empty(shape, next(iter(arrays.values())).dtype))
 
 
 def compare(
@@ -52,6 +36,50 @@ def compare(
     parts = threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
     flat = {name: array.reshape(-1) for name, array in (inputs or {}).items()}
     return _summary(parts, got.shape, dtype, budget, flat)
+
+
+def compare_all(
+    kernel: Kernel, dtype: DType, budgets: Mapping[str, Budget], got: Sequence[np.ndarray], expected: Expected,
+    arrays: Arrays,
+) -> Parity:  # fmt: skip
+    """Judge all outputs of a kernel, in their order. What differs is said of the first output that is wrong."""
+    names = tuple(kernel.outs)
+    if len(got) != len(names):
+        count = f"{len(got)} array{'s' * (len(got) != 1)}"
+        return Parity(ok=False, n=0, message=f"the result is {count}, expected {len(names)}: {', '.join(names)}")
+    by_name = dict(zip(names, got, strict=True))
+    found = {name: _judged(kernel, dtype, name, budgets[name], by_name, expected, arrays) for name in names}
+    if len(found) == 1:
+        return found[names[0]]
+    for name, parity in found.items():
+        parity.message = f"{name}: {parity.message}" if parity.message else ""
+        parity.worst = f"{name}{parity.worst}" if parity.worst else ""
+    whole = joined(list(found.values()))
+    whole.message = next((parity.message for parity in found.values() if not parity.ok), "")
+    return whole
+
+
+def _judged(
+    kernel: Kernel, dtype: DType, name: str, budget: Budget, got: Mapping[str, np.ndarray], expected: Expected,
+    arrays: Arrays,
+) -> Parity:  # fmt: skip
+    out, kind, result = kernel.outs[name], kernel.kind_of(name, dtype), got[name]
+    if out.check is None:
+        quoted = arrays if kernel.pointwise else None
+        return compare(result, expected.of(name, got), kind, budget, quoted)
+    shape = kernel.shape_of(name, {n: a.shape for n, a in arrays.items()})
+    if result.shape != shape or result.dtype != kind.numpy:
+        return compare(result, np.empty(shape, kind.numpy), kind, budget)
+    values = {**arrays, **reference.plain(kernel.scalars_of(arrays)), **got}
+    with np.errstate(all="ignore"):
+        said = called_with(out.check, values)
+    if said is None or isinstance(said, (bool, np.bool_)):
+        said = "" if said is None or said else f"the check of {name} says False"
+    if not isinstance(said, str):
+        raise SpecError(
+            f"{kernel.file}: the check of {name} gives {short(said)}; give True, or a text that says why not"
+        )
+    return Parity(ok=not said, n=result.size, message=said)
 
 
 class _Chunk:
@@ -108,7 +136,7 @@ def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) 
 
     x has five digits, enough to tell all 16-bit numbers apart; an error has four.
     """
-    inputs = _wide(x.reshape(-1))
+    inputs = wide(x.reshape(-1))
     ulps = _errors(got.reshape(-1), want.reshape(-1), dtype)[-1]
     finite = np.flatnonzero(np.isfinite(inputs))
     order = finite[np.argsort(inputs[finite], kind="stable")].reshape(-1, BIN)
@@ -198,43 +226,3 @@ def _quote(entry: tuple[int, float, float], shape: Shape, inputs: Arrays) -> str
 
 def _shown(value: float) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def _wide(array: np.ndarray) -> np.ndarray:
-    """A copy of an input for the reference, which may change it: float64 or complex128; integers and booleans as is."""
-    kind = array.dtype.kind
-    with np.errstate(invalid="ignore"):  # raised by signalling NaN, which convert like quiet ones
-        return array.astype(array.dtype if kind in "biu" else np.complex128 if kind == "c" else np.float64)
-
-
-def _judged_as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
-    """The reference's result as an array of real numbers; raises SpecError where a conversion would lose something."""
-    if isinstance(result, np.ma.MaskedArray):
-        raise SpecError(f"{kernel.file}: reference gives a masked array, whose mask would be lost; give y.filled(0)")
-    try:
-        want = np.asarray(result)
-    except Exception as error:  # from rows of different lengths, or from another library's array
-        what = f"reference gives a {type(result).__name__}, which is no NumPy array ({error})"
-        raise SpecError(f"{kernel.file}: {what}; give numbers, such as np.asarray(y)") from None
-    if want.dtype.kind == "c":
-        what = "reference gives complex values; give real ones, such as y.real, or both parts along an axis of two"
-        raise SpecError(f"{kernel.file}: {what}")
-    if want.dtype.kind == "b":
-        return want.astype(np.uint8)
-    if want.dtype.kind not in "iuf" and not _of_ml_dtypes(want.dtype):
-        what = "None" if result is None else f"values of dtype {want.dtype}"
-        raise SpecError(f"{kernel.file}: reference gives {what}; give an array of numbers, such as y.astype(float)")
-    return want
-
-
-def _of_ml_dtypes(dtype: np.dtype) -> bool:
-    return dtype.type.__module__ == "ml_dtypes"
-
-
-def _quiet(kernel: Kernel, arrays: Arrays) -> np.ndarray:
-    """A pointwise reference's result for one chunk, without floating-point warnings."""
-    with np.errstate(all="ignore"):
-        want = _judged_as_it_is(kernel, kernel.reference(**arrays))
-    if want.shape != (shape := next(iter(arrays.values())).shape):
-        raise SpecError(f"{kernel.file}: reference gives shape {want.shape} for {shape}; is the kernel pointwise?")
-    return want

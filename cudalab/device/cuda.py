@@ -15,7 +15,8 @@ from cudalab.base.cache import use_for
 from cudalab.base.errors import CompileError
 from cudalab.device import driver, kept_data
 from cudalab.device.arrays import installed
-from cudalab.spec import cuda_source
+from cudalab.device.lowered import of_names
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
@@ -63,34 +64,53 @@ def card_of(device: object) -> Card | None:
 
 def compiled(
     text: str, name: str, macros: Mapping[str, str] | None = None, include: Path | None = None,
-    flags: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (), entries: tuple[str, ...] = (),
 ) -> Any:  # fmt: skip
     """A PyCUDA module of `text`, compiled for the current device and loaded into the current context.
 
-    PyCUDA keeps compiled code in the lab's cache. Raises CompileError with the compiler's lines.
+    `entries` are names in C++ to instantiate. PyCUDA keeps compiled code in the lab's cache. Raises CompileError with
+    the compiler's lines.
     """
-    return _compiled(text, name, tuple((macros or {}).items()), include, flags, driver.current_context())
+    return _compiled(text, name, tuple((macros or {}).items()), include, flags, entries, driver.current_context())
 
 
 @cache
 def _compiled(
     text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...],
-    context: int,
+    entries: tuple[str, ...], context: int,
 ) -> Any:  # fmt: skip
     from pycuda.compiler import SourceModule
 
     with _compile_errors(name):
-        return SourceModule(cuda_source.with_c_names(text, name), **_options(macros, include, flags))
+        return SourceModule(entry_names.source(text, name, entries), **_options(macros, include, flags))
 
 
-def of_kernel(kernel: Kernel, dtype: DType) -> Any:
-    """The PyCUDA module of a kernel's `.cu` for one element type, as `compiled` gives it."""
-    return compiled(cuda_source.read(kernel.cu), kernel.cu.name, kernel.macros(dtype), kernel.cu.parent, kernel.flags)
+def of_kernel(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Any:
+    """The PyCUDA module of a kernel's `.cu` for one element type, as `compiled` gives it.
+
+    `launched`: the functions that are launched, as far as they are not the entries themselves.
+    """
+    text, macros = cuda_source.read(kernel.cu), kernel.macros(dtype)
+    names = entry_names.in_all(text, kernel.entries, launched)
+    return compiled(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, names)
 
 
-def loaded_anew(kernel: Kernel, dtype: DType) -> Any:
+def symbols_of(kernel: Kernel, dtype: DType, launched: tuple[str, ...], code: bytes | None = None) -> dict[str, str]:
+    """The names in the machine code of the functions that are launched; raises CompileError.
+
+    `code`: the machine code; None: that of `of_kernel`.
+    """
+    text = cuda_source.read(kernel.cu)
+    names = entry_names.not_plain(text, entry_names.in_all(text, kernel.entries, launched))
+    if not set(names) & set(launched):
+        return {name: name for name in launched}
+    found = of_names(code or _code(kernel, dtype, launched), names)
+    return {name: found.get(name, name) for name in launched}
+
+
+def loaded_anew(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Any:
     """The same module, loaded once more: its `__device__` variables are as the source initialises them."""
-    return driver.pycuda().module_from_buffer(_code(kernel, dtype))
+    return driver.pycuda().module_from_buffer(_code(kernel, dtype, launched))
 
 
 def kept_bytes(kernel: Kernel, dtype: DType) -> int:
@@ -100,25 +120,27 @@ def kept_bytes(kernel: Kernel, dtype: DType) -> int:
     return kept_data.kept_bytes(_code(kernel, dtype), text + headers.decode(errors="replace"))
 
 
-def _code(kernel: Kernel, dtype: DType) -> bytes:
+def _code(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> bytes:
     architecture = driver.card(driver.current_context()).target
-    return cubin(kernel, dtype, architecture)
+    return cubin(kernel, dtype, architecture, launched)
 
 
-def cubin(kernel: Kernel, dtype: DType, architecture: str) -> bytes:
+def cubin(kernel: Kernel, dtype: DType, architecture: str, launched: tuple[str, ...] = ()) -> bytes:
     """The machine code of a `.cu` for an architecture such as sm_90: the code that `of_kernel` loads."""
     text, macros = cuda_source.read(kernel.cu), tuple(kernel.macros(dtype).items())
-    return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, architecture)
+    names = entry_names.in_all(text, kernel.entries, launched)
+    return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, names, architecture)
 
 
 @cache
 def _cubin(
-    text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path, flags: tuple[str, ...], architecture: str
-) -> bytes:
+    text: str, name: str, macros: tuple[tuple[str, str], ...], include: Path, flags: tuple[str, ...],
+    entries: tuple[str, ...], architecture: str,
+) -> bytes:  # fmt: skip
     from pycuda.compiler import compile as compile_
 
     with _compile_errors(name):
-        return compile_(cuda_source.with_c_names(text, name), arch=architecture, **_options(macros, include, flags))
+        return compile_(entry_names.source(text, name, entries), arch=architecture, **_options(macros, include, flags))
 
 
 def _options(macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...]) -> dict[str, Any]:

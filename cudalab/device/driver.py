@@ -157,6 +157,21 @@ def function(code: bytes, entry: str, context: int) -> int:
     return found.value
 
 
+def global_of(code: bytes, context: int, name: str) -> tuple[int, int]:
+    """Address and bytes of a variable of the code that `function` loads into a context. Raises LaunchError."""
+    pointer, size, module = ctypes.c_uint64(), ctypes.c_size_t(), _module(code, context)
+    with within(context):
+        ask("cuModuleGetGlobal_v2", ctypes.byref(pointer), ctypes.byref(size), module, name.encode())
+    return pointer.value, size.value
+
+
+def write(pointer: int, data: bytes, context: int) -> None:
+    """Copy bytes into device memory when all work of a context has ended, and wait for the copy."""
+    with within(context):
+        ask("cuCtxSynchronize")
+        ask("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), data, ctypes.c_size_t(len(data)))
+
+
 @cache
 def _module(code: bytes, context: int) -> ctypes.c_void_p:
     """Code loaded into a context. It stays loaded: graphs that others captured may hold it."""
@@ -218,6 +233,25 @@ def kernels_in(graph: int) -> int:
         _graph_call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
         found += kind.value in (KERNEL_NODE, COPY_NODE)
     return found
+
+
+def function_of(enqueue: Callable[[Any], object]) -> int:
+    """The function that `enqueue` launches on a PyCUDA stream, whose handle PyCUDA does not show.
+
+    The launch is captured in a graph, where the handle stands, and not run.
+    """
+    stream, count, node = pycuda().Stream(1), ctypes.c_size_t(1), ctypes.c_void_p()
+    begin_capture(stream.handle)
+    try:
+        enqueue(stream)
+    finally:
+        graph = end_capture(stream.handle)
+    _graph_call("cuGraphGetNodes", ctypes.c_void_p(graph), ctypes.byref(node), ctypes.byref(count))
+    parameters = (ctypes.c_void_p * 32)()  # CUDA_KERNEL_NODE_PARAMS of any version; the function is its first field
+    if code := newest("cuGraphKernelNodeGetParams")(node, parameters):
+        raise refused("a captured kernel", code)
+    destroy_graph(graph)
+    return parameters[0] or 0
 
 
 def instantiate(graph: int) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,16 @@ from cudalab.device.arrays import DeviceArray, as_plain
 from cudalab.device.gpu_memory import Buffer, Regions
 from cudalab.device.guard import GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Content, offsets_by_name
 from cudalab.device.nvml import Condition, Nvml
-from cudalab.device.operands import Bound, Operands, writing
+from cudalab.device.operands import (
+    IN_PLACE,
+    Bound,
+    Operands,
+    Written,
+    every,
+    output_of,
+    pieces,
+    writing,
+)
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, blocks
 
@@ -39,6 +49,7 @@ class Gpu:
         self._device = self._driver.Device(index)
         self._buffers: dict[str, Buffer] = {}
         self._block: tuple[bytes, Any] | None = None  # what `poison` repeats, and its memory
+        self._unchanged: set[str] = set()  # inputs that no kernel may write
         self._digests: dict[str, int] = {}  # of the inputs, as their contents should be
         self._bands: dict[tuple[int, int], int] = {}  # digests of the guard bands, by (pointer, bytes)
         self._slack: dict[tuple[int, int], int] = {}  # of the memory behind them
@@ -65,8 +76,11 @@ class Gpu:
         off = offsets_by_name(kernel, offsets)
         inputs = {name: self._put(name, array.shape, array.dtype, off[name]) for name, array in arrays.items()}
         self._upload(arrays, inputs)
-        shape = kernel.result_shape({k: a.shape for k, a in arrays.items()})
-        output = self._put(kernel.output, shape, dtype.numpy, off[kernel.output], OUTPUT_GUARD_BYTE)
+        self._unchanged = {name for name in arrays if name not in kernel.in_place}
+        output = output_of(
+            kernel, dtype, inputs,
+            lambda name, shape, kind: self._put(name, shape, kind, off[name], OUTPUT_GUARD_BYTE),
+        )  # fmt: skip
         self.poison(output)
         self._context.synchronize()  # the uploads went through another stream
         self._digests = self._placed = self._digests_of(inputs)
@@ -74,7 +88,7 @@ class Gpu:
         slack = tuple(buffer.slack for buffer in self._buffers.values())
         self._bands = dict(zip(bands, self._regions_of(bands).digests(), strict=True))
         self._slack = dict(zip(slack, self._regions_of(slack).digests(), strict=True))
-        self._placed_operands = Operands(inputs, output, self.stream, self.index)
+        self._placed_operands = Operands(inputs, output, self.stream, self.index, scalars=kernel.scalars_of(arrays))
         return self._placed_operands
 
     def restore(self, arrays: Arrays) -> None:
@@ -92,17 +106,26 @@ class Gpu:
         self._kept.append((found, self._digests_of(found)))
         return len(self._kept) - 1
 
-    def load(self, contents: int, operands: Operands | None = None) -> None:
+    def load(self, contents: int, operands: Operands | None = None, names: Collection[str] = ()) -> None:
         kept, digests = self._kept[contents]
         operands = operands or self._placed_operands
-        if operands.inputs is self._placed_operands.inputs:
+        if operands.inputs is self._placed_operands.inputs and not names:
             self._digests = digests
         for name, array in kept.items():
-            if array.nbytes:
+            if array.nbytes and (not names or name in names):
                 self._driver.memcpy_dtod_async(operands.inputs[name].ptr, array.ptr, array.nbytes, self.stream)
 
-    def outputs(self, like: DeviceArray, count: int) -> list[DeviceArray]:
-        """`count` arrays for results; the same ones when asked for again. Raises PyCUDA's MemoryError."""
+    def outputs(self, like: Any, count: int) -> list[Any]:
+        """`count` outputs (arrays, or `Written`); the same ones when asked for again. Raises PyCUDA's MemoryError."""
+        if isinstance(like, Written):
+            of_name: dict[tuple[tuple[int, ...], str], int] = {}
+            columns = []
+            for array in like.arrays:  # arrays of one shape and dtype take from one store
+                key = (array.shape, array.dtype.str)
+                first = of_name.get(key, 0)
+                of_name[key] = first + count
+                columns.append(self.outputs(array, first + count)[first:])
+            return [like.like(arrays) for arrays in zip(*columns, strict=True)]
         found = self._outputs.setdefault((like.shape, like.dtype.str), [])
         found += self._arrays(like, count - len(found), OUTPUT_GUARD_BYTE)
         return found[:count]
@@ -138,10 +161,25 @@ class Gpu:
         return DeviceArray(array.shape, dtype, buffer.ptr, buffer)
 
     def poison(self, array: Any, content: Content = POISON_BYTE) -> None:
+        for piece, begins in every(array):
+            if begins != IN_PLACE:
+                self._fill(piece, content if begins is None else begins)  # type: ignore[arg-type]
+
+    def renew(self, outputs: Sequence[Any], word: int) -> None:
+        """Enqueue what outputs hold before a run: 32 bits again and again, or what their kernel asks for."""
+        found = [pair for output in outputs for pair in every(output)]
+        self.regions([array for array, begins in found if begins is None]).fill(word)
+        for array, begins in found:
+            if isinstance(begins, bytes):
+                self._fill(array, begins)
+
+    def _fill(self, array: Any, content: Content) -> None:
         plain = as_plain(array)
         assert isinstance(plain, DeviceArray)
         if not plain.size:
             return
+        if isinstance(content, bytes) and len(set(content)) == 1:
+            content = content[0]
         if isinstance(content, int):
             self._driver.memset_d8_async(plain.ptr, content, plain.nbytes, self.stream)
             return
@@ -170,14 +208,12 @@ class Gpu:
         return out
 
     def fingerprint(self, array: Any) -> int:
-        plain = as_plain(array)
-        assert isinstance(plain, DeviceArray)
         self.stream.synchronize()
-        return self.digests([plain])[0]
+        return self.digests([array])[0]
 
     def tampered(self, operands: Operands, slack: bool = False) -> str | None:
         bands = self._bands | (self._slack if slack else {})
-        inputs = {name: _piece(operands.inputs[name]) for name in self._digests}
+        inputs = {name: _piece(operands.inputs[name]) for name in self._digests if name in self._unchanged}
         found = self._regions_of((*bands, *inputs.values())).digests()
         if found[: len(bands)] != list(bands.values()):
             for name, buffer in self._buffers.items():
@@ -189,7 +225,9 @@ class Gpu:
         return None
 
     def digests(self, arrays: Sequence[Any]) -> list[int]:
-        return self.regions(arrays).digests()
+        every_piece = [pieces(array) for array in arrays]
+        found = iter(self.regions([piece for one in every_piece for piece in one]).digests())
+        return [_together([next(found) for _ in one]) for one in every_piece]
 
     def _digests_of(self, inputs: Mapping[str, DeviceArray]) -> dict[str, int]:
         return dict(zip(inputs, self.digests(list(inputs.values())), strict=True))
@@ -219,14 +257,24 @@ class Gpu:
         sets = self._sets.setdefault(first.output.ptr, [first])
         lacking = count - len(sets)
         inputs = {name: self._arrays(array, lacking) for name, array in first.inputs.items()}
-        for i, output in enumerate(self._arrays(first.output, lacking, OUTPUT_GUARD_BYTE)):
+        for i, output in enumerate(self._more_outputs(first, inputs, lacking)):
             own = {name: arrays[i] for name, arrays in inputs.items()}
             for name, array in own.items():
                 if array.nbytes:
                     self._driver.memcpy_dtod_async(array.ptr, first.inputs[name].ptr, array.nbytes, self.stream)
-            sets.append(Operands(own, output, self.stream, self.index))
+            sets.append(replace(first, inputs=own, output=output))
         self.stream.synchronize()
         return sets[: max(count, 1)]
+
+    def _more_outputs(self, first: Operands, inputs: Mapping[str, list[DeviceArray]], count: int) -> list[Any]:
+        """Outputs like those of `first`; what is updated in place is among these inputs."""
+        if not isinstance(first.output, Written):
+            return list(self._arrays(first.output, count, OUTPUT_GUARD_BYTE))
+        columns = [
+            inputs[name] if name in first.output.in_place else self._arrays(array, count, OUTPUT_GUARD_BYTE)
+            for name, array in zip(first.output.names, first.output.arrays, strict=True)
+        ]
+        return [first.output.like(arrays) for arrays in zip(*columns, strict=True)]
 
     def copy(self, nbytes: int) -> Bound | None:
         return self._copies(nbytes, [copy.USUAL])[copy.USUAL]
@@ -302,6 +350,14 @@ class Gpu:
                 cupy.cuda.Stream.null.use()
         finally:
             self._context.pop()
+
+
+def _together(digests: Sequence[int]) -> int:
+    """One digest of several arrays, in their order; that of one is its own."""
+    found = digests[0]
+    for digest in digests[1:]:
+        found = (found * 0x9E3779B97F4A7C15 + digest) % (1 << 64)
+    return found
 
 
 def _piece(array: Any) -> tuple[int, int]:

@@ -39,5 +39,5 @@ def fills(dtype: DType, seed: int) -> tuple[Content, ...]:
 
 def offsets_by_name(kernel: Kernel, offsets: Sequence[int]) -> Mapping[str, int]:
     """The offsets that `Device.place` takes, by array name; 0 for every array if `offsets` is empty."""
-    names = (*kernel.input_names, kernel.output)
+    names = kernel.array_names
     return dict(zip(names, offsets or (0,) * len(names), strict=True))

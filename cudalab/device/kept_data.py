@@ -28,10 +28,15 @@ def kept_bytes(code: bytes, source: str = "") -> int:
         return 0
     sections = list(_sections(code))
     held = sum(section[5] for name, section in sections if name in GLOBALS)
-    symbols = list(_symbols(code, sections))
+    found = list(_symbols(code, sections))
     if not NAMES_A_TABLE.search(source):
-        held -= sum(size for name, place, size in symbols if TABLES.fullmatch(name) and place in GLOBALS)
-    return max(held, int((HEAP, "") in {(name, place) for name, place, _ in symbols}))
+        held -= sum(size for name, place, size in found if TABLES.fullmatch(name) and place in GLOBALS)
+    return max(held, int((HEAP, "") in {(name, place) for name, place, _ in found}))
+
+
+def symbols(code: bytes) -> list[tuple[str, str, int]]:
+    """(name, section, bytes) of each symbol of an ELF file; no section: it is not in this code."""
+    return list(_symbols(code, list(_sections(code)))) if code[:4] == b"\x7fELF" else []
 
 
 def _sections(code: bytes) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -7,16 +7,23 @@ caller, of any library and from any thread; PyCUDA cannot wrap such a stream, so
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from struct import Struct
+from types import MappingProxyType
 from typing import Any
 
-from cudalab.device import cuda, driver
+from cudalab.device import cuda, driver, limits
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.operands import Operands
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Launch
+
+# CUlaunchAttribute: a number of CUlaunchAttributeID, and from byte 8 on a value of 64 bytes.
+COOPERATIVE, CLUSTER_DIMENSION = 2, 4
+ATTRIBUTE_INT, ATTRIBUTE_DIM = "=I4xi60x", "=I4x3I52x"
 
 # A call's memory begins with a CUlaunchConfig of 56 bytes, whose stream is at byte 32; the pointers follow.
 STREAM, POINTERS = 32, 56
@@ -43,6 +50,7 @@ class Prepared:
         grid, block = launch.dims
         self._what, self._function, self._context, self._count = what, function, context, len(arrays)
         self._geometry = (*map(int, grid), *map(int, block), int(launch.shared))
+        self._cooperative, self._attributes = launch.cooperative, _attributes(launch)
         places = {id(array): i for i, array in enumerate(arrays.values())}
         self._arguments = [  # an array's place among the pointers, or a number's bytes
             places[id(a)] if id(a) in places else ctypes.create_string_buffer(a.tobytes(), a.nbytes)
@@ -77,23 +85,62 @@ class Prepared:
             launch = partial(with_config, ctypes.byref(memory), function, arguments, None)
         else:  # a driver older than CUDA 11.8
             stream = ctypes.c_void_p.from_buffer(memory, STREAM)
-            launch = partial(libcuda.cuLaunchKernel, function, *self._geometry, stream, arguments, None)
-        values = Struct(f"=Q{POINTERS - STREAM - 8}x{self._count}Q")  # x: no launch attributes
-        return partial(values.pack_into, memory, STREAM), launch
+            plain = partial(libcuda.cuLaunchKernel, function, *self._geometry, stream, arguments, None)
+            together = partial(libcuda.cuLaunchCooperativeKernel, function, *self._geometry, stream, arguments)
+            launch = together if self._cooperative else plain
+        if not self._attributes:
+            values = Struct(f"=Q{POINTERS - STREAM - 8}x{self._count}Q")  # x: no launch attributes
+            return partial(values.pack_into, memory, STREAM), launch
+        attributes = ctypes.create_string_buffer(b"".join(self._attributes))
+        values, count = Struct(f"=QQQ{self._count}Q"), len(self._attributes)
+
+        def write(stream: int, *pointers: int) -> None:
+            values.pack_into(memory, STREAM, stream, ctypes.addressof(attributes), count, *pointers)
+
+        return write, launch
+
+
+def _attributes(launch: Launch) -> list[bytes]:
+    """The launch attributes that a launch needs, each a CUlaunchAttribute."""
+    found = [struct.pack(ATTRIBUTE_INT, COOPERATIVE, 1)] if launch.cooperative else []
+    if cluster := launch.cluster_dims:
+        found.append(struct.pack(ATTRIBUTE_DIM, CLUSTER_DIMENSION, *map(int, cluster)))
+    return found
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """Several launches that are one call, all on the same pointers."""
+
+    each: tuple[Prepared, ...]
+
+    def __call__(self, *values: int) -> None:
+        for prepared in self.each:
+            prepared(*values)
 
 
 def for_call(
-    kernel: Kernel, entry: str, dtype: DType, arrays: Mapping[str, DeviceArray], context: int
-) -> Prepared | None:
-    """Compile and load one entry for arrays like these (inputs, then the output); None: there is nothing to launch.
+    kernel: Kernel, entry: str, dtype: DType, arrays: Mapping[str, DeviceArray], context: int,
+    scalars: Mapping[str, Any] = MappingProxyType({}),
+) -> Prepared | InOrder | None:  # fmt: skip
+    """Compile and load one entry for arrays like these (inputs, outputs, workspace); None: there is nothing to launch.
 
     The launch is that of the spec for these shapes, dtypes and alignments, and does not change with the pointers.
     """
-    launch = kernel.launch(entry, arrays)
-    if launch.empty:
+    launches = [launch for launch in kernel.launches(entry, {**arrays, **scalars}) if not launch.empty]
+    if not launches:
         return None
-    code = cuda.cubin(kernel, dtype, driver.card(context).target)
-    return Prepared(f"{kernel.name}: {entry}", driver.function(code, entry, context), context, launch, arrays)
+    launched = tuple(one.entry for one in launches)
+    code = cuda.cubin(kernel, dtype, driver.card(context).target, launched)
+    symbols = cuda.symbols_of(kernel, dtype, launched, code)
+    functions = [driver.function(code, symbols[one.entry], context) for one in launches]
+    for function, one in zip(functions, launches, strict=True):
+        limits.make_able(function, one, context)
+    every = tuple(
+        Prepared(f"{kernel.name}: {entry}", function, context, one, arrays)
+        for function, one in zip(functions, launches, strict=True)
+    )
+    return every[0] if len(every) == 1 else InOrder(every)
 
 
 def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, module: Any = None) -> Callable[[], None]:
@@ -101,16 +148,51 @@ def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, modu
 
     `module`: loaded code; None: the module that all launches of the kernel share.
     """
-    module = module or cuda.of_kernel(kernel, dtype)
-    launch = kernel.launch(entry, operands.named(kernel))
-    if launch.empty:
-        return lambda: None
-    function = module.get_function(entry)
+    launches = [launch for launch in kernel.launches(entry, operands.named(kernel)) if not launch.empty]
+    launched = tuple(launch.entry for launch in launches)
+    module = module or cuda.of_kernel(kernel, dtype, launched)
+    symbols = cuda.symbols_of(kernel, dtype, launched)
+    runs = [_one(module.get_function(symbols[one.entry]), one, operands.stream) for one in launches]
+    if len(runs) == 1:
+        return runs[0]
+
+    def run() -> None:
+        for each in runs:
+            each()
+
+    return run
+
+
+def _one(function: Any, launch: Launch, stream: Any) -> Callable[[], None]:
+    """What launches one function, whose arguments are packed here."""
     function.prepare(["P" if isinstance(a, DeviceArray) else a.dtype.char for a in launch.args])
     values = [a.ptr if isinstance(a, DeviceArray) else a for a in launch.args]
-    (grid, block), stream, shared = launch.dims, operands.stream, launch.shared
+    (grid, block), shared = launch.dims, launch.shared
+    if launch.cooperative or launch.cluster:
+        return _together(function, launch, stream, values)
+    if shared:
+        known = driver.pycuda().function_attribute
+        static, most = function.get_attribute(known.SHARED_SIZE_BYTES), limits.most_shared(driver.current_context())
+        if grow := limits.shared_to_opt_in(launch, static, most):
+            function.set_attribute(known.MAX_DYNAMIC_SHARED_SIZE_BYTES, grow)
 
     def run() -> None:
         function.prepared_async_call(grid, block, stream, *values, shared_size=shared)
 
+    return run
+
+
+def _together(function: Any, launch: Launch, stream: Any, values: list[Any]) -> Callable[[], None]:
+    """The same with launch attributes, which PyCUDA lacks: for a cooperative launch, for clusters."""
+    context, (grid, block) = driver.current_context(), launch.dims
+    handle = driver.function_of(lambda other: function.prepared_async_call(grid, block, other, *values))
+    limits.make_able(handle, launch, context)
+    arrays = {str(i): a for i, a in enumerate(launch.args) if isinstance(a, DeviceArray)}
+    prepared = Prepared(launch.entry, handle, context, launch, arrays)
+    pointers = [array.ptr for array in arrays.values()]
+
+    def run() -> None:
+        prepared(stream.handle, *pointers)
+
+    run.of = function  # type: ignore[attr-defined]  # keeps the module loaded
     return run

@@ -16,7 +16,7 @@ from cudalab.base import files, scratch
 from cudalab.base.cache import folder
 from cudalab.base.text import visible
 from cudalab.device import cuda
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -46,7 +46,8 @@ def verdict(kernel: Kernel, dtype: DType) -> Verdict:
     """
     if not (compiler := cuda.nvcc()):
         return Verdict(missing=NO_NVCC)
-    text = cuda_source.with_c_names(cuda_source.read(kernel.cu), kernel.cu.name)
+    text = cuda_source.read(kernel.cu)
+    text = entry_names.source(text, kernel.cu.name, entry_names.in_all(text, kernel.entries))
     macros = (*kernel.flags, *(f"-D{name}={value}" for name, value in kernel.macros(dtype).items()))
     state = os.stat(compiler)
     parts = (compiler, state.st_mtime_ns, state.st_size, text, macros, TARGETS, str(kernel.cu.parent))

@@ -2,12 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cudalab.spec.kernel import Kernel
+import numpy as np
+
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel, Shape
+
+
+@dataclass(frozen=True)
+class Written:
+    """What one run writes, where that is more than one array, or an array that does not begin poisoned.
+
+    `names` are those of `arrays`, the first `results` of which are judged; the others are workspace. `begins` says by
+    array what it holds before a run: poison (None), these bytes again and again, or an input's contents (IN_PLACE).
+    """
+
+    names: tuple[str, ...]
+    arrays: tuple[Any, ...]
+    results: int
+    begins: tuple[bytes | str | None, ...]
+
+    @property
+    def spent(self) -> bool:
+        """Whether a run changes what the next one has to find: it must be made new in between."""
+        return any(begin is not None for begin in self.begins)
+
+    @property
+    def in_place(self) -> tuple[str, ...]:
+        return tuple(name for name, begin in zip(self.names, self.begins, strict=True) if begin == IN_PLACE)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def size(self) -> int:
+        """Elements of the results."""
+        return sum(array.size for array in self.arrays[: self.results])
+
+    @property
+    def ptr(self) -> int:
+        return int(self.arrays[0].ptr)
+
+    def like(self, arrays: Sequence[Any]) -> Written:
+        """The same of other arrays."""
+        return replace(self, arrays=tuple(arrays))
+
+
+IN_PLACE = "in place"
+
+
+def output_of(
+    kernel: Kernel, dtype: DType, inputs: Mapping[str, Any], make: Callable[[str, Shape, np.dtype], Any]
+) -> Any:  # fmt: skip
+    """The arrays that a run of a kernel writes: one, or `Written`. `make(name, shape, dtype)` allocates."""
+    shapes, own = {name: tuple(array.shape) for name, array in inputs.items()}, (*kernel.outs, *kernel.workspace)
+    kinds = {name: kernel.kind_of(name, dtype).numpy for name in own}
+    fills = {name: (kernel.outs.get(name) or kernel.workspace[name]).fill for name in own}
+    arrays = tuple(
+        inputs[name] if name in kernel.in_place else make(name, kernel.shape_of(name, shapes), kinds[name])
+        for name in own
+    )
+    begins = tuple(
+        IN_PLACE if name in kernel.in_place
+        else None if (fill := fills[name]) is None
+        else np.asarray(fill).astype(kinds[name]).tobytes()
+        for name in own
+    )  # fmt: skip
+    return arrays[0] if begins == (None,) else Written(own, arrays, len(kernel.outs), begins)
+
+
+def pieces(output: Any) -> tuple[Any, ...]:
+    """The arrays that a run leaves to be judged: those of a library's tuple, or one."""
+    if isinstance(output, Written):
+        return output.arrays[: output.results]
+    return tuple(output) if isinstance(output, (tuple, list)) else (output,)
+
+
+def every(output: Any) -> tuple[tuple[Any, bytes | str | None], ...]:
+    """Every array that a run writes, and what it holds before (see `Written.begins`)."""
+    if isinstance(output, Written):
+        return tuple(zip(output.arrays, output.begins, strict=True))
+    return tuple((array, None) for array in pieces(output))
 
 
 @dataclass(frozen=True)
@@ -15,13 +95,24 @@ class Operands:
     """Inputs and output of one case where a device put them: NumPy arrays on the CPU, DeviceArrays on a GPU."""
 
     inputs: Mapping[str, Any]  # by name, in the order of the reference's parameters
-    output: Any
+    output: Any  # an array, or Written
     stream: Any = None  # the PyCUDA stream that all GPU work goes to
     device: int = 0  # the GPU's number
     seed: int = 0  # the run's seed, for a backend that shuffles
+    scalars: Mapping[str, Any] = field(default_factory=dict)  # by name, rounded to their dtypes
 
     def named(self, kernel: Kernel) -> dict[str, Any]:
-        return {**self.inputs, kernel.output: self.output}
+        """What a launch gets, by name: inputs, outputs, workspace, scalars."""
+        if isinstance(self.output, Written):
+            return {**self.inputs, **dict(zip(self.output.names, self.output.arrays, strict=True)), **self.scalars}
+        return {**self.inputs, next(iter(kernel.outs)): self.output, **self.scalars}
+
+    def writing_to(self, output: Any) -> Operands:
+        """The same with another output; what is updated in place is read there."""
+        if not isinstance(output, Written):
+            return replace(self, output=output)
+        own = dict(zip(output.names, output.arrays, strict=True))
+        return replace(self, output=output, inputs={n: own.get(n, array) for n, array in self.inputs.items()})
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,19 +18,22 @@ class Device(Protocol):
     name: str
 
     def place(self, kernel: Kernel, dtype: DType, arrays: Arrays, offsets: Sequence[int] = ()) -> Operands:
-        """Copy the inputs and allocate an output, each between guard bands; the output is poisoned.
+        """Copy the inputs and allocate what a run writes, each between guard bands; outputs are poisoned or filled.
 
-        `offsets` are bytes, for the inputs and then the output: each moves an array off its natural alignment.
+        `offsets` are bytes, in the order of `Kernel.array_names`: each moves an array off its natural alignment.
         """
 
     def poison(self, array: Any, content: Content = POISON_BYTE) -> None:
-        """Fill an array of any library with what results hardly have: NaN for floats, or other bytes, repeated."""
+        """Fill an output, or arrays of any library, with what results hardly have: NaN for floats, or other bytes.
+
+        What a kernel asks to begin with something else gets that; what it updates in place is left to `load`.
+        """
 
     def fetch(self, array: Any) -> np.ndarray:
         """Wait for all work and copy an array of any library into new NumPy memory."""
 
     def fingerprint(self, array: Any) -> int:
-        """Wait for all work and return a 64-bit digest of an array's bytes, computed on the device."""
+        """Wait for all work and return a 64-bit digest of the bytes of an array, or of all results of an output."""
 
     def digests(self, arrays: Sequence[Any]) -> list[int]:
         """Wait for all work and return the fingerprint of each array."""
@@ -38,8 +41,11 @@ class Device(Protocol):
     def keep(self, arrays: Arrays) -> int:
         """Keep contents of the placed inputs on the device, for `load`; returns their number, counted from 0."""
 
-    def load(self, contents: int, operands: Operands | None = None) -> None:
-        """Copy contents that are kept into the inputs: those of `operands`, None: those that were placed."""
+    def load(self, contents: int, operands: Operands | None = None, names: Collection[str] = ()) -> None:
+        """Copy contents that are kept into the inputs: those of `operands`, None: those that were placed.
+
+        `names`: only into these inputs.
+        """
 
     def tampered(self, operands: Operands, slack: bool = False) -> str | None:
         """Wait, then name memory that a kernel must not write and wrote: an input, or bytes beyond an array's ends.

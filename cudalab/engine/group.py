@@ -8,7 +8,7 @@ timing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -21,10 +21,11 @@ from cudalab import timing
 from cudalab.backends import numpy as reference
 from cudalab.base.errors import CudalabError, InputError, NotOnCpu, OverrunError, Unavailable
 from cudalab.checks import hard_inputs, inputs, parity
+from cudalab.checks.expected import Expected
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, overlap
 from cudalab.device.guard import Content, fills
-from cudalab.device.operands import Bound, Operands
+from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
@@ -76,7 +77,7 @@ def _rows_of_part(job: Job, group: Group, variants: list[Variant], with_copy: bo
             want = None
             if not (job.process and job.known):  # else the outputs are known, and the reference may not be needed
                 job.at(Step(str(group), "reference"))
-                want = parity.expected(group.kernel, arrays)
+                want = Expected(group.kernel, arrays)
             job.at(Step(str(group), "placing the arrays"))
             operands = replace(job.device.place(group.kernel, group.dtype, arrays, group.offsets), seed=job.seed)
             contents = Inputs(job, group, arrays, want, operands)
@@ -113,7 +114,7 @@ class _KernelRound(Round[Variant, Bound]):
         self.contents, self.operands, self.with_copy = contents, operands, with_copy
         self.arrays = contents.arrays[0]
         self.in_turn = contents.in_turn()
-        self.budgets: dict[str, Budget] = {}  # by label
+        self.budgets: dict[str, dict[str, Budget]] = {}  # by label and output
         self.compared = job.known if contents.names else dict[str, Parity]()  # see `_key`
         self.judged: dict[str, Counter[str]] = {}  # by label: timed results, and those that were compared in full
         self._held_down: dict[str, dict[str, None]] = {}  # by label, reasons
@@ -122,7 +123,8 @@ class _KernelRound(Round[Variant, Bound]):
     def prepare(self, variant: Variant, case: Case) -> None:
         """Bind a variant, run it once, and judge every way to run it."""
         label, backend = variant.label, variant.backend
-        work = amount(self.kernel, self.arrays, self.operands.output.nbytes)
+        results = sum(piece.nbytes for piece in pieces(self.operands.output))
+        work = amount(self.kernel, self.arrays, results)
         case.nbytes, case.written, case.flops = work.nbytes, work.written, work.flops
         bound = self._bind(variant, case)
         case.allocates = bound.allocates
@@ -131,7 +133,7 @@ class _KernelRound(Round[Variant, Bound]):
         if backend.timed:
             case.costs["first run"] = timing.warm_up(self.device, bound)
         else:  # the CPU's, which ends with the call
-            self.device.poison(bound.output(), self.fills[0])
+            self._make_new(bound, self.fills[0])
             start = perf_counter()
             bound.run()
             case.costs["first run"] = perf_counter() - start
@@ -139,9 +141,9 @@ class _KernelRound(Round[Variant, Bound]):
         if variant.backend_name == REFERENCE and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
         case.composed = backend.budget == "composed"
-        self.budgets[label] = self.kernel.budget(self.dtype, backend.budget)
-        for name, array in self.operands.inputs.items():
-            if overlap(bound.output(), array):
+        self.budgets[label] = {name: self.kernel.budget(self.dtype, backend.budget, name) for name in self.kernel.outs}
+        for name, array in self.operands.inputs.items() if bound.on is None else ():
+            if any(overlap(piece, array) for piece in pieces(bound.output())):
                 raise InputError(f"returns the memory of its input {name!r}; give a copy of it, such as {name}.clone()")
 
         self.at("check", label)
@@ -155,7 +157,7 @@ class _KernelRound(Round[Variant, Bound]):
         # Hard values take long, and test values and not the ways to run.
         for how, other in bound.also.items() if not self.group.values else ():
             self._verify(case, other, how)
-        if self.group.awkward and self.kernel.pointwise and variant.name in self.kernel.entries:
+        if self.group.awkward and self.kernel.pointwise and self.kernel.simple and variant.name in self.kernel.entries:
             self._verify_in_place(case, bound)
         case.notes += bound.remarks()
         if case.status == record.OK and backend.timed:
@@ -198,12 +200,18 @@ class _KernelRound(Round[Variant, Bound]):
 
     def _run_and_compare(self, case: Case, work: Bound, content: Content, contents: int = 0) -> Parity:
         """Fill the output, run once, look for stray writes, compare with the reference."""
-        self.device.poison(work.output(), content)
+        self._make_new(work, content, contents)
         work.run()
         if touched := self.device.tampered(self.operands):
             self.device.restore(self.arrays)  # so that the next variant is not blamed for it
             return Parity(ok=False, n=self.operands.output.size, message=touched)
         return self._compare(work.output(), case.label, contents)
+
+    def _make_new(self, work: Bound, content: Content, contents: int = 0) -> None:
+        """Make what a run writes as it has to be before: poisoned, filled, or with these contents of the inputs."""
+        self.device.poison(work.output(), content)
+        if self.kernel.in_place:
+            self.device.load(contents, names=self.kernel.in_place)
 
     def _verify_other_values(self, case: Case, bound: Bound) -> None:
         """Judge a variant that is right so far on other values in the same memory."""
@@ -242,24 +250,27 @@ class _KernelRound(Round[Variant, Bound]):
 
         `digest`: the output's fingerprint, where it is known.
         """
-        result, budget = as_plain(output), self.budgets[label]
-        digest = self.device.fingerprint(result) if digest is None else digest
-        seen = self._key(contents, digest, result, budget)
+        results, budgets = [as_plain(piece) for piece in pieces(output)], self.budgets[label]
+        digest = self.device.fingerprint(output) if digest is None else digest
+        seen = self._key(contents, digest, results, budgets)
         if seen in self.compared:
             return self.compared[seen]
-        got, arrays, want = self.device.fetch(result), self.contents.arrays[contents], self.contents.want(contents)
-        found = parity.compare(got, want, self.dtype, budget, arrays if self.kernel.pointwise else None)
+        got = [self.device.fetch(result) for result in results]
+        arrays, want = self.contents.arrays[contents], self.contents.want(contents)
+        found = parity.compare_all(self.kernel, self.dtype, budgets, got, want, arrays)
         x = next(iter(arrays.values()))
         every = self.group.values == hard_inputs.EVERY and x.dtype.itemsize == 2
-        if every and self.dtype.floating and (found.ok or found.wrong):
-            found.curve = parity.error_curve(x, got, want, self.dtype)
+        if every and len(got) == 1 and self.dtype.floating and (found.ok or found.wrong):
+            name = next(iter(self.kernel.outs))
+            found.curve = parity.error_curve(x, got[0], want.of(name, {}), self.dtype)
         self.compared[seen] = found
         return found
 
-    def _key(self, contents: int, digest: int, result: Any, budget: Budget) -> str:
-        """Names a comparison: the contents of the inputs and of the output, and the budget."""
+    def _key(self, contents: int, digest: int, results: Sequence[Any], budgets: Mapping[str, Budget]) -> str:
+        """Names a comparison: the contents of the inputs and of the output, and the budgets."""
         name = self.contents.names[contents] if self.contents.names else contents
-        return f"{name} {digest:x} {result.shape} {result.dtype} {budget}"
+        like = " ".join(f"{result.shape} {result.dtype}" for result in results)
+        return f"{name} {digest:x} {like} {' '.join(map(str, budgets.values()))}"
 
     def _judge(self, label: str, contents: int, output: Any, digest: int) -> None:
         """Judge what a timed run left. Raises WrongAnswer, and the row says it.
@@ -267,10 +278,10 @@ class _KernelRound(Round[Variant, Bound]):
         A variant whose bits differ from run to run would be compared on the CPU after every run. After FULL such
         comparisons one result in FULL is compared, which one is drawn; small results always are.
         """
-        result, seen = as_plain(output), self.judged.setdefault(label, Counter())
+        results, seen = [as_plain(piece) for piece in pieces(output)], self.judged.setdefault(label, Counter())
         seen["all"] += 1
-        if self._key(contents, digest, result, self.budgets[label]) not in self.compared:
-            if seen["compared"] >= FULL and result.nbytes > SMALL and self.in_turn.rng.integers(FULL):
+        if self._key(contents, digest, results, self.budgets[label]) not in self.compared:
+            if seen["compared"] >= FULL and sum(r.nbytes for r in results) > SMALL and self.in_turn.rng.integers(FULL):
                 seen["left out"] += 1
                 return
             seen["compared"] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cudalab.checks import parity
+from cudalab.checks.expected import Expected
 from cudalab.device.operands import Operands
 from cudalab.engine.job import Job
 from cudalab.engine.plan import Group
@@ -19,7 +19,7 @@ STRIDE = 1_000_003  # between the seeds of contents
 class Inputs:
     """The contents of a group's inputs, the first of which are placed, and what the reference makes of each."""
 
-    def __init__(self, job: Job, group: Group, first: Arrays, want: np.ndarray | None, operands: Operands) -> None:
+    def __init__(self, job: Job, group: Group, first: Arrays, want: Expected | None, operands: Operands) -> None:
         """`want`: the right result for the first; None: computed when it is asked for."""
         self._job, self._group, self._operands = job, group, operands
         self.arrays, self._wanted = [first], {} if want is None else {0: want}
@@ -31,10 +31,10 @@ class Inputs:
             other = self._drawn(1)
             alike = all(a.shape == other[k].shape and a.dtype == other[k].dtype for k, a in first.items())
             self.arrays += [other] if alike else []
-        if len(self.arrays) > 1:
+        if len(self.arrays) > 1 or group.kernel.in_place:
             for arrays in self.arrays:
                 job.device.keep(arrays)
-            if job.processes > 1:
+            if job.processes > 1 and len(self.arrays) > 1:
                 self.names = [self._name(number) for number in range(len(self.arrays))]
                 job.device.load(0)
 
@@ -45,10 +45,10 @@ class Inputs:
         self._job.device.load(number)
         return " ".join(f"{self._job.device.fingerprint(array):x}" for array in self._operands.inputs.values())
 
-    def want(self, number: int) -> np.ndarray:
-        """The right result for contents, computed when it is first asked for."""
+    def want(self, number: int) -> Expected:
+        """The right results for contents, computed when it is first asked for."""
         if number not in self._wanted:
-            self._wanted[number] = parity.expected(self._group.kernel, self.arrays[number])
+            self._wanted[number] = Expected(self._group.kernel, self.arrays[number])
         return self._wanted[number]
 
     def in_turn(self) -> Contents:

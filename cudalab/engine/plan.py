@@ -15,7 +15,7 @@ import msgspec
 from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
-from cudalab.base.globs import fits, split
+from cudalab.base.globs import fits, halves, match, split
 from cudalab.checks import hard_inputs, inputs, misaligned
 from cudalab.engine.messages import Task
 from cudalab.spec import find, rival, sizes
@@ -221,7 +221,7 @@ class Selection:
         """As `of`, where the kernels are not known yet: raises NotFound for a glob that fits no backend."""
         found = cls.of(only, skip)
         for pattern in (*found.only, *found.skip):
-            if not fnmatch.filter(backends.by_name(), pattern.partition(":")[0]):
+            if not fnmatch.filter(backends.by_name(), halves(pattern)[0] or pattern):
                 raise unknown("backend", pattern, backends.by_name())
         return found
 
@@ -233,10 +233,10 @@ class Selection:
         """Raise NotFound for a glob that fits no variant of these groups, InputError if they leave none."""
         every = {v.label: v for group in groups for v in Selection().variants(group)}
         for pattern in (*self.only, *self.skip):
-            backend, colon, _ = pattern.partition(":")
-            if colon and not fnmatch.filter(backends.by_name(), backend):
+            backend, _ = halves(pattern)
+            if backend and not fnmatch.filter(backends.by_name(), backend):
                 raise unknown("backend", backend, backends.by_name())
-            if colon and not fnmatch.filter(every, pattern):
+            if backend and not any(match(label, pattern) for label in every):
                 raise unknown("variant", pattern, every)
             if not any(fits(label, (pattern,)) for label in (*every, *backends.by_name())):
                 entries = dict.fromkeys(label.partition(":")[2] for label in every if ":" in label)
@@ -287,7 +287,7 @@ def groups(names: Collection[str], size_text: str, dtype_text: str, rivals: str 
     """
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text, rivals):
-        shapes = sizes.parse(size_text, kernel.sizes)
+        shapes = sizes.usual(kernel.sizes) if size_text == sizes.USUAL else sizes.parse(size_text, kernel.sizes)
         for shape in shapes.values():
             kernel.accepts(shape)
         found += [
@@ -368,8 +368,9 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
     if not shapes:
         return []
-    kinds = inputs.kinds(kernel, kind)
-    sizes = {name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize}
+    kinds = kernel.input_kinds(kind)
+    own = {name: kernel.kind_of(name, kind).itemsize for name in (*kernel.outs, *kernel.workspace)}
+    sizes = {name: kinds[name].itemsize if name in kinds else own[name] for name in kernel.array_names}
     cases = misaligned.offsets({name: max(size, kernel.alignment(name)) for name, size in sizes.items()})
     chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
     chosen += [(shapes[-1], what) for what in cases]

@@ -40,6 +40,7 @@ from cudalab.results import limit, record
 from cudalab.results.file import rescue, save
 from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import find
+from cudalab.spec.sizes import USUAL
 from cudalab.timing import rounds
 
 Words = str | Sequence[str]
@@ -80,7 +81,7 @@ Looks = Callable[[Ready], AbstractContextManager[Look]]
 
 def bench(
     *names: Names,
-    sizes: Words = "small,large",
+    sizes: Words = USUAL,
     dtypes: Words = "",
     only: Words = "",
     skip: Words = "",

@@ -13,7 +13,16 @@ can never complete, misaligned accesses and failed asserts are, and end the laun
 
 from __future__ import annotations
 
-from cudalab.host.compiler import address_sanitizer, build, compiler_missing, compiler_version
+from cudalab.host.compiler import address_sanitizer, build, compile_source, compiler_missing, compiler_version
 from cudalab.host.module import Module, Order, load
 
-__all__ = ["Module", "Order", "address_sanitizer", "build", "compiler_missing", "compiler_version", "load"]
+__all__ = [
+    "Module",
+    "Order",
+    "address_sanitizer",
+    "build",
+    "compile_source",
+    "compiler_missing",
+    "compiler_version",
+    "load",
+]

@@ -69,10 +69,11 @@ _RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", "--param"
 
 
 class Built(NamedTuple):
-    """A shared object and the entries in it."""
+    """A shared object, and the end of the names of its functions by the entry that is asked for."""
 
     library: Path
-    entries: tuple[str, ...]
+    entries: Mapping[str, str]
+    constants: tuple[str, ...] = ()
 
 
 def compiler_missing() -> str | None:
@@ -102,12 +103,14 @@ def compile_source(
     include: Path | None = None,
     sanitize: bool = False,
     races: bool = False,
+    entries: Sequence[str] = (),
 ) -> Built:
     """Find or make the shared object for the CUDA source `text`.
 
-    `name` appears in error messages, `defines` become `-Dkey=value`, `include` is the folder that
-    the source's own `#include "..."` lines are relative to. With `sanitize` it checks addresses and for undefined
-    behaviour, and can only be loaded into a process that has preloaded `address_sanitizer()`.
+    `entries` are names in C++ (`row_sum<64, float>`) to export beside the plain ones. `name` appears in error messages,
+    `defines` become `-Dkey=value`, `include` is the folder that the source's own `#include "..."` lines are relative
+    to. With `sanitize` it checks addresses and for undefined behaviour, and can only be loaded into a process that has
+    preloaded `address_sanitizer()`.
 
     Raises NotOnCpu for what is refused by name, SpecError for an entry with a name that C or CUDA has taken, and
     CompileError for what g++ refuses: a mistake, or something of CUDA that the headers here lack.
@@ -128,9 +131,14 @@ def compile_source(
             raise NotOnCpu(lacking) from None
         raise
     scan = Scan(preprocessed, name)
-    if not scan.entries:
+    exported = scan.exports(entries)
+    if not exported:
         raise CompileError(f"{name}: no __global__ function (a template alone cannot be launched)")
-    exports = "".join(f"CUDALAB_EXPORT({entry})\n" for entry in scan.entries)
+    exports = ""
+    for entry, (end, address) in exported.items():
+        cluster = scan.cluster(entry)
+        exports += f"CUDALAB_EXPORT({end}, {address})" + (f" CUDALAB_CLUSTER({end}, {cluster})\n" if cluster else "\n")
+    exports += "".join(f"CUDALAB_CONSTANT({i}, {constant})\n" for i, constant in enumerate(scan.constants))
     program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
 
     modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
@@ -169,11 +177,13 @@ def compile_source(
         except CompileError as error:
             if refused := forbidden(str(error)):
                 raise NotOnCpu(refused) from None
+            if lacking := scan.unfit(str(error), exported):
+                raise SpecError(f"{name}: {lacking}") from None
             if taken := _taken(scan.entries, lab):
                 what = f"{', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have"
                 raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
             raise
-    return Built(library, scan.entries)
+    return Built(library, {entry: end for entry, (end, _) in exported.items()}, scan.constants)
 
 
 def build(
@@ -182,9 +192,10 @@ def build(
     name: str = "kernel.cu",
     defines: Mapping[str, str] | None = None,
     include: Path | None = None,
+    entries: Sequence[str] = (),
 ) -> Path:
     """Return the path of the shared object alone; see `load` for the arguments."""
-    return compile_source(text, name=name, defines=defines, include=include).library
+    return compile_source(text, name=name, defines=defines, include=include, entries=entries).library
 
 
 def address_sanitizer() -> Path:

@@ -9,9 +9,9 @@
 //
 //   CUDALAB_VOLATILE=1  compiled with calls before each access to volatile memory (volatile.h).
 //
-// Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, clusters, grid-wide barriers, dynamic
-// parallelism, libraries such as CUB. A thread that looks at memory again and again lets others run (crowd.h), if it does
-// so by volatile, an atomic, a fence or a load past L1: a plain `while (flag == 0);` never ends, as on a GPU.
+// Not modelled, and refused by name (source.py): textures, surfaces, inline PTX, dynamic parallelism, libraries such as
+// CUB. A thread that looks at memory again and again lets others run (crowd.h), if it does so by volatile, an atomic, a
+// fence or a load past L1: a plain `while (flag == 0);` never ends, as on a GPU.
 #pragma once
 
 #ifndef CUDALAB_FIBERS
@@ -49,7 +49,9 @@
 #include "copy_queue.h"
 #include "fibers.h"
 #include "block_barriers.h"
+#include "gang.h"
 #include "warp.h"
+#include "cluster.h"
 #else
 #include "flat.h"
 #endif

@@ -6,7 +6,7 @@ namespace cudalab {
 
 // looks: at memory, again and again, that another thread is to change; until: as `looks`, with a condition;
 // gone: left through fail().
-enum class state : uint8_t { ready, at_block, at_warp, looks, until, done, gone };
+enum class state : uint8_t { ready, at_block, at_warp, at_group, looks, until, done, gone };
 
 struct fiber {
     context where;
@@ -28,8 +28,13 @@ struct fiber {
     bool (*until)(const void*, uint64_t);  // what it waits for, of this object and value
     const void* object;
     uint64_t value;
+    bool looked_last;      // it waited for memory when it stopped
     copy_queue* copies;    // asynchronous ones that have not landed
+    unsigned arrived[2];   // how often at the barrier of the cluster, and of the grid (gang.h) ...
+    uint8_t group;         // ... and for which of them it waits
 };
+
+class gang;
 
 template <auto kernel> struct one_thread;
 template <class... A, void (*kernel)(A...)> struct one_thread<kernel> {

@@ -12,9 +12,11 @@ namespace cudalab {
 class block_runner {
 public:
     using block_body = void (*)(void**);
-    block_runner(block_body body, void** arguments, size_t shared, uint64_t order, crowd& workers)
-        : body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z), shared_bytes(shared),
-          order(order), workers(workers), stack(count) {
+    // A block of a `gang` gets its stacks from there.
+    block_runner(block_body body, void** arguments, size_t shared, uint64_t order, crowd& workers, gang* others = nullptr,
+                 char* given = nullptr)
+        : others(others), body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z),
+          shared_bytes(shared), order(order), workers(workers), stack(count, given) {
         fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
         room = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128 + 2 * shared_guard));
         if (!stack || !fibers || !room) {
@@ -52,18 +54,36 @@ public:
     // Returns false and records the reason if the block cannot end. The runner must not be used after that.
     bool run_block(uint64_t block) {
         turns turn(order, block);
+        const int contents = first_contents(turn);
+        memset(shared_memory, contents, shared_bytes);
+        static_shared.spoil(contents);
+        set_dynamic_arrays();
+        begin(turn);
+        advance(turn);
+        return all_done();
+    }
+
+    int first_contents(const turns& turn) const {
         // Shared memory starts with arbitrary contents. All ones is NaN in every floating point format, but also a true
         // `bool`, an index below all others, and a value that a maximum ignores. So in one of the orders that a check
         // tries it is zeros, and in another close to the largest float.
-        const int contents = turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
-        memset(shared_memory, contents, shared_bytes);
-        static_shared.spoil(contents);
-        for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready, fibers[t].looks = 0;
+        return turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
+    }
+
+    void begin(const turns& turn) {
+        for (unsigned t = 0; t < count; ++t) {
+            fibers[t].now = state::ready, fibers[t].looks = 0;
+            fibers[t].arrived[0] = fibers[t].arrived[1] = 0;
+        }
         coins = turn;
         bound.clear(), transactions.clear();
 #if CUDALAB_RACES
         races.barrier();
 #endif
+    }
+
+    // Runs the block as far as it can, which is to its end unless it waits for other blocks.
+    void advance(turns& turn) {
         const unsigned warps = (count + 31) / 32;
         bool stopped;
         do {
@@ -72,7 +92,6 @@ public:
             stopped = false;
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
         } while (stopped || release_block() || look_again());
-        return all_done();
     }
 
     // Records a failure if a block wrote past its dynamic shared memory, for example where the launch gives none.
@@ -117,6 +136,28 @@ public:
         arrived(fake, nullptr, nullptr);
     }
     unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
+    gang* const others;              // the blocks that live at the same time; null: none
+
+    // ---- called by gang.h -------------------------------------------------------------------------------------------
+    explicit operator bool() const { return shared_memory; }
+    unsigned threads() const { return count; }
+    fiber& thread(unsigned t) { return fibers[t]; }
+    char* dynamic_memory() const { return shared_memory; }
+    size_t dynamic_bytes() const { return shared_bytes; }
+    static_shared_memory& statics() { return static_shared; }
+    bool ended() const {
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now != state::done) return false;
+        return true;
+    }
+    bool all_done() const { return nobody_waits(fibers, count); }
+
+    bool tells_who_looks() const { return tell_who_looks(fibers, count, false, module_base()); }
+    bool left() const {  // through fail()
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::gone) return true;
+        return false;
+    }
 
     // This thread looks at memory that others may change, and finds this value; address 0: it does not say at what.
     // After a few times it lets others run.
@@ -193,15 +234,26 @@ private:
         if (!(woken + looking) || current_failure->happened()) return false;
         if (woken || changes != changes_before) {
             changes_before = changes;
-            workers.changed(mine);
+            if (others) changed_in(*others);
+            else workers.changed(mine);
+        } else if (others) {  // another block of the gang runs next
+            wake_looking();
+            wait_in(*others, !unsure);
+            return false;
         } else if (!workers.waited(mine, count, !unsure)) {
             tell_who_looks(fibers, count, workers.blocks_left(workers.job), module_base());
             return false;
         }
-        for (unsigned t = 0; t < count; ++t)
-            if (fibers[t].now == state::looks) fibers[t].now = state::ready;
+        wake_looking();
         return true;
     }
+    void wake_looking() {
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::looks) fibers[t].now = state::ready, fibers[t].looked_last = true;
+            else fibers[t].looked_last = false;
+    }
+    static void changed_in(gang& blocks);          // in gang.h
+    static void wait_in(gang& blocks, bool sure);
 
     // Returns whether it was stopped where it could have continued.
     bool run_warp(unsigned first, turns& turn) {
@@ -239,7 +291,8 @@ private:
             for (unsigned other = 0; other < lanes; ++other) {
                 if (!(warp[lane].mask >> other & 1) || warp[other].now == state::done) continue;
                 const bool same = warp[other].now == state::at_warp && warp[other].mask == warp[lane].mask &&
-                                  warp[other].operation == warp[lane].operation;
+                                  warp[other].operation == warp[lane].operation &&
+                                  (!any_will_do || warp[other].line == warp[lane].line);
                 if (same) present |= 1u << other;
                 else complete = complete && any_will_do;
             }
@@ -280,10 +333,6 @@ private:
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
         return true;
-    }
-
-    bool all_done() const {
-        return nobody_waits(fibers, count);
     }
 
     // The first frame on every stack. It stays there from block to block.

@@ -3,6 +3,14 @@
 
 namespace cudalab {
 
+// Which blocks live at the same time, in the next launch from this thread: those of a cluster, or all.
+struct together {
+    uint3 cluster = {1, 1, 1};
+    bool cooperative = false;
+    bool wanted() const { return cooperative || cluster.x * cluster.y * cluster.z > 1; }
+};
+static thread_local together wanted_groups;
+
 struct launch {
     uint3 grid, block;
     size_t shared;
@@ -10,6 +18,7 @@ struct launch {
     block_runner::block_body body;
     uint64_t order;
     failure failed, remarked;
+    together groups;
     unsigned long long next_block = 0;
     crowd workers{};
 
@@ -25,6 +34,15 @@ struct launch {
         turns turn(job.order);
         unsigned __int128 first = job.order == backwards ? blocks - 1 : 0, step = job.order == backwards ? blocks - 1 : 1;
         if (turn.shuffled()) first = turn.next() % blocks, step = turn.step(blocks);
+#if CUDALAB_FIBERS
+        if (job.groups.wanted()) {
+            job.run_gangs(first, step);
+            job.workers.end();
+            current_failure = outer;
+            current_remark = outer_remark;
+            return nullptr;
+        }
+#endif
         block_runner runner(job.body, job.arguments, job.shared, job.order, job.workers);
         while (!job.failed.happened()) {
             const unsigned long long turn_of = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
@@ -41,12 +59,35 @@ struct launch {
     }
     CUDALAB_UNWATCHED static bool blocks_left(const void* self) {
         const launch& job = *static_cast<const launch*>(self);
-        return __atomic_load_n(&job.next_block, __ATOMIC_RELAXED) < (unsigned long long)job.grid.x * job.grid.y * job.grid.z;
+        const uint3 size = job.groups.cooperative ? job.grid : job.groups.cluster;
+        return __atomic_load_n(&job.next_block, __ATOMIC_RELAXED) <
+               (unsigned long long)(job.grid.x / size.x) * (job.grid.y / size.y) * (job.grid.z / size.z);
     }
+
+#if CUDALAB_FIBERS
+    // The same for blocks that live at the same time: a worker takes one cluster after another, or the whole grid.
+    CUDALAB_UNWATCHED void run_gangs(unsigned __int128 first, unsigned __int128 step) {
+        const uint3 size = groups.cooperative ? grid : groups.cluster;
+        const uint3 across = {grid.x / size.x, grid.y / size.y, grid.z / size.z};
+        const unsigned long long gangs = (unsigned long long)across.x * across.y * across.z;
+        gang blocks(body, arguments, shared, order, workers, size, groups.cluster, groups.cooperative);
+        if (order > backwards) first = first % gangs, step = 1;
+        else if (order == backwards) first = gangs - 1, step = gangs - 1;
+        while (!failed.happened()) {
+            const unsigned long long turn_of = __atomic_fetch_add(&next_block, 1, __ATOMIC_RELAXED);
+            if (turn_of >= gangs) break;
+            const unsigned long long i = (unsigned long long)((first + turn_of * step) % gangs);
+            const uint3 place = {unsigned(i % across.x) * size.x, unsigned(i / across.x % across.y) * size.y,
+                                 unsigned(i / across.x / across.y) * size.z};
+            if (!blocks.run(place, i)) break;
+        }
+    }
+#endif
 
     void run(unsigned wanted) {
         const unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
         if (!blocks) return;
+        if (groups.cooperative) wanted = 1;
         constexpr unsigned most = 16;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
         workers.job = this, workers.work = work, workers.blocks_left = blocks_left;
         workers.wanted = wanted < most ? wanted : most;
@@ -85,8 +126,9 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             workers = -workers;
         }
         watch();
-        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, 0, {}};
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_groups, 0, {}};
         job.run(unsigned(workers));
+        wanted_groups = together{};  // shared memory lies beside it, and begins with other contents
         memcpy(last_error, job.failed.message, sizeof last_error);
         memcpy(last_remark, job.remarked.message, sizeof last_remark);
         return job.failed.happened();
@@ -108,6 +150,11 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
 // The order of blocks and threads in the next launches from the calling thread: see order.h.
 CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = order; }
 
+// The cluster of the next launch from the calling thread, and whether it is cooperative; for that launch alone.
+CUDALAB_EXTERN void cudalab_set_groups(unsigned x, unsigned y, unsigned z, int cooperative) {
+    cudalab::wanted_groups = {{x, y, z}, cooperative != 0};
+}
+
 // Frees the memory that is kept for the next launch, since another module launches next.
 CUDALAB_EXTERN void cudalab_forget() {
 #if CUDALAB_FIBERS
@@ -121,9 +168,29 @@ CUDALAB_EXTERN const char* cudalab_error() { return cudalab::last_error; }
 // What CUDA leaves undefined and the last launch from the calling thread did; "" for nothing.
 CUDALAB_EXTERN const char* cudalab_remark() { return cudalab::last_remark; }
 
-#define CUDALAB_EXPORT(name)                                                                                \
+// A `__constant__` variable that Python sets: its address, its bytes, and bytes and kind of an element.
+#define CUDALAB_CONSTANT(number, ...)                                                                              \
+    CUDALAB_EXTERN const size_t* cudalab_constant_##number() {                                                     \
+        using element = std::remove_cv_t<std::remove_all_extents_t<std::remove_reference_t<decltype((__VA_ARGS__))>>>; \
+        static const size_t table[4] = {size_t(&__VA_ARGS__), sizeof(__VA_ARGS__), sizeof(element),                \
+                                        cudalab::kind_of<element>()};                                              \
+        return table;                                                                                              \
+    }
+
+// What an entry's __cluster_dims__ holds.
+#define CUDALAB_CLUSTER(name, ...)                                                  \
+    CUDALAB_EXTERN const unsigned* cudalab_cluster_##name() {                       \
+        static const unsigned size[4] = {__VA_ARGS__};                              \
+        return size;                                                                \
+    }
+
+// An entry under the name by which Python asks for it: a plain name, or at_0, at_1, ... for those of C++. The rest is an
+// expression with its address.
+#define CUDALAB_EXPORT(name, ...)                                                                           \
     CUDALAB_EXTERN int cudalab_run_##name(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,  \
                                           unsigned bz, size_t shared, void** arguments, int workers) {      \
-        return cudalab::entry<&name>::run({gx, gy, gz}, {bx, by, bz}, shared, arguments, workers);          \
+        return cudalab::entry<__VA_ARGS__>::run({gx, gy, gz}, {bx, by, bz}, shared, arguments, workers);    \
     }                                                                                                       \
-    CUDALAB_EXTERN const unsigned* cudalab_parameters_##name() { return cudalab::entry<&name>::parameters(); }
+    CUDALAB_EXTERN const unsigned* cudalab_parameters_##name() {                                            \
+        return cudalab::entry<__VA_ARGS__>::parameters();                                                   \
+    }

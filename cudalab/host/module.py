@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 
 from cudalab.base.errors import InputError, LaunchError, NotOnCpu, OverrunError, unknown
 from cudalab.base.threads import cores
-from cudalab.host.compiler import compile_source, place_of
+from cudalab.host.compiler import Built, compile_source, place_of
+from cudalab.spec.entry_names import constant_named
+from cudalab.spec.launch_check import wrong_cluster
 
 Triple = tuple[int, int, int]
 
@@ -21,6 +24,10 @@ _GRID_LIMIT = (2**31 - 1, 65535, 65535)
 _BLOCK_LIMIT = (1024, 1024, 64)
 _THREADS_LIMIT = 1024
 _SHARED_LIMIT = 227 * 1024
+
+# What an H200 holds at once, the rule for cooperative launches on the CPU: its multiprocessors, and what each has room
+# for; the system reserves shared memory for each block.
+_SMS, _SM_THREADS, _SM_BLOCKS, _SM_SHARED, _RESERVED_SHARED = 132, 2048, 32, 228 * 1024, 1024
 
 # The order in which threads run (order.h). A number is the seed of a shuffle.
 ORDERS = {"alternating": 0, "forward": 1, "reverse": 2}
@@ -37,15 +44,18 @@ class Module:
     """The entries of one `.cu`, ready to run on the CPU. Made by `load`.
 
     Attributes:
-        entries: names of the `__global__` functions; templates are not among them.
+        entries: names of the `__global__` functions: the plain ones, and those of templates that were asked for.
+        constants: names of the `__constant__` variables.
         remarks: by entry, what CUDA leaves undefined in a launch that ended well: its line, its block and two threads.
     """
 
     _last: Module | None = None  # the last to launch: it keeps memory for its next launch
 
-    def __init__(self, library: Path, entries: tuple[str, ...], workers: int = 0) -> None:
-        """Open the shared object `library`, which exports `entries`; blocks run on `workers` threads (0: all cores)."""
-        self.entries, self._workers, self._file = entries, workers or cores(), library
+    def __init__(self, built: Built, workers: int = 0) -> None:
+        """Open a shared object; blocks run on `workers` threads (0: all cores)."""
+        library, entries, self.constants = built
+        self.entries, self._workers, self._file = tuple(entries), workers or cores(), library
+        self._exported = entries
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
         self.remarks: dict[str, str] = {}
@@ -53,12 +63,13 @@ class Module:
 
     def launch(
         self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int = 0,
-        order: Order = "alternating",
+        order: Order = "alternating", cooperative: bool = False, cluster: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         """Run one entry to its end.
 
         `args` are NumPy arrays, of which the kernel gets the address, and NumPy scalars, as in
         PyCUDA. `shared` is the dynamic shared memory in bytes. A grid with a zero launches nothing.
+        `cooperative` and `cluster` are those of `Launch`.
         `order` is that of blocks, warps and threads: forward, reverse, alternating from block to block, or the seed
         (0 or more) of a shuffle. A correct kernel gives the same result in all of them, except that atomic sums may
         round differently.
@@ -68,18 +79,22 @@ class Module:
         if entry not in self._parameters:
             raise unknown("entry", entry, self.entries)
         _check_shape(entry, grid, block, shared)
+        size = self._cluster(entry, grid, cluster)
+        if cooperative:
+            _check_cooperative(entry, grid, block, shared)
         turns = _turns(order)
         boxes = self._boxes(entry, args)
         if 0 in grid:
             return
         pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
-        run = self._library[f"cudalab_run_{entry}"]
+        run = self._library[f"cudalab_run_{self._exported[entry]}"]
         run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
         run.restype = ctypes.c_int
         if (last := Module._last) not in (None, self):
             last._library.cudalab_forget()
         Module._last = self
         self._library.cudalab_set_order(ctypes.c_uint64(turns))
+        self._library.cudalab_set_groups(*map(ctypes.c_uint, size), int(cooperative))
         if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
             text = self._library.cudalab_error().decode()
             text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
@@ -91,10 +106,36 @@ class Module:
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""
-        describe = self._library[f"cudalab_parameters_{entry}"]
+        describe = self._library[f"cudalab_parameters_{self._exported[entry]}"]
         describe.restype = ctypes.POINTER(ctypes.c_uint)
         table = describe()
         return [(table[1 + 2 * i], table[2 + 2 * i]) for i in range(table[0])]
+
+    def set_constant(self, name: str, value: np.ndarray) -> None:
+        """Set a `__constant__` variable for the launches that follow. Raises NotFound, and InputError for a value that
+        does not fit it.
+        """
+        describe = self._library[f"cudalab_constant_{self.constants.index(constant_named(name, self.constants))}"]
+        describe.restype = ctypes.POINTER(ctypes.c_size_t)
+        address, size, element, kind = describe()[:4]
+        value = np.ascontiguousarray(value)
+        if wrong := _misfit(value, size, element, kind):
+            raise InputError(f"constant {name}: {wrong}")
+        ctypes.memmove(address, value.ctypes.data, size)
+
+    def _cluster(self, entry: str, grid: Triple, given: Sequence[int] | None) -> Triple:
+        """The cluster of a launch: what the launch gives, or the source by __cluster_dims__, or one block."""
+        fixed: Triple | None = None
+        if describe := getattr(self._library, f"cudalab_cluster_{self._exported[entry]}", None):
+            describe.restype = ctypes.POINTER(ctypes.c_uint)
+            fixed = tuple(int(d) or 1 for d in describe()[:3])  # type: ignore[assignment]
+        asked = None if given is None else (*given, 1, 1)[:3]
+        if fixed and asked and fixed != asked:
+            raise LaunchError(f"{entry} has __cluster_dims__{fixed}, its launch gives cluster={tuple(given or ())}")
+        size = asked or fixed or (1, 1, 1)
+        if wrong := wrong_cluster(grid, size):
+            raise LaunchError(f"{entry}: {wrong}")
+        return size  # type: ignore[return-value]
 
     def _boxes(self, entry: str, args: Sequence[object]) -> list[np.ndarray]:
         """Each argument's bytes in an array of its own, which must outlive the launch."""
@@ -115,6 +156,7 @@ def load(
     include: Path | None = None,
     sanitize: bool = False,
     races: bool = False,
+    entries: Sequence[str] = (),
 ) -> Module:
     """Compile the CUDA source `text` for the CPU (once per content, see compiler.py) and open it.
 
@@ -125,14 +167,30 @@ def load(
         include: folder for the source's own `#include "..."` lines.
         sanitize: check addresses and for undefined behaviour; see `compiler.compile_source`.
         races: look for races on shared memory; a launch that has one fails.
+        entries: names in C++ to make ready beside the plain ones, such as `row_sum<64, float>` and `ns::k`.
 
     Raises:
         CompileError: with the compiler's lines, or with what cannot run on the CPU.
     """
-    built = compile_source(text, name=name, defines=defines, include=include, sanitize=sanitize, races=races)
+    built = compile_source(
+        text, name=name, defines=defines, include=include, sanitize=sanitize, races=races, entries=entries
+    )
     return Module(
-        *built, workers=1 if sanitize or races else 0
+        built, workers=1 if sanitize or races else 0
     )  # one: static __shared__ arrays are static variables there
+
+
+def _misfit(value: np.ndarray, size: int, element: int, kind: int) -> str:
+    """Why a value does not fit a `__constant__` variable; "" if it does."""
+    if kind in (_INTEGER, _FLOATING):
+        fits = value.dtype.itemsize == element and (value.dtype.kind in "iub") == (kind == _INTEGER)
+        if not fits:
+            bits, names = 8 * element, {_INTEGER: "integers", _FLOATING: "floating point numbers"}
+            return f"got {value.dtype.name}, and its elements are {bits}-bit {names[kind]}"
+    if value.nbytes != size:
+        elements = f" ({size // element} elements)" if size > element else ""
+        return f"got {value.nbytes} bytes (shape {value.shape}), and it has {size} bytes{elements}"
+    return ""
 
 
 def _box(where: str, value: object, size: int, kind: int) -> np.ndarray:
@@ -170,6 +228,18 @@ def _check_shape(entry: str, grid: Triple, block: Triple, shared: int) -> None:
         raise LaunchError(f"{entry}: block {tuple(block)} has {threads} threads, CUDA allows {_THREADS_LIMIT}")
     if not 0 <= shared <= _SHARED_LIMIT:
         raise LaunchError(f"{entry}: {shared} bytes of shared memory, a GPU has at most {_SHARED_LIMIT}")
+
+
+def _check_cooperative(entry: str, grid: Triple, block: Triple, shared: int) -> None:
+    """Refuse a grid whose blocks an H200 cannot hold at once; registers and static shared memory are not counted."""
+    threads, blocks = math.prod(block), math.prod(grid)
+    room = min(_SM_THREADS // threads, _SM_BLOCKS, _SM_SHARED // (shared + _RESERVED_SHARED))
+    if blocks > room * _SMS:
+        raise LaunchError(
+            f"{entry}: a cooperative launch of {blocks} blocks of {threads} threads is too large: a GPU holds "
+            f"{room * _SMS} of them at once (an H200: {_SMS} multiprocessors with {room} blocks each); launch as many, "
+            "and let each block do the work of several"
+        )
 
 
 def _turns(order: Order) -> int:

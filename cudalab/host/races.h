@@ -37,6 +37,7 @@ public:
     }
     uintptr_t base = 0;  // where this module is loaded
 
+    CUDALAB_UNWATCHED void flush() { settle(); }
     CUDALAB_UNWATCHED void barrier() { settle(), ++epoch; }
     CUDALAB_UNWATCHED void warp_barrier(unsigned warp) { settle(), ++warp_epoch[warp]; }
     CUDALAB_UNWATCHED void touch(const void* address, size_t bytes, bool writes, bool atomic, unsigned thread, uint3 index,

@@ -10,20 +10,32 @@ static thread_local block_runner* running;      // the block on this operating s
 static thread_local char* dynamic_shared_base;  // `extern __shared__` arrays start here
 inline void* dynamic_shared() { return dynamic_shared_base; }
 
-// Replaces `extern __shared__ T s[];` at file level: an array whose address is only known inside a kernel.
-template <class T> struct dynamic_array {
-    operator T*() const { return static_cast<T*>(dynamic_shared()); }
-};
+// `extern __shared__ T s[];` at file level becomes a thread-local pointer, which every block sets before it runs.
+static void (*block_setters[64])();
+static unsigned block_setter_count;
+inline bool at_block_start(void (*set)()) { return block_setters[block_setter_count++ % 64] = set, true; }
+inline void set_dynamic_arrays() {
+    for (unsigned i = 0; i < block_setter_count; ++i) block_setters[i]();
+}
 
 #if CUDALAB_SANITIZE || !defined(__linux__)
-struct static_shared_memory { void spoil(int) {} };  // sanitized: they are plain static variables
+struct static_shared_memory {  // sanitized: they are plain static variables
+    void spoil(int) {}
+    void put(const char*) {}
+    char* start = nullptr;
+    size_t bytes = 0;
+    uintptr_t base = 0;
+};
 #else
 class static_shared_memory {
 public:
     static_shared_memory() { dl_iterate_phdr(find, this); }
 
     // Overwrites the static arrays with these bytes, and restores the lab's own variables.
-    CUDALAB_UNWATCHED void spoil(int contents) {
+    CUDALAB_UNWATCHED void spoil(int contents) { overwrite(contents, nullptr); }
+    CUDALAB_UNWATCHED void put(const char* contents) { overwrite(0, contents); }
+
+    CUDALAB_UNWATCHED void overwrite(int contents, const char* from) {
         __asm__ volatile("" ::: "memory");
         const auto index = threadIdx, block = blockIdx;
         const auto block_size = blockDim, grid_size = gridDim;
@@ -31,7 +43,8 @@ public:
         const auto base = dynamic_shared_base;
         const auto failing = current_failure, remarking = current_remark;
         const auto order = wanted_order;
-        memset(start, contents, bytes);
+        if (from) memcpy(start, from, bytes);
+        else memset(start, contents, bytes);
         // No visible code takes the addresses of these, so the compiler would assume that they are unchanged.
         __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
         __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(current_remark), "=m"(wanted_order));

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cudalab.base.errors import NotOnCpu
-from cudalab.spec.cuda_source import entries_of
+from cudalab.base.errors import NotOnCpu, SpecError
+from cudalab.spec import entry_names
+from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameters
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own. The lab's headers
 # have cudalab::running or cudalab::looked where they need that.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
-    r"|__match_\w+|__reduce_\w+|__threadfence\w*|__nanosleep|cudalab::(?:running|looked))\b"
+    r"|__match_\w+|__reduce_\w+|__cluster\w+|__threadfence\w*|__nanosleep|cudalab::(?:running|looked))\b"
     r"|\bwhile\s*\([^;{}]*\b(?:atomic[A-Z]\w+|__ldc[gv])\s*\("
 )
 _WAITING = re.compile(r"\b(?:atomic[A-Z]\w+|__ldc[gv]|__threadfence\w*|__nanosleep|cudalab::looked|phase_barrier)\b")
@@ -28,9 +29,7 @@ _NOT_HERE = {
     "the pipeline of CUDA 11.0": r"\bnvcuda::experimental\b",
     "bulk copies (TMA)": r"\bcp_async_bulk\w*|\bCUtensorMap\b",
     "PTX": r"\bcuda::ptx\b|\bptx::\w+",
-    "grid-wide barriers": r"this_grid\s*\(\s*\)\s*\.\s*(?:sync|barrier_\w+)|\bthis_multi_grid\b",
-    "clusters": r"this_cluster\b|\bcluster_group\b|__cluster_(?!dims)\w+",
-    "coalesced groups": r"\bcoalesced_threads\b|\bcoalesced_group\b|\blabeled_partition\b|\bbinary_partition\b",
+    "barriers of several GPUs": r"\bthis_multi_grid\b|\bmulti_grid_group\b",
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
     "the CUDA runtime's API": r"\bcuda(?:Malloc|Mem|Free|DeviceSynchronize|LaunchKernel|Stream|Event)\w*\s*\(",
@@ -65,15 +64,17 @@ _LOCKSTEP = (  # volatile.h says the same of an access
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_ALIGNED = re.compile(r"\b(?:__align__|__builtin_align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)")
 _DYNAMIC_SHARED = re.compile(
-    r"\bextern\s+__shared__\s+"
-    r"(?P<align>(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\))?[^()]*\)\s*)?"
-    r"(?P<type>[\w:<>,\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
+    rf"(?:{_ALIGNED.pattern}\s*)?"
+    rf"\b(?:extern\s+(?:\"C\"\s+)?(?:{_ALIGNED.pattern}\s*)?__shared__|__shared__\s+extern)\b(?P<rest>[^;{{}}=#]*\])"
 )
+_ARRAY = re.compile(r"(?P<base>[\w:<>,\s]*?)(?P<stars>[*\s]*)\b(?P<name>\w+)\s*\[\s*\](?P<inner>(?:\s*\[[^\[\]]*\])*)")
 _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
 _ALIGNED_SHARED = re.compile(r"\b__shared__(\s+)(alignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\))")
+_ERROR = re.compile(r"^(?P<file>\S[^:\n]*):\d+:\d+: (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
 
 
@@ -82,6 +83,8 @@ class Scan:
 
     Attributes:
         entries: names of the `__global__` functions that are not templates, in order.
+        functions: all `__global__` functions, templates among them.
+        constants: names of the `__constant__` variables.
         fibers: whether threads of a block depend on each other.
         waits: whether a thread may wait for another one by an atomic or a load.
         volatile: whether a thread may look at memory again and again, until another one changes it.
@@ -93,13 +96,53 @@ class Scan:
         The preprocessor has removed comments, resolved every `#if` and expanded macros, but it does not know CUDA's own
         names, so `__global__` and the like are still there.
         """
+        self.name = name
         lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text, _ in lines)
         self.volatile = any(_VOLATILE.search(text) for file, _, text, _ in lines if not file.startswith(_OURS))
         self.fibers = self.volatile or bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
         self.waits = self.fibers and bool(_WAITING.search(code))
+        self.functions = entry_names.functions(code)
+        self.constants = tuple(entry_names.constants(code))
         _refuse(lines, name)
+
+    def cluster(self, name: str) -> str:
+        """What __cluster_dims__ of an entry holds; "" for none. Raises NotOnCpu for what cannot be read alone."""
+        one = entry_names.resolved_among(self.functions, name)
+        found = {f.cluster for f in self.functions if (f.path, f.name) == (one.path, one.base) and f.cluster}
+        if len(found) > 1 or (found and one.arguments is not None and re.search("[A-Za-z_]", next(iter(found)))):
+            raise NotOnCpu(
+                f"{self.name}: __cluster_dims__({found.pop()}) of a template cannot run on the CPU; write numbers, or "
+                "Launch(..., cluster=(2,))"
+            )
+        return found.pop() if found else ""
+
+    def exports(self, asked: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """By the name of an entry: the end of its functions' names, and an expression with its address.
+
+        The plain ones are exported under their names, and what is `asked` for beside them under at_0, at_1, ...
+        Raises SpecError for a name that the source cannot have.
+        """
+        several = entry_names.overloaded(self.functions)
+        plain = {f.name: (f.name, f"&{f.full}") for f in self.functions if f.template is None and f.name not in several}
+        for i, name in enumerate(dict.fromkeys(name for name in asked if name not in plain)):
+            if wrong := entry_names.wrong_among(self.functions, name):
+                raise SpecError(f"{self.name}: {wrong}")
+            plain[name] = f"at_{i}", entry_names.resolved_among(self.functions, name).expression
+        return plain
+
+    def unfit(self, message: str, exported: Mapping[str, tuple[str, str]]) -> str:
+        """What to say of a compiler's message about the line of an entry that is asked for; "" for any other error."""
+        first = _ERROR.search(message)
+        if not first or not (first["file"] == "(exports)" or first["file"].startswith(_LAB)):
+            return ""
+        for name, (end, _) in exported.items():
+            if end.startswith("at_") and re.search(rf"cudalab_(?:run|parameters)_{end}\b|EXPORT\({end},", message):
+                known = [f for f in self.functions if f.name == entry_names.asked(name).base]
+                said = (f.with_types if f.template is None else f.written for f in known)
+                return f"entry {name!r} does not fit {' or '.join(said) or 'any function'}: {first['what']}"
+        return ""
 
 
 def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str, str]]:
@@ -151,7 +194,7 @@ def _refuse(lines: list[tuple[str, int, str, str]], name: str) -> None:
                 raise NotOnCpu(f"{file}:{number}: {what} cannot run on the CPU: {found[0].strip()}{remedy}")
         if found := _ASM.search(text):
             raise NotOnCpu(f"{file}:{number}: inline asm cannot run on the CPU: {_excerpt(written, text, found)}")
-        if _VOLATILE.search(text) and "__shared__" in text:
+        if any(_VOLATILE.search(part) and "__shared__" in part for part in re.split("[;{}(),]", text)):
             raise NotOnCpu(f"{file}:{number}: {_LOCKSTEP % _short(written)}")
 
 
@@ -173,20 +216,40 @@ def rewrite_shared(text: str) -> str:
     C++ has no array whose address is chosen at launch. `static` beside `__shared__` is dropped, since `__shared__` may
     itself expand to it (qualifiers.h). Lines keep their numbers.
     """
-    skip = [found.span() for found in _COMMENT_OR_STRING.finditer(text)]
-
-    def pointer(found: re.Match[str]) -> str:
-        if any(start <= found.start() < end for start, end in skip):
-            return found[0]
-        kind, name = found["type"].strip(), found["name"]
-        if _inside_function(text[: found.start()]):
-            made = f"{kind}* const {name} = static_cast<{kind}*>(cudalab::dynamic_shared());"
+    bare, known = blank_comments(text), set[str]()
+    parts, last = list[str](), 0
+    for found in _DYNAMIC_SHARED.finditer(bare):
+        declared = list(_declared(found["rest"]))
+        if not declared:
+            continue
+        line = bare[bare.rfind("\n", 0, found.start()) + 1 : found.start()]
+        if _inside_function(bare[: found.start()]) or line.lstrip().startswith("#"):  # a macro for use in kernels
+            made = "; ".join(f"{before}* const {name}{after} = {value}" for before, name, after, value in declared)
         else:
-            made = f"static cudalab::dynamic_array<{kind}> {name};"
-        return made + "\n" * found[0].count("\n")
-
-    static = _STATIC_SHARED.sub("__shared__", _DYNAMIC_SHARED.sub(pointer, text))
+            made = " ".join(_at_file_level(*one) for one in declared if one[1] not in known).removesuffix(";")
+            known |= {name for _, name, _, _ in declared}
+        parts += [text[last : found.start()], made, "\n" * found[0].count("\n")]
+        last = found.end()
+    static = _STATIC_SHARED.sub("__shared__", "".join([*parts, text[last:]]))
     return _ALIGNED_SHARED.sub(r"\2\1__shared__", static)  # C++ wants alignas() first
+
+
+def _declared(rest: str) -> Iterator[tuple[str, str, str, str]]:
+    """For each array of a declaration: C++ before and after its name as a pointer, and the value of the pointer."""
+    items, _ = split_parameters(_ALIGNED.sub(" ", rest).strip() + ")", 0)
+    base = ""
+    for item in items:
+        if not (found := _ARRAY.fullmatch(item)):
+            return
+        base = found["base"].strip() or base
+        kind, inner = f"{base}{found['stars']}", found["inner"].strip()
+        before, after = (f"{kind} (", f"){inner}") if inner else (kind, "")
+        yield before, found["name"], after, f"static_cast<{kind} (*){inner}>(cudalab::dynamic_shared())"
+
+
+def _at_file_level(before: str, name: str, after: str, value: str) -> str:
+    setter = f"static const bool cudalab_sets_{name} = cudalab::at_block_start([]() CUDALAB_UNWATCHED {{ {name} = {value}; }});"
+    return f"static thread_local {before}* {name}{after}; {setter}"
 
 
 def _inside_function(before: str) -> bool:

@@ -13,28 +13,41 @@ constexpr size_t stack_bytes = 256 << 10;
 class stacks {
 public:
     // `memory` is null if there is none. It may still hold the frames of an earlier launch or block.
-    explicit stacks(unsigned count) : count(count) {
+    // `given`: memory of a gang; null: memory of our own.
+    explicit stacks(unsigned count, char* given = nullptr) : memory(given), count(count), own(!given) {
+        if (given) return;
         if ((memory = taken(count))) {
             allow(memory, count * stack_bytes);
             return;
         }
         // Untouched pages cost nothing. A protected page between stacks stops a kernel whose local arrays overflow before
         // it corrupts its neighbour.
-        void* const fresh = mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (fresh == MAP_FAILED) return;
-        memory = static_cast<char*>(fresh);
-        allow(memory, count * stack_bytes);  // of memory that was used before, with other frames
-        const size_t page = size_t(sysconf(_SC_PAGESIZE));
-        for (unsigned t = 0; t < count; ++t) mprotect(of(t), page, PROT_NONE);
+        if ((memory = fresh(count))) protect(memory, count);
     }
     ~stacks() {
-        if (memory) keep(memory, count);
+        if (memory && own) keep(memory, count);
     }
     stacks(const stacks&) = delete;
 
     explicit operator bool() const { return memory; }
     char* of(unsigned thread) const { return memory + thread * stack_bytes; }
+
+    // Stacks without protected pages; null if there is no memory.
+    static char* fresh(size_t count) {
+        void* const found = mmap(nullptr, count * stack_bytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (found == MAP_FAILED) return nullptr;
+        allow(found, count * stack_bytes);  // of memory that was used before, with other frames
+        return static_cast<char*>(found);
+    }
+    static void protect(char* memory, size_t count) {
+        const size_t page = size_t(sysconf(_SC_PAGESIZE));
+        for (size_t t = 0; t < count; ++t) mprotect(memory + t * stack_bytes, page, PROT_NONE);
+    }
+    static void released(char* memory, size_t count) {
+        allow(memory, count * stack_bytes);
+        munmap(memory, count * stack_bytes);
+    }
 
     // Frees what is kept: a process may have 65530 mappings, and a block of 1024 threads has 2048.
     static void forget() {
@@ -72,13 +85,9 @@ private:
         pthread_mutex_unlock(&lock);
         if (old.memory) released(old.memory, old.count);
     }
-    static void released(char* memory, unsigned count) {
-        allow(memory, count * stack_bytes);
-        munmap(memory, count * stack_bytes);
-    }
-
-    char* memory = nullptr;
+    char* memory;
     unsigned count;
+    bool own;
 };
 
 }  // namespace cudalab

@@ -32,11 +32,13 @@ inline void look_for_another_barrier(const fiber* fibers, unsigned count) {
            other->index.x, other->index.y, other->index.z, where);
 }
 
-inline void tell_who_looks(const fiber* fibers, unsigned count, bool blocks_left, uintptr_t base) {
+// Returns whether there is such a thread.
+inline bool tell_who_looks(const fiber* fibers, unsigned count, bool blocks_left, uintptr_t base) {
     unsigned looking = 0;
     const fiber* first = nullptr;
     for (unsigned t = 0; t < count; ++t)
-        if (fibers[t].now == state::looks && ++looking == 1) first = &fibers[t];
+        if ((fibers[t].now == state::looks || (fibers[t].now == state::ready && fibers[t].looked_last)) && ++looking == 1) first = &fibers[t];
+    if (!first) return false;
     const char* const left = blocks_left
                                  ? "; other blocks have not started: a GPU does not promise that they run beside this one, or "
                                    "in which order they start (let a block take its number by atomicAdd)"
@@ -44,12 +46,13 @@ inline void tell_who_looks(const fiber* fibers, unsigned count, bool blocks_left
     current_failure->record("block (%u,%u,%u) is stuck: of %u threads %u wait for memory that no thread changes, the first of them, "
                             "(%u,%u,%u), at @%zx@%s", blockIdx.x, blockIdx.y, blockIdx.z, count, looking, first->index.x,
                             first->index.y, first->index.z, size_t(first->code) - size_t(base), left);
+    return true;
 }
 
 // Whether all threads of a block have returned; else the launch fails.
 inline bool nobody_waits(const fiber* fibers, unsigned count) {
-    unsigned number[7] = {};
-    const fiber* first[7] = {};  // of those in each state
+    unsigned number[8] = {};
+    const fiber* first[8] = {};  // of those in each state
     for (unsigned t = count; t-- > 0;) ++number[unsigned(fibers[t].now)], first[unsigned(fibers[t].now)] = &fibers[t];
     if (number[unsigned(state::done)] == count) return true;
     char at_warp[100] = "", until[200] = "";

@@ -52,13 +52,12 @@ template <class Combine> inline unsigned reduced(unsigned mask, unsigned value, 
 
 inline void __syncwarp(unsigned mask = 0xffffffffu, CUDALAB_PLACE) { cudalab::meet(cudalab::sync, mask, 0, file, line); }
 
-// The lanes that are at this call now, without those that wait elsewhere in the warp. Calls of __activemask() in
-// different branches cannot be told apart.
-inline unsigned __activemask() {
+// The lanes that are at this call now, without those that wait elsewhere in the warp.
+inline unsigned __activemask(CUDALAB_PLACE) {
     cudalab::fiber& me = cudalab::running->me();
     me.operation = cudalab::activemask_operation;
     me.mask = 0xffffffffu;
-    cudalab::running->wait(cudalab::state::at_warp);
+    cudalab::running->wait(cudalab::state::at_warp, file, line);
     return me.present;
 }
 

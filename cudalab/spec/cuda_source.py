@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +37,11 @@ def _blank(what: re.Pattern[str], text: str) -> str:
     return what.sub(lambda m: m[0] if m[0] == '"C"' else re.sub(r"[^\n]", " ", m[0]), text)
 
 
+def global_functions(code: str) -> Iterator[re.Match[str]]:
+    """Matches of the `__global__` functions in comment-free code; group 1 is the name, its parameters follow."""
+    return _ENTRY.finditer(_blank(_ATTRIBUTE, code))
+
+
 def _entry_matches(code: str) -> Iterator[re.Match[str]]:
     """Matches of the `__global__` functions in comment-free code that are not templates; group 1 is the name."""
     code = _blank(_ATTRIBUTE, code)
@@ -46,12 +51,6 @@ def _entry_matches(code: str) -> Iterator[re.Match[str]]:
         last = found.end()
         if not re.search(r"\btemplate\b", code[start : found.start()]):
             yield found
-
-
-def template_entry(text: str, name: str) -> bool:
-    """Whether a `.cu` has a `__global__` function of this name that is a template."""
-    code = _blank(_ATTRIBUTE, blank_comments(text))
-    return name not in entries_of(code) and any(found[1] == name for found in _ENTRY.finditer(code))
 
 
 def entries_of(code: str) -> tuple[str, ...]:
@@ -86,6 +85,14 @@ class Parameter:
         return " ".join(words if "*" in self.text else words[:-1])
 
     @property
+    def type(self) -> str:
+        """Its type without its name, as far as text tells: `const float*`, `int`."""
+        bare = re.sub(r"\b__\w+__\b|\b__restrict\b", "", re.sub(r"\s*=.*", "", self.text)).replace("[]", " ")
+        found = re.fullmatch(r"(.*[\s*&>])\w+\s*", bare)
+        kind = found[1] if found else bare
+        return " ".join(kind.split()).replace(" *", "*") + ("*" if "[" in self.text and "*" not in kind else "")
+
+    @property
     def _element(self) -> str:
         return re.split(r"[*\[]", self.text)[0]
 
@@ -97,28 +104,35 @@ def parameters(text: str, entry: str) -> tuple[Parameter, ...]:
     places = {m[1]: m.end() for m in reversed(list(_entry_matches(bare)))}  # the first of equal names
     if entry not in places:
         raise unknown("__global__ function", entry, entries_of(bare))
-    start = places[entry]
-    depth, parts = 0, [""]
-    for char in bare[start:]:
-        if char == ")" and depth == 0:
+    return tuple(map(Parameter, split_parameters(bare, places[entry])[0]))
+
+
+def split_parameters(code: str, start: int) -> tuple[list[str], int]:
+    """The parts between commas from `start` to the bracket that closes the list, and where that ends."""
+    depth, parts, at = 0, [""], start
+    for at in range(start, len(code)):
+        char = code[at]
+        if char in ")>]" and depth == 0:
             break
         depth += (char in "(<[") - (char in ")>]")
         if char == "," and depth == 0:
             parts.append("")
         else:
             parts[-1] += char
-    return tuple(Parameter(" ".join(p.split())) for p in parts if p.strip())
+    return [" ".join(part.split()) for part in parts if part.strip()], at + 1
 
 
-def with_c_names(text: str, name: str) -> str:
+def with_c_names(text: str, name: str, cpp: Container[str] = ()) -> str:
     """`text` with entries that a driver finds by their plain names, and with `name` in the compiler's messages.
 
-    Each entry is declared `extern "C"`, unless it already is. Helpers keep C++ linkage, so they may be templates or
-    overloaded. Line numbers stay the same.
+    Each entry is declared `extern "C"`, unless it already is or is one of `cpp`. Helpers keep C++ linkage, so they may
+    be templates or overloaded. Line numbers stay the same.
     """
     bare = blank_comments(text)
     parts, last = [f'#line 1 "{name}"\n'], 0
     for found in _entry_matches(bare):
+        if found[1] in cpp:
+            continue
         start = max(bare.rfind(end, last, found.start()) for end in ";{}\n") + 1 or last  # before such as static
         if 'extern "C"' not in bare[start : found.start()]:
             parts += [text[last : found.start()], 'extern "C" ']

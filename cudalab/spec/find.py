@@ -12,15 +12,19 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.machinery import SourceFileLoader
+from math import prod
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from cudalab.base import genuine
 from cudalab.base.bounded import Stopped, bounded
 from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
 from cudalab.base.text import visible
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
+from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
 
 LAB = "cudalab.kernels"  # the package with the lab's own kernels
@@ -204,13 +208,23 @@ def _spec_of(module: ModuleType) -> Kernel:
     if len(specs) != 1:
         name = Path(str(module.__file__)).stem
         raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
-    present = cuda_source.entries(cuda_source.read(specs[0].cu))
+    text = cuda_source.read(specs[0].cu)
     for entry in specs[0].entries:
-        if entry not in present and cuda_source.template_entry(cuda_source.read(specs[0].cu), entry):
-            raise SpecError(
-                f"{specs[0].cu}: {entry} is a template, which cannot be launched by its name; make it a __device__ "
-                "function and call it from a __global__ one, or write scalar_t, the element type, in its place"
-            )
-        if entry not in present:
-            raise SpecError(f"{specs[0].cu}: {unknown('__global__ function', entry, present)}")
+        if (wrong := entry_names.wrong(text, entry)) and not _launches_others(specs[0], entry):
+            raise SpecError(f"{specs[0].cu}: {wrong}")
     return specs[0]
+
+
+def _launches_others(kernel: Kernel, entry: str) -> bool:
+    """Whether the launches of an entry name their `__global__` functions, so that its own name is free."""
+    try:
+        size = min((*kernel.edges, *kernel.sizes.values()), key=prod)
+        arrays: dict[str, Any] = dict(kernel.make(size, DTYPES[kernel.dtypes[0]]))
+        shapes = {name: array.shape for name, array in arrays.items()}
+        own = {name: np.empty(kernel.shape_of(name, shapes)) for name in kernel.array_names if name not in arrays}
+        scalars = kernel.scalars_of(arrays)
+        given = kernel.entries[entry](**arrays, **own, **kernel.taken(entry, {**kernel.parameters, **scalars}))
+    except Exception:  # from the spec's own functions; the error about the name comes first
+        return False
+    every = given if isinstance(given, tuple) else (given,)
+    return bool(every) and all(getattr(one, "entry", "") for one in every)

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short, unknown
-from cudalab.spec import cuda_source, launch_check, rival, shape_relations, validate
+from cudalab.spec import cuda_source, dimensions, entry_names, launch_check, rival, shape_relations, validate
+from cudalab.spec.array import Out, Scalar, Work
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
@@ -37,7 +40,10 @@ __all__ = [
     "Budget",
     "Kernel",
     "Launch",
+    "Out",
+    "Scalar",
     "Shape",
+    "Work",
     "assigned",
     "blocks",
     "counted",
@@ -91,6 +97,13 @@ _OPTIONS = (
     "--maxrregcount=N, --restrict and --extra-device-vectorization, such as ('--use_fast_math',)"
 )
 _FORM = validate.function("the inputs")
+
+
+def _constant(value: Any) -> bool:
+    return callable(value) or isinstance(value, np.ndarray | np.generic)
+
+
+_RECORDS = "records by name, such as {{'{}': {}}}"
 _EXPRESSION = or_none(lambda value: isinstance(value, str)), "a C++ expression as text, or None"
 _TRITON = (
     or_none(lambda value: isinstance(value, str) or callable(value)),
@@ -108,6 +121,12 @@ class Kernel:
     is None gives no row of the backend that would use it.
     """
 
+    GONE: ClassVar = {
+        "rank": "name the dimensions instead: shapes={'x': 'rows cols'}",
+        "agree": "name the dimensions instead: shapes={'x': 'rows cols', 'gamma': 'cols'}",
+        "output_shape": "give the output's shape by named dimensions, or by a function of the inputs' shapes: "
+        "shapes={'x': 'rows cols', 'y': 'cols rows'}",
+    }
     file: str = field(metadata=about("`__file__` of the spec: gives the name and the `.cu`"))
     summary: str = field(metadata=about("one line", validate.text, "a line of text"))
     dtypes: tuple[str, ...] = field(
@@ -116,9 +135,11 @@ class Kernel:
     sizes: Mapping[str, Shape] = field(metadata=about("name to shape", by_name(validate.shape), _SIZES))
     edges: tuple[Shape, ...] = field(metadata=about("awkward shapes for the check", tuple_of(validate.shape), _EDGES))
     # Called on float64 copies of floating-point inputs, and on integers as they are.
-    reference: Callable[..., np.ndarray] = field(
-        metadata=about("NumPy function that decides what is right; its parameters name the inputs", callable, _JUDGE)
-    )
+    reference: Callable[..., Any] | None = optional(
+        "NumPy function that decides what is right; its parameters name the inputs; with `outputs`, it returns one "
+        "item for each output that has no `reference` of its own, in their order",
+        or_none(callable), _JUDGE, without="each of `outputs` has one",
+    )  # fmt: skip
     entries: Mapping[str, Callable[..., Launch]] = field(
         metadata=about("`__global__` name to launch function, from plain to fast", by_name(callable), _ENTRIES)
     )
@@ -137,19 +158,34 @@ class Kernel:
         "`(shape, dtype, rng)` to arrays by name", *function("shape, dtype and generator"),
         without="normal values; integers of the whole range of their dtype",
     )  # fmt: skip
-    agree: Callable[..., bool] | None = optional(
-        "from the inputs' shapes, whether they fit together in a call",
-        *function("the inputs' shapes that says whether they go together"),
-        without="dimensions that are equal at all sizes and edges of the spec; pointwise: all shapes are equal",
-    )
+    shapes: Mapping[str, dimensions.Given] = optional(
+        "shape of each array by named dimensions, such as `{'x': 'rows cols', 'gamma': 'cols'}`; "
+        "see [shapes](#shapes)", by_name(dimensions.fits), dimensions.WORDS, default=dict,
+        without="every array has the shape of the size; a call from Python is held to what the sizes have in common",
+    )  # fmt: skip
     output: str = optional(
-        "the output's name", validate.identifier, "the name of the output, such as 'y'", default="y", without="`y`"
-    )
-    output_shape: Callable[..., Shape] | None = optional(
-        "the output's shape, from the inputs' shapes",
-        *function("the inputs' shapes"),
-        without="that of the first input",
-    )
+        "the output's name; an input's name: it is updated in place", validate.identifier,
+        "the name of the output, such as 'y'", default="y", without="`y`",
+    )  # fmt: skip
+    outputs: Mapping[str, Out] = optional(
+        "several outputs, an `Out` each, see [several arrays](#several-arrays)",
+        by_name(lambda value: isinstance(value, Out)), _RECORDS.format("y", "Out(dtype='int64')"), default=dict,
+        without="one, `output`",
+    )  # fmt: skip
+    scalars: Mapping[str, Scalar] = optional(
+        "numbers by value, see [scalars](#scalars)", by_name(lambda value: isinstance(value, Scalar)),
+        _RECORDS.format("eps", "Scalar(1e-6)"), default=dict, without="none",
+    )  # fmt: skip
+    workspace: Mapping[str, Work] = optional(
+        "arrays that the kernel uses for itself, see [workspaces](#workspaces)",
+        by_name(lambda value: isinstance(value, Work)), _RECORDS.format("partial", "Work('float32')"), default=dict,
+        without="none",
+    )  # fmt: skip
+    constants: Mapping[str, Any] = optional(
+        "values of `__constant__` variables: an array, or a function of inputs and scalars", by_name(_constant),
+        "arrays or functions by name, such as {'weights': np.ones(9, np.float32)}", default=dict,
+        without="as the source has them",
+    )  # fmt: skip
     # For the least time that physics allows; both take the inputs, of which only shapes and dtypes may be used.
     bytes: Callable[..., int] | None = optional(
         "from the inputs, the bytes that must be moved: read once and written once",
@@ -164,10 +200,6 @@ class Kernel:
     pointwise: bool = optional(
         "whether an element depends only on its own index", lambda value: isinstance(value, bool), "True or False",
         default=False, without="no",
-    )  # fmt: skip
-    rank: int | None = optional(
-        "number of dimensions of a size", or_none(lambda value: type(value) is int and value >= 0),
-        "a number of dimensions, or None", without="any",
     )  # fmt: skip
     aligned: int | Mapping[str, int] = optional(
         "bytes of which the address of each array is a multiple, or bytes by array; "
@@ -226,19 +258,16 @@ class Kernel:
             yield "sizes is empty; give at least {'small': (1000,)}"
         if not self.entries:
             yield "entries is empty; name at least one __global__ function"
-        if not self.input_names:
-            yield "reference takes no arrays; its parameters name the inputs"
-        if self.output in self.input_names:
-            yield f"output {self.output!r} is also an input's name"
+        yield from self._array_mistakes()
         if self.triton_file and not self.triton_file.is_file():
             yield f"triton names {self.triton!r}, and there is no {self.triton_file}; give its path from the spec"
         for name in self.aligned if isinstance(self.aligned, Mapping) else ():
-            if name not in (*self.input_names, self.output):
-                yield f"aligned: {unknown('array', name, (*self.input_names, self.output))}"
+            if name not in self.array_names:
+                yield f"aligned: {unknown('array', name, self.array_names)}"
         for name, values in self.tunables.items():
             if not _MACRO.fullmatch(name):
                 yield f"tunables: {name!r} is not a macro's name; give capitals, such as BLOCK_THREADS"
-            if name in (*self.input_names, self.output):
+            if name in (*self.array_names, *self.scalars):
                 yield f"tunable {name!r} is also an array's name"
             if any(option.partition("=")[0] == f"-D{name}" for option in self.options):
                 yield f"options: {name} is a tunable; leave out -D{name}"
@@ -247,43 +276,79 @@ class Kernel:
         yield from self._signature_mistakes()
         if not self.allows(self.parameters):
             yield f"restrictions exclude the default, {self.parameters}"
-        shapes = [
-            *((f"size {name!r}", shape) for name, shape in self.sizes.items()),
-            *(("an edge", s) for s in self.edges),
-        ]
-        for what, shape in shapes:
-            if self.rank is not None and len(shape) != self.rank:
-                yield f"{what} is {shape}, but rank is {self.rank}"
+        for what, shape in [*((f"size {name!r}", shape) for name, shape in self.sizes.items()),
+                            *(("an edge", shape) for shape in self.edges)]:  # fmt: skip
+            try:
+                self.dimensions(shape)
+            except InputError as error:
+                yield f"{what}: {error}"
+
+    def _array_mistakes(self) -> Iterator[str]:
+        """What is wrong with the names and shapes of the arrays."""
+        lacking = [name for name, out in self.outs.items() if not (out.reference or out.check)]
+        if lacking and self.reference is None:
+            yield f"nothing says what {lacking[0]} is; give reference, {_JUDGE}"
+        if self.reference is not None and not lacking:
+            yield "reference decides no output: each of outputs has its own; leave out one of them"
+        if not self.input_names:
+            yield "reference takes no arrays; its parameters name the inputs"
+        if self.outputs and self.output != "y":
+            yield f"output is {self.output!r}, and outputs names {', '.join(self.outputs)}; give one of both"
+        taken = [*dict.fromkeys((*self.input_names, *self.outs)), *self.scalars, *self.workspace]
+        for name in taken:
+            if not name.isidentifier():
+                yield f"{name!r} is not a name; give one such as 'y'"
+            if taken.count(name) > 1:
+                yield f"{name!r} is the name of two of these: arrays, scalars, workspace"
+        for form, expression in (("elementwise", self.elementwise), ("triton", self.triton)):
+            if isinstance(expression, str) and not expression.endswith(".py") and not self.simple:
+                yield f"{form} is an expression of one element, for one output and no scalars; leave it out"
+        for name, given in self.shapes.items():
+            if name not in self.array_names:
+                yield f"shapes: {unknown('array', name, self.array_names)}"
+            if name in self.input_names and not isinstance(given, str):
+                yield f"shapes: {name} is an input; give words such as 'rows cols'"
+        if self.shapes and self.inputs is None:
+            for name in self.input_names:
+                if name not in self.shapes:
+                    yield f"shapes has no input {name!r}; give its dimensions, such as 'rows cols'"
+        for name in self.workspace:
+            if name not in self.shapes:
+                yield f"shapes has no {name!r}, which workspace names; give {dimensions.WORDS}"
+        for name, out in self.outs.items():
+            for dtype in out.budgets or ():
+                if dtype not in self.dtypes:
+                    yield f"outputs[{name!r}]: budgets has {dtype!r}, which is not among dtypes"
 
     def _signature_mistakes(self) -> Iterator[str]:
         """Functions that do not take the arguments with which they are called."""
         inputs = self.input_names
         for name, launch in self.entries.items():
-            if wrong := validate.refused(launch, by_name=(*inputs, self.output, *self._taken(name))):
+            if wrong := validate.refused(launch, by_name=(*self.array_names, *self._taken(name))):
                 yield f"entries[{name!r}] {wrong}"
         for what, names in (
-            ("called", inputs), ("restrictions", tuple(self.tunables)), ("agree", inputs), ("output_shape", inputs),
-            ("bytes", inputs), ("flops", inputs),
+            ("called", inputs), ("restrictions", tuple(self.tunables)), ("bytes", inputs), ("flops", inputs),
         ):  # fmt: skip
             form = getattr(self, what)
             if form and (wrong := validate.refused(form, by_name=names)):
                 yield f"{what} {wrong}"
-        if callable(self.triton) and (wrong := validate.refused(self.triton, (*inputs, self.output))):
+        if callable(self.triton) and (wrong := validate.refused(self.triton, (*inputs, *self.outs))):
             yield f"triton {wrong}"
         for name, one in self.rivals.items():
-            given = (*inputs, self.output) if (called := rival.of(one)).out else inputs
-            if not isinstance(one, rival.Rival) and (wrong := validate.refused(called.load(), given)):
+            given = tuple(dict.fromkeys((*inputs, *self.outs))) if (called := rival.of(one)).out else inputs
+            wrong = "" if isinstance(one, rival.Rival) else validate.refused(called.load(), given, tuple(self.scalars))
+            if wrong:
                 yield f"rivals[{name!r}] {wrong}"
         if self.backward and (wrong := validate.refused(self.backward, (f"the gradient of {self.output}", *inputs))):
             yield f"backward {wrong}"
 
     def _taken(self, entry: str) -> tuple[str, ...]:
-        """The tunables that the launch function of an entry has parameters for."""
+        """The tunables and scalars that the launch function of an entry has parameters for."""
         try:
             names = inspect.signature(self.entries[entry]).parameters
         except (TypeError, ValueError):  # a built-in function without a signature
             return ()
-        return tuple(name for name in self.tunables if name in names)
+        return tuple(name for name in (*self.tunables, *self.scalars) if name in names)
 
     @property
     def name(self) -> str:
@@ -301,11 +366,91 @@ class Kernel:
         return Path(self.file).parent / str(self.triton) if named else None
 
     @cached_property
+    def outs(self) -> dict[str, Out]:
+        """The outputs by name: those of `outputs`, or the one of `output`."""
+        return dict(self.outputs) if self.outputs else {self.output: Out()}
+
+    @cached_property
     def input_names(self) -> tuple[str, ...]:
+        """The inputs in the order in which the references name them; what is updated in place is one."""
+        of_kernel = self.named_by(self.reference)
+        by_output = {name: self.named_by(out.reference) or of_kernel for name, out in self.outs.items()}
+        found = [*of_kernel, *(n for out in self.outs.values() for n in self.named_by(out.reference))]
+        found += [n for out in self.outs.values() for n in self.named_by(out.check)]
+        inside = {name for name, taken in by_output.items() if name in taken}
+        return tuple(n for n in dict.fromkeys(found) if n not in self.scalars and (n not in self.outs or n in inside))
+
+    def named_by(self, function: Callable[..., Any] | None) -> tuple[str, ...]:
+        """The names of a function's parameters; none of None."""
         try:
-            return tuple(inspect.signature(self.reference).parameters)
-        except ValueError as error:  # a built-in, such as int
+            return tuple(inspect.signature(function).parameters) if function else ()
+        except (TypeError, ValueError) as error:  # a built-in, such as int
             raise SpecError(f"{self.file}: reference: {error}; give {_JUDGE}, such as lambda x: np.exp(x)") from None
+
+    @cached_property
+    def array_names(self) -> tuple[str, ...]:
+        """Every array of a launch: inputs, outputs, workspace."""
+        return tuple(dict.fromkeys((*self.input_names, *self.outs, *self.workspace)))
+
+    @cached_property
+    def in_place(self) -> tuple[str, ...]:
+        """The inputs that the kernel updates: their contents are new before each run."""
+        return tuple(name for name in self.outs if name in self.input_names)
+
+    @property
+    def simple(self) -> bool:
+        """Whether a launch writes one array, which is no input, of the kernel's dtype, and takes arrays alone."""
+        return not (self.outputs or self.scalars or self.workspace or self.in_place)
+
+    def kind_of(self, name: str, dtype: DType) -> DType:
+        """The dtype of an output or of an array of the workspace, where the kernel's is `dtype`."""
+        own = self.outs.get(name) or self.workspace.get(name)
+        return DTYPES[own.dtype] if own and own.dtype else dtype
+
+    def input_kinds(self, dtype: DType) -> dict[str, np.dtype]:
+        """The dtype of each input by name, from inputs of the smallest shape that is not empty."""
+        if dtype.name not in self._input_kinds:
+            self._input_kinds[dtype.name] = self._made_kinds(dtype)
+        return self._input_kinds[dtype.name]
+
+    @cached_property
+    def _input_kinds(self) -> dict[str, dict[str, np.dtype]]:
+        return {}
+
+    def _made_kinds(self, dtype: DType) -> dict[str, np.dtype]:
+        usual = dict.fromkeys(self.input_names, dtype.numpy)
+        shapes = [shape for shape in (*self.edges, *self.sizes.values()) if prod(shape)]
+        if self.inputs is None or not shapes:
+            return usual
+        try:
+            made = self.make(min(shapes, key=prod), dtype)
+        except Exception:  # the spec's own; the rows of the group say it
+            return usual
+        return {name: array.dtype for name, array in made.items()}
+
+    def scalars_of(self, arrays: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """The scalars for these inputs, rounded to their dtypes; `given`: values of a call, by name."""
+        try:
+            return {
+                name: scalar.rounded(given[name], name) if name in given else scalar.of(arrays, name)
+                for name, scalar in self.scalars.items()
+            }
+        except SpecError as error:
+            raise SpecError(f"{self.file}: {error}") from None
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions of a size; None: any."""
+        known = dimensions.names(self._input_shapes)
+        return len(known) if known and dimensions.REST not in known else None
+
+    @property
+    def _input_shapes(self) -> list[dimensions.Given]:
+        return [self.shapes[name] for name in self.input_names if name in self.shapes]
+
+    def dimensions(self, size: Shape) -> dimensions.Dimensions:
+        """The lengths that a size gives to the dimensions which `shapes` names. Raises InputError."""
+        return dimensions.of_size(self._input_shapes, size) if self._input_shapes else {}
 
     def alignment(self, array: str) -> int:
         """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""
@@ -359,8 +504,20 @@ class Kernel:
         """The options that are no macros. The host's compiler has no such options."""
         return tuple(option for option in self.options if not option.startswith("-D"))
 
-    def budget(self, dtype: DType, whose: str = "budgets") -> Budget:
-        """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies."""
+    def budget(self, dtype: DType, whose: str = "budgets", output: str = "") -> Budget:
+        """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies.
+
+        `output`: its name, where an output may have budgets of its own, which apply to all.
+        """
+        own = self.outs[output].budgets if output else None
+        if own and dtype.name in own:
+            found: Budget = own[dtype.name]
+            return found
+        kind = self.kind_of(output, dtype) if output else dtype
+        if kind != dtype and not kind.floating and kind.name not in self.budgets:
+            return Budget(0, why="integers are exact")
+        if kind.name in self.budgets:
+            dtype = kind
         chosen = self.budgets[dtype.name]
         if whose != "budgets":
             chosen = self.peers.get(dtype.name, chosen)
@@ -368,36 +525,26 @@ class Kernel:
 
     def accepts(self, shape: Shape) -> None:
         """Raise InputError if a size of this shape makes no sense for the kernel."""
-        if self.rank is not None and len(shape) != self.rank:
-            sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
-            raise InputError(f"{self.name} takes sizes of {self.rank} dimensions, got {shape}; its own: {sizes}")
-
-    def agrees(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether inputs of these shapes fit together: what `agree` says, else True."""
         try:
-            return self.agree is None or bool(self.agree(**shapes))
-        except (IndexError, ValueError):  # from shapes with fewer dimensions than it reads
-            return False
+            self.dimensions(shape)
+        except InputError as error:
+            sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
+            raise InputError(f"{self.name}: {error}; its own: {sizes}") from None
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
         """Raise InputError if the kernel cannot be called with inputs of these shapes.
 
-        By `agree`; without it by `rank`, and by how the inputs that the spec makes fit together at its sizes and edges.
+        By `shapes`; without it by how the inputs that the spec makes fit together at its sizes and edges.
         """
-        if self.agree is None:
-            name, shape = next(iter(shapes.items()))
-            if self.rank is not None and len(shape) != self.rank:
-                raise InputError(f"{self.name} takes {self.rank} dimensions, and {name} has the shape {shape}")
-            if wrong := shape_relations.broken(self._relations, shapes):
-                raise InputError(
-                    f"{self.name} is called with {_listed(shapes)}: {wrong}, at all sizes of the spec; if the kernel "
-                    "takes other shapes, let agree= of the spec say which"
-                )
-        elif not self.agrees(shapes):
-            label, shape = next(iter(self.sizes.items()))
-            own = {name: a.shape for name, a in self.make(shape, DTYPES[self.dtypes[0]]).items()}
+        if self._input_shapes:
+            try:
+                dimensions.of_arrays(self.shapes, {name: shapes[name] for name in self.input_names})
+            except InputError as error:
+                raise InputError(f"{self.name} is called with {_listed(shapes)}: {error}") from None
+        elif wrong := shape_relations.broken(self._relations, shapes):
             raise InputError(
-                f"{self.name} is called with {_listed(shapes)}, which do not go together; at {label}: {_listed(own)}"
+                f"{self.name} is called with {_listed(shapes)}: {wrong}, at all sizes of the spec; if the kernel "
+                "takes other shapes, let shapes= of the spec say which"
             )
 
     def make(self, shape: Shape, dtype: DType, seed: int = 0) -> Arrays:
@@ -415,36 +562,82 @@ class Kernel:
                 if wrong := unfit(given[name]):
                     raise SpecError(f"{self.file}: inputs gives {name} {wrong}")
             shapes = {name: np.shape(given[name]) for name in self.input_names}
-            if not self.agrees(shapes):
-                raise SpecError(f"{self.file}: inputs gives {_listed(shapes)}, which agree refuses")
+            try:
+                dimensions.of_arrays(self.shapes, shapes)
+            except InputError as error:
+                raise SpecError(f"{self.file}: inputs gives {_listed(shapes)}: {error}") from None
             return {name: np.asarray(given[name]) for name in self.input_names}
-        return {name: draw(shape, dtype.numpy, rng) for name in self.input_names}
+        lengths = self.dimensions(shape)
+        every = {
+            name: dimensions.shape_of(str(self.shapes[name]), lengths) if name in self.shapes else shape
+            for name in self.input_names
+        }
+        return {name: draw(own, dtype.numpy, rng) for name, own in every.items()}
 
     def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
-        """Shape of the output for inputs of these shapes."""
-        if not self.output_shape:
+        """Shape of the first output for inputs of these shapes."""
+        return self.shape_of(next(iter(self.outs)), shapes)
+
+    def shape_of(self, name: str, shapes: Mapping[str, Shape]) -> Shape:
+        """Shape of an output, or of an array of the workspace, for inputs of these shapes (by name)."""
+        if name in self.in_place:
+            return shapes[name]
+        given = self.shapes.get(name)
+        if isinstance(given, str):
+            lengths = dimensions.of_arrays(self.shapes, {n: shapes[n] for n in self.input_names})
+            try:
+                return dimensions.shape_of(given, lengths)
+            except SpecError as error:
+                raise SpecError(f"{self.file}: {error}") from None
+        if given is None:
             return next(iter(shapes.values()))
-        shape = self.output_shape(**shapes)
+        shape = validate.called_with(given, shapes)
         whole = isinstance(shape, (tuple, list)) and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
         if not whole:
             wanted = "give a tuple of whole numbers, such as (256,)"
-            raise SpecError(f"{self.file}: output_shape gives {short(shape)}; {wanted}")
+            raise SpecError(f"{self.file}: shapes[{name!r}] gives {short(shape)}; {wanted}")
         return tuple(map(int, shape))
 
-    def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
-        """How to launch `entry` on these arrays (inputs and output, by name).
+    def taken(self, entry: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those tunables and scalars that the launch function of an entry has parameters for."""
+        return {name: values[name] for name in self._taken(entry)}
 
-        Raises SpecError if the arguments do not fit the parameters in the `.cu`: their number, an array for a value, or
-        the output for a `const` pointer, as happens when two are swapped.
+    def launches(self, entry: str, arrays: Mapping[str, Any]) -> tuple[Launch, ...]:
+        """The launches of `entry`, in order, on these arrays (inputs, outputs, workspace) and scalars, by name.
+
+        Each says which `__global__` function it launches. Raises SpecError if the arguments do not fit the parameters
+        in the `.cu`: their number, an array for a value, or an output for a `const` pointer, as happens when two are
+        swapped.
         """
-        launch = self.entries[entry](**arrays, **{name: self.parameters[name] for name in self._taken(entry)})
+        values = {
+            **self.scalars_of(arrays),
+            **{n: v for n, v in arrays.items() if n in self.scalars},
+            **self.parameters,
+        }
+        taken = {name: arrays[name] for name in self.array_names if name in arrays}
+        result = self.entries[entry](**taken, **self.taken(entry, values))
+        every = result if isinstance(result, tuple) and result else (result,)
+        return tuple(self._checked(entry, launch, taken, alone=len(every) == 1) for launch in every)
+
+    def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
+        """The only launch of `entry`; see `launches`. Raises SpecError where it has several."""
+        (first, *more) = self.launches(entry, arrays)
+        if more:
+            raise SpecError(f"{self.file}: {entry} has {1 + len(more)} launches, and this takes entries with one")
+        return first
+
+    def _checked(self, entry: str, launch: Any, arrays: Mapping[str, Any], alone: bool) -> Launch:
         if not isinstance(launch, Launch):
             raise SpecError(f"{self.file}: {entry}: its launch gives {short(launch)}; give a Launch(grid, block, args)")
+        launch = replace(launch, entry=launch.entry or entry)
+        where = entry if launch.entry == entry else f"{entry}: {launch.entry}"
         if wrong := launch_check.wrong_geometry(launch):
-            raise SpecError(f"{self.file}: {entry}: {wrong}")
-        declared = cuda_source.parameters(cuda_source.read(self.cu), entry)
-        if wrong := launch_check.wrong(launch, declared, arrays, self.output):
-            raise SpecError(f"{self.file}: {entry}{wrong}")
+            raise SpecError(f"{self.file}: {where}: {wrong}")
+        declared = entry_names.parameters(cuda_source.read(self.cu), launch.entry)
+        written = tuple(self.outs) if alone else ()  # a later launch may read what an earlier one wrote
+        of_kernel = next((name for name, out in self.outs.items() if not out.dtype and name in arrays), "")
+        if declared is not None and (wrong := launch_check.wrong(launch, declared, arrays, written, of_kernel)):
+            raise SpecError(f"{self.file}: {where}{wrong}")
         return launch
 
     def entry_of_call(self, inputs: Mapping[str, Any]) -> str:

@@ -23,19 +23,29 @@ class Launch:
 
     `args` follow the order of the `__global__` function's parameters. An array that the launch function received stands
     for its device pointer; every other argument is a NumPy scalar of the parameter's size, such as `np.int64(n)`.
-    `shared` is the dynamic shared memory in bytes.
+    `shared` is the dynamic shared memory in bytes. `cooperative`: all blocks are resident at once, so that the grid can
+    wait for itself (`cg::this_grid().sync()`). `cluster`: the blocks of one cluster, such as (2,). `entry` names the
+    `__global__` function of a launch that is one of several; "": the one that the entry is called after.
     """
 
     grid: tuple[int, ...]
     block: tuple[int, ...]
     args: tuple[Any, ...]
     shared: int = 0
+    cooperative: bool = False
+    cluster: tuple[int, ...] | None = None
+    entry: str = ""
 
     @property
     def dims(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """(grid, block), each padded to three dimensions."""
         grid, block = ((*d, 1, 1)[:3] for d in (self.grid, self.block))
         return grid, block  # type: ignore[return-value]
+
+    @property
+    def cluster_dims(self) -> tuple[int, int, int] | None:
+        """The cluster, padded to three dimensions; None if the launch asks for none."""
+        return None if self.cluster is None else (*self.cluster, 1, 1)[:3]  # type: ignore[return-value]
 
     @property
     def empty(self) -> bool:

@@ -121,7 +121,9 @@ def _spec(name: str, forms: Sequence[Form]) -> str:
     launches = "\n\n\n".join(_launch(form, inputs, output) for form in alike)
     own = _own_inputs(first, known)
     used = {"Budget", "Kernel", "Launch", *(["blocks"] if "blocks(" in launches else []), *(["draw"] if own else [])}
-    more = ["    inputs=inputs,"] * bool(own) + ["    rank=2,"] * first.rows
+    more = ["    inputs=inputs,"] * bool(own) + [
+        "    shapes={},".format(dict.fromkeys(inputs, "rows cols"))
+    ] * first.rows
     more += [f'    output="{output}",'] * (output != "y")
     return TEMPLATE.format(
         name=name,

@@ -28,6 +28,7 @@ _NUMBER = re.compile(r"(\d{1,18})([kmg]i?)?", re.IGNORECASE | re.ASCII)
 _POWER = re.compile(r"(\d{1,6})\^(\d{1,3})", re.ASCII)
 _RANGE = re.compile(r"(?:(\d{1,6})\^)?\[(\d{1,18}):(\d{1,18})(?::(\d{1,18}))?\]", re.ASCII)
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside a range's brackets
+USUAL = "small,large"  # what a bench measures
 HELP = "use a name, a number (1000, 64K, 1Mi), a power (2^20), a shape (4096x4096) or a range (2^[10:24:2])"
 
 
@@ -41,6 +42,11 @@ def parse(text: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
         if len(found) > MAX_SIZES:
             raise InputError(f"--size {short(text)} asks for more than {MAX_SIZES} sizes; use a larger step")
     return found
+
+
+def usual(named: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The sizes that a bench measures if none are asked for: small and large, or all of a spec that has neither."""
+    return {name: named[name] for name in USUAL.split(",") if name in named} or dict(named)
 
 
 def _by_name(term: str, named: Mapping[str, Shape]) -> dict[str, Shape]:

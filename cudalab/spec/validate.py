@@ -75,6 +75,8 @@ def strict(record: Record) -> Record:
     @wraps(init)
     def __init__(self: object, *args: Any, **given: Any) -> None:
         for name in given:
+            if remedy := getattr(record, "GONE", {}).get(name):
+                raise SpecError(f"{record.__name__} has no field {name} any more; {remedy}")
             if name not in names:
                 raise SpecError(str(unknown(f"field of {record.__name__}", name, names)))
         init(self, *args, **given)
@@ -106,6 +108,14 @@ def refused(function: Callable[..., Any], given: tuple[str, ...] = (), by_name: 
         how = f"with {', '.join(given)}, in this order" if given else f"by name with {', '.join(by_name)}"
         return f"takes {taken}, but it is called {how}"
     return ""
+
+
+def called_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    """What `function` gives for those of the values that its parameters name."""
+    taken = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+        return function(**values)
+    return function(**{name: value for name, value in values.items() if name in taken})
 
 
 def shown(value: Any) -> str:

@@ -69,7 +69,9 @@ def exact(lab: Lab, x: Any) -> Any:
         return rows @ x[:, :SAMPLED].cpu().double()
     if lab["operation"] == "copy":
         return rows
-    return torch.from_numpy(np.asarray(kernels.by_name("gelu").reference(rows.numpy())))
+    reference = kernels.by_name("gelu").reference
+    assert reference
+    return torch.from_numpy(np.asarray(reference(rows.numpy())))
 
 
 def of(values: Callable[[Any, tuple[int, ...], str], Any]) -> Callable[[Lab], Work]:

@@ -117,7 +117,8 @@ def graph_clock(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Cl
     bounds = own_outputs(device, bound, runs) if proof and bound.on else [bound] * runs
     graph = _graph(device, bounds)
     work: Work = _Graphed(graph) if proof is None else Replay(
-        device, graph.replay, graph.runs, _different(graph.results), bound.run, proof
+        device, graph.replay, graph.runs, _different(graph.results), bound.run, proof,
+        [each.on for each in bounds if each.on] if proof and bound.on else (),
     )  # fmt: skip
     return _replayed(device, graph, work, cold=False)
 
@@ -137,7 +138,7 @@ def rotating(device: Gpu, bound: Bound) -> tuple[list[Bound], list[Operands]]:
     if bound.again is None:
         raise LaunchError("this variant cannot be bound to other arrays")
     (first,) = device.operand_sets(1, bound.on)
-    footprint = max(sum(a.nbytes for a in (*first.inputs.values(), first.output)), 1)
+    footprint = max(sum(a.nbytes for a in first.inputs.values()) + first.output.nbytes, 1)
     wanted = min(max(blocks(ROTATION * device.attribute("L2_CACHE_SIZE"), footprint), HOT_LEAST), MOST_SETS)
     operands = device.operand_sets(wanted, bound.on)
     return [bound.again(on) for on in operands], operands

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import LaunchError
-from cudalab.device.operands import Operands
+from cudalab.device.operands import Operands, Written
 
 SLOWER = 1.25  # a first meeting that takes longer than this many times the others, and MORE, may show a kept answer
 MORE = 1e-6  # seconds
@@ -25,12 +25,12 @@ SUSPICIONS = 3  # more first meetings that do than such that do not
 class Contents:
     """The contents that the inputs of a group take in turn.
 
-    `load(number, operands)` enqueues a copy of contents to the operands; None: those that the device placed. `draw()`
-    makes new ones.
+    `load(number, operands, names)` enqueues a copy of contents to the operands; None: those that the device placed;
+    names: only these inputs. `draw()` makes new ones.
     """
 
     count: int
-    load: Callable[[int, Operands | None], None]
+    load: Callable[..., None]
     rng: np.random.Generator
     draw: Callable[[], None]
 
@@ -61,6 +61,11 @@ class Proof:
         number = int(self.contents.rng.integers(self.contents.count))
         self.contents.load(number, operands)
         return number
+
+    def load_in_place(self, number: int, operands: Operands) -> None:
+        """Enqueue the contents of what these operands' runs update in place."""
+        if isinstance(operands.output, Written) and operands.output.in_place:
+            self.contents.load(number, operands, operands.output.in_place)
 
     def meet(self, numbers: Sequence[int], seconds: Sequence[float]) -> None:
         """Compare the samples that met their contents for the first time with the others of the same round.

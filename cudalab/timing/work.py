@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from cudalab.device.gpu import Gpu
-from cudalab.device.operands import Bound, Operands
+from cudalab.device.operands import Bound, Operands, Written
 from cudalab.timing.proof import Proof
 
 SHARE = 4  # the outputs of a batch take at most this part of the free memory
@@ -52,12 +51,15 @@ class _Proven:
     def __init__(self, device: Gpu, proof: Proof, runs: int) -> None:
         self.runs, self._device, self._proof = runs, device, proof
         self._results: list[Any] = []
+        self._operands: Sequence[Operands] = ()  # of the runs, where they have outputs of their own
         self.contents = 0
         self.met: list[int] = []  # the contents of each sample
 
     def before(self) -> None:
-        self._device.regions(self._results).fill(self._proof.contents.word())
+        self._device.renew(self._results, self._proof.contents.word())
         self.contents = self._proof.change()
+        for operands in self._operands:
+            self._proof.load_in_place(self.contents, operands)
 
     def touch(self) -> object:
         return None
@@ -72,9 +74,10 @@ class Batch(_Proven):
     """Runs of a variant that writes into arrays, in an order drawn anew: each has an output of its own."""
 
     def __init__(self, device: Gpu, bound: Bound, proof: Proof, runs: int) -> None:
-        super().__init__(device, proof, runs)
+        bounds = own_outputs(device, bound, runs) if runs > 1 or spent(bound) else [bound]
+        super().__init__(device, proof, len(bounds))
         self.touch = bound.run  # type: ignore[method-assign]
-        bounds = own_outputs(device, bound, runs) if runs > 1 else [bound]
+        self._operands = [each.on for each in bounds if each.on]
         self._enqueue = [each.run for each in bounds]
         self._results = list({id(each): each.output() for each in bounds}.values())
 
@@ -122,9 +125,12 @@ class FreshCode(_Proven):
         warm = proof.change()
         bound.run()  # brings its instructions near
         self._results, self.run = [bound.output()], bound.run
+        self._operands = [bound.on] if bound.on else []
         super().before()
         while proof.contents.count > 1 and self.contents == warm:
             self.contents = proof.change()
+            for operands in self._operands:
+                proof.load_in_place(self.contents, operands)
 
 
 class Replay(_Proven):
@@ -132,9 +138,10 @@ class Replay(_Proven):
 
     def __init__(
         self, device: Gpu, replay: Callable[[], object], runs: int, results: Sequence[Any], touch: Callable[[], object],
-        proof: Proof,
+        proof: Proof, operands: Sequence[Operands] = (),
     ) -> None:  # fmt: skip
         super().__init__(device, proof, runs)
+        self._operands = operands
         self.run, self.touch, self._results = replay, touch, list(results)  # type: ignore[method-assign]
 
 
@@ -150,7 +157,7 @@ class RotatingReplay(_Proven):
         self._loaded: list[int] = []
 
     def before(self) -> None:
-        self._device.regions(self._results).fill(self._proof.contents.word())
+        self._device.renew(self._results, self._proof.contents.word())
         self._loaded = [self._proof.change(operands) for operands in self._operands]
 
     def verify(self) -> None:
@@ -160,9 +167,17 @@ class RotatingReplay(_Proven):
 
 
 def own_outputs(device: Gpu, bound: Bound, runs: int) -> list[Bound]:
-    """A variant on as many outputs as it has runs, or as fit into SHARE of the free memory, in turn."""
+    """A variant on as many outputs as it has runs, or as fit into SHARE of the free memory, in turn.
+
+    Where a run uses up what it finds, there are no more runs than outputs.
+    """
     on = bound.on
     assert on and bound.again
     room = max(device.free_bytes // SHARE // max(on.output.nbytes, 1), 1)
-    bounds = [bound.again(replace(on, output=output)) for output in device.outputs(on.output, min(runs, room))]
-    return (bounds * runs)[:runs]
+    bounds = [bound.again(on.writing_to(output)) for output in device.outputs(on.output, min(runs, room))]
+    return bounds if spent(bound) else (bounds * runs)[:runs]
+
+
+def spent(bound: Bound) -> bool:
+    """Whether a run uses up what it finds in the arrays that it writes, so that the next one needs new contents."""
+    return bound.on is not None and isinstance(bound.on.output, Written) and bound.on.output.spent

@@ -100,7 +100,7 @@ def rows(folder, idiom, kind, entries=("right", "wrong"), count=1, cols=5):
 
     kernel = Kernel(
         file=str(folder / "k.py"), summary="", dtypes=(kind,), sizes={"small": (count, cols)}, edges=(),
-        inputs=inputs, reference=lambda x: reference(x, axis=1), output_shape=lambda x: (x[0],), rank=2,
+        inputs=inputs, reference=lambda x: reference(x, axis=1), shapes={"x": "rows cols", "y": "rows"},
         entries={f"{e}_{number}": lambda x, y: Launch((1,), (32,), (x, y, *map(np.int32, x.shape))) for e in entries},
         budgets={kind: Budget(64, atol=0.1) if DTYPES[kind].floating else Budget(0)},
     )  # fmt: skip

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from cudalab.base import threads
+from cudalab.checks.expected import expected
 from cudalab.checks.hard_inputs import every
-from cudalab.checks.parity import compare, expected
+from cudalab.checks.parity import compare
 from cudalab.device.cpu import Cpu
 from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job

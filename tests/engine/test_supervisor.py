@@ -288,7 +288,7 @@ def output_shape(x):
 
 def launch"""
     spec = altered(tmp_path, "    return 2 * x\n\n\ndef launch", big)
-    spec.write_text(spec.read_text().replace("    pointwise=True,\n", "    output_shape=output_shape,\n"))
+    spec.write_text(spec.read_text().replace("    pointwise=True,\n", "    shapes={'x': 'n', 'y': output_shape},\n"))
     cases = rows("pycuda:fine", spec=spec, sizes="small,medium,large", device="cuda", modes="launch")
     assert cases["medium", "pycuda:fine"].reason.startswith("cannot make inputs and reference: out of memory: ")
     for size in ("small", "large"):

@@ -53,6 +53,8 @@ static const ErrorText ERRORS[] = {
     {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks"},
+    {CUDA_ERROR_INVALID_CLUSTER_SIZE, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "invalid cluster size"},
     {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", failure_text},
     {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted in a capture"},
     {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "an earlier call ended the capture"},
@@ -178,6 +180,8 @@ API cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice devi
     case CU_DEVICE_ATTRIBUTE_INTEGRATED:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY: *value = 1; break;
     default: *value = 0;
   }
@@ -334,7 +338,10 @@ struct CUfunc_st {
   CUcontext context;
   Kernel run;
   const char *(*error)(void);
+  void (*set_groups)(unsigned, unsigned, unsigned, int);
   const unsigned *parameters;  // their number, then size and kind of each
+  const unsigned *cluster;  // of its __cluster_dims__, or NULL
+  bool large_clusters;
   int max_shared;
   size_t least_bytes, most_bytes;  // of the arguments in one buffer
 };
@@ -354,6 +361,8 @@ typedef struct {
 typedef struct {
   CUfunction function;
   unsigned grid[3], block[3], shared;
+  unsigned cluster[3];  // 0: none
+  bool cooperative;
   void **args;  // ours to free
   bool packed;  // args is one buffer with the arguments one after the other
   bool again;   // a graph's: args stay for the next replay
@@ -932,6 +941,9 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
   f->most_bytes = buffer_bytes(f->parameters, 16);
   f->run = run;
   f->error = (const char *(*)(void))dlsym(module->library, "cudalab_error");
+  f->set_groups = (void (*)(unsigned, unsigned, unsigned, int))dlsym(module->library, "cudalab_set_groups");
+  const unsigned *(*cluster)(void) = (const unsigned *(*)(void))symbol_of(module, "cudalab_cluster_", name);
+  f->cluster = cluster ? cluster() : NULL;
   f->max_shared = STATIC_SHARED;
   f->context = module->context;
   f->next = module->functions;
@@ -964,6 +976,7 @@ API cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction fu
 }
 
 API cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) function->large_clusters = value != 0;
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return OK;
   if (value < 0 || value > OPTIN_SHARED) return CUDA_ERROR_INVALID_VALUE;
   function->max_shared = value;
@@ -985,6 +998,8 @@ static void keep_failure(CUfunction function) {
 
 static void run_launch(Task *t) {
   const Launch *l = &t->launch;
+  const unsigned none[3] = {1, 1, 1}, *c = l->cluster[0] ? l->cluster : l->function->cluster ? l->function->cluster : none;
+  if (l->function->set_groups) l->function->set_groups(c[0], c[1] ? c[1] : 1, c[2] ? c[2] : 1, l->cooperative);
   int workers = l->packed ? -get_nprocs() : get_nprocs();  // negative: one packed buffer, see cudalab.host
   if (l->function->run(l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->args,
                        workers))
@@ -1028,11 +1043,27 @@ static void **copy_arguments(CUfunction function, void **args) {
   return copies;
 }
 
-API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, CUstream stream, void **args, void **extra) {
+// Registers are not known: a multiprocessor has room for the threads and the shared memory alone.
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t shared) {
   NEED_CONTEXT;
+  if (threads < 1 || threads > MAX_THREADS) return CUDA_ERROR_INVALID_VALUE;
+  const int by_threads = 2048 / threads, by_shared = (int)((228 << 10) / (shared + 1024));
+  *blocks = by_threads < by_shared ? by_threads : by_shared;
+  if (*blocks > 32) *blocks = 32;
+  return OK;
+}
+
+static CUresult launch(Launch l, CUstream stream, void **args, void **extra) {
+  NEED_CONTEXT;
+  CUfunction function = l.function;
   if (!stream && function->context != current()) return CUDA_ERROR_INVALID_HANDLE;  // as an H200's driver does
-  Launch l = {.function = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .packed = extra};
+  const unsigned *c = l.cluster, blocks = c[0] * c[1] * c[2];
+  if (c[0] && (l.grid[0] % c[0] || l.grid[1] % c[1] || l.grid[2] % c[2])) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  if (blocks > 16 || (blocks > 8 && !function->large_clusters)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  int room = 0;
+  cuOccupancyMaxActiveBlocksPerMultiprocessor(&room, function, (int)(l.block[0] * l.block[1] * l.block[2]), l.shared);
+  if (l.cooperative && (size_t)l.grid[0] * l.grid[1] * l.grid[2] > (size_t)room * get_nprocs())
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   if (!fits(&l) || (args && extra)) return CUDA_ERROR_INVALID_VALUE;
   if (!extra && !args && function->parameters[0]) return CUDA_ERROR_INVALID_VALUE;
   l.args = extra ? copy_buffer(function, extra) : copy_arguments(function, args);
@@ -1041,10 +1072,22 @@ API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, u
   return OK;
 }
 
+API cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, CUstream stream, void **args, void **extra) {
+  Launch l = {.function = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared, .packed = extra};
+  return launch(l, stream, args, extra);
+}
+
 API cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **args, void **extra) {
-  if (c->numAttrs) return CUDA_ERROR_NOT_SUPPORTED;
-  return cuLaunchKernel(function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
-                        c->sharedMemBytes, c->hStream, args, extra);
+  Launch l = {.function = function, .grid = {c->gridDimX, c->gridDimY, c->gridDimZ}, .shared = c->sharedMemBytes,
+              .block = {c->blockDimX, c->blockDimY, c->blockDimZ}, .packed = extra};
+  for (unsigned i = 0; i < c->numAttrs; i++) {
+    const CUlaunchAttribute *a = c->attrs + i;
+    if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) l.cooperative = a->value.cooperative != 0;
+    else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) memcpy(l.cluster, &a->value.clusterDim, sizeof l.cluster);
+    else return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return launch(l, c->hStream, args, extra);
 }
 
 // ---- graphs: the tasks of one stream, in order. They are never freed: a replay may still be queued ---------------------
@@ -1094,6 +1137,15 @@ API cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
           : run == run_copy ? CU_GRAPH_NODE_TYPE_MEMCPY
           : run == run_fill ? CU_GRAPH_NODE_TYPE_MEMSET
                             : CU_GRAPH_NODE_TYPE_EMPTY;
+  return OK;
+}
+
+API cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params) {
+  if (node->task.run != run_launch) return CUDA_ERROR_INVALID_VALUE;
+  const Launch *l = &node->task.launch;
+  *params = (CUDA_KERNEL_NODE_PARAMS){.func = l->function, .gridDimX = l->grid[0], .gridDimY = l->grid[1],
+                                      .gridDimZ = l->grid[2], .blockDimX = l->block[0], .blockDimY = l->block[1],
+                                      .blockDimZ = l->block[2], .sharedMemBytes = l->shared};
   return OK;
 }
 

@@ -14,7 +14,8 @@ import pytest
 from cudalab import host
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks import hard_inputs
-from cudalab.checks.parity import compare, expected
+from cudalab.checks.expected import expected
+from cudalab.checks.parity import compare
 from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_device

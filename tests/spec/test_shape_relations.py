@@ -1,4 +1,4 @@
-"""A call whose shapes do not fit together is refused without `agree`, as far as the spec's own inputs show it."""
+"""A call whose shapes do not fit together is refused without `shapes`, as far as the spec's own inputs show it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_too_short_a_weight_is_refused(tmp_path):
 
 
 def test_what_the_sizes_leave_open_is_not_refused(tmp_path):
-    square = rows(tmp_path, edges=((3, 3), (5, 5)), agree=None)
+    square = rows(tmp_path, edges=((3, 3), (5, 5)))
     assert square._relations == {"w": ((1,),)}  # the size 8 x 64 decides
     alike = kernel(
         tmp_path, lambda s, d, r: zeros(x=s, w=s[1:]), lambda x, w: x * w, {"small": (8, 8)}, ((3, 3),)
@@ -57,8 +57,8 @@ def test_what_the_sizes_leave_open_is_not_refused(tmp_path):
     twice.accepts_call({"x": (9,), "w": (1, 1)})
 
 
-def test_agree_decides_where_there_is_one(tmp_path):
-    rows(tmp_path, agree=lambda x, w: True).accepts_call({"x": (9, 100), "w": (7,)})
+def test_named_dimensions_decide_where_there_are_some(tmp_path):
+    rows(tmp_path, shapes={"x": "rows cols", "w": "others"}).accepts_call({"x": (9, 100), "w": (7,)})
 
 
 def test_a_spec_that_fails_to_make_inputs_is_not_in_the_way(tmp_path):

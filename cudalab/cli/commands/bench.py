@@ -9,10 +9,11 @@ from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against
 from cudalab.cli.measure import exit_code, given, measure
 from cudalab.cli.options import budget, measuring, parameters, processes, quick
+from cudalab.spec.sizes import USUAL
 
 
 @click.command("bench")
-@measuring(sizes="small,large", named="small,large", dtypes="the spec's first")
+@measuring(sizes=USUAL, named=USUAL, dtypes="the spec's first")
 @click.option("--modes", default="launch,graph", show_default=True, metavar="LIST",
               help="Ways to time a call: launch, graph, api.", shell_complete=complete.modes)  # fmt: skip
 @click.option(

@@ -16,7 +16,7 @@ from cudalab.base import advice, scratch, threads
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.base.text import visible
 from cudalab.device import cuda
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 from cudalab.tools.inspect import sass
@@ -96,7 +96,8 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
     with scratch.folder("inspect-") as place:
         given, made = place / kernel.cu.name, place / "out.cubin"
         text = cuda_source.read(kernel.cu)
-        given.write_text(cuda_source.with_c_names(text, kernel.cu.name), encoding="utf-8")
+        names = entry_names.in_all(text, kernel.entries)
+        given.write_text(entry_names.source(text, kernel.cu.name, names), encoding="utf-8")
         macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
         options = [*cuda.FLAGS, *kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
         done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], place)

@@ -9,11 +9,12 @@ from dataclasses import replace
 from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, NotFound, SpecError, unknown
 from cudalab.base.globs import fits
+from cudalab.device import lowered
 from cudalab.engine import plan
 from cudalab.results import record
 from cudalab.results.file import load
 from cudalab.results.record import Results
-from cudalab.spec import cuda_source, find, sizes
+from cudalab.spec import cuda_source, entry_names, find, sizes
 from cudalab.spec.architecture import Architecture, architecture
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, Shape
@@ -97,9 +98,12 @@ def _inspected(
     label: str, shape: Shape,
 ) -> Inspected:  # fmt: skip
     launch = traced_launch(kernel, entry, on)
-    if entry not in compiled.code or entry not in compiled.resources:
+    names = entry_names.not_plain(compiled.text, entry_names.in_all(compiled.text, kernel.entries))
+    entry_of = launch.launch.entry
+    symbol = lowered.among(compiled.code.keys(), names)[entry_of] if entry_of in names else entry_of
+    if symbol not in compiled.code or symbol not in compiled.resources:
         raise SpecError(f"{kernel.cu}: nvcc makes no code of {entry}; is it left out by an #if?")
-    code, resources = compiled.code[entry], compiled.resources[entry]
+    code, resources = compiled.code[symbol], compiled.resources[symbol]
     if code.parameters:
         resources = replace(resources, constant=sum(code.parameters))
     path = thread_path.follow(code, first_state(code, launch, arch))

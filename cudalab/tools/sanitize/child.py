@@ -81,14 +81,16 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
     placed = {name: guarded.array for name, guarded in memory.items()}
     say(Answer({name: (a.ctypes.data, a.nbytes) for name, a in placed.items()}))
 
+    launch = kernel.launch(entry, placed)
     load = partial(
         host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
-        include=kernel.cu.parent,
+        include=kernel.cu.parent, entries=(launch.entry,),
     )  # fmt: skip
-    launch = kernel.launch(entry, placed)
-    load(sanitize=True).launch(entry, *launch.dims, launch.args, launch.shared)
+    launched = launch.entry, *launch.dims, launch.args, launch.shared
+    groups: dict[str, Any] = {"cooperative": launch.cooperative, "cluster": launch.cluster}
+    load(sanitize=True).launch(*launched, **groups)
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler
-        load(races=True).launch(entry, *launch.dims, launch.args, launch.shared)
+        load(races=True).launch(*launched, **groups)
 
 
 def _forbid(address: int, nbytes: int) -> None:

@@ -43,8 +43,7 @@ block_sum = Kernel(
         "int32": Budget(0, why="exact: 1000 * cols stays below 2^31"),
     },
     inputs=positive,
-    output_shape=lambda x: (x[0],),
-    rank=2,
+    shapes={"x": "rows cols", "y": "rows"},
     torch=eager,
     cupy=cupy_form,
 )

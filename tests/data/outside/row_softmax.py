@@ -54,7 +54,7 @@ row_softmax = Kernel(
         "bfloat16": Budget(1, why=INSIDE),
     },
     composed={"float16": Budget(16, why=ROUNDS), "bfloat16": Budget(16, why=ROUNDS)},
-    rank=2,
+    shapes={"x": "rows cols"},
     torch=eager,
     torch_native=native,
     cupy=cupy_form,

@@ -38,8 +38,7 @@ tiled_transpose = Kernel(
     reference=lambda x: np.ascontiguousarray(x.T),
     entries={"transpose_static": static, "transpose_dynamic": dynamic},
     budgets={"float32": EXACT, "int32": EXACT},
-    output_shape=lambda x: (x[1], x[0]),
-    rank=2,
+    shapes={"x": "rows cols", "y": "cols rows"},
     torch=eager,
     cupy=cupy_form,
 )

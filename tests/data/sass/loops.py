@@ -17,7 +17,7 @@ loops = Kernel(
     edges=((1,),),
     inputs=lambda shape, dtype, rng: {"x": rng.integers(0, 255, shape, np.uint8, endpoint=True)},
     reference=lambda x: np.bincount(x, minlength=256),
-    output_shape=lambda x: (256,),
+    shapes={"x": "n", "y": "256"},
     entries=dict.fromkeys(("histogram", "swap_until_kept", "until_zero"), launch),
     budgets={"int32": Budget(0)},
 )
