@@ -75,9 +75,12 @@ def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order
                 module.set_constant(name, value)
             for launch in launches:
                 grid, block = launch.dims
-                module.launch(
-                    launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative, launch.cluster
-                )
+                try:
+                    module.launch(
+                        launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative, launch.cluster
+                    )
+                except NotOnCpu as refusal:
+                    raise _judged(kernel, dtype, refusal) from None
 
         return run
 

@@ -4,9 +4,8 @@
 
 namespace cudalab {
 
-inline void polled();  // a thread that waits for others may call this many times: see gang.h
-
 template <size_t bytes> struct word;
+template <> struct word<1> { using type = uint8_t; };
 template <> struct word<2> { using type = uint16_t; };
 template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
@@ -14,13 +13,22 @@ template <> struct word<8> { using type = uint64_t; };
 // Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
 template <class T, class Change> CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change) {
     touched(address, sizeof(T), true, true, __builtin_return_address(0));
-    polled();
     using bits = typename word<sizeof(T)>::type;
     bits* const at = reinterpret_cast<bits*>(address);
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
     do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
     while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    if (wanted == old) looked(address, uint64_t(old));
+    else changed();
     return bits_as<T>(old);
+}
+
+template <class T> CUDALAB_UNWATCHED inline T loaded(const T* address) {
+    touched(address, sizeof(T), false, true, __builtin_return_address(0));
+    using bits = typename word<sizeof(T)>::type;
+    const bits found = __atomic_load_n(reinterpret_cast<const bits*>(address), __ATOMIC_SEQ_CST);
+    looked(address, uint64_t(found));
+    return bits_as<T>(found);
 }
 
 // Keeps a parameter out of template deduction, so that atomicAdd(&long_long, 1) converts the 1.
@@ -74,6 +82,14 @@ CUDALAB_ATOMIC_VECTOR(_block)
 CUDALAB_ATOMIC_VECTOR(_system)
 #undef CUDALAB_ATOMIC_VECTOR
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+// Loops that wait for other threads often have one of these; then others run.
+#define CUDALAB_FENCE(name)                         \
+    inline void name() {                            \
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);    \
+        cudalab::looked(nullptr, 0);                \
+    }
+CUDALAB_FENCE(__threadfence)
+CUDALAB_FENCE(__threadfence_block)
+CUDALAB_FENCE(__threadfence_system)
+#undef CUDALAB_FENCE
+inline void __nanosleep(unsigned) { cudalab::looked(nullptr, 0); }

@@ -58,6 +58,12 @@ _SANITIZE = (
 _SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would end the process without a message
 
 
+# The compiler calls functions before accesses to memory: for volatile ones, see volatile.h.
+_WATCHED = ("-g1", "-fsanitize=thread")
+_WATCHED_PARAMETERS = ("tsan-instrument-func-entry-exit=0", "tsan-distinguish-volatile=1")
+_WATCHED_CLANG = tuple(word for given in _WATCHED_PARAMETERS for word in ("-mllvm", f"-{given}"))
+_WATCHED_GCC = tuple(word for given in _WATCHED_PARAMETERS for word in ("--param", given))
+
 # To find races, see races.h.
 _RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")
 
@@ -140,8 +146,17 @@ def compile_source(
     if races and (_clang() or not scan.fibers):
         raise Unavailable("only g++ finds races, in kernels whose threads depend on each other")
     modes += ["-DCUDALAB_RACES=1"] if races else []
-    checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else _RACES if races else ()
-    flags = [*_FLAGS, *checks, *modes]
+    modes += ["-DCUDALAB_VOLATILE=1"] if scan.volatile and not sanitize else []
+    watched = (*_WATCHED, *(_WATCHED_CLANG if _clang() else _WATCHED_GCC)) if scan.volatile else ()
+    checks = (
+        (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ()))
+        if sanitize
+        else (*_RACES, *(_WATCHED_GCC if scan.volatile else ()))
+        if races
+        else watched
+    )
+    places = ("-g1",) if scan.waits and not checks else ()  # lines of waiting threads
+    flags = [*_FLAGS, *checks, *places, *modes]
     libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
     # kernel in two checkouts is one entry of the cache.

@@ -1,6 +1,5 @@
 // From "grid, block, arguments" to running blocks, and the functions that Python finds in the shared object.
 #pragma once
-#include <pthread.h>
 
 namespace cudalab {
 
@@ -21,6 +20,7 @@ struct launch {
     failure failed, remarked;
     together groups;
     unsigned long long next_block = 0;
+    crowd workers{};
 
     // `workers` operating system threads take one block after another until none is left.
     CUDALAB_UNWATCHED static void* work(void* self) {
@@ -37,12 +37,13 @@ struct launch {
 #if CUDALAB_FIBERS
         if (job.groups.wanted()) {
             job.run_gangs(first, step);
+            job.workers.end();
             current_failure = outer;
             current_remark = outer_remark;
             return nullptr;
         }
 #endif
-        block_runner runner(job.body, job.arguments, job.shared, job.order);
+        block_runner runner(job.body, job.arguments, job.shared, job.order, job.workers);
         while (!job.failed.happened()) {
             const unsigned long long turn_of = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
             if (turn_of >= blocks) break;
@@ -51,9 +52,16 @@ struct launch {
             if (!runner.run_block(i)) break;
         }
         runner.check_shared_memory();
+        job.workers.end();
         current_failure = outer;
         current_remark = outer_remark;
         return nullptr;
+    }
+    CUDALAB_UNWATCHED static bool blocks_left(const void* self) {
+        const launch& job = *static_cast<const launch*>(self);
+        const uint3 size = job.groups.cooperative ? job.grid : job.groups.cluster;
+        return __atomic_load_n(&job.next_block, __ATOMIC_RELAXED) <
+               (unsigned long long)(job.grid.x / size.x) * (job.grid.y / size.y) * (job.grid.z / size.z);
     }
 
 #if CUDALAB_FIBERS
@@ -62,7 +70,7 @@ struct launch {
         const uint3 size = groups.cooperative ? grid : groups.cluster;
         const uint3 across = {grid.x / size.x, grid.y / size.y, grid.z / size.z};
         const unsigned long long gangs = (unsigned long long)across.x * across.y * across.z;
-        gang blocks(body, arguments, shared, order, size, groups.cluster, groups.cooperative);
+        gang blocks(body, arguments, shared, order, workers, size, groups.cluster, groups.cooperative);
         if (order > backwards) first = first % gangs, step = 1;
         else if (order == backwards) first = gangs - 1, step = gangs - 1;
         while (!failed.happened()) {
@@ -76,18 +84,18 @@ struct launch {
     }
 #endif
 
-    void run(unsigned workers) {
+    void run(unsigned wanted) {
         const unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
         if (!blocks) return;
-        if (groups.cooperative) workers = 1;
-        constexpr unsigned most = 15;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
-        pthread_t others[most];
-        unsigned started = 0;
-        while (started + 1 < workers && started + 1 < blocks && started < most)
-            if (pthread_create(&others[started], nullptr, work, this)) break;  // fewer will do
-            else ++started;
+        if (groups.cooperative) wanted = 1;
+        constexpr unsigned most = 16;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
+        workers.job = this, workers.work = work, workers.blocks_left = blocks_left;
+        workers.wanted = wanted < most ? wanted : most;
+        workers.begin();
+        for (unsigned i = 1; i < workers.wanted && i < blocks; ++i)
+            if (!workers.start(work, this)) break;  // fewer will do
         work(this);
-        for (unsigned i = 0; i < started; ++i) pthread_join(others[i], nullptr);
+        workers.join();
     }
 };
 
@@ -118,7 +126,7 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             workers = -workers;
         }
         watch();
-        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_groups, 0};
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_groups, 0, {}};
         job.run(unsigned(workers));
         wanted_groups = together{};  // shared memory lies beside it, and begins with other contents
         memcpy(last_error, job.failed.message, sizeof last_error);

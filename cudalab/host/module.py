@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cudalab.base.errors import InputError, LaunchError, OverrunError, Unavailable, unknown
+from cudalab.base.errors import InputError, LaunchError, NotOnCpu, OverrunError, Unavailable, unknown
 from cudalab.base.threads import cores
 from cudalab.host.compiler import Built, compile_source, place_of
 from cudalab.spec.entry_names import constant_named
@@ -35,6 +35,7 @@ Order = str | int
 
 _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
+_NOT_HERE = " cannot run on the CPU"  # volatile.h, of a pointer that turns out to be one to shared memory
 _CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
@@ -101,6 +102,8 @@ class Module:
         if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
             text = self._library.cudalab_error().decode()
             text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
+            if _NOT_HERE in text:
+                raise NotOnCpu(text)
             raise (OverrunError if text.startswith(_OVERRUN) else LaunchError)(f"{entry}: {text}")
         if entry not in self.remarks and (text := self._library.cudalab_remark().decode()):
             self.remarks[entry] = text

@@ -45,6 +45,9 @@ public:
         settle();
         cell* first = at(address);
         if (!first || first->ours || !at(static_cast<const char*>(address) + bytes - 1)) return;
+        const bool again = address == asked && thread == asked_by;
+        asked = bytes == 1 && !writes ? address : nullptr, asked_by = thread;
+        guards = writes && bytes == 1 && again && uintptr_t(address) % 8 == 0 && !*static_cast<const char*>(address);
         const access now{epoch, warp_epoch[thread / 32], thread, atomic, uintptr_t(code) - base};
         indices[thread] = index;
         if (!writes) {
@@ -83,6 +86,10 @@ private:
         const size_t bytes = waiting;
         waiting = 0;
         if (!bytes || (!change.atomic && !memcmp(before, place, bytes))) return;
+        if (guards && *place == 1) {  // g++ asks so whether an array of classes was initialized
+            cells->ours = true;
+            return;
+        }
         for (size_t i = 0; i < bytes; ++i) {
             if (conflict(cells[i].write, change)) return tell(cells[i].write, "writes", change, "writes", bytes);
             for (const access& read : cells[i].reads)
@@ -107,6 +114,9 @@ private:
     uint3 indices[1024];
     char before[32];
     size_t waiting = 0;
+    const void* asked = nullptr;  // the byte that was read last, and by whom
+    uint32_t asked_by = 0;
+    bool guards = false;
     cell* cells;
     const char* place;
     access change;
@@ -119,7 +129,7 @@ inline void touched(const void*, size_t, bool, bool, void*) {}
 
 }  // namespace cudalab
 
-#if CUDALAB_RACES
+#if CUDALAB_RACES || CUDALAB_VOLATILE
 #define CUDALAB_TSAN extern "C" __attribute__((used, visibility("hidden"), no_sanitize("thread"))) void
 #define CUDALAB_ACCESS(bytes)                                                                                             \
     CUDALAB_TSAN __tsan_read##bytes(void* a) { cudalab::touched(a, bytes, false, false, __builtin_return_address(0)); }   \
