@@ -151,7 +151,7 @@ def _refuse(lines: list[tuple[str, int, str, str]], name: str) -> None:
                 raise NotOnCpu(f"{file}:{number}: {what} cannot run on the CPU: {found[0].strip()}{remedy}")
         if found := _ASM.search(text):
             raise NotOnCpu(f"{file}:{number}: inline asm cannot run on the CPU: {_excerpt(written, text, found)}")
-        if _VOLATILE.search(text) and "__shared__" in text:
+        if any(_VOLATILE.search(part) and "__shared__" in part for part in re.split("[;{}(),]", text)):
             raise NotOnCpu(f"{file}:{number}: {_LOCKSTEP % _short(written)}")
 
 

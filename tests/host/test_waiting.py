@@ -120,7 +120,8 @@ def test_lanes_in_lockstep_on_shared_memory_are_refused_where_it_shows():
 
 
 def test_volatile_alone_is_no_reason_to_refuse_and_needs_no_hint():
-    module = host.load("__global__ void k(volatile int* y) { y[threadIdx.x] = y[threadIdx.x] + 1; }")
+    body = "__shared__ int s; s = 1; y[threadIdx.x] = y[threadIdx.x] + s;"
+    module = host.load(f"__global__ void k(volatile int* y) {{ {body} }}")
     y = zeros(100)
     module.launch("k", (1, 1, 1), (100, 1, 1), [y])
     assert (y == 1).all()
