@@ -147,16 +147,16 @@ def compile_source(
         raise Unavailable("only g++ finds races, in kernels whose threads depend on each other")
     modes += ["-DCUDALAB_RACES=1"] if races else []
     modes += ["-DCUDALAB_VOLATILE=1"] if scan.volatile and not sanitize else []
-    watched = (*_WATCHED, *(_WATCHED_CLANG if _clang() else _WATCHED_GCC)) if scan.volatile else ()
-    checks = (
-        (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ()))
-        if sanitize
-        else (*_RACES, *(_WATCHED_GCC if scan.volatile else ()))
-        if races
-        else watched
-    )
-    places = ("-g1",) if scan.waits and not checks else ()  # lines of waiting threads
-    flags = [*_FLAGS, *checks, *places, *modes]
+    checks: tuple[str, ...] = ()
+    if sanitize:
+        checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ()))
+    elif races:
+        checks = (*_RACES, *(_WATCHED_GCC if scan.volatile else ()))
+    elif scan.volatile:
+        checks = (*_WATCHED, *(_WATCHED_CLANG if _clang() else _WATCHED_GCC))
+    elif scan.waits:
+        checks = ("-g1",)  # so that a thread that waits without end has a line
+    flags = [*_FLAGS, *checks, *modes]
     libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
     # kernel in two checkouts is one entry of the cache.
