@@ -7,12 +7,13 @@ what the CPU executor lacks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from cudalab import host
-from cudalab.base.errors import CompileError, NotOnCpu, SpecError
+from cudalab.base.errors import CompileError, CudalabError, NotOnCpu, SpecError
 from cudalab.device import nvcc
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
@@ -22,6 +23,7 @@ from cudalab.spec.kernel import Kernel, labelled
 devices = ("cpu",)
 timed = False
 budget = "budgets"
+RACED = 1 << 17  # bytes of all arrays up to which races are looked for
 own_indexing = True
 
 
@@ -49,6 +51,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     module = _compiled(kernel, dtype)
+    if watched := _watched(kernel, dtype, operands):
+        also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", watched)
     return replace(
         _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, variant)
     )
@@ -66,19 +70,52 @@ def _new(module: host.Module, entry: str) -> list[str]:
 _told: set[tuple[host.Module, str]] = set()
 
 
-def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
-    module = _compiled(kernel, dtype)
-
+def _bound(
+    kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order, watched: host.Module | None = None
+) -> Bound:
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
         grid, block = launch.dims
+        together = getattr(launch, "cooperative", False) or getattr(launch, "cluster", None)
+        module = _compiled(kernel, dtype) if together or not watched else watched  # the detector knows no such barriers
         return lambda: module.launch(variant, grid, block, launch.args, launch.shared, order)
 
     return writing(prepare, operands)
 
 
+def _watched(kernel: Kernel, dtype: DType, operands: Operands) -> host.Module | None:
+    """The module that finds races, of the first dtype that is checked; None for large arrays, or where there is none.
+
+    Races hardly depend on the dtype, and the second compilation takes longer than the runs.
+    """
+    size = sum(array.nbytes for array in operands.named(kernel).values())
+    if size > RACED or _first.setdefault(kernel.file, dtype.name) != dtype.name:
+        return None
+    return _races(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items())).result()
+
+
+@cache
+def _races(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> Future[host.Module | None]:
+    """The `.cu` with the race detector, compiled beside the plain one."""
+
+    def load() -> host.Module | None:
+        try:
+            return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, races=True)
+        except CudalabError:  # the plain one tells a mistake
+            return None
+
+    return _beside.submit(load)
+
+
+_beside = ThreadPoolExecutor(1, "races")
+_first: dict[str, str] = {}  # by spec, the dtype whose races are looked for
+
+
 def _compiled(kernel: Kernel, dtype: DType) -> host.Module:
-    module = _module(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items()))
+    macros = tuple(kernel.macros(dtype).items())
+    if _first.setdefault(kernel.file, dtype.name) == dtype.name and RACED:
+        _races(cuda_source.read(kernel.cu), kernel.cu, macros)  # started here, so that both compile at once
+    module = _module(cuda_source.read(kernel.cu), kernel.cu, macros)
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
     if isinstance(module, SpecError):

@@ -19,8 +19,8 @@ import numpy as np
 
 from cudalab import timing
 from cudalab.backends import numpy as reference
-from cudalab.base.errors import CudalabError, InputError, NotOnCpu, OverrunError, Unavailable
-from cudalab.checks import hard_inputs, inputs, parity
+from cudalab.base.errors import CudalabError, InputError, NotOnCpu, OverrunError, RaceError, Unavailable
+from cudalab.checks import characters, hard_inputs, inputs, parity
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, overlap
 from cudalab.device.guard import Content, fills
@@ -35,6 +35,7 @@ from cudalab.engine.rows import failed, row, said
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
+from cudalab.spec.inputs import CHARACTERS
 from cudalab.spec.kernel import Budget
 from cudalab.spec.work import amount
 from cudalab.timing.ceiling import ceiling
@@ -139,7 +140,7 @@ class _KernelRound(Round[Variant, Bound]):
         if variant.backend_name == REFERENCE and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
         case.composed = backend.budget == "composed"
-        self.budgets[label] = self.kernel.budget(self.dtype, backend.budget)
+        self.budgets[label] = self._budget(backend.budget)
         for name, array in self.operands.inputs.items():
             if overlap(bound.output(), array):
                 raise InputError(f"returns the memory of its input {name!r}; give a copy of it, such as {name}.clone()")
@@ -160,6 +161,12 @@ class _KernelRound(Round[Variant, Bound]):
         case.notes += bound.remarks()
         if case.status == record.OK and backend.timed:
             self.works[label] = bound
+
+    def _budget(self, whose: str) -> Budget:
+        budget = self.kernel.budget(self.dtype, whose)
+        if self.group.values not in CHARACTERS:
+            return budget
+        return characters.widened(self.kernel, self.dtype, self.arrays, self.contents.want(0), budget, self.job.seed)
 
     def _bind(self, variant: Variant, case: Case) -> Bound:
         if reason := variant.backend.missing(self.device.kind):
@@ -292,7 +299,7 @@ class _KernelRound(Round[Variant, Bound]):
 
     def failed(self, case: Case, error: Exception) -> None:
         super().failed(case, error)
-        if isinstance(error, OverrunError):
+        if isinstance(error, OverrunError | RaceError):
             case.status, case.parity = record.WRONG, Parity(ok=False, n=self.operands.output.size, message=case.reason)
 
     def mend(self) -> None:

@@ -16,10 +16,11 @@ from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, split
-from cudalab.checks import hard_inputs, inputs, misaligned
+from cudalab.checks import characters, hard_inputs, inputs, misaligned
 from cudalab.engine.messages import Task
 from cudalab.spec import find, rival, sizes
 from cudalab.spec.dtype import DTYPES, DType, dtype
+from cudalab.spec.inputs import CHARACTERS
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
 
 Form = tuple[str, Mapping[str, int]]  # an entry, and the values of all of its kernel's tunables
@@ -35,7 +36,7 @@ class Group:
     size: str
     shape: Shape
     dtype: DType
-    values: str = ""  # which of cudalab.checks.hard_inputs the inputs are; "": those that the spec makes
+    values: str = ""  # which of cudalab.checks.hard_inputs or CHARACTERS the inputs are; "": those that the spec makes
     awkward: bool = False  # only for variants that compute their own indices
     offsets: tuple[int, ...] = ()  # bytes from the usual alignment to the start of each input, then of the output
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
@@ -89,6 +90,8 @@ class Group:
             n = math.prod(self.shape) // len(names)
             found = (hard_inputs.each(kind, n, len(names), i, seed) for i, kind in enumerate(self._kinds))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
+        if self.values in CHARACTERS:
+            return characters.arrays(self.kernel, self.shape, self.dtype, self.values, seed)
         return self.kernel.make(self.shape, self.dtype, seed)
 
     def _cut(self, parts: int) -> Shape:
@@ -329,8 +332,8 @@ def checks(
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text, rivals):
         for kind in dtypes:
-            if kernel.pointwise:
-                found += _hard_values(name, kernel, kind, exhaustive, sample)
+            hard = _hard_values(name, kernel, kind, exhaustive, sample) if kernel.pointwise else []
+            found += hard or _characters(name, kernel, kind)
             label, shape = next(iter(kernel.sizes.items()))
             found.append(Group(kernel, label, shape, kind, alias=name))
             edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
@@ -358,6 +361,19 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
     if bits == 16 or (exhaustive and bits == 32):
         return [group("all values", 1 << bits, hard_inputs.EVERY)]
     return [group("every exponent", sample, hard_inputs.SAMPLE)]
+
+
+def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """Groups with inputs of one character each, where some input is free, at the largest of the small shapes."""
+    shapes = sorted((shape for shape in (*kernel.edges, *kernel.sizes.values()) if math.prod(shape)), key=math.prod)
+    small = [shape for shape in shapes if math.prod(shape) <= characters.LARGEST]
+    chosen = characters.chosen(kernel)
+    if not small or not chosen or not characters.apply(kernel, small[-1], kind):
+        return []
+    text = "x".join(map(str, small[-1]))
+    return [
+        Group(kernel, f"{text}, {which}", small[-1], kind, values=which, awkward=True, alias=name) for which in chosen
+    ]
 
 
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:

@@ -10,8 +10,9 @@ template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
 
 // Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
-template <class T, class Change> CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change) {
-    touched(address, sizeof(T), true, true, __builtin_return_address(0));
+template <class T, class Change>
+CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned strength = atomic_access) {
+    touched(address, sizeof(T), true, strength, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
     bits* const at = reinterpret_cast<bits*>(address);
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
@@ -34,7 +35,10 @@ template <class T> constexpr bool integers = std::is_integral<T>::value;
         static_assert(cudalab::types<T>, #name " does not take this type in CUDA");                     \
         return cudalab::exchange_with(address, [v](T old) { return expression; });                      \
     }                                                                                                   \
-    template <class T> inline T name##_block(T* address, cudalab::as<T> v) { return name(address, v); } \
+    template <class T> inline T name##_block(T* address, cudalab::as<T> v) {                            \
+        static_assert(cudalab::types<T>, #name " does not take this type in CUDA");                     \
+        return cudalab::exchange_with(address, [v](T old) { return expression; }, cudalab::block_scope); \
+    }                                                                                                   \
     template <class T> inline T name##_system(T* address, cudalab::as<T> v) { return name(address, v); }
 CUDALAB_ATOMIC(atomicAdd, any_type, old + v)
 CUDALAB_ATOMIC(atomicExch, any_type, (void(old), v))
@@ -53,6 +57,6 @@ template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudal
     return cudalab::exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; });
 }
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { cudalab::fenced(), __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __threadfence(); }

@@ -85,7 +85,7 @@ public:
         static_shared.spoil(contents);
         for (unsigned t = 0; t < count; ++t) fibers[t].now = state::ready;
 #if CUDALAB_RACES
-        races.barrier();
+        races.barrier(), globals.start_block();
 #endif
         const unsigned warps = (count + 31) / 32;
         bool stopped;
@@ -95,6 +95,9 @@ public:
             stopped = false;
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
         } while (stopped || release_block());
+#if CUDALAB_RACES
+        globals.settle();
+#endif
         return all_done();
     }
 
@@ -122,14 +125,19 @@ public:
         races.leave_out(&current_failure, sizeof current_failure), races.leave_out(&current_remark, sizeof current_remark);
         races.leave_out(&wanted_order, sizeof wanted_order);
     }
-    CUDALAB_UNWATCHED void touch(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
-        races.touch(address, bytes, writes, atomic, current, fibers[current].index, code);
+    global_watch globals;
+    // Returns false where the thread must not make this access.
+    CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
+        if (!races.holds(address))
+            return globals.touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
+        return races.touch(address, bytes, writes, strength != plain, current, fibers[current].index, code), true;
     }
 #endif
 
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
     fiber& me() { return fibers[current]; }
     unsigned lane() const { return current % 32; }
+    unsigned current_thread() const { return current; }
     const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
     void wait(state reason, const char* file = "", unsigned line = 0) {
         void* fake = nullptr;
@@ -159,7 +167,7 @@ private:
             }
             if (!release_warp(first, lanes)) return false;
 #if CUDALAB_RACES
-            races.warp_barrier(first / 32);
+            races.warp_barrier(first / 32), globals.warp_barrier(first / 32);
 #endif
         } while (!turn.shuffled() || turn.coin());
         return true;
@@ -242,7 +250,7 @@ private:
         voters = waiting;
         votes = votes_now;
 #if CUDALAB_RACES
-        races.barrier();
+        races.barrier(), globals.barrier();
 #endif
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
@@ -285,8 +293,11 @@ private:
 };
 
 #if CUDALAB_RACES
-CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
-    if (running) running->touch(address, bytes, writes, atomic, code);
+CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
+    if (running && !running->touch(address, bytes, writes, strength, code)) leave_thread();
+}
+CUDALAB_UNWATCHED inline void fenced() {
+    if (running) running->globals.fence(running->current_thread());
 }
 #endif
 

@@ -11,6 +11,7 @@ struct launch {
     block_runner::block_body body;
     uint64_t order;
     failure failed, remarked;
+    unsigned ends;  // run so many blocks at each end of the grid; 0: all
     unsigned long long next_block = 0;
 
     // `workers` operating system threads take one block after another until none is left.
@@ -29,7 +30,9 @@ struct launch {
         while (!job.failed.happened()) {
             const unsigned long long turn_of = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
             if (turn_of >= blocks) break;
-            const unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
+            unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
+            if (job.ends && turn_of >= 2 * job.ends) break;
+            if (job.ends) i = turn_of < job.ends ? turn_of : blocks - 1 - (turn_of - job.ends);
             blockIdx = {unsigned(i % job.grid.x), unsigned(i / job.grid.x % job.grid.y), unsigned(i / plane)};
             if (!runner.run_block(i)) break;
         }
@@ -53,6 +56,7 @@ struct launch {
     }
 };
 
+static thread_local unsigned wanted_ends;
 static thread_local char last_error[sizeof failure::message], last_remark[sizeof failure::message];
 
 // Size and kind of a parameter, against which Python checks arguments.
@@ -80,7 +84,7 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             workers = -workers;
         }
         watch();
-        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, 0};
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_ends, 0};
         job.run(unsigned(workers));
         memcpy(last_error, job.failed.message, sizeof last_error);
         memcpy(last_remark, job.remarked.message, sizeof last_remark);
@@ -102,6 +106,23 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
 
 // The order of blocks and threads in the next launches from the calling thread: see order.h.
 CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = order; }
+
+#if CUDALAB_RACES
+// What the next launches watch: nothing more, or one more array, whose accesses are of `granule` bytes or parts of them.
+CUDALAB_EXTERN void cudalab_watch_none(int huge, unsigned ends, uint64_t accesses) {
+    cudalab::wanted_count = 0, cudalab::wanted_huge = huge, cudalab::wanted_accesses = accesses;
+    cudalab::wanted_ends = ends;
+}
+CUDALAB_EXTERN void cudalab_watch(const void* start, size_t bytes, unsigned granule) {
+    if (cudalab::wanted_count == 32) return;
+    const unsigned number = cudalab::wanted_count++;
+    cudalab::wanted_places[number] = {start, bytes, granule};
+    cudalab::written_first[number] = bytes, cudalab::written_last[number] = 0;
+}
+CUDALAB_EXTERN size_t cudalab_written(unsigned number, int last) {
+    return last ? cudalab::written_last[number] : cudalab::written_first[number];
+}
+#endif
 
 // Frees the memory that is kept for the next launch, since another module launches next.
 CUDALAB_EXTERN void cudalab_forget() {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from cudalab.base.errors import InputError, LaunchError, OverrunError, unknown
+from cudalab.base.errors import InputError, LaunchError, OverrunError, RaceError, unknown
 from cudalab.base.threads import cores
 from cudalab.host.compiler import compile_source, place_of
 
@@ -29,6 +29,10 @@ Order = str | int
 _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
 _CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
+_ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
+_RACE, _OUTSIDE, _GAVE_UP = "race on ", ("reads ", "writes "), "gave up: "  # races.h, global_races.h
+WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
+ACCESSES = 20_000_000  # that are followed in one launch
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
 
@@ -48,6 +52,7 @@ class Module:
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
         self.remarks: dict[str, str] = {}
+        self._watches = hasattr(self._library, "cudalab_watch")
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
 
     def launch(
@@ -79,12 +84,37 @@ class Module:
             last._library.cudalab_forget()
         Module._last = self
         self._library.cudalab_set_order(ctypes.c_uint64(turns))
-        if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
-            text = self._library.cudalab_error().decode()
-            text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
-            raise (OverrunError if text.startswith(_OVERRUN) else LaunchError)(f"{entry}: {text}")
+        if self._watches:
+            self._watch(args)
+        self._run(entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers))
         if entry not in self.remarks and (text := self._library.cudalab_remark().decode()):
             self.remarks[entry] = text
+
+    def _run(self, entry: str, run: Callable[[], int]) -> None:
+        if not run():
+            return
+        text = self._library.cudalab_error().decode()
+        if text.startswith(_GAVE_UP):
+            return
+        text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
+        text = _ARGUMENT.sub(lambda number: str(self._watched[int(number[1])] + 1), text)
+        kind = RaceError if text.startswith(_RACE) else OverrunError if text.startswith(_OVERRUN) else LaunchError
+        raise kind(f"{entry}: {text}")
+
+    def _watch(self, args: Sequence[object]) -> None:
+        """Look for races on the arrays among the arguments in the next launch, if they are small."""
+        self._library.cudalab_watch_none(0, 0, ctypes.c_uint64(ACCESSES))
+        self._watched: list[int] = []
+        seen: set[int] = set()
+        arrays = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
+        if sum(a.nbytes for _, a in arrays) > WATCHED:
+            return
+        for i, array in arrays:
+            if (address := array.ctypes.data) not in seen:
+                seen.add(address)
+                self._watched.append(i)
+                size = ctypes.c_size_t(array.nbytes)
+                self._library.cudalab_watch(ctypes.c_void_p(address), size, min(array.itemsize, 255))
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""
@@ -121,7 +151,7 @@ def load(
         defines: preprocessor macros, for example `{"scalar_t": "__half"}`.
         include: folder for the source's own `#include "..."` lines.
         sanitize: check addresses and for undefined behaviour; see `compiler.compile_source`.
-        races: look for races on shared memory; a launch that has one fails.
+        races: look for races; a launch that has one fails. The arrays of larger launches are not watched.
 
     Raises:
         CompileError: with the compiler's lines, or with what cannot run on the CPU.

@@ -1,0 +1,152 @@
+"""Inputs of one character each, such as all negative or tied, for kernels that are not functions of single elements.
+
+Normal values do not show a maximum that starts at 0, a missing epsilon, or a sum that overflows. Only inputs that look
+free are replaced: the first one that does, and those of its shape and dtype. An input is free if the spec leaves it to
+the lab, or if the values that the spec draws for it have both signs and few repeats; indices, masks, lengths and
+probabilities are not. A character at which the reference itself is not finite is not tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from cudalab.checks import parity
+from cudalab.spec.dtype import DTYPES, DType
+from cudalab.spec.inputs import CHARACTERS
+from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
+
+Make = Callable[[np.ndarray, float], np.ndarray]  # from normal values and a scale
+
+_LARGE = {"float16": (2.0**8, 2.0**3)}  # the first at which the results stay finite; values whose squares do, too
+_LARGE_OTHERS = (2.0**30, 2.0**12, 2.0**6, 2.0**3)
+_TINY = {"float16": (2.0**-10,)}
+_ONCE = (1.0,)
+LARGEST = 1 << 13  # elements of a shape at which they are tried
+SLACK = 4  # results may move by this many times what the rounding of the inputs moves them by
+
+
+def _ends(x: np.ndarray, scale: float) -> np.ndarray:
+    """The largest value first and the smallest last in a row, and the other way round in the next row."""
+    found = x.copy()
+    if x.ndim and x.shape[-1]:
+        rows = found.reshape(-1, x.shape[-1])
+        rows[0::2, 0], rows[0::2, -1] = 32, -32
+        rows[1::2, 0], rows[1::2, -1] = -32, 32
+    return found
+
+
+MAKERS: dict[str, Make] = {
+    "zeros": lambda x, scale: np.zeros_like(x),
+    "negative": lambda x, scale: -2 * np.abs(x) - 0.5,
+    "large": lambda x, scale: x * scale,
+    "tiny": lambda x, scale: x * scale,
+    "ties": lambda x, scale: np.clip(np.rint(x), -1, 1),
+    "ends": _ends,
+    "rising": lambda x, scale: np.sort(4 * x, axis=-1) if x.ndim else x,
+    "falling": lambda x, scale: np.sort(4 * x, axis=-1)[..., ::-1] if x.ndim else x,
+}
+_OF_INTEGERS = ("zeros", "ties", "rising", "falling")
+
+
+def chosen(kernel: Kernel) -> tuple[str, ...]:
+    """The characters that the spec allows."""
+    if isinstance(kernel.characters, bool):
+        return CHARACTERS if kernel.characters else ()
+    return kernel.characters
+
+
+def free(kernel: Kernel, arrays: Arrays) -> list[str]:
+    """The inputs that a character may replace: alike in shape and dtype, the first one among them."""
+    found: list[str] = []
+    for name, array in arrays.items():
+        if not _replaceable(kernel, array):
+            continue
+        if not found or (array.shape == arrays[found[0]].shape and array.dtype == arrays[found[0]].dtype):
+            found.append(name)
+    return found
+
+
+def apply(kernel: Kernel, shape: Shape, dtype: DType) -> bool:
+    """Whether some input at this shape is free."""
+    try:
+        return bool(free(kernel, kernel.make(shape, dtype)))
+    except Exception:  # the spec's own; the rows of other groups say it
+        return False
+
+
+def _replaceable(kernel: Kernel, array: np.ndarray) -> bool:
+    known = DTYPES.get(array.dtype.name)
+    if not array.size or not known:
+        return False
+    if kernel.inputs is None:
+        return True
+    if not known.floating:
+        return False
+    values = array.reshape(-1).astype(np.float64)
+    values = values[np.isfinite(values)]
+    several = len(np.unique(values)) >= min(8, max(values.size // 2, 1))
+    return bool(several and values.size and (values.size < 8 or (values.min() < 0 < values.max())))
+
+
+def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) -> Arrays:
+    """The inputs that the spec draws, the free ones replaced; as drawn where the character does not apply."""
+    drawn = kernel.make(shape, dtype, seed)
+    names = free(kernel, drawn)
+    if not names:
+        return drawn
+    kind = DTYPES[drawn[names[0]].dtype.name]
+    if not kind.floating and which not in _OF_INTEGERS:
+        return drawn
+    rng = np.random.default_rng((seed, CHARACTERS.index(which)))
+    scales = _LARGE.get(kind.name, _LARGE_OTHERS) if which == "large" else _ONCE
+    scales = _TINY.get(kind.name, (2.0**-30,)) if which == "tiny" else scales
+    normal = {name: rng.standard_normal(drawn[name].shape) for name in names}
+    for scale in scales:
+        made = {name: MAKERS[which](normal[name], scale).astype(kind.numpy) for name in names}
+        if _defined(kernel, dtype, drawn | made):
+            return drawn | made
+    return drawn
+
+
+def _defined(kernel: Kernel, dtype: DType, given: Arrays) -> bool:
+    """Whether the reference gives finite values well within the output's dtype."""
+    try:
+        with np.errstate(invalid="ignore" if dtype.floating else "raise"):
+            want = parity.expected(kernel, given)
+    except Exception:  # the spec's own: what it asks of its inputs is not known
+        return False
+    if not dtype.floating or not want.size:
+        return True
+    largest = float(np.abs(want.astype(np.float64)).max())
+    return largest < _limit(dtype) / 4  # also False for NaN
+
+
+def _limit(dtype: DType) -> float:
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype.numpy).max)
+
+
+def widened(kernel: Kernel, dtype: DType, given: Arrays, want: np.ndarray, budget: Budget, seed: int) -> Budget:
+    """The budget with what rounding the inputs does to the results: a sum of large terms may cancel."""
+    if not dtype.floating or not want.size:
+        return budget
+    rng = np.random.default_rng(seed)
+    moved = 0.0
+    for _ in range(2):
+        with np.errstate(all="ignore"):
+            off = np.abs(parity.expected(kernel, {k: _rounded(a, rng) for k, a in given.items()}) - want)
+        moved = max(moved, float(off[np.isfinite(off)].max(initial=0.0)))
+    return replace(budget, atol=max(budget.atol, max(budget.ulp, SLACK) * moved))
+
+
+def _rounded(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The values, each off by up to half a unit in the last place of its dtype, of float32 where that is narrower."""
+    known = DTYPES.get(array.dtype.name)
+    if not known or not known.floating:
+        return array
+    wide = array.astype(np.float64)
+    return wide * (1 + rng.uniform(-1, 1, wide.shape) * 2.0 ** -min(known.precision or 24, 24))
