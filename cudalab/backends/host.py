@@ -71,7 +71,12 @@ _told: set[tuple[host.Module, str]] = set()
 
 
 def _bound(
-    kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order, watched: host.Module | None = None
+    kernel: Kernel,
+    variant: str,
+    dtype: DType,
+    operands: Operands,
+    order: host.Order,
+    watched: host.Module | None = None,
 ) -> Bound:
     def prepare(on: Operands) -> Callable[[], object]:
         launch = kernel.launch(variant, on.named(kernel))
@@ -91,6 +96,11 @@ def _watched(kernel: Kernel, dtype: DType, operands: Operands) -> host.Module | 
     size = sum(array.nbytes for array in operands.named(kernel).values())
     if size > RACED or _first.setdefault(kernel.file, dtype.name) != dtype.name:
         return None
+    return watched_module(kernel, dtype)
+
+
+def watched_module(kernel: Kernel, dtype: DType) -> host.Module | None:
+    """The module that looks at each access; None where there is none."""
     return _races(cuda_source.read(kernel.cu), kernel.cu, tuple(kernel.macros(dtype).items())).result()
 
 

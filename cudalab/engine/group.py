@@ -26,10 +26,11 @@ from cudalab.device.arrays import as_plain, overlap
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands
 from cudalab.device.protocol import Device
+from cudalab.engine import huge
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step
-from cudalab.engine.plan import Group, Variant
+from cudalab.engine.plan import HUGE, Group, Variant
 from cudalab.engine.round import Round
 from cudalab.engine.rows import failed, row, said
 from cudalab.results import record
@@ -57,6 +58,8 @@ def cases(job: Job, group: Group, omit: Collection[str] = ()) -> list[Case]:
     usable.
     """
     variants = [v for v in job.selection.variants(group, job.device.kind) if v.label not in omit]
+    if group.values == HUGE:
+        return huge.rows(job, group, variants)
     rows: list[Case] = []
     for part in range(group.parts):
         try:

@@ -25,6 +25,7 @@ from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
 
 Form = tuple[str, Mapping[str, int]]  # an entry, and the values of all of its kernel's tunables
 
+HUGE = "huge"  # the `values` of a group whose arrays are reserved and not made (engine/huge.py)
 MODES = ("launch", "graph", "api")
 
 
@@ -322,6 +323,7 @@ def checks(
     exhaustive: bool = False,
     sample: int = hard_inputs.SAMPLE_SIZE,
     rivals: str = "",
+    huge: bool = False,
 ) -> list[Group]:
     """The groups of a check without sizes: hard values, the first size, awkward shapes, arrays off their alignment.
 
@@ -339,6 +341,8 @@ def checks(
             edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
             found += _misaligned(name, kernel, kind)
+        if huge:
+            found.append(Group(kernel, "beyond 2^31", (), dtypes[0], values=HUGE, awkward=True, alias=name))
     return [replace(group, rivals=split(rivals)) for group in found]
 
 

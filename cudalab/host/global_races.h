@@ -55,7 +55,7 @@ public:
     // Returns false where the thread must not make this access.
     CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned kind, unsigned thread, uintptr_t code) {
         settle();
-        if (!left--) return left = 0, current_failure->record("%smore accesses than a check follows", gave_up), false;
+        if (kind != plain && !follow()) return false;
         if (kind != plain && !huge) synchronize(thread);
         for (unsigned i = 0; i < areas; ++i) {
             const size_t offset = static_cast<const char*>(address) - area[i].start;
@@ -64,6 +64,7 @@ public:
                 continue;
             }
             if (offset >= area[i].bytes) continue;
+            if (!follow()) return false;
             if (huge) return noted(area[i], offset, bytes, writes), true;
             look(area[i], offset, bytes, {block + 1, epoch, warp_epoch[thread / 32], uint16_t(thread), 0, 0, kind, ++now, code}, writes);
             break;
@@ -85,6 +86,11 @@ public:
     }
 
 private:
+    // Whether to follow one more access of a thread. Plain accesses outside of the arrays may be the scheduler's own.
+    CUDALAB_UNWATCHED bool follow() {
+        if (left) return --left, true;
+        return current_failure->record("%smore accesses than a check follows", gave_up), false;
+    }
     struct access {
         uint32_t block, epoch, warp_epoch;  // block 0: none yet
         uint16_t thread;

@@ -30,7 +30,7 @@ _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
 _CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
 _ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
-_RACE, _OUTSIDE, _GAVE_UP = "race on ", ("reads ", "writes "), "gave up: "  # races.h, global_races.h
+_RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave up: "  # races.h, global_races.h
 WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
 ACCESSES = 20_000_000  # that are followed in one launch
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
@@ -77,9 +77,7 @@ class Module:
         if 0 in grid:
             return
         pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
-        run = self._library[f"cudalab_run_{entry}"]
-        run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
-        run.restype = ctypes.c_int
+        run = self._runner(entry)
         if (last := Module._last) not in (None, self):
             last._library.cudalab_forget()
         Module._last = self
@@ -90,15 +88,52 @@ class Module:
         if entry not in self.remarks and (text := self._library.cudalab_remark().decode()):
             self.remarks[entry] = text
 
-    def _run(self, entry: str, run: Callable[[], int]) -> None:
+    def launch_ends(
+        self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int, ends: int
+    ) -> dict[int, tuple[int, int]] | None:
+        """Run `ends` blocks at each end of the grid on arrays of `device.reserved`, in a module that looks for races.
+
+        Returns by address from which byte and up to which each array was written; None if it took too long to know.
+        Raises OverrunError for an access outside of the arrays, and what `launch` raises.
+        """
+        _check_shape(entry, grid, block, shared)
+        boxes = self._boxes(entry, args)
+        if 0 in grid:
+            return None
+        pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
+        run = self._runner(entry)
+        self._library.cudalab_watch_none(1, ends, ctypes.c_uint64(ACCESSES))
+        self._watched = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
+        arrays = [a for a in args if isinstance(a, np.ndarray) and a.size]
+        for array in arrays:
+            place, size = ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
+            self._library.cudalab_watch(place, size, array.itemsize)
+        written = self._library.cudalab_written
+        written.restype = ctypes.c_size_t
+        try:
+            whole = self._run(
+                entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers)
+            )
+        finally:
+            self._library.cudalab_watch_none(0, 0, ctypes.c_uint64(ACCESSES))
+        return {a.ctypes.data: (written(i, 0), written(i, 1)) for i, a in enumerate(arrays)} if whole else None
+
+    def _runner(self, entry: str) -> Callable[..., int]:
+        run = self._library[f"cudalab_run_{entry}"]
+        run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
+        run.restype = ctypes.c_int
+        return run
+
+    def _run(self, entry: str, run: Callable[[], int]) -> bool:
+        """Whether the launch ran to its end. Raises what its failure is."""
         if not run():
-            return
+            return True
         text = self._library.cudalab_error().decode()
         if text.startswith(_GAVE_UP):
-            return
+            return False
         text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
         text = _ARGUMENT.sub(lambda number: str(self._watched[int(number[1])] + 1), text)
-        kind = RaceError if text.startswith(_RACE) else OverrunError if text.startswith(_OVERRUN) else LaunchError
+        kind = RaceError if text.startswith(_RACE) else OverrunError if text.startswith(_OUTSIDE) else LaunchError
         raise kind(f"{entry}: {text}")
 
     def _watch(self, args: Sequence[object]) -> None:

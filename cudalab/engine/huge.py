@@ -1,0 +1,38 @@
+"""The rows of a group of arrays beyond 2^31 elements, whose indices are looked at and whose results are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cudalab.backends import host
+from cudalab.checks import huge
+from cudalab.engine.job import Job
+from cudalab.engine.messages import Step
+from cudalab.engine.plan import Group, Variant
+from cudalab.engine.rows import failed, row, said, skipped
+from cudalab.results import record
+from cudalab.results.record import Case, Parity
+
+
+def rows(job: Job, group: Group, variants: Iterable[Variant]) -> list[Case]:
+    return [_row(job, group, variant) for variant in variants]
+
+
+def _row(job: Job, group: Group, variant: Variant) -> Case:
+    job.at(Step(str(group), "first and last blocks", variant.label))
+    if variant.backend_name != "host":
+        return skipped(group, variant.label, "huge arrays are reserved on the CPU: add --device cpu")
+    module = host.watched_module(group.kernel, group.dtype)
+    if module is None:
+        return skipped(group, variant.label, "huge arrays need g++ and a .cu that it compiles with -fsanitize=thread")
+    case = row(group, variant.label)
+    case.status, case.parity = record.OK, Parity(ok=True)
+    try:
+        for wrong in huge.fault(module, group.kernel, variant.name, group.dtype):
+            if wrong:
+                case.status, case.reason, case.parity = record.WRONG, wrong, Parity(ok=False, message=wrong)
+    except huge.Refused as reason:
+        case.notes.append(f"no huge arrays: {reason}")
+    except Exception as error:  # the spec's own
+        return failed(group, variant.label, said(error, group))
+    return case
