@@ -15,6 +15,7 @@ from pathlib import Path
 from cudalab import host
 from cudalab.base.errors import CompileError, CudalabError, NotOnCpu, SpecError
 from cudalab.device import nvcc
+from cudalab.device.guard import GUARD
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source
 from cudalab.spec.dtype import DType
@@ -110,7 +111,9 @@ def _races(text: str, cu: Path, macros: tuple[tuple[str, str], ...]) -> Future[h
 
     def load() -> host.Module | None:
         try:
-            return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, races=True)
+            module = host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, races=True)
+            module.reach = GUARD
+            return module
         except CudalabError:  # the plain one tells a mistake
             return None
 

@@ -40,7 +40,7 @@ def _ends(x: np.ndarray, scale: float) -> np.ndarray:
 
 MAKERS: dict[str, Make] = {
     "zeros": lambda x, scale: np.zeros_like(x),
-    "negative": lambda x, scale: -2 * np.abs(x) - 0.5,
+    "negative": lambda x, scale: -2 * np.abs(x) - 128,  # whose exponential is 0 in float32
     "large": lambda x, scale: x * scale,
     "tiny": lambda x, scale: x * scale,
     "ties": lambda x, scale: np.clip(np.rint(x), -1, 1),

@@ -8,17 +8,19 @@ fault, and so is a large output whose end the last blocks do not write.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 
 from cudalab import host
 from cudalab.base.errors import CudalabError, OverrunError, Unavailable
+from cudalab.checks import inputs
 from cudalab.device.reserved import reserved
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Shape
 
 LIMITS = (1 << 31, 1 << 32)  # elements of the largest array, which an int and an unsigned cannot count
 BEYOND = (1 << 20) + 3  # elements
-SMALL = 1 << 20  # elements of a shape from which the arrays' shapes are told
+SMALL = 1 << 24  # elements, at most, of a shape from which the arrays' shapes are told
 ENDS = 64  # blocks that run at each end of the grid; one, if the grid is small and each block does much
 FEW = 1 << 14  # blocks of such a grid
 
@@ -32,7 +34,7 @@ def shapes(kernel: Kernel, dtype: DType, limit: int) -> dict[str, Shape]:
     small = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < math.prod(s) <= SMALL and s[0] > 1]
     if not small:
         raise Refused("no size or edge of the spec is small and has a first dimension to extend")
-    base = max(small, key=math.prod)
+    base = max(small, key=lambda shape: (math.prod(shape[1:]), -shape[0]))  # long rows need the fewest blocks
     one, two = (_shapes(kernel, dtype, (base[0] * times, *base[1:])) for times in (1, 2))
     if any(len(one[name]) != len(two[name]) for name in one):
         raise Refused("the number of dimensions depends on the size")
@@ -63,14 +65,20 @@ def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:
         raise Refused(f"the spec makes no inputs of {shape}: {error}") from None
 
 
-def fault(module: host.Module, kernel: Kernel, entry: str, dtype: DType) -> Iterator[str]:
-    """Launch an entry beyond each limit: what is wrong with it, or "". Raises Refused where it takes no such arrays."""
-    kinds = {name: array.dtype for name, array in kernel.make(_smallest(kernel), dtype).items()}
-    for limit in LIMITS:
-        found = shapes(kernel, dtype, limit)
+def fault(
+    module: host.Module, kernel: Kernel, entry: str, dtype: DType, beyond: dict[int, dict[str, Shape]]
+) -> Iterator[str]:
+    """Launch an entry beyond each limit, on arrays of these `shapes`: what is wrong with it, or "".
+
+    Raises Refused where it takes no such arrays.
+    """
+    known = inputs.kinds(kernel, dtype)
+    for limit, found in beyond.items():
         try:
-            arrays = {name: reserved(shape, kinds.get(name, dtype.numpy)) for name, shape in found.items()}
-            launch = kernel.launch(entry, arrays)
+            arrays = {name: reserved(shape, known.get(name, dtype.numpy)) for name, shape in found.items()}
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 wraps a scalar that does not fit
+                launch = kernel.launch(entry, arrays)
             grid, block = launch.dims
             ends = 1 if math.prod(grid) <= FEW else ENDS
             written = module.launch_ends(entry, grid, block, launch.args, launch.shared, ends)
@@ -92,16 +100,11 @@ def fault(module: host.Module, kernel: Kernel, entry: str, dtype: DType) -> Iter
             return
         if last <= output.nbytes // 2:
             yield (
-                f"the last blocks write nothing of the second half of {kernel.output!r}, and something else twice: is an "
-                f"index of 32 bits too small? ({_listed(found)})"
+                f"the last blocks write nothing of the second half of {kernel.output!r}, and something else twice: is "
+                f"an index of 32 bits too small? ({_listed(found)})"
             )
             return
         yield ""
-
-
-def _smallest(kernel: Kernel) -> Shape:
-    every = [shape for shape in (*kernel.edges, *kernel.sizes.values()) if math.prod(shape)]
-    return min(every, key=math.prod)
 
 
 def _listed(found: dict[str, Shape]) -> str:

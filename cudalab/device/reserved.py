@@ -8,9 +8,9 @@ import mmap
 import numpy as np
 
 from cudalab.base.errors import Unavailable
+from cudalab.host.module import REACH
 
 NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Python 3.12 has no name for it; the value is that of Linux
-REACH = 1 << 36  # bytes on both sides of an array that nothing else uses; `reach` of host/global_races.h
 
 
 def reserved(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

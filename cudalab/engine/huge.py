@@ -12,13 +12,21 @@ from cudalab.engine.plan import Group, Variant
 from cudalab.engine.rows import failed, row, said, skipped
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
+from cudalab.spec.kernel import Shape
 
 
 def rows(job: Job, group: Group, variants: Iterable[Variant]) -> list[Case]:
-    return [_row(job, group, variant) for variant in variants]
+    beyond: dict[int, dict[str, Shape]] = {}
+    why = ""
+    try:
+        for limit in huge.LIMITS:
+            beyond[limit] = huge.shapes(group.kernel, group.dtype, limit)
+    except huge.Refused as reason:
+        why = str(reason)
+    return [_row(job, group, variant, beyond, why) for variant in variants]
 
 
-def _row(job: Job, group: Group, variant: Variant) -> Case:
+def _row(job: Job, group: Group, variant: Variant, beyond: dict[int, dict[str, Shape]], why: str) -> Case:
     job.at(Step(str(group), "first and last blocks", variant.label))
     if variant.backend_name != "host":
         return skipped(group, variant.label, "huge arrays are reserved on the CPU: add --device cpu")
@@ -28,7 +36,9 @@ def _row(job: Job, group: Group, variant: Variant) -> Case:
     case = row(group, variant.label)
     case.status, case.parity = record.OK, Parity(ok=True)
     try:
-        for wrong in huge.fault(module, group.kernel, variant.name, group.dtype):
+        if why:
+            raise huge.Refused(why)
+        for wrong in huge.fault(module, group.kernel, variant.name, group.dtype, beyond):
             if wrong:
                 case.status, case.reason, case.parity = record.WRONG, wrong, Parity(ok=False, message=wrong)
     except huge.Refused as reason:

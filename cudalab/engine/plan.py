@@ -383,7 +383,8 @@ def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     """Groups with arrays off their alignment: all arrays, and each array alone, at the largest of the small shapes.
 
-    Also all arrays at the smallest shape, which may end before the first aligned address.
+    Also all arrays at the smallest shape, which may end before the first aligned address, and at the first size, whose
+    launch may be another one.
     """
     shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
     if not shapes:
@@ -392,6 +393,8 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     sizes = {name: of.itemsize for name, of in kinds.items()} | {kernel.output: kind.itemsize}
     cases = misaligned.offsets({name: max(size, kernel.alignment(name)) for name, size in sizes.items()})
     chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
+    first = next(iter(kernel.sizes.values()))
+    chosen += [(first, next(iter(cases)))] if 0 < math.prod(first) <= 1 << 20 and first not in shapes else []
     chosen += [(shapes[-1], what) for what in cases]
     return [
         Group(

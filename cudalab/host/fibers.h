@@ -117,6 +117,7 @@ public:
     race_watch races;
     CUDALAB_UNWATCHED void watch_shared_memory() {
         races.base = static_shared.base;
+        globals.add_variables(static_shared.variables, static_shared.variables_bytes);
         races.add(shared_memory, shared_bytes);
         races.add(static_shared.start, static_shared.bytes);
         races.leave_out(&threadIdx, sizeof threadIdx), races.leave_out(&blockIdx, sizeof blockIdx);

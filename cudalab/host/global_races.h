@@ -16,19 +16,14 @@ static unsigned wanted_count;
 static bool wanted_huge;                       // reserved arrays: look for addresses beside them, not for races
 static size_t written_first[32], written_last[32];  // of reserved arrays: from which byte and up to which they were written
 static uint64_t wanted_accesses = ~0ull;       // after so many the launch gives up
-constexpr size_t reach = size_t(1) << 36;      // bytes on both sides of a reserved array that nothing else has
+static size_t wanted_reach;                    // bytes on both sides of each array that nothing else has
+constexpr unsigned variables = 999;           // the number of the module's variables in a message
 constexpr const char* gave_up = "gave up: ";   // module.py knows it
 
 class global_watch {
 public:
-    CUDALAB_UNWATCHED global_watch() : left(wanted_accesses), huge(wanted_huge) {
-        for (unsigned i = 0; i < wanted_count; ++i) {
-            const place& one = wanted_places[i];
-            const size_t cells = huge ? 0 : (one.bytes + one.granule - 1) / one.granule;
-            area[areas] = {static_cast<const char*>(one.start), one.bytes, one.granule, i, nullptr};
-            if (cells && !(area[areas].cells = static_cast<cell*>(calloc(cells, sizeof(cell))))) continue;
-            ++areas;
-        }
+    CUDALAB_UNWATCHED global_watch() : left(wanted_accesses), reach(wanted_reach), huge(wanted_huge) {
+        for (unsigned i = 0; i < wanted_count; ++i) add(wanted_places[i], i);
         blocks = size_t(gridDim.x) * gridDim.y * gridDim.z;
         if (!huge && blocks <= 1u << 16) published = static_cast<release**>(calloc(blocks, sizeof(release*)));
         if (!published) areas = huge ? areas : 0;
@@ -37,6 +32,16 @@ public:
         for (unsigned i = 0; i < areas; ++i) free(area[i].cells);
         for (size_t b = 0; published && b < blocks; ++b) free(published[b]);
         free(published);
+    }
+    CUDALAB_UNWATCHED void add(const place& one, unsigned number) {
+        const size_t cells = huge ? 0 : (one.bytes + one.granule - 1) / one.granule;
+        if (areas == sizeof area / sizeof *area || !one.bytes) return;
+        area[areas] = {static_cast<const char*>(one.start), one.bytes, one.granule, number, nullptr};
+        if (!cells || (area[areas].cells = static_cast<cell*>(calloc(cells, sizeof(cell))))) ++areas;
+    }
+    // The module's own variables.
+    CUDALAB_UNWATCHED void add_variables(const char* start, size_t bytes) {
+        if (!huge && bytes <= 1u << 20) add({start, bytes, 4}, variables);
     }
     CUDALAB_UNWATCHED void start_block() {
         settle();
@@ -57,18 +62,21 @@ public:
         settle();
         if (kind != plain && !follow()) return false;
         if (kind != plain && !huge) synchronize(thread);
+        const watched* beside = nullptr;
         for (unsigned i = 0; i < areas; ++i) {
             const size_t offset = static_cast<const char*>(address) - area[i].start;
-            if (huge && (offset + bytes > area[i].bytes || offset > area[i].bytes)) {
-                if (offset + reach < area[i].bytes + 2 * reach) return outside(area[i], offset, bytes, writes, thread, code);
+            if (offset >= area[i].bytes) {
+                if (area[i].number != variables && offset + reach < area[i].bytes + 2 * reach) beside = &area[i];
                 continue;
             }
-            if (offset >= area[i].bytes) continue;
+            if (offset + bytes > area[i].bytes && area[i].number != variables)
+                return outside(area[i], offset, bytes, writes, thread, code);
             if (!follow()) return false;
             if (huge) return noted(area[i], offset, bytes, writes), true;
             look(area[i], offset, bytes, {block + 1, epoch, warp_epoch[thread / 32], uint16_t(thread), 0, 0, kind, ++now, code}, writes);
-            break;
+            return true;
         }
+        if (beside) return outside(*beside, static_cast<const char*>(address) - beside->start, bytes, writes, thread, code);
         return true;
     }
     CUDALAB_UNWATCHED void settle() {
@@ -181,18 +189,18 @@ private:
                                 : published[old.block - 1] && acquired
                                     ? "and the first one calls no __threadfence() between that and its flag or counter"
                                     : "and nothing orders the two blocks: use atomics, or a __threadfence() and a flag";
-        current_failure->record("race on %zu bytes of global memory (argument #%u#): thread (%u,%u,%u) of block (%u,%u,%u) "
+        current_failure->record("race on %zu bytes of global memory (#%u#): thread (%u,%u,%u) of block (%u,%u,%u) "
                                 "%s at @%zx@, thread (%u,%u,%u) of block (%u,%u,%u) %s at @%zx@, %s", bytes,
                                 in->number, a.x, a.y, a.z, c.x, c.y, c.z, did, size_t(old.code), b.x, b.y, b.z, d.x,
                                 d.y, d.z, does, size_t(fresh.code), why);
     }
-    CUDALAB_UNWATCHED static bool outside(const watched& one, size_t offset, size_t bytes, bool writes, unsigned thread, uintptr_t code) {
+    CUDALAB_UNWATCHED bool outside(const watched& one, size_t offset, size_t bytes, bool writes, unsigned thread, uintptr_t code) {
         const uint3 a = index(thread);
         const long long element = (long long)offset / (long long)one.granule;
-        current_failure->record("%s %zu bytes outside of a large array (argument #%u#) at @%zx@: element %lld of %zu, block "
-                                "(%u,%u,%u), thread (%u,%u,%u); is an index of 32 bits too small?", writes ? "writes" : "reads",
+        current_failure->record("%s %zu bytes outside of an array (#%u#) at @%zx@: element %lld of %zu, block "
+                                "(%u,%u,%u), thread (%u,%u,%u)%s", writes ? "writes" : "reads",
                                 bytes, one.number, size_t(code), element, one.bytes / one.granule, blockIdx.x, blockIdx.y,
-                                blockIdx.z, a.x, a.y, a.z);
+                                blockIdx.z, a.x, a.y, a.z, huge ? "; is an index of 32 bits too small?" : "");
         return false;
     }
     CUDALAB_UNWATCHED static void noted(const watched& one, size_t offset, size_t bytes, bool writes) {
@@ -201,11 +209,13 @@ private:
         if (offset + bytes > written_last[one.number]) written_last[one.number] = offset + bytes;
     }
 
-    watched area[32];
+    watched area[33];
     unsigned areas = 0, block = 0;
     size_t blocks = 0;
     release** published = nullptr;
-    uint64_t left, now = 0, barrier_at = 0, all_at_barrier = 0;
+    uint64_t left;
+    size_t reach;
+    uint64_t now = 0, barrier_at = 0, all_at_barrier = 0;
     bool huge, acquired = false, fenced = false;
     uint64_t own[1024] = {}, own_at_barrier[1024] = {}, all[1024] = {};
     uint32_t epoch = 1, warp_epoch[32] = {};

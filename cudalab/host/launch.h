@@ -109,9 +109,9 @@ CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = 
 
 #if CUDALAB_RACES
 // What the next launches watch: nothing more, or one more array, whose accesses are of `granule` bytes or parts of them.
-CUDALAB_EXTERN void cudalab_watch_none(int huge, unsigned ends, uint64_t accesses) {
+CUDALAB_EXTERN void cudalab_watch_none(int huge, unsigned ends, uint64_t accesses, size_t reach) {
     cudalab::wanted_count = 0, cudalab::wanted_huge = huge, cudalab::wanted_accesses = accesses;
-    cudalab::wanted_ends = ends;
+    cudalab::wanted_ends = ends, cudalab::wanted_reach = reach;
 }
 CUDALAB_EXTERN void cudalab_watch(const void* start, size_t bytes, unsigned granule) {
     if (cudalab::wanted_count == 32) return;

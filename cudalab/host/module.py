@@ -31,6 +31,7 @@ _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
 _CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
 _ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
 _RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave up: "  # races.h, global_races.h
+REACH = 1 << 36  # bytes on both sides of an array of `device.reserved` that belong to nothing else
 WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
 ACCESSES = 20_000_000  # that are followed in one launch
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
@@ -52,6 +53,7 @@ class Module:
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
         self.remarks: dict[str, str] = {}
+        self.reach = 0  # bytes on both sides of each array that belong to nothing else; where races are looked for
         self._watches = hasattr(self._library, "cudalab_watch")
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
 
@@ -102,7 +104,7 @@ class Module:
             return None
         pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
         run = self._runner(entry)
-        self._library.cudalab_watch_none(1, ends, ctypes.c_uint64(ACCESSES))
+        self._watch_none(True, ends, REACH)
         self._watched = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
         arrays = [a for a in args if isinstance(a, np.ndarray) and a.size]
         for array in arrays:
@@ -115,8 +117,11 @@ class Module:
                 entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers)
             )
         finally:
-            self._library.cudalab_watch_none(0, 0, ctypes.c_uint64(ACCESSES))
+            self._watch_none(False, 0, self.reach)
         return {a.ctypes.data: (written(i, 0), written(i, 1)) for i, a in enumerate(arrays)} if whole else None
+
+    def _watch_none(self, huge: bool, ends: int, reach: int) -> None:
+        self._library.cudalab_watch_none(huge, ends, ctypes.c_uint64(ACCESSES), ctypes.c_size_t(reach))
 
     def _runner(self, entry: str) -> Callable[..., int]:
         run = self._library[f"cudalab_run_{entry}"]
@@ -132,13 +137,18 @@ class Module:
         if text.startswith(_GAVE_UP):
             return False
         text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
-        text = _ARGUMENT.sub(lambda number: str(self._watched[int(number[1])] + 1), text)
+        text = _ARGUMENT.sub(self._named, text)
         kind = RaceError if text.startswith(_RACE) else OverrunError if text.startswith(_OUTSIDE) else LaunchError
         raise kind(f"{entry}: {text}")
 
+    def _named(self, found: re.Match[str]) -> str:
+        """What is watched under this number of global_races.h."""
+        number = int(found[1])
+        return f"argument {self._watched[number] + 1}" if number < len(self._watched) else "a __device__ variable"
+
     def _watch(self, args: Sequence[object]) -> None:
         """Look for races on the arrays among the arguments in the next launch, if they are small."""
-        self._library.cudalab_watch_none(0, 0, ctypes.c_uint64(ACCESSES))
+        self._watch_none(False, 0, self.reach)
         self._watched: list[int] = []
         seen: set[int] = set()
         arrays = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]

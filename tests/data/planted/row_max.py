@@ -1,0 +1,11 @@
+"""The largest value of each row."""
+
+from rows import EDGES, SIZES, warp_a_row
+
+from cudalab import Budget, Kernel
+
+row_max = Kernel(
+    file=__file__, summary="the largest value of each row", dtypes=("float32",), sizes=SIZES, edges=EDGES, rank=2,
+    reference=lambda x: x.max(axis=1), entries={"row_max": warp_a_row(4)}, output_shape=lambda x: (x[0],),
+    budgets={"float32": Budget(0, why="a value is moved")},
+)  # fmt: skip
