@@ -131,22 +131,26 @@ def _limit(dtype: DType) -> float:
 
 
 def widened(kernel: Kernel, dtype: DType, given: Arrays, want: np.ndarray, budget: Budget, seed: int) -> Budget:
-    """The budget with what rounding the inputs does to the results: a sum of large terms may cancel."""
+    """The budget with what rounding the inputs does to the results: a sum of large terms may cancel.
+
+    Once all values move towards the larger ones: of a sum that is as much as its terms may lose on the way.
+    """
     if not dtype.floating or not want.size:
         return budget
     rng = np.random.default_rng(seed)
     moved = 0.0
-    for _ in range(2):
+    for how in ("random", "random", "up"):
         with np.errstate(all="ignore"):
-            off = np.abs(parity.expected(kernel, {k: _rounded(a, rng) for k, a in given.items()}) - want)
+            off = np.abs(parity.expected(kernel, {k: _rounded(a, how, rng) for k, a in given.items()}) - want)
         moved = max(moved, float(off[np.isfinite(off)].max(initial=0.0)))
     return replace(budget, atol=max(budget.atol, max(budget.ulp, SLACK) * moved))
 
 
-def _rounded(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _rounded(array: np.ndarray, how: str, rng: np.random.Generator) -> np.ndarray:
     """The values, each off by up to half a unit in the last place of its dtype, of float32 where that is narrower."""
     known = DTYPES.get(array.dtype.name)
     if not known or not known.floating:
         return array
     wide = array.astype(np.float64)
-    return wide * (1 + rng.uniform(-1, 1, wide.shape) * 2.0 ** -min(known.precision or 24, 24))
+    by = rng.uniform(-1, 1, wide.shape) if how == "random" else np.sign(wide)
+    return wide * (1 + by * 2.0 ** -min(known.precision or 24, 24))

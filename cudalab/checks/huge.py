@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from cudalab import host
 from cudalab.base.errors import CudalabError, OverrunError, Unavailable
 from cudalab.checks import inputs
-from cudalab.device.reserved import reserved
+from cudalab.host.reserved import reserved
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Shape
 
@@ -35,9 +35,14 @@ def shapes(kernel: Kernel, dtype: DType, limit: int) -> dict[str, Shape]:
     if not small:
         raise Refused("no size or edge of the spec is small and has a first dimension to extend")
     base = max(small, key=lambda shape: (math.prod(shape[1:]), -shape[0]))  # long rows need the fewest blocks
-    one, two = (_shapes(kernel, dtype, (base[0] * times, *base[1:])) for times in (1, 2))
-    if any(len(one[name]) != len(two[name]) for name in one):
-        raise Refused("the number of dimensions depends on the size")
+    one, two, three = (_shapes(kernel, dtype, (base[0] * times, *base[1:])) for times in (1, 2, 3))
+    for name in one:
+        steps = [
+            tuple(b - a for a, b in zip(*pair, strict=False))
+            for pair in ((one[name], two[name]), (two[name], three[name]))
+        ]
+        if not len(one[name]) == len(two[name]) == len(three[name]) or steps[0] != steps[1]:
+            raise Refused(f"the shape of {name!r} does not grow evenly with the first dimension alone")
     slopes = {name: [(b - a) / base[0] for a, b in zip(one[name], two[name], strict=True)] for name in one}
 
     def at(first: int) -> dict[str, Shape]:

@@ -181,8 +181,8 @@ def check(
 
     Of functions of one array in 16 bits every value is tried, in float32 a sample of 2**24 that misses no exponent, or
     with `exhaustive` all 2**32. Awkward shapes and alignments are for the variants that compute their own indices.
-    With `sizes`, those alone are checked. With `huge` the first and last blocks also run on
-    arrays beyond 2^31 elements, whose addresses are looked at. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches each entry
+    With `sizes`, those alone are checked. With `huge` the first and the last blocks also run on arrays beyond 2**31
+    elements, whose addresses are looked at. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches each entry
     too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
     options = as_text({

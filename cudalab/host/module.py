@@ -31,7 +31,7 @@ _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
 _CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
 _ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
 _RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave up: "  # races.h, global_races.h
-REACH = 1 << 36  # bytes on both sides of an array of `device.reserved` that belong to nothing else
+REACH = 1 << 36  # bytes on both sides of an array of `reserved` that belong to nothing else
 WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
 ACCESSES = 20_000_000  # that are followed in one launch
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
@@ -53,6 +53,7 @@ class Module:
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
         self.remarks: dict[str, str] = {}
+        self._watched: list[int] = []  # places of the arguments that the last launch watched
         self.reach = 0  # bytes on both sides of each array that belong to nothing else; where races are looked for
         self._watches = hasattr(self._library, "cudalab_watch")
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
@@ -93,7 +94,7 @@ class Module:
     def launch_ends(
         self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int, ends: int
     ) -> dict[int, tuple[int, int]] | None:
-        """Run `ends` blocks at each end of the grid on arrays of `device.reserved`, in a module that looks for races.
+        """Run `ends` blocks at each end of the grid on arrays of `reserved`, in a module that looks for races.
 
         Returns by address from which byte and up to which each array was written; None if it took too long to know.
         Raises OverrunError for an access outside of the arrays, and what `launch` raises.
@@ -149,7 +150,7 @@ class Module:
     def _watch(self, args: Sequence[object]) -> None:
         """Look for races on the arrays among the arguments in the next launch, if they are small."""
         self._watch_none(False, 0, self.reach)
-        self._watched: list[int] = []
+        self._watched = []
         seen: set[int] = set()
         arrays = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
         if sum(a.nbytes for _, a in arrays) > WATCHED:

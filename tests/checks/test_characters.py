@@ -15,10 +15,11 @@ F32 = dtype("float32")
 
 
 def kernel(tmp_path, reference=lambda x: x.sum(axis=1, keepdims=True) + 0 * x, **more):
-    fields = dict(
-        file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (8, 40)}, edges=((3, 31),),
-        reference=reference, entries={"k": lambda **arrays: None}, budgets={"float32": Budget(4, 1e-6)},
-    )  # fmt: skip
+    fields = {
+        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (8, 40)},
+        "edges": ((3, 31),), "reference": reference, "entries": {"k": lambda **arrays: None},
+        "budgets": {"float32": Budget(4, 1e-6)},
+    }  # fmt: skip
     return Kernel(**fields | more)
 
 
@@ -90,5 +91,5 @@ def test_a_spec_chooses_its_characters(tmp_path, monkeypatch):
     assert groups() == list(CHARACTERS)
     assert groups(characters=False) == []
     assert groups(characters=("ties",)) == ["ties"]
-    with pytest.raises(SpecError, match="characters is .*give True, False, or a tuple of zeros, negative"):
+    with pytest.raises(SpecError, match=r"characters is .*give True, False, or a tuple of zeros, negative"):
         groups(characters=("knots",))

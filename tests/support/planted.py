@@ -1,7 +1,7 @@
 """Planted bugs: kernels of tests/data/planted, each with small edits that make it wrong.
 
-NAME.bugs has edits: `== class: what is wrong`, the text to replace, a line `=>`, the text in its place. All edited copies
-of a kernel are entries of one `.cu`, beside the right one, so that a check compiles once.
+NAME.bugs has edits: `== class: what is wrong`, the text to replace, a line `=>`, the text in its place. All edited
+copies of a kernel are entries of one `.cu`, beside the right one, so that a check compiles once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple
 PLANTED = Path(__file__).parents[1] / "data" / "planted"
 KERNELS = tuple(sorted(file.stem for file in PLANTED.glob("*.bugs")))
 _NAMES = re.compile(r"__(?:global|device)__[^;{}()=]*?\b(\w+)\s*[(\[=;]")
+_TITLE = re.compile(r"^== (?=[a-z ]+: )", re.MULTILINE)
 
 
 class Bug(NamedTuple):
@@ -33,7 +34,8 @@ class Bug(NamedTuple):
 
 def bugs(kernel: str) -> list[Bug]:
     found = []
-    for number, text in enumerate(re.split(r"^== (?=[a-z ]+: )", (PLANTED / f"{kernel}.bugs").read_text(), flags=re.M)[1:], 1):
+    parts = _TITLE.split((PLANTED / f"{kernel}.bugs").read_text())[1:]
+    for number, text in enumerate(parts, 1):
         title, _, edit = text.partition("\n")
         kind, _, what = title.partition(": ")
         old, arrow, new = edit.rstrip("\n").partition("\n=>\n")
@@ -85,3 +87,15 @@ def check(spec: Path, seed: int = 1) -> dict[str, str]:
             name = case["variant"].rpartition(":")[2]
             found[name] = found[name] or f"{case['size']}: {case['reason']}"
     return found
+
+
+def finds_races() -> bool:
+    """Whether this machine's compiler makes modules that look at each access."""
+    from cudalab import host
+    from cudalab.base.errors import CudalabError
+
+    try:
+        host.load("__global__ void k(float* y) { y[threadIdx.x] = 1; }", races=True)
+    except CudalabError:
+        return False
+    return True

@@ -6,7 +6,7 @@ from cudalab import Budget, Kernel, Launch, blocks, draw
 
 
 def inputs(shape, dtype, rng):
-    batch, m, n = shape
+    batch, _, n = shape
     return {"a": draw(shape, dtype, rng), "x": draw((batch, n), dtype, rng)}
 
 

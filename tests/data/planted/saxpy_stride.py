@@ -10,7 +10,7 @@ def launch(x, b, y):
 
 
 saxpy_stride = Kernel(
-    file=__file__, summary="2.5 x + b", dtypes=("float32",), sizes={"small": (5000,)}, rank=1, pointwise=True,
+    file=__file__, summary="2.5 x + b", dtypes=("float32",), sizes={"small": (5000,)}, rank=1,
     edges=((1,), (31,), (129,), (2049,)), reference=lambda x, b: 2.5 * x + b, entries={"saxpy_stride": launch},
     budgets={"float32": Budget(2, 1e-6, why="a sum of two terms that may cancel")},
 )  # fmt: skip
