@@ -21,8 +21,7 @@ Rounds = Sequence[Sequence[float]]
 
 FASTER, SAME, SLOWER, UNCLEAR = "FASTER", "SAME", "SLOWER", "UNCLEAR"
 MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, even if it is certain
-NOTHING = 1.5  # an interval that spans more than this factor, and more than the ratio itself, says nothing ...
-AWAY = 1.1  # ... unless all of it is further than this from 1
+NOTHING = 1.5  # an interval that spans more than this factor, and more than the ratio itself, says nothing
 
 # What is known of the difference between processes before a run shows it: the standard deviation of a time, a share of
 # it and seconds, and how many degrees of freedom this knowledge counts as much as (`over_processes`).
@@ -102,23 +101,24 @@ class Ratio:
         """
         if self.says_nothing or self.disturbed:
             return UNCLEAR
-        if self.low > 1 + min_effect:
-            return FASTER
-        if self.high < 1 / (1 + min_effect):
-            return SLOWER
+        if found := self.direction(min_effect):
+            return found
         low, high = (self.value * (end / self.value) ** self.inner for end in (self.low, self.high))
         return SAME if 1 / (1 + min_effect) <= low and high <= 1 + min_effect else UNCLEAR
+
+    def direction(self, min_effect: float = MIN_EFFECT) -> str:
+        """FASTER or SLOWER where the whole 95 % interval is further than `min_effect` from 1, however wide; else ""."""
+        if self.low > 1 + min_effect:
+            return FASTER
+        return SLOWER if self.high < 1 / (1 + min_effect) else ""
 
     @property
     def says_nothing(self) -> bool:
         """Whether the interval spans more than a factor of NOTHING, and more than the ratio itself (2 for half or twice
         as fast), so that its nearer end shows less than half of the difference, or the other direction.
 
-        An interval whose nearer end is further than a factor of AWAY from 1 says the direction at least. The one
-        definition for every table, bar, verdict and sentence of the lab.
+        The one definition for every table, bar, verdict and sentence of the lab.
         """
-        if self.low > AWAY or self.high < 1 / AWAY:
-            return False
         return self.high > max(NOTHING, self.value, 1 / self.value) * self.low
 
     def over(self, factor: float) -> Ratio:

@@ -203,11 +203,11 @@ def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Result
         ratio = _ratio(before, after, between)
         least = max(min_effect, HOST_EFFECT) if comparable.of_host(kind) else min_effect
         threshold = least if comparable.of_host(kind) else _threshold(before, after, between, least)
-        verdict = ratio.verdict(least)
+        verdict = ratio.direction(least) or ratio.verdict(least)  # a gate needs no amount
         if verdict in (FASTER, SLOWER):
             if was.status == record.CEILING:
                 verdict = MOVED
-            elif not all(r.verdict(least) == verdict for r in _otherwise(before, after, kind, ratio, copy)):
+            elif not all(r.direction(least) == verdict for r in _otherwise(before, after, kind, ratio, copy)):
                 verdict = UNCLEAR
         elif _within(ratio, threshold):
             verdict = SAME

@@ -215,7 +215,7 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if mistake := next(self._mistakes(), ""):
-            raise SpecError(f"{self.file}: {mistake}")
+            raise SpecError(f"{self.file}: {mistake}" if isinstance(self.file, str) else mistake)
 
     def _mistakes(self) -> Iterator[str]:
         """What is wrong with the fields. A later check relies on the earlier ones, so only the first mistake counts."""

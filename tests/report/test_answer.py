@@ -122,12 +122,7 @@ def test_a_wide_interval_that_shows_the_direction_still_says_something():
     assert not Ratio(5.5, 4.3, 7.1).says_nothing
     assert Ratio(0.18, 0.14, 0.23).verdict() == "SLOWER"
     assert Ratio(1.2, 0.9, 1.6).says_nothing
-    assert Ratio(7.0, 1.05, 30.0).verdict() == "UNCLEAR"
-
-
-@pytest.mark.parametrize(("ratio", "verdict"), [(Ratio(5.0, 1.6, 30.0), "FASTER"), (Ratio(0.2, 0.02, 0.6), "SLOWER")])
-def test_an_interval_far_from_1_shows_the_direction_however_wide_it_is(ratio, verdict):
-    assert not ratio.says_nothing and ratio.verdict() == verdict
+    assert Ratio(7.0, 1.6, 30.0).verdict() == "UNCLEAR"
 
 
 def test_the_interval_holds_the_ratio_of_the_medians_that_stand_beside_it():

@@ -429,9 +429,15 @@ def test_the_sentence_counts_what_is_not_compared():
     assert comparison.sentence(compare(old, new)).endswith("; 1 not compared")
 
 
+def test_a_slow_down_is_found_where_its_amount_is_not_known():
+    old, new = (run(row("numpy", seconds, "wall")) for seconds in (0.4e-6, 4e-6))
+    (pair,) = compare(old, new, "wall").pairs
+    assert pair.ratio.says_nothing and pair.verdict == "SLOWER"
+
+
 def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     quick = tmp_path / "quick.json"
-    slowed(cudalab.load(baseline), "numpy", 0.1).save(quick)
+    slowed(cudalab.load(baseline), "numpy", 0.02).save(quick)
     done = invoke("bench", "--baseline", quick, "--budget", 0.01, "-q")
     assert done.exit_code == 1 and "1 of 1 cases is SLOWER" in done.output
 
