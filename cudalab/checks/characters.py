@@ -2,8 +2,8 @@
 
 Normal values do not show a maximum that starts at 0, a missing epsilon, or a sum that overflows. Only inputs that look
 free are replaced: the first one that does, and those of its shape and dtype. An input is free if the spec leaves it to
-the lab, or if the values that the spec draws for it have both signs and few repeats; indices, masks, lengths and
-probabilities are not. A character at which the reference itself is not finite is not tried.
+the lab, or if the values that the spec draws for it have both signs and few repeats, and are neither sorted nor whole
+numbers; indices, masks, lengths and probabilities are not. A character at which the reference itself is not finite is not tried.
 """
 
 from __future__ import annotations
@@ -85,10 +85,13 @@ def _replaceable(kernel: Kernel, array: np.ndarray) -> bool:
         return True
     if not known.floating:
         return False
-    values = array.reshape(-1).astype(np.float64)
+    values = array.astype(np.float64)
+    if values.ndim and values.shape[-1] > 3 and (np.diff(values, axis=-1) >= 0).all():  # sorted, as a search asks for
+        return False
     values = values[np.isfinite(values)]
-    several = len(np.unique(values)) >= min(8, max(values.size // 2, 1))
-    return bool(several and values.size and (values.size < 8 or (values.min() < 0 < values.max())))
+    if not values.size or not values.min() < 0 < values.max() or (values == np.rint(values)).all():
+        return False
+    return len(np.unique(values)) >= min(8, values.size // 2)
 
 
 def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) -> Arrays:

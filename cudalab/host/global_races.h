@@ -15,6 +15,7 @@ static place wanted_places[32];  // the arrays that the next launch watches
 static unsigned wanted_count;
 static bool wanted_huge;                       // reserved arrays: look for addresses beside them, not for races
 static size_t written_first[32], written_last[32];  // of reserved arrays: from which byte and up to which they were written
+static bool atomics_seen;  // of a launch on reserved arrays: blocks may take their numbers from a counter
 static uint64_t wanted_accesses = ~0ull;       // after so many the launch gives up
 static size_t wanted_reach;                    // bytes on both sides of each array that nothing else has
 constexpr unsigned variables = 999;           // the number of the module's variables in a message
@@ -61,6 +62,7 @@ public:
     CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned kind, unsigned thread, uintptr_t code) {
         settle();
         if (kind != plain && !follow()) return false;
+        atomics_seen |= kind != plain;
         if (kind != plain && !huge) synchronize(thread);
         const watched* beside = nullptr;
         for (unsigned i = 0; i < areas; ++i) {

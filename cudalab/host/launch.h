@@ -111,7 +111,7 @@ CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = 
 // What the next launches watch: nothing more, or one more array, whose accesses are of `granule` bytes or parts of them.
 CUDALAB_EXTERN void cudalab_watch_none(int huge, unsigned ends, uint64_t accesses, size_t reach) {
     cudalab::wanted_count = 0, cudalab::wanted_huge = huge, cudalab::wanted_accesses = accesses;
-    cudalab::wanted_ends = ends, cudalab::wanted_reach = reach;
+    cudalab::wanted_ends = ends, cudalab::wanted_reach = reach, cudalab::atomics_seen = false;
 }
 CUDALAB_EXTERN void cudalab_watch(const void* start, size_t bytes, unsigned granule) {
     if (cudalab::wanted_count == 32) return;
@@ -119,6 +119,7 @@ CUDALAB_EXTERN void cudalab_watch(const void* start, size_t bytes, unsigned gran
     cudalab::wanted_places[number] = {start, bytes, granule};
     cudalab::written_first[number] = bytes, cudalab::written_last[number] = 0;
 }
+CUDALAB_EXTERN int cudalab_atomics_seen() { return cudalab::atomics_seen; }
 CUDALAB_EXTERN size_t cudalab_written(unsigned number, int last) {
     return last ? cudalab::written_last[number] : cudalab::written_first[number];
 }

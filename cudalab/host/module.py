@@ -96,7 +96,8 @@ class Module:
     ) -> dict[int, tuple[int, int]] | None:
         """Run `ends` blocks at each end of the grid on arrays of `reserved`, in a module that looks for races.
 
-        Returns by address from which byte and up to which each array was written; None if it took too long to know.
+        Returns by address from which byte and up to which each array was written; None if that says nothing: the launch
+        took too long, or used atomics, from which blocks may take their numbers.
         Raises OverrunError for an access outside of the arrays, and what `launch` raises.
         """
         _check_shape(entry, grid, block, shared)
@@ -117,6 +118,7 @@ class Module:
             whole = self._run(
                 entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers)
             )
+            whole = whole and not self._library.cudalab_atomics_seen()
         finally:
             self._watch_none(False, 0, self.reach)
         return {a.ctypes.data: (written(i, 0), written(i, 1)) for i, a in enumerate(arrays)} if whole else None

@@ -41,11 +41,13 @@ def test_only_inputs_that_look_free_are_replaced(tmp_path):
     def inputs(shape, dtype, rng):
         return {
             "x": rng.standard_normal(shape).astype(dtype), "p": rng.random(shape).astype(dtype),
+            "sorted": np.sort(rng.standard_normal(shape)).astype(dtype),
+            "whole": rng.integers(-9, 9, shape).astype(dtype),
             "mask": np.where(rng.random(shape) < 0.5, -np.inf, 0).astype(dtype), "index": rng.integers(0, 9, shape),
             "z": rng.standard_normal(shape).astype(dtype), "w": rng.standard_normal(shape[1:]).astype(dtype),
         }  # fmt: skip
 
-    k = kernel(tmp_path, lambda x, p, mask, index, z, w: x + z, inputs=inputs)
+    k = kernel(tmp_path, lambda x, p, sorted, whole, mask, index, z, w: x + z, inputs=inputs)
     drawn, given = k.make((8, 40), F32, 1), made(k, "zeros")
     assert [name for name in drawn if not np.array_equal(drawn[name], given[name])] == ["x", "z"]
 
