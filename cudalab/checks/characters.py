@@ -3,7 +3,8 @@
 Normal values do not show a maximum that starts at 0, a missing epsilon, or a sum that overflows. Only inputs that look
 free are replaced: the first one that does, and those of its shape and dtype. An input is free if the spec leaves it to
 the lab, or if the values that the spec draws for it have both signs and few repeats, and are neither sorted nor whole
-numbers; indices, masks, lengths and probabilities are not. A character at which the reference itself is not finite is not tried.
+numbers; indices, masks, lengths and probabilities are not. A character at which the reference itself is not finite is
+not tried.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ def _replaceable(kernel: Kernel, array: np.ndarray) -> bool:
     if not known.floating:
         return False
     values = array.astype(np.float64)
-    if values.ndim and values.shape[-1] > 3 and (np.diff(values, axis=-1) >= 0).all():  # sorted, as a search asks for
+    if (
+        values.ndim and values.shape[-1] > 3 and (values[..., 1:] >= values[..., :-1]).all()
+    ):  # sorted, as a search asks for
         return False
     values = values[np.isfinite(values)]
     if not values.size or not values.min() < 0 < values.max() or (values == np.rint(values)).all():

@@ -32,7 +32,7 @@ struct launch {
             if (turn_of >= blocks) break;
             unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
             if (job.ends && turn_of >= 2 * job.ends) break;
-            if (job.ends) i = turn_of < job.ends ? turn_of : blocks - 1 - (turn_of - job.ends);
+            if (job.ends) i = turn_of % 2 ? turn_of / 2 : blocks - 1 - turn_of / 2;
             blockIdx = {unsigned(i % job.grid.x), unsigned(i / job.grid.x % job.grid.y), unsigned(i / plane)};
             if (!runner.run_block(i)) break;
         }

@@ -34,6 +34,7 @@ _RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave u
 REACH = 1 << 36  # bytes on both sides of an array of `reserved` that belong to nothing else
 WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
 ACCESSES = 20_000_000  # that are followed in one launch
+FAR_ACCESSES = 400_000  # the same in reserved arrays, of which each may take a page of memory
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
 
@@ -124,7 +125,8 @@ class Module:
         return {a.ctypes.data: (written(i, 0), written(i, 1)) for i, a in enumerate(arrays)} if whole else None
 
     def _watch_none(self, huge: bool, ends: int, reach: int) -> None:
-        self._library.cudalab_watch_none(huge, ends, ctypes.c_uint64(ACCESSES), ctypes.c_size_t(reach))
+        accesses = FAR_ACCESSES if huge else ACCESSES
+        self._library.cudalab_watch_none(huge, ends, ctypes.c_uint64(accesses), ctypes.c_size_t(reach))
 
     def _runner(self, entry: str) -> Callable[..., int]:
         run = self._library[f"cudalab_run_{entry}"]
