@@ -5,7 +5,7 @@
 //                     exist here, so a wrong choice of mode is a compile error, not a wrong answer.
 //   CUDALAB_FIBERS=1  every CUDA thread has a stack of its own and can wait for the others.
 //   CUDALAB_SANITIZE=1  compiled with the address sanitizer and checks for undefined behaviour.
-//   CUDALAB_RACES=1  compiled with calls before each access to memory, to find races on shared memory (races.h).
+//   CUDALAB_RACES=1  compiled with calls before each access to memory, to find races (races.h, global_races.h).
 //
 //   CUDALAB_VOLATILE=1  compiled with calls before each access to volatile memory (volatile.h).
 //
@@ -33,6 +33,7 @@
 #include "vector_types.h"
 #include "failure.h"
 #include "races.h"
+#include "global_races.h"
 #include "intrinsics.h"
 #include "integers.h"
 #include "simd_intrinsics.h"

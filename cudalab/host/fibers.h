@@ -78,7 +78,7 @@ public:
         coins = turn;
         bound.clear(), transactions.clear();
 #if CUDALAB_RACES
-        races.barrier();
+        races.barrier(), globals.start_block();
 #endif
     }
 
@@ -92,6 +92,9 @@ public:
             stopped = false;
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
         } while (stopped || release_block() || look_again());
+#if CUDALAB_RACES
+        globals.settle();
+#endif
     }
 
     // Records a failure if a block wrote past its dynamic shared memory, for example where the launch gives none.
@@ -110,6 +113,7 @@ public:
     race_watch races;
     CUDALAB_UNWATCHED void watch_shared_memory() {
         races.base = static_shared.base;
+        if (!others) globals.begin(static_shared.variables, static_shared.variables_bytes);  // it knows no barriers of a gang
         races.add(shared_memory, shared_bytes);
         races.add(static_shared.start, static_shared.bytes);
         races.leave_out(&threadIdx, sizeof threadIdx), races.leave_out(&blockIdx, sizeof blockIdx);
@@ -118,14 +122,19 @@ public:
         races.leave_out(&current_failure, sizeof current_failure), races.leave_out(&current_remark, sizeof current_remark);
         races.leave_out(&wanted_order, sizeof wanted_order);
     }
-    CUDALAB_UNWATCHED void touch(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
-        races.touch(address, bytes, writes, atomic, current, fibers[current].index, code);
+    global_watch globals;
+    // Returns false where the thread must not make this access.
+    CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
+        if (!races.holds(address))
+            return globals.touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
+        return races.touch(address, bytes, writes, strength != plain, current, fibers[current].index, code), true;
     }
 #endif
 
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
     fiber& me() { return fibers[current]; }
     unsigned lane() const { return current % 32; }
+    unsigned current_thread() const { return current; }
     const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
     void wait(state reason, const char* file = "", unsigned line = 0) {
         void* fake = nullptr;
@@ -174,7 +183,7 @@ public:
     // What was before is in order with what comes: a phase of a barrier has ended, for example.
     void in_order() {
 #if CUDALAB_RACES
-        races.barrier();
+        races.barrier(), globals.in_order();
 #endif
     }
     copy_queue& copies() { return *(me().copies ? me().copies : me().copies = new copy_queue); }
@@ -273,7 +282,7 @@ private:
             }
             if (!release_warp(first, lanes)) return false;
 #if CUDALAB_RACES
-            races.warp_barrier(first / 32);
+            races.warp_barrier(first / 32), globals.warp_barrier(first / 32);
 #endif
         } while (!turn.shuffled() || turn.coin());
         return true;
@@ -328,7 +337,7 @@ private:
         voters = waiting;
         votes = votes_now;
 #if CUDALAB_RACES
-        races.barrier();
+        races.barrier(), globals.barrier();
 #endif
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
@@ -365,8 +374,11 @@ private:
 };
 
 #if CUDALAB_RACES
-CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
-    if (running) running->touch(address, bytes, writes, atomic, code);
+CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
+    if (running && !running->touch(address, bytes, writes, strength, code)) leave_thread();
+}
+CUDALAB_UNWATCHED inline void fenced() {
+    if (running) running->globals.fence(running->current_thread());
 }
 #endif
 

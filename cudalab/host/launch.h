@@ -10,6 +10,7 @@ struct together {
     bool wanted() const { return cooperative || cluster.x * cluster.y * cluster.z > 1; }
 };
 static thread_local together wanted_groups;
+static unsigned wanted_ends;  // not thread-local: shared memory begins with other contents
 
 struct launch {
     uint3 grid, block;
@@ -19,6 +20,7 @@ struct launch {
     uint64_t order;
     failure failed, remarked;
     together groups;
+    unsigned ends;  // run so many blocks at each end of the grid; 0: all
     unsigned long long next_block = 0;
     crowd workers{};
 
@@ -47,7 +49,9 @@ struct launch {
         while (!job.failed.happened()) {
             const unsigned long long turn_of = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
             if (turn_of >= blocks) break;
-            const unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
+            unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
+            if (job.ends && turn_of >= 2 * job.ends) break;
+            if (job.ends) i = turn_of % 2 ? turn_of / 2 : blocks - 1 - turn_of / 2;
             blockIdx = {unsigned(i % job.grid.x), unsigned(i / job.grid.x % job.grid.y), unsigned(i / plane)};
             if (!runner.run_block(i)) break;
         }
@@ -60,8 +64,9 @@ struct launch {
     CUDALAB_UNWATCHED static bool blocks_left(const void* self) {
         const launch& job = *static_cast<const launch*>(self);
         const uint3 size = job.groups.cooperative ? job.grid : job.groups.cluster;
-        return __atomic_load_n(&job.next_block, __ATOMIC_RELAXED) <
-               (unsigned long long)(job.grid.x / size.x) * (job.grid.y / size.y) * (job.grid.z / size.z);
+        const unsigned long long next = __atomic_load_n(&job.next_block, __ATOMIC_RELAXED);
+        if (job.ends && next >= 2 * job.ends) return false;
+        return next < (unsigned long long)(job.grid.x / size.x) * (job.grid.y / size.y) * (job.grid.z / size.z);
     }
 
 #if CUDALAB_FIBERS
@@ -126,7 +131,7 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             workers = -workers;
         }
         watch();
-        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_groups, 0, {}};
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_groups, wanted_ends, 0, {}};
         job.run(unsigned(workers));
         wanted_groups = together{};  // shared memory lies beside it, and begins with other contents
         memcpy(last_error, job.failed.message, sizeof last_error);
@@ -154,6 +159,23 @@ CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = 
 CUDALAB_EXTERN void cudalab_set_groups(unsigned x, unsigned y, unsigned z, int cooperative) {
     cudalab::wanted_groups = {{x, y, z}, cooperative != 0};
 }
+#if CUDALAB_RACES
+// What the next launches watch: nothing more, or one more array, whose accesses are of `granule` bytes or parts of them.
+CUDALAB_EXTERN void cudalab_watch_none(int huge, unsigned ends, uint64_t accesses, size_t reach) {
+    cudalab::wanted_count = 0, cudalab::wanted_huge = huge, cudalab::wanted_accesses = accesses;
+    cudalab::wanted_ends = ends, cudalab::wanted_reach = reach, cudalab::atomics_seen = false;
+}
+CUDALAB_EXTERN void cudalab_watch(const void* start, size_t bytes, unsigned granule) {
+    if (cudalab::wanted_count == 32) return;
+    const unsigned number = cudalab::wanted_count++;
+    cudalab::wanted_places[number] = {start, bytes, granule};
+    cudalab::written_first[number] = bytes, cudalab::written_last[number] = 0;
+}
+CUDALAB_EXTERN int cudalab_atomics_seen() { return cudalab::atomics_seen; }
+CUDALAB_EXTERN size_t cudalab_written(unsigned number, int last) {
+    return last ? cudalab::written_last[number] : cudalab::written_first[number];
+}
+#endif
 
 // Frees the memory that is kept for the next launch, since another module launches next.
 CUDALAB_EXTERN void cudalab_forget() {

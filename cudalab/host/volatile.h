@@ -2,7 +2,7 @@
 // tells volatile ones apart. Before a read other threads may run: they may be those that this one waits for.
 #pragma once
 
-#if CUDALAB_VOLATILE
+#if CUDALAB_VOLATILE || CUDALAB_RACES
 
 namespace cudalab {
 CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes, bool writes, void* code) {
@@ -11,7 +11,7 @@ CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes
         fail("@%zx@: " CUDALAB_WHERE ": volatile shared memory cannot run on the CPU; such code expects the lanes of a warp to move in "
              "lockstep, which no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()",
              size_t(code) - size_t(running->module_base()), CUDALAB_HERE);
-    touched(address, bytes, writes, false, code);
+    touched(address, bytes, writes, atomic_access, code);
     if (writes) changed();
     else running->looked(address, digest(address, bytes), code);
 }
