@@ -6,14 +6,17 @@ what the CPU executor lacks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from cudalab import host
-from cudalab.base.errors import CompileError, NotOnCpu, SpecError
+from cudalab.base.errors import CompileError, CudalabError, NotOnCpu, SpecError
 from cudalab.device import nvcc
+from cudalab.device.guard import GUARD
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
@@ -22,6 +25,7 @@ from cudalab.spec.kernel import Kernel, labelled
 devices = ("cpu",)
 timed = False
 budget = "budgets"
+RACED = 1 << 17  # bytes of all arrays up to which races are looked for
 own_indexing = True
 
 
@@ -50,6 +54,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
     module = _compiled(kernel, dtype, tuple(entries))
+    if watched := _watched(kernel, dtype, operands, tuple(entries)):
+        also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", watched)
     return replace(
         _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, entries)
     )
@@ -65,29 +71,94 @@ def _new(module: host.Module, entries: Iterable[str]) -> list[str]:
 _told: set[tuple[host.Module, str]] = set()
 
 
-def _bound(kernel: Kernel, variant: str, dtype: DType, operands: Operands, order: host.Order) -> Bound:
+def _bound(
+    kernel: Kernel,
+    variant: str,
+    dtype: DType,
+    operands: Operands,
+    order: host.Order,
+    watched: host.Module | None = None,
+) -> Bound:
     def prepare(on: Operands) -> Callable[[], object]:
         launches, constants = kernel.launches(variant, on.named(kernel)), kernel.constants_of(on.named(kernel))
-        module = _compiled(kernel, dtype, tuple(launch.entry for launch in launches))
+        together = any(launch.cooperative or launch.cluster for launch in launches)  # barriers unknown to the detector
+        names = tuple(launch.entry for launch in launches)
+        module = watched if watched and not together else _compiled(kernel, dtype, names)
 
         def run() -> None:
             for name, value in constants.items():  # other kernels may share the module
                 module.set_constant(name, value)
             for launch in launches:
                 grid, block = launch.dims
-                module.launch(
-                    launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative, launch.cluster
-                )
+                try:
+                    module.launch(
+                        launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative, launch.cluster
+                    )
+                except NotOnCpu as refusal:
+                    raise _judged(kernel, dtype, refusal) from None
 
         return run
 
     return writing(prepare, operands)
 
 
-def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module:
+def _watched(kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...]) -> host.Module | None:
+    """The module that finds races, of the first dtype that is checked; None for large arrays, or where there is none.
+
+    Races hardly depend on the dtype, and the second compilation takes longer than the runs.
+    """
+    size = sum(array.nbytes for array in operands.named(kernel).values())
+    if size > RACED or _first.setdefault(kernel.file, dtype.name) != dtype.name:
+        return None
+    return watched_module(kernel, dtype, launched)
+
+
+def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module | None:
+    """The module that looks at each access; None where there is none. `launched`: functions that launches name."""
+    return _races(*_source(kernel, dtype, launched)).result()
+
+
+@cache
+def _races(
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...]
+) -> Future[host.Module | None]:
+    """The `.cu` with the race detector, compiled beside the plain one."""
+
+    def load() -> host.Module | None:
+        if _UNSEEN.search(text):
+            return None
+        try:
+            module = host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, races=True, entries=entries)
+            module.reach = GUARD
+            return module
+        except CudalabError:  # the plain one tells a mistake
+            return None
+
+    return _beside.submit(load)
+
+
+# What orders threads in ways that the race detector does not see.
+_UNSEEN = re.compile(
+    r"\bcuda::(?:barrier|pipeline|atomic|ptx|memcpy_async)|\b(?:__pipeline|__mbarrier|memcpy_async)|\bwmma\b"
+)
+_beside = ThreadPoolExecutor(1, "races")
+_first: dict[str, str] = {}  # by spec, the dtype whose races are looked for
+
+
+def _source(
+    kernel: Kernel, dtype: DType, launched: tuple[str, ...]
+) -> tuple[str, Path, tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """What is compiled: the text of the `.cu`, its path, macros, and functions that do not have a plain name."""
     text = cuda_source.read(kernel.cu)
     names = entry_names.not_plain(text, entry_names.in_all(text, kernel.entries, launched))
-    module = _module(text, kernel.cu, tuple(kernel.macros(dtype).items()), names)
+    return text, kernel.cu, tuple(kernel.macros(dtype).items()), names
+
+
+def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module:
+    source = _source(kernel, dtype, launched)
+    if _first.setdefault(kernel.file, dtype.name) == dtype.name and RACED:
+        _races(*source)  # started here, so that both compile at once
+    module = _module(*source)
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
     if isinstance(module, SpecError):

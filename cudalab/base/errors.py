@@ -34,6 +34,10 @@ class OverrunError(LaunchError):
     """A launch wrote outside its buffers; its result counts as wrong, whatever its values."""
 
 
+class RaceError(LaunchError):
+    """Two threads of a launch use the same memory, and nothing orders them; its result counts as wrong."""
+
+
 class Unavailable(CudalabError, RuntimeError):
     """This machine or this backend cannot do the work; the message says what to install."""
 

@@ -19,23 +19,25 @@ import numpy as np
 
 from cudalab import timing
 from cudalab.backends import numpy as reference
-from cudalab.base.errors import CudalabError, InputError, NotOnCpu, OverrunError, Unavailable
-from cudalab.checks import hard_inputs, inputs, parity
+from cudalab.base.errors import CudalabError, InputError, NotOnCpu, OverrunError, RaceError, Unavailable
+from cudalab.checks import characters, hard_inputs, inputs, parity
 from cudalab.checks.expected import Expected
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, overlap
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
+from cudalab.engine import huge
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step
-from cudalab.engine.plan import Group, Variant
+from cudalab.engine.plan import HUGE, Group, Variant
 from cudalab.engine.round import Round
 from cudalab.engine.rows import failed, row, said
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
+from cudalab.spec.inputs import CHARACTERS
 from cudalab.spec.kernel import Budget
 from cudalab.spec.work import amount
 from cudalab.timing.ceiling import ceiling
@@ -57,6 +59,8 @@ def cases(job: Job, group: Group, omit: Collection[str] = ()) -> list[Case]:
     usable.
     """
     variants = [v for v in job.selection.variants(group, job.device.kind) if v.label not in omit]
+    if group.values == HUGE:
+        return huge.rows(job, group, variants)
     rows: list[Case] = []
     for part in range(group.parts):
         try:
@@ -141,7 +145,7 @@ class _KernelRound(Round[Variant, Bound]):
         if variant.backend_name == REFERENCE and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
         case.composed = backend.budget == "composed"
-        self.budgets[label] = {name: self.kernel.budget(self.dtype, backend.budget, name) for name in self.kernel.outs}
+        self.budgets[label] = self._budgets(backend.budget)
         for name, array in self.operands.inputs.items() if bound.on is None else ():
             if any(overlap(piece, array) for piece in pieces(bound.output())):
                 raise InputError(f"returns the memory of its input {name!r}; give a copy of it, such as {name}.clone()")
@@ -162,6 +166,13 @@ class _KernelRound(Round[Variant, Bound]):
         case.notes += bound.remarks()
         if case.status == record.OK and backend.timed:
             self.works[label] = bound
+
+    def _budgets(self, whose: str) -> dict[str, Budget]:
+        """By output, how far a result may be from the reference."""
+        found = {name: self.kernel.budget(self.dtype, whose, name) for name in self.kernel.outs}
+        if self.group.values not in CHARACTERS:
+            return found
+        return characters.widened(self.kernel, self.dtype, self.arrays, self.contents.want(0), found, self.job.seed)
 
     def _bind(self, variant: Variant, case: Case) -> Bound:
         if reason := variant.backend.missing(self.device.kind):
@@ -303,7 +314,7 @@ class _KernelRound(Round[Variant, Bound]):
 
     def failed(self, case: Case, error: Exception) -> None:
         super().failed(case, error)
-        if isinstance(error, OverrunError):
+        if isinstance(error, OverrunError | RaceError):
             case.status, case.parity = record.WRONG, Parity(ok=False, n=self.operands.output.size, message=case.reason)
 
     def mend(self) -> None:

@@ -16,14 +16,16 @@ from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, halves, match, split
-from cudalab.checks import hard_inputs, inputs, misaligned
+from cudalab.checks import characters, hard_inputs, inputs, misaligned
 from cudalab.engine.messages import Task
 from cudalab.spec import find, rival, sizes
 from cudalab.spec.dtype import DTYPES, DType, dtype
+from cudalab.spec.inputs import CHARACTERS
 from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
 
 Form = tuple[str, Mapping[str, int]]  # an entry, and the values of all of its kernel's tunables
 
+HUGE = "huge"  # the `values` of a group whose arrays are reserved and not made (engine/huge.py)
 MODES = ("launch", "graph", "api")
 
 
@@ -35,7 +37,7 @@ class Group:
     size: str
     shape: Shape
     dtype: DType
-    values: str = ""  # which of cudalab.checks.hard_inputs the inputs are; "": those that the spec makes
+    values: str = ""  # which of cudalab.checks.hard_inputs or CHARACTERS the inputs are; "": those that the spec makes
     awkward: bool = False  # only for variants that compute their own indices
     offsets: tuple[int, ...] = ()  # bytes from the usual alignment to the start of each input, then of the output
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
@@ -89,6 +91,8 @@ class Group:
             n = math.prod(self.shape) // len(names)
             found = (hard_inputs.each(kind, n, len(names), i, seed) for i, kind in enumerate(self._kinds))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
+        if self.values in CHARACTERS:
+            return characters.arrays(self.kernel, self.shape, self.dtype, self.values, seed)
         return self.kernel.make(self.shape, self.dtype, seed)
 
     def _cut(self, parts: int) -> Shape:
@@ -319,6 +323,7 @@ def checks(
     exhaustive: bool = False,
     sample: int = hard_inputs.SAMPLE_SIZE,
     rivals: str = "",
+    huge: bool = False,
 ) -> list[Group]:
     """The groups of a check without sizes: hard values, the first size, awkward shapes, arrays off their alignment.
 
@@ -329,13 +334,15 @@ def checks(
     found: list[Group] = []
     for name, kernel, dtypes in _with_dtypes(names, dtype_text, rivals):
         for kind in dtypes:
-            if kernel.pointwise:
-                found += _hard_values(name, kernel, kind, exhaustive, sample)
+            hard = _hard_values(name, kernel, kind, exhaustive, sample) if kernel.pointwise else []
+            found += hard or _characters(name, kernel, kind)
             label, shape = next(iter(kernel.sizes.items()))
             found.append(Group(kernel, label, shape, kind, alias=name))
             edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
             found += _misaligned(name, kernel, kind)
+        if huge:
+            found.append(Group(kernel, "beyond 2^31", (), dtypes[0], values=HUGE, awkward=True, alias=name))
     return [replace(group, rivals=split(rivals)) for group in found]
 
 
@@ -360,10 +367,24 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
     return [group("every exponent", sample, hard_inputs.SAMPLE)]
 
 
+def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """Groups with inputs of one character each, where some input is free, at the largest of the small shapes."""
+    shapes = sorted((shape for shape in (*kernel.edges, *kernel.sizes.values()) if math.prod(shape)), key=math.prod)
+    small = [shape for shape in shapes if math.prod(shape) <= characters.LARGEST]
+    chosen = characters.chosen(kernel)
+    if not small or not chosen or not characters.apply(kernel, small[-1], kind):
+        return []
+    text = "x".join(map(str, small[-1]))
+    return [
+        Group(kernel, f"{text}, {which}", small[-1], kind, values=which, awkward=True, alias=name) for which in chosen
+    ]
+
+
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     """Groups with arrays off their alignment: all arrays, and each array alone, at the largest of the small shapes.
 
-    Also all arrays at the smallest shape, which may end before the first aligned address.
+    Also all arrays at the smallest shape, which may end before the first aligned address, and at the first size, whose
+    launch may be another one.
     """
     shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
     if not shapes:
@@ -373,6 +394,8 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     sizes = {name: kinds[name].itemsize if name in kinds else own[name] for name in kernel.array_names}
     cases = misaligned.offsets({name: max(size, kernel.alignment(name)) for name, size in sizes.items()})
     chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
+    first = next(iter(kernel.sizes.values()))
+    chosen += [(first, next(iter(cases)))] if 0 < math.prod(first) <= 1 << 20 and first not in shapes else []
     chosen += [(shapes[-1], what) for what in cases]
     return [
         Group(

@@ -171,6 +171,7 @@ def check(
     device: str | int = "auto",
     seed: int | None = None,
     exhaustive: bool = False,
+    huge: bool = False,
     sanitizer: Sanitizers | None = None,
     timeout: float = TIMEOUT,
     progress: Report = ignore,
@@ -181,12 +182,13 @@ def check(
 
     Of functions of one array in 16 bits every value is tried, in float32 a sample of 2**24 that misses no exponent, or
     with `exhaustive` all 2**32. Awkward shapes and alignments are for the variants that compute their own indices.
-    With `sizes`, those alone are checked. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches each entry
+    With `sizes`, those alone are checked. With `huge` the first and the last blocks also run on arrays beyond 2**31
+    elements, whose addresses are looked at. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches each entry
     too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
     options = as_text({
         "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "rivals": rivals, "device": device, "seed": seed, "exhaustive": exhaustive,
+        "rivals": rivals, "device": device, "seed": seed, "exhaustive": exhaustive, "huge": huge,
         "sanitize": sanitizer is not None, "timeout": timeout,
     }, resume)  # fmt: skip
     selection = Selection.of(options["only"], options["skip"])
@@ -195,7 +197,7 @@ def check(
     if options["sizes"]:
         groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
     else:
-        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive, rivals=options["rivals"])
+        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive, rivals=options["rivals"], huge=huge)
     groups = plan.with_parameters(groups, parameters_of(options, parameters))
     selection.check(groups)
     setup = setup_of(options, (), groups)

@@ -4,23 +4,32 @@
 
 namespace cudalab {
 
-inline void polled();  // a thread that waits for others may call this many times: see gang.h
-
 template <size_t bytes> struct word;
+template <> struct word<1> { using type = uint8_t; };
 template <> struct word<2> { using type = uint16_t; };
 template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
 
 // Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
-template <class T, class Change> CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change) {
-    touched(address, sizeof(T), true, true, __builtin_return_address(0));
-    polled();
+template <class T, class Change>
+CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned strength = atomic_access) {
+    touched(address, sizeof(T), true, strength, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
     bits* const at = reinterpret_cast<bits*>(address);
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
     do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
     while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    if (wanted == old) looked(address, uint64_t(old));
+    else changed();
     return bits_as<T>(old);
+}
+
+template <class T> CUDALAB_UNWATCHED inline T loaded(const T* address) {
+    touched(address, sizeof(T), false, atomic_access, __builtin_return_address(0));
+    using bits = typename word<sizeof(T)>::type;
+    const bits found = __atomic_load_n(reinterpret_cast<const bits*>(address), __ATOMIC_SEQ_CST);
+    looked(address, uint64_t(found));
+    return bits_as<T>(found);
 }
 
 // Keeps a parameter out of template deduction, so that atomicAdd(&long_long, 1) converts the 1.
@@ -37,7 +46,10 @@ template <class T> constexpr bool integers = std::is_integral<T>::value;
         static_assert(cudalab::types<T>, #name " does not take this type in CUDA");                     \
         return cudalab::exchange_with(address, [v](T old) { return expression; });                      \
     }                                                                                                   \
-    template <class T> inline T name##_block(T* address, cudalab::as<T> v) { return name(address, v); } \
+    template <class T> inline T name##_block(T* address, cudalab::as<T> v) {                            \
+        static_assert(cudalab::types<T>, #name " does not take this type in CUDA");                     \
+        return cudalab::exchange_with(address, [v](T old) { return expression; }, cudalab::block_scope); \
+    }                                                                                                   \
     template <class T> inline T name##_system(T* address, cudalab::as<T> v) { return name(address, v); }
 CUDALAB_ATOMIC(atomicAdd, any_type, old + v)
 CUDALAB_ATOMIC(atomicExch, any_type, (void(old), v))
@@ -57,23 +69,36 @@ template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudal
 }
 
 template <class T> inline T atomicCAS_block(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
-    return atomicCAS(address, expected, v);
+    return cudalab::exchange_with(
+        address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; }, cudalab::block_scope);
 }
 template <class T> inline T atomicCAS_system(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
     return atomicCAS(address, expected, v);
 }
 
 // Of these CUDA promises each element to be atomic, not the whole.
-#define CUDALAB_ATOMIC_VECTOR(scope)                                                                                    \
-    inline float2 atomicAdd##scope(float2* at, float2 v) { return {atomicAdd(&at->x, v.x), atomicAdd(&at->y, v.y)}; }   \
-    inline float4 atomicAdd##scope(float4* at, float4 v) {                                                              \
-        return {atomicAdd(&at->x, v.x), atomicAdd(&at->y, v.y), atomicAdd(&at->z, v.z), atomicAdd(&at->w, v.w)};        \
+#define CUDALAB_ATOMIC_VECTOR(scope)                                                    \
+    inline float2 atomicAdd##scope(float2* at, float2 v) {                              \
+        return {atomicAdd##scope(&at->x, v.x), atomicAdd##scope(&at->y, v.y)};          \
+    }                                                                                   \
+    inline float4 atomicAdd##scope(float4* at, float4 v) {                              \
+        return {atomicAdd##scope(&at->x, v.x), atomicAdd##scope(&at->y, v.y),           \
+                atomicAdd##scope(&at->z, v.z), atomicAdd##scope(&at->w, v.w)};          \
     }
 CUDALAB_ATOMIC_VECTOR()
 CUDALAB_ATOMIC_VECTOR(_block)
 CUDALAB_ATOMIC_VECTOR(_system)
 #undef CUDALAB_ATOMIC_VECTOR
 
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+// Loops that wait for other threads often have one of these; then others run.
+#define CUDALAB_FENCE(name, publish)                \
+    inline void name() {                            \
+        publish;                                    \
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);    \
+        cudalab::looked(nullptr, 0);                \
+    }
+CUDALAB_FENCE(__threadfence, cudalab::fenced())
+CUDALAB_FENCE(__threadfence_block, (void)0)
+CUDALAB_FENCE(__threadfence_system, cudalab::fenced())
+#undef CUDALAB_FENCE
+inline void __nanosleep(unsigned) { cudalab::looked(nullptr, 0); }

@@ -58,8 +58,14 @@ _SANITIZE = (
 _SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would end the process without a message
 
 
+# The compiler calls functions before accesses to memory: for volatile ones, see volatile.h.
+_WATCHED = ("-g1", "-fsanitize=thread")
+_WATCHED_PARAMETERS = ("tsan-instrument-func-entry-exit=0", "tsan-distinguish-volatile=1")
+_WATCHED_CLANG = tuple(word for given in _WATCHED_PARAMETERS for word in ("-mllvm", f"-{given}"))
+_WATCHED_GCC = tuple(word for given in _WATCHED_PARAMETERS for word in ("--param", given))
+
 # To find races, see races.h.
-_RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0")
+_RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", *_WATCHED_GCC)
 
 
 class Built(NamedTuple):
@@ -136,12 +142,21 @@ def compile_source(
     exports += "".join(f"CUDALAB_CONSTANT({i}, {constant})\n" for i, constant in enumerate(scan.constants))
     program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
 
-    modes = [f"-DCUDALAB_FIBERS={int(scan.fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
-    if races and (_clang() or not scan.fibers):
-        raise Unavailable("only g++ finds races, in kernels whose threads depend on each other")
+    modes = [f"-DCUDALAB_FIBERS={int(scan.fibers or races)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
+    if races and _clang():
+        raise Unavailable("only g++ finds races")
     modes += ["-DCUDALAB_RACES=1"] if races else []
-    checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ())) if sanitize else _RACES if races else ()
-    flags = [*_FLAGS, *checks, *modes]
+    modes += ["-DCUDALAB_VOLATILE=1"] if scan.volatile and not sanitize else []
+    checks: tuple[str, ...] = ()
+    if sanitize:
+        checks = (*_SANITIZE, *(_SANITIZE_CLANG if _clang() else ()))
+    elif races:
+        checks = _RACES
+    elif scan.volatile:
+        checks = (*_WATCHED, *(_WATCHED_CLANG if _clang() else _WATCHED_GCC))
+    elif scan.waits:
+        checks = ("-g1",)  # so that a thread that waits without end has a line
+    flags = [*_FLAGS, *_poison(), *checks, *modes]
     libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
     # kernel in two checkouts is one entry of the cache.
@@ -266,6 +281,18 @@ def _version_of(compiler: tuple[str, ...]) -> str:
     done = subprocess.run([*compiler, "--version"], text=True, capture_output=True, check=False)
     # -dumpmachine would cost a process more; the machine's name also separates x86-64 from Arm.
     return f"{compiler} {done.stdout} {os.uname().machine}"
+
+
+@lru_cache
+def _poison_of(compiler: tuple[str, ...]) -> tuple[str, ...]:
+    flag = "-ftrivial-auto-var-init=pattern"  # g++ 12, clang++ 8
+    asked = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
+    return (flag,) if subprocess.run(asked, capture_output=True, check=False).returncode == 0 else ()
+
+
+def _poison() -> tuple[str, ...]:
+    """Options that give local variables without a value one that shows, where the compiler has them."""
+    return _poison_of(tuple(_compiler()))
 
 
 @lru_cache

@@ -4,48 +4,19 @@
 // least concurrency that CUDA allows. So a missing __syncthreads() or __syncwarp() gives a wrong answer. The launch's
 // order (order.h) says which warp and lane are first; a shuffled one may also stop a warp between two warp operations.
 #pragma once
-#include <utility>
+#include "fiber.h"
+#include "waiting.h"
 
 namespace cudalab {
-
-enum class state : uint8_t { ready, at_block, at_warp, at_group, done, gone };  // gone: left through fail()
-
-struct fiber {
-    context where;
-    uint3 index;
-    state now;
-    const char* file;      // where it waits
-    unsigned line;
-    bool vote;             // at a block barrier: the predicate
-    unsigned operation;    // at a warp operation: which one (all lanes must be at the same one) ...
-    unsigned mask;         // ... the lanes it waits for ...
-    uint64_t offer;        // ... what it brings ...
-    unsigned present;      // ... and, afterwards, which lanes took part and what each of them brought
-    uint64_t settled;
-    unsigned arrived[2];   // how often at the barrier of the cluster, and of the grid (gang.h) ...
-    uint8_t group;         // ... and for which of them it waits
-};
-class gang;
-
-template <auto kernel> struct one_thread;
-template <class... A, void (*kernel)(A...)> struct one_thread<kernel> {
-    template <size_t... i> static void unpack(void** arguments, std::index_sequence<i...>) {
-        kernel(*static_cast<std::remove_const_t<A>*>(arguments[i])...);
-    }
-    static void run(void** arguments) { unpack(arguments, std::index_sequence_for<A...>{}); }
-};
-template <auto kernel> constexpr auto body_of = &one_thread<kernel>::run;  // runs one thread
-
-constexpr unsigned activemask_operation = 0;
 
 class block_runner {
 public:
     using block_body = void (*)(void**);
     // A block of a `gang` gets its stacks from there.
-    block_runner(block_body body, void** arguments, size_t shared, uint64_t order, gang* others = nullptr,
+    block_runner(block_body body, void** arguments, size_t shared, uint64_t order, crowd& workers, gang* others = nullptr,
                  char* given = nullptr)
         : others(others), body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z),
-          shared_bytes(shared), order(order), stack(count, given) {
+          shared_bytes(shared), order(order), workers(workers), stack(count, given) {
         fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
         room = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128 + 2 * shared_guard));
         if (!stack || !fibers || !room) {
@@ -75,6 +46,7 @@ public:
     }
     ~block_runner() {
         running = nullptr;
+        for (unsigned t = 0; fibers && t < count; ++t) delete fibers[t].copies;
         free(fibers);
         free(room);
     }
@@ -86,7 +58,7 @@ public:
         memset(shared_memory, contents, shared_bytes);
         static_shared.spoil(contents);
         set_dynamic_arrays();
-        begin();
+        begin(turn);
         advance(turn);
         return all_done();
     }
@@ -98,13 +70,15 @@ public:
         return turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
     }
 
-    void begin() {
+    void begin(const turns& turn) {
         for (unsigned t = 0; t < count; ++t) {
-            fibers[t].now = state::ready;
+            fibers[t].now = state::ready, fibers[t].looks = 0;
             fibers[t].arrived[0] = fibers[t].arrived[1] = 0;
         }
+        coins = turn;
+        bound.clear(), transactions.clear();
 #if CUDALAB_RACES
-        races.barrier();
+        races.barrier(), globals.start_block();
 #endif
     }
 
@@ -117,7 +91,10 @@ public:
             turn.fill(places, warps);
             stopped = false;
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
-        } while (stopped || release_block());
+        } while (stopped || release_block() || look_again());
+#if CUDALAB_RACES
+        globals.settle();
+#endif
     }
 
     // Records a failure if a block wrote past its dynamic shared memory, for example where the launch gives none.
@@ -136,6 +113,7 @@ public:
     race_watch races;
     CUDALAB_UNWATCHED void watch_shared_memory() {
         races.base = static_shared.base;
+        if (!others) globals.begin(static_shared.variables, static_shared.variables_bytes);  // it knows no barriers of a gang
         races.add(shared_memory, shared_bytes);
         races.add(static_shared.start, static_shared.bytes);
         races.leave_out(&threadIdx, sizeof threadIdx), races.leave_out(&blockIdx, sizeof blockIdx);
@@ -144,14 +122,19 @@ public:
         races.leave_out(&current_failure, sizeof current_failure), races.leave_out(&current_remark, sizeof current_remark);
         races.leave_out(&wanted_order, sizeof wanted_order);
     }
-    CUDALAB_UNWATCHED void touch(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
-        races.touch(address, bytes, writes, atomic, current, fibers[current].index, code);
+    global_watch globals;
+    // Returns false where the thread must not make this access.
+    CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
+        if (!races.holds(address))
+            return globals.touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
+        return races.touch(address, bytes, writes, strength != plain, current, fibers[current].index, code), true;
     }
 #endif
 
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
     fiber& me() { return fibers[current]; }
     unsigned lane() const { return current % 32; }
+    unsigned current_thread() const { return current; }
     const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
     void wait(state reason, const char* file = "", unsigned line = 0) {
         void* fake = nullptr;
@@ -176,25 +159,111 @@ public:
             if (fibers[t].now != state::done) return false;
         return true;
     }
-    bool all_done() const {
-        unsigned number[6] = {};
-        for (unsigned t = 0; t < count; ++t) ++number[unsigned(fibers[t].now)];
-        if (number[unsigned(state::done)] == count) return true;
-        current_failure->record(
-            "block (%u,%u,%u) is stuck: of %u threads %u wait at a block barrier (__syncthreads), %u wait at a warp "
-            "operation whose mask names lanes that do not come, %u have returned",
-            blockIdx.x, blockIdx.y, blockIdx.z, count, number[unsigned(state::at_block)],
-            number[unsigned(state::at_warp)], number[unsigned(state::done)]);
-        return false;
-    }
+    bool all_done() const { return nobody_waits(fibers, count); }
 
+    bool tells_who_looks() const { return tell_who_looks(fibers, count, false, module_base()); }
     bool left() const {  // through fail()
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::gone) return true;
         return false;
     }
 
+    // This thread looks at memory that others may change, and finds this value; address 0: it does not say at what.
+    // After a few times it lets others run.
+    void looked(const void* address, uint64_t value, const void* code) {
+        fiber& mine = me();
+        mine.code = code;
+        if (!address) mine.unsure = true;
+        else note(mine, address, value);
+        if (++mine.looks < 8) return;
+        wait(state::looks, mine.file, mine.line);
+        me().looks = 0, me().unsure = false;
+    }
+    void changed() { ++changes; }
+    // What was before is in order with what comes: a phase of a barrier has ended, for example.
+    void in_order() {
+#if CUDALAB_RACES
+        races.barrier(), globals.in_order();
+#endif
+    }
+    copy_queue& copies() { return *(me().copies ? me().copies : me().copies = new copy_queue); }
+    bool coin() { return coins.shuffled() && coins.coin(); }
+    std::vector<bound_copy> bound;          // asynchronous copies that a barrier's phase waits for
+    std::vector<transaction> transactions;  // bytes that barriers wait for
+    double* room_of_warp() {                // for the matrices of include/mma.h
+        tiles.resize((count + 31) / 32 * 1280);
+        return tiles.data() + current / 32 * 1280;
+    }
+
+    // Returns when `until` holds for this object of the block's own.
+    void wait_until(bool (*until)(const void*, uint64_t), const void* object, uint64_t value, const char* file, unsigned line) {
+        while (!until(object, value)) {
+            me().until = until, me().object = object, me().value = value;
+            wait(state::until, file, line);
+        }
+    }
+    bool shares(const void* address) const {
+        const char* const at = static_cast<const char*>(address);
+        if (size_t(at - shared_memory) < shared_bytes) return true;
+#if CUDALAB_SANITIZE || !defined(__linux__)
+        return false;
+#else
+        return size_t(at - static_shared.start) < static_shared.bytes;
+#endif
+    }
+    uintptr_t module_base() const {
+#if CUDALAB_SANITIZE || !defined(__linux__)
+        return 0;
+#else
+        return static_shared.base;
+#endif
+    }
+
 private:
+    // A value that is new to the thread is a change: it does not wait, or no longer.
+    void note(fiber& mine, const void* address, uint64_t value) {
+        for (auto& one : mine.seen)
+            if (one.address == address) {
+                if (one.value != value) changed();
+                one.value = value;
+                return;
+            }
+        mine.seen[mine.next_seen++ % 16] = {address, value};
+        changed();
+    }
+
+    // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again.
+    bool look_again() {
+        unsigned looking = 0, woken = 0, unsure = 0;
+        for (unsigned t = 0; t < count; ++t) {
+            fiber& one = fibers[t];
+            if (one.now == state::until && one.until(one.object, one.value)) one.now = state::ready, ++woken;
+            else if (one.now == state::looks) ++looking, unsure += one.unsure;
+        }
+        if (!(woken + looking) || current_failure->happened()) return false;
+        if (woken || changes != changes_before) {
+            changes_before = changes;
+            if (others) changed_in(*others);
+            else workers.changed(mine);
+        } else if (others) {  // another block of the gang runs next
+            wake_looking();
+            wait_in(*others, !unsure);
+            return false;
+        } else if (!workers.waited(mine, count, !unsure)) {
+            tell_who_looks(fibers, count, workers.blocks_left(workers.job), module_base());
+            return false;
+        }
+        wake_looking();
+        return true;
+    }
+    void wake_looking() {
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::looks) fibers[t].now = state::ready, fibers[t].looked_last = true;
+            else fibers[t].looked_last = false;
+    }
+    static void changed_in(gang& blocks);          // in gang.h
+    static void wait_in(gang& blocks, bool sure);
+
     // Returns whether it was stopped where it could have continued.
     bool run_warp(unsigned first, turns& turn) {
         const unsigned lanes = count - first < 32 ? count - first : 32;
@@ -209,10 +278,11 @@ private:
                 leaving(&fake, stack.of(current), stack_bytes);
                 switch_to(scheduler, me().where);
                 arrived(fake, nullptr, nullptr);
+                changes += me().now != state::looks && me().now != state::until;
             }
             if (!release_warp(first, lanes)) return false;
 #if CUDALAB_RACES
-            races.warp_barrier(first / 32);
+            races.warp_barrier(first / 32), globals.warp_barrier(first / 32);
 #endif
         } while (!turn.shuffled() || turn.coin());
         return true;
@@ -243,35 +313,6 @@ private:
         return released != 0;
     }
 
-    // CUDA asks all lanes of the mask to come. One that has returned is forgiven, and may only have been quicker here.
-    static void look_for_returned(const fiber* warp, unsigned lane, unsigned lanes) {
-        const fiber& here = warp[lane];
-        for (unsigned other = 0; other < lanes; ++other)
-            if ((here.mask >> other & 1) && warp[other].now == state::done)
-                return remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) names thread (%u,%u,%u) in the mask 0x%08x of a "
-                              "warp operation, which has returned without it; a GPU may still run that one", here.file, here.line, blockIdx.x,
-                              blockIdx.y, blockIdx.z, here.index.x, here.index.y, here.index.z, warp[other].index.x,
-                              warp[other].index.y, warp[other].index.z, here.mask);
-    }
-
-    // CUDA asks all threads of the block to come to the same barrier.
-    void look_for_another_barrier() const {
-        const fiber *here = nullptr, *other = nullptr;
-        for (unsigned t = 0; t < count && !here; ++t)
-            if (fibers[t].now == state::at_block) here = &fibers[t];
-        for (unsigned t = 0; t < count && !other; ++t)
-            if (fibers[t].now == state::done || fibers[t].line != here->line || strcmp(fibers[t].file, here->file))
-                other = &fibers[t];
-        if (!other) return;
-        char where[300];
-        if (other->now == state::done) snprintf(where, sizeof where, "has returned without it; CUDA asks all threads to come, "
-                                           "and GPUs since Volta accept it");
-        else snprintf(where, sizeof where, "at the one in %s:%u; CUDA leaves that undefined", other->file, other->line);
-        remark("%s:%u: block (%u,%u,%u): thread (%u,%u,%u) waits at this barrier, and thread (%u,%u,%u) %s", here->file,
-               here->line, blockIdx.x, blockIdx.y, blockIdx.z, here->index.x, here->index.y, here->index.z,
-               other->index.x, other->index.y, other->index.z, where);
-    }
-
     // Offers are copied before any lane continues: a fast lane may make its next offer while a slow one still reads.
     static unsigned settle(fiber* warp, unsigned present) {
         for (unsigned lane = 0; lane < 32; ++lane)
@@ -292,11 +333,11 @@ private:
             votes_now += fibers[t].vote;
         }
         if (!waiting) return false;
-        if (!current_remark->happened()) look_for_another_barrier();
+        if (!current_remark->happened()) look_for_another_barrier(fibers, count);
         voters = waiting;
         votes = votes_now;
 #if CUDALAB_RACES
-        races.barrier();
+        races.barrier(), globals.barrier();
 #endif
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
@@ -308,6 +349,7 @@ private:
         arrived(nullptr, &running->scheduler_stack, &running->scheduler_bytes);
         for (;;) {
             running->body(running->arguments);
+            if (running->me().copies) running->me().copies->forget();
             running->wait(state::done);
         }
     }
@@ -317,6 +359,11 @@ private:
     unsigned count, current = 0;
     size_t shared_bytes;
     uint64_t order;
+    crowd& workers;
+    crowd::member mine;
+    unsigned long long changes = 0, changes_before = 0;  // that threads of this block made, to memory or by going on
+    turns coins{alternating};
+    std::vector<double> tiles;
     stacks stack;
     context scheduler;
     const void* scheduler_stack = nullptr;
@@ -327,8 +374,11 @@ private:
 };
 
 #if CUDALAB_RACES
-CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, bool atomic, void* code) {
-    if (running) running->touch(address, bytes, writes, atomic, code);
+CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
+    if (running && !running->touch(address, bytes, writes, strength, code)) leave_thread();
+}
+CUDALAB_UNWATCHED inline void fenced() {
+    if (running) running->globals.fence(running->current_thread());
 }
 #endif
 
@@ -337,16 +387,16 @@ CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool wr
     __builtin_unreachable();
 }
 
-}  // namespace cudalab
+// A thread looked at memory that others may change, or changed it. Not inlined, so that its caller is known.
+CUDALAB_UNWATCHED __attribute__((noinline)) inline void looked(const void* address, uint64_t value) {
+    if (running) running->looked(address, value, __builtin_return_address(0));
+}
+inline void changed() {
+    if (running) running->changed();
+}
+// What this thread did before is in order with what others do after they have seen it, so it is no race (races.h).
+inline void in_order(bool synchronizes) {
+    if (synchronizes && running) running->in_order();
+}
 
-// ---- block barriers -------------------------------------------------------------------------------------------------
-inline int __syncthreads_count(int predicate, CUDALAB_PLACE) {
-    cudalab::running->me().vote = predicate != 0;
-    cudalab::running->wait(cudalab::state::at_block, file, line);
-    return int(cudalab::running->votes);
-}
-inline void __syncthreads(CUDALAB_PLACE) { __syncthreads_count(0, file, line); }
-inline int __syncthreads_or(int predicate, CUDALAB_PLACE) { return __syncthreads_count(predicate, file, line) != 0; }
-inline int __syncthreads_and(int predicate, CUDALAB_PLACE) {
-    return unsigned(__syncthreads_count(predicate, file, line)) == cudalab::running->voters;
-}
+}  // namespace cudalab

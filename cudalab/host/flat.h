@@ -8,9 +8,11 @@ namespace cudalab {
 // Never read, since no kernel in this file uses shared memory. It only mirrors fibers.h.
 static thread_local jmp_buf leave;
 
-inline void polled() {}
-
 [[noreturn]] inline void leave_thread() { longjmp(leave, 1); }
+
+// No file that waits for other threads runs in this mode (source.py).
+CUDALAB_INLINE void looked(const void*, uint64_t) {}
+CUDALAB_INLINE void changed() {}
 
 template <auto kernel> struct flat_block;
 template <class... A, void (*kernel)(A...)> struct flat_block<kernel> {
@@ -46,7 +48,7 @@ template <auto kernel> constexpr auto body_of = &flat_block<kernel>::run;  // ru
 class block_runner {
 public:
     using block_body = void (*)(void**, const uint16_t*);
-    block_runner(block_body body, void** arguments, size_t, uint64_t order)
+    block_runner(block_body body, void** arguments, size_t, uint64_t order, crowd&)
         : body(body), arguments(arguments), order(order) {}
     bool run_block(uint64_t block) {
         if (_setjmp(leave)) return false;

@@ -11,9 +11,9 @@ static const char* const barrier_names[] = {"the cluster's barrier", "grid.sync(
 class gang {
 public:
     // `first`: the place of its first block in the grid, in blocks; `size`: how many in x, y and z.
-    gang(block_runner::block_body body, void** arguments, size_t shared, uint64_t order, uint3 size, uint3 cluster,
-         bool cooperative)
-        : order(order), size(size), cluster(cluster), cooperative(cooperative), count(size.x * size.y * size.z) {
+    gang(block_runner::block_body body, void** arguments, size_t shared, uint64_t order, crowd& workers, uint3 size,
+         uint3 cluster, bool cooperative)
+        : order(order), workers(workers), size(size), cluster(cluster), cooperative(cooperative), count(size.x * size.y * size.z) {
         const size_t each = size_t(blockDim.x) * blockDim.y * blockDim.z;
         threads = count * each;
         stack = stacks::fresh(threads);
@@ -30,7 +30,7 @@ public:
         else madvise(stack, threads * stack_bytes, MADV_NOHUGEPAGE);
 #endif
         for (unsigned b = 0; b < count; ++b) {
-            members[b].runner = new block_runner(body, arguments, shared, order, this, stack + b * each * stack_bytes);
+            members[b].runner = new block_runner(body, arguments, shared, order, workers, this, stack + b * each * stack_bytes);
             if (!*members[b].runner) return;
             members[b].statics = static_cast<char*>(malloc(members[b].runner->statics().bytes + 1));
         }
@@ -56,7 +56,7 @@ public:
             one.index = {first.x + b % size.x, first.y + b / size.x % size.y, first.z + b / size.x / size.y};
             memset(one.runner->dynamic_memory(), contents, one.runner->dynamic_bytes());
             memset(one.statics, contents, one.runner->statics().bytes);
-            one.runner->begin();
+            one.runner->begin(turn);
             phases[b] = 0;
         }
         grid_phase = 0;
@@ -77,8 +77,11 @@ public:
                 release_cluster(places[i]);
             }
             if (ended == count) return intact();
-            if (!release_grid() && !released && !polling) return stuck();
-            released = polling = false;
+            const bool moved = release_grid() || released || progress;
+            if (moved) workers.changed(mine);
+            else if (!polling) return stuck();
+            else if (!workers.waited(mine, unsigned(threads), sure)) return told_who_looks();
+            released = polling = progress = false, sure = true;
         }
     }
 
@@ -94,12 +97,9 @@ public:
     }
     bool whole_grid() const { return cooperative; }
 
-    // Lets the other blocks run after many atomic operations without a pause: this thread may poll what they write.
-    void poll() {
-        if (++polls % 256) return;
-        polling = true;
-        running->wait(state::ready);
-    }
+    // ---- called by a block whose threads wait for memory that another one changes -----------------------------------
+    void changed() { progress = true; }
+    void waits(bool is_sure) { polling = true, sure = sure && is_sure; }
 
     void arrive(group which, const char* file, unsigned line) {
         fiber& me = running->me();
@@ -304,10 +304,21 @@ private:
         return false;
     }
 
+    bool told_who_looks() {
+        for (unsigned b = 0; b < count; ++b) {
+            if (members[b].ended) continue;
+            blockIdx = members[b].index;
+            if (members[b].runner->tells_who_looks()) break;
+        }
+        return false;
+    }
+
     uint64_t order;
+    crowd& workers;
+    crowd::member mine;
     uint3 size, cluster;
-    bool cooperative, good = false, released = false, polling = false;
-    unsigned polls = 0, count, now = 0, grid_phase = 0;
+    bool cooperative, good = false, released = false, polling = false, progress = false, sure = true;
+    unsigned count, now = 0, grid_phase = 0;
     size_t threads;
     char* stack = nullptr;
     member* members = nullptr;
@@ -315,8 +326,7 @@ private:
     unsigned* phases = nullptr;
 };
 
-inline void polled() {
-    if (running && running->others) running->others->poll();
-}
+inline void block_runner::changed_in(gang& blocks) { blocks.changed(); }
+inline void block_runner::wait_in(gang& blocks, bool sure) { blocks.waits(sure); }
 
 }  // namespace cudalab

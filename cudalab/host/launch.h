@@ -1,6 +1,5 @@
 // From "grid, block, arguments" to running blocks, and the functions that Python finds in the shared object.
 #pragma once
-#include <pthread.h>
 
 namespace cudalab {
 
@@ -11,6 +10,7 @@ struct together {
     bool wanted() const { return cooperative || cluster.x * cluster.y * cluster.z > 1; }
 };
 static thread_local together wanted_groups;
+static unsigned wanted_ends;  // not thread-local: shared memory begins with other contents
 
 struct launch {
     uint3 grid, block;
@@ -20,7 +20,9 @@ struct launch {
     uint64_t order;
     failure failed, remarked;
     together groups;
+    unsigned ends;  // run so many blocks at each end of the grid; 0: all
     unsigned long long next_block = 0;
+    crowd workers{};
 
     // `workers` operating system threads take one block after another until none is left.
     CUDALAB_UNWATCHED static void* work(void* self) {
@@ -37,23 +39,34 @@ struct launch {
 #if CUDALAB_FIBERS
         if (job.groups.wanted()) {
             job.run_gangs(first, step);
+            job.workers.end();
             current_failure = outer;
             current_remark = outer_remark;
             return nullptr;
         }
 #endif
-        block_runner runner(job.body, job.arguments, job.shared, job.order);
+        block_runner runner(job.body, job.arguments, job.shared, job.order, job.workers);
         while (!job.failed.happened()) {
             const unsigned long long turn_of = __atomic_fetch_add(&job.next_block, 1, __ATOMIC_RELAXED);
             if (turn_of >= blocks) break;
-            const unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
+            unsigned long long i = (unsigned long long)((first + turn_of * step) % blocks);
+            if (job.ends && turn_of >= 2 * job.ends) break;
+            if (job.ends) i = turn_of % 2 ? turn_of / 2 : blocks - 1 - turn_of / 2;
             blockIdx = {unsigned(i % job.grid.x), unsigned(i / job.grid.x % job.grid.y), unsigned(i / plane)};
             if (!runner.run_block(i)) break;
         }
         runner.check_shared_memory();
+        job.workers.end();
         current_failure = outer;
         current_remark = outer_remark;
         return nullptr;
+    }
+    CUDALAB_UNWATCHED static bool blocks_left(const void* self) {
+        const launch& job = *static_cast<const launch*>(self);
+        const uint3 size = job.groups.cooperative ? job.grid : job.groups.cluster;
+        const unsigned long long next = __atomic_load_n(&job.next_block, __ATOMIC_RELAXED);
+        if (job.ends && next >= 2 * job.ends) return false;
+        return next < (unsigned long long)(job.grid.x / size.x) * (job.grid.y / size.y) * (job.grid.z / size.z);
     }
 
 #if CUDALAB_FIBERS
@@ -62,7 +75,7 @@ struct launch {
         const uint3 size = groups.cooperative ? grid : groups.cluster;
         const uint3 across = {grid.x / size.x, grid.y / size.y, grid.z / size.z};
         const unsigned long long gangs = (unsigned long long)across.x * across.y * across.z;
-        gang blocks(body, arguments, shared, order, size, groups.cluster, groups.cooperative);
+        gang blocks(body, arguments, shared, order, workers, size, groups.cluster, groups.cooperative);
         if (order > backwards) first = first % gangs, step = 1;
         else if (order == backwards) first = gangs - 1, step = gangs - 1;
         while (!failed.happened()) {
@@ -76,18 +89,18 @@ struct launch {
     }
 #endif
 
-    void run(unsigned workers) {
+    void run(unsigned wanted) {
         const unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
         if (!blocks) return;
-        if (groups.cooperative) workers = 1;
-        constexpr unsigned most = 15;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
-        pthread_t others[most];
-        unsigned started = 0;
-        while (started + 1 < workers && started + 1 < blocks && started < most)
-            if (pthread_create(&others[started], nullptr, work, this)) break;  // fewer will do
-            else ++started;
+        if (groups.cooperative) wanted = 1;
+        constexpr unsigned most = 16;  // a block of 1024 fibers has 2048 mappings, a process may have 65530
+        workers.job = this, workers.work = work, workers.blocks_left = blocks_left;
+        workers.wanted = wanted < most ? wanted : most;
+        workers.begin();
+        for (unsigned i = 1; i < workers.wanted && i < blocks; ++i)
+            if (!workers.start(work, this)) break;  // fewer will do
         work(this);
-        for (unsigned i = 0; i < started; ++i) pthread_join(others[i], nullptr);
+        workers.join();
     }
 };
 
@@ -118,7 +131,7 @@ template <class... A, void (*kernel)(A...)> struct entry<kernel> {
             workers = -workers;
         }
         watch();
-        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_groups, 0};
+        launch job{grid, block, shared, arguments, body_of<kernel>, wanted_order, {}, {}, wanted_groups, wanted_ends, 0, {}};
         job.run(unsigned(workers));
         wanted_groups = together{};  // shared memory lies beside it, and begins with other contents
         memcpy(last_error, job.failed.message, sizeof last_error);
@@ -146,6 +159,23 @@ CUDALAB_EXTERN void cudalab_set_order(uint64_t order) { cudalab::wanted_order = 
 CUDALAB_EXTERN void cudalab_set_groups(unsigned x, unsigned y, unsigned z, int cooperative) {
     cudalab::wanted_groups = {{x, y, z}, cooperative != 0};
 }
+#if CUDALAB_RACES
+// What the next launches watch: nothing more, or one more array, whose accesses are of `granule` bytes or parts of them.
+CUDALAB_EXTERN void cudalab_watch_none(int huge, unsigned ends, uint64_t accesses, size_t reach) {
+    cudalab::wanted_count = 0, cudalab::wanted_huge = huge, cudalab::wanted_accesses = accesses;
+    cudalab::wanted_ends = ends, cudalab::wanted_reach = reach, cudalab::atomics_seen = false;
+}
+CUDALAB_EXTERN void cudalab_watch(const void* start, size_t bytes, unsigned granule) {
+    if (cudalab::wanted_count == 32) return;
+    const unsigned number = cudalab::wanted_count++;
+    cudalab::wanted_places[number] = {start, bytes, granule};
+    cudalab::written_first[number] = bytes, cudalab::written_last[number] = 0;
+}
+CUDALAB_EXTERN int cudalab_atomics_seen() { return cudalab::atomics_seen; }
+CUDALAB_EXTERN size_t cudalab_written(unsigned number, int last) {
+    return last ? cudalab::written_last[number] : cudalab::written_first[number];
+}
+#endif
 
 // Frees the memory that is kept for the next launch, since another module launches next.
 CUDALAB_EXTERN void cudalab_forget() {

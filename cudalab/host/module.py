@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from cudalab.base.errors import InputError, LaunchError, OverrunError, Unavailable, unknown
+from cudalab.base.errors import InputError, LaunchError, NotOnCpu, OverrunError, RaceError, Unavailable, unknown
 from cudalab.base.threads import cores
 from cudalab.host.compiler import Built, compile_source, place_of
 from cudalab.spec.entry_names import constant_named
@@ -35,7 +35,14 @@ Order = str | int
 
 _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
+_NOT_HERE = " cannot run on the CPU"  # volatile.h, of a pointer that turns out to be one to shared memory
 _CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
+_ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
+_RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave up: "  # races.h, global_races.h
+REACH = 1 << 36  # bytes on both sides of an array of `reserved` that belong to nothing else
+WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
+ACCESSES = 20_000_000  # that are followed in one launch
+FAR_ACCESSES = 400_000  # the same in reserved arrays, of which each may take a page of memory
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
 
@@ -58,6 +65,9 @@ class Module:
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
         self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
         self.remarks: dict[str, str] = {}
+        self._watched: list[int] = []  # places of the arguments that the last launch watched
+        self.reach = 0  # bytes on both sides of each array that belong to nothing else; where races are looked for
+        self._watches = hasattr(self._library, "cudalab_watch")
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
 
     def launch(
@@ -90,20 +100,99 @@ class Module:
         if 0 in grid:
             return
         pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
-        run = self._library[f"cudalab_run_{self._exported[entry]}"]
-        run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
-        run.restype = ctypes.c_int
+        run = self._runner(entry)
         if (last := Module._last) not in (None, self):
             last._library.cudalab_forget()
         Module._last = self
         self._library.cudalab_set_order(ctypes.c_uint64(turns))
         self._library.cudalab_set_groups(*map(ctypes.c_uint, size), int(cooperative))
-        if run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers):
-            text = self._library.cudalab_error().decode()
-            text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
-            raise (OverrunError if text.startswith(_OVERRUN) else LaunchError)(f"{entry}: {text}")
+        if self._watches:
+            self._watch(args)
+        self._run(entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers))
         if entry not in self.remarks and (text := self._library.cudalab_remark().decode()):
             self.remarks[entry] = text
+
+    def launch_ends(
+        self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int, ends: int
+    ) -> dict[int, tuple[int, int]] | None:
+        """Run `ends` blocks at each end of the grid on arrays of `reserved`, in a module that looks for races.
+
+        Returns by address from which byte and up to which each array was written; None if that says nothing: the launch
+        took too long, or used atomics, from which blocks may take their numbers.
+        Raises OverrunError for an access outside of the arrays, and what `launch` raises.
+        """
+        if entry not in self._parameters:
+            raise unknown("entry", entry, self.entries)
+        _check_shape(entry, grid, block, shared)
+        if math.prod(self._cluster(entry, grid, None)) > 1:
+            raise LaunchError(f"{entry}: clusters do not run in part")
+        boxes = self._boxes(entry, args)
+        if 0 in grid:
+            return {}
+        pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
+        run = self._runner(entry)
+        self._library.cudalab_set_order(ctypes.c_uint64(_turns("alternating")))
+        self._library.cudalab_set_groups(1, 1, 1, 0)
+        self._watch_none(True, ends, REACH)
+        self._watched = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
+        arrays = [a for a in args if isinstance(a, np.ndarray) and a.size]
+        for array in arrays:
+            place, size = ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
+            self._library.cudalab_watch(place, size, array.itemsize)
+        written = self._library.cudalab_written
+        written.restype = ctypes.c_size_t
+        try:
+            whole = self._run(
+                entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers)
+            )
+            whole = whole and not self._library.cudalab_atomics_seen()
+        finally:
+            self._watch_none(False, 0, self.reach)
+        return {a.ctypes.data: (written(i, 0), written(i, 1)) for i, a in enumerate(arrays)} if whole else None
+
+    def _watch_none(self, huge: bool, ends: int, reach: int) -> None:
+        accesses = FAR_ACCESSES if huge else ACCESSES
+        self._library.cudalab_watch_none(huge, ends, ctypes.c_uint64(accesses), ctypes.c_size_t(reach))
+
+    def _runner(self, entry: str) -> Callable[..., int]:
+        run = self._library[f"cudalab_run_{self._exported[entry]}"]
+        run.argtypes = [*[ctypes.c_uint] * 6, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
+        run.restype = ctypes.c_int
+        return run
+
+    def _run(self, entry: str, run: Callable[[], int]) -> bool:
+        """Whether the launch ran to its end. Raises what its failure is."""
+        if not run():
+            return True
+        text = self._library.cudalab_error().decode()
+        if text.startswith(_GAVE_UP):
+            return False
+        text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
+        text = _ARGUMENT.sub(self._named, text)
+        if _NOT_HERE in text:
+            raise NotOnCpu(text)
+        kind = RaceError if text.startswith(_RACE) else OverrunError if text.startswith(_OUTSIDE) else LaunchError
+        raise kind(f"{entry}: {text}")
+
+    def _named(self, found: re.Match[str]) -> str:
+        """What is watched under this number of global_races.h."""
+        number = int(found[1])
+        return f"argument {self._watched[number] + 1}" if number < len(self._watched) else "a __device__ variable"
+
+    def _watch(self, args: Sequence[object]) -> None:
+        """Look for races on the arrays among the arguments in the next launch, if they are small."""
+        self._watch_none(False, 0, self.reach)
+        self._watched = []
+        seen: set[int] = set()
+        arrays = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
+        if sum(a.nbytes for _, a in arrays) > WATCHED:
+            return
+        for i, array in arrays:
+            if (address := array.ctypes.data) not in seen:
+                seen.add(address)
+                self._watched.append(i)
+                size = ctypes.c_size_t(array.nbytes)
+                self._library.cudalab_watch(ctypes.c_void_p(address), size, min(array.itemsize, 255))
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""
@@ -167,7 +256,7 @@ def load(
         defines: preprocessor macros, for example `{"scalar_t": "__half"}`.
         include: folder for the source's own `#include "..."` lines.
         sanitize: check addresses and for undefined behaviour; see `compiler.compile_source`.
-        races: look for races on shared memory; a launch that has one fails.
+        races: look for races; a launch that has one fails. The arrays of larger launches are not watched.
         entries: names in C++ to make ready beside the plain ones, such as `row_sum<64, float>` and `ns::k`.
 
     Raises:

@@ -17,10 +17,13 @@
 //
 // The address sanitizer watches static variables but not thread-local ones, so a sanitized module has static ones and
 // runs on one thread.
+//
+// A GPU's shared memory starts at a multiple of 1024 bytes, so what is copied as float4 or loaded by <mma.h> is aligned
+// there without a word in the source. g++ would put a `__half tile[64][64]` anywhere.
 #if CUDALAB_SANITIZE
-#define __shared__ static
+#define __shared__ __attribute__((aligned(32))) static
 #else
-#define __shared__ thread_local
+#define __shared__ __attribute__((aligned(32))) thread_local
 #endif
 
 #define __forceinline__ inline __attribute__((always_inline))
@@ -32,7 +35,7 @@
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 
 // A function whose accesses to memory are not looked at (races.h).
-#if CUDALAB_RACES
+#if CUDALAB_RACES || CUDALAB_VOLATILE
 #define CUDALAB_UNWATCHED __attribute__((no_sanitize("thread")))
 #else
 #define CUDALAB_UNWATCHED

@@ -12,6 +12,9 @@
 
 namespace cudalab {
 
+// How an access is ordered with others.
+enum strength : unsigned { plain, atomic_access, block_scope };
+
 #if CUDALAB_RACES
 struct access {
     uint32_t epoch, warp_epoch;  // epoch 0: none yet
@@ -35,6 +38,7 @@ public:
     CUDALAB_UNWATCHED ~race_watch() {
         for (unsigned i = 0; i < regions; ++i) free(region[i].cells);
     }
+    CUDALAB_UNWATCHED bool holds(const void* address) { return at(address); }
     uintptr_t base = 0;  // where this module is loaded
 
     CUDALAB_UNWATCHED void flush() { settle(); }
@@ -45,11 +49,14 @@ public:
         settle();
         cell* first = at(address);
         if (!first || first->ours || !at(static_cast<const char*>(address) + bytes - 1)) return;
+        const bool again = address == asked && thread == asked_by;
+        asked = bytes == 1 && !writes ? address : nullptr, asked_by = thread;
+        guards = writes && bytes == 1 && again && uintptr_t(address) % 8 == 0 && !*static_cast<const char*>(address);
         const access now{epoch, warp_epoch[thread / 32], thread, atomic, uintptr_t(code) - base};
         indices[thread] = index;
         if (!writes) {
             for (size_t i = 0; i < bytes; ++i) {
-                if (conflict(first[i].write, now)) return tell(first[i].write, "writes", now, "reads", bytes);
+                if (read_conflict(first[i].write, now)) return tell(first[i].write, "writes", now, "reads", bytes);
                 access* const kept = first[i].reads;
                 kept[in_order(kept[0], now) || kept[0].thread == thread ? 0 : 1] = now;
             }
@@ -78,15 +85,23 @@ private:
     CUDALAB_UNWATCHED static bool conflict(const access& old, const access& now) {
         return old.epoch && !in_order(old, now) && !(old.atomic && now.atomic);
     }
+    // A plain read beside an atomic change is usual: `if (v > *most) atomicMax(most, v)`, and before an atomicCAS().
+    CUDALAB_UNWATCHED static bool read_conflict(const access& write, const access& read) {
+        return !write.atomic && conflict(write, read);
+    }
     // Takes in the last store.
     CUDALAB_UNWATCHED void settle() {
         const size_t bytes = waiting;
         waiting = 0;
         if (!bytes || (!change.atomic && !memcmp(before, place, bytes))) return;
+        if (guards && *place == 1) {  // g++ asks so whether an array of classes was initialized
+            cells->ours = true;
+            return;
+        }
         for (size_t i = 0; i < bytes; ++i) {
             if (conflict(cells[i].write, change)) return tell(cells[i].write, "writes", change, "writes", bytes);
             for (const access& read : cells[i].reads)
-                if (conflict(read, change)) return tell(read, "reads", change, "writes", bytes);
+                if (read_conflict(change, read)) return tell(read, "reads", change, "writes", bytes);
             const access old = cells[i].write;
             cells[i].write = change;
             if (change.atomic && !old.atomic && old.epoch == change.epoch && old.thread == change.thread)
@@ -107,28 +122,33 @@ private:
     uint3 indices[1024];
     char before[32];
     size_t waiting = 0;
+    const void* asked = nullptr;  // the byte that was read last, and by whom
+    uint32_t asked_by = 0;
+    bool guards = false;
     cell* cells;
     const char* place;
     access change;
 };
 
-CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, bool atomic, void* code);  // in fibers.h
+CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code);  // fibers.h
+CUDALAB_UNWATCHED void fenced();
 #else
-inline void touched(const void*, size_t, bool, bool, void*) {}
+inline void touched(const void*, size_t, bool, unsigned, void*) {}
+inline void fenced() {}
 #endif
 
 }  // namespace cudalab
 
-#if CUDALAB_RACES
+#if CUDALAB_RACES || CUDALAB_VOLATILE
 #define CUDALAB_TSAN extern "C" __attribute__((used, visibility("hidden"), no_sanitize("thread"))) void
 #define CUDALAB_ACCESS(bytes)                                                                                             \
-    CUDALAB_TSAN __tsan_read##bytes(void* a) { cudalab::touched(a, bytes, false, false, __builtin_return_address(0)); }   \
-    CUDALAB_TSAN __tsan_write##bytes(void* a) { cudalab::touched(a, bytes, true, false, __builtin_return_address(0)); }   \
+    CUDALAB_TSAN __tsan_read##bytes(void* a) { cudalab::touched(a, bytes, false, cudalab::plain, __builtin_return_address(0)); }   \
+    CUDALAB_TSAN __tsan_write##bytes(void* a) { cudalab::touched(a, bytes, true, cudalab::plain, __builtin_return_address(0)); }   \
     CUDALAB_TSAN __tsan_unaligned_read##bytes(void* a) {                                                                  \
-        cudalab::touched(a, bytes, false, false, __builtin_return_address(0));                                            \
+        cudalab::touched(a, bytes, false, cudalab::plain, __builtin_return_address(0));                                            \
     }                                                                                                                     \
     CUDALAB_TSAN __tsan_unaligned_write##bytes(void* a) {                                                                 \
-        cudalab::touched(a, bytes, true, false, __builtin_return_address(0));                                             \
+        cudalab::touched(a, bytes, true, cudalab::plain, __builtin_return_address(0));                                             \
     }
 CUDALAB_ACCESS(1)
 CUDALAB_ACCESS(2)
@@ -136,8 +156,8 @@ CUDALAB_ACCESS(4)
 CUDALAB_ACCESS(8)
 CUDALAB_ACCESS(16)
 #undef CUDALAB_ACCESS
-CUDALAB_TSAN __tsan_read_range(void* a, size_t bytes) { cudalab::touched(a, bytes, false, false, __builtin_return_address(0)); }
-CUDALAB_TSAN __tsan_write_range(void* a, size_t bytes) { cudalab::touched(a, bytes, true, false, __builtin_return_address(0)); }
+CUDALAB_TSAN __tsan_read_range(void* a, size_t bytes) { cudalab::touched(a, bytes, false, cudalab::plain, __builtin_return_address(0)); }
+CUDALAB_TSAN __tsan_write_range(void* a, size_t bytes) { cudalab::touched(a, bytes, true, cudalab::plain, __builtin_return_address(0)); }
 CUDALAB_TSAN __tsan_init() {}
 CUDALAB_TSAN __tsan_func_entry(void*) {}
 CUDALAB_TSAN __tsan_func_exit() {}

@@ -56,17 +56,20 @@ public:
     char* start = nullptr;
     size_t bytes = 0;
     uintptr_t base = 0;  // where the module is loaded
+    const char* variables = nullptr;  // the module's variables, __device__ ones among them
+    size_t variables_bytes = 0;
 
 private:
     // Finds the module that holds this function, and its thread-local variables without an initial value.
     static int find(dl_phdr_info* module, size_t, void* result) {
         const uintptr_t here = reinterpret_cast<uintptr_t>(&find) - module->dlpi_addr;
         bool ours = false;
-        const ElfW(Phdr)* variables = nullptr;
+        const ElfW(Phdr)*variables = nullptr, *writable = nullptr;
         for (unsigned i = 0; i < module->dlpi_phnum; ++i) {
             const ElfW(Phdr)& part = module->dlpi_phdr[i];
             ours |= part.p_type == PT_LOAD && here - part.p_vaddr < part.p_memsz;
             if (part.p_type == PT_TLS) variables = &part;
+            if (part.p_type == PT_LOAD && part.p_flags & PF_W) writable = &part;
         }
         if (!ours) return 0;
         if (variables && module->dlpi_tls_data) {
@@ -74,7 +77,12 @@ private:
             found.start = static_cast<char*>(module->dlpi_tls_data) + variables->p_filesz;
             found.bytes = variables->p_memsz - variables->p_filesz;
         }
-        static_cast<static_shared_memory*>(result)->base = module->dlpi_addr;
+        auto& found = *static_cast<static_shared_memory*>(result);
+        found.base = module->dlpi_addr;
+        if (writable) {
+            found.variables = reinterpret_cast<const char*>(module->dlpi_addr + writable->p_vaddr);
+            found.variables_bytes = writable->p_memsz;
+        }
         return 1;
     }
 };

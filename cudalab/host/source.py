@@ -11,18 +11,24 @@ from cudalab.base.errors import NotOnCpu, SpecError
 from cudalab.spec import entry_names
 from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameters
 
-# With any of these the threads of a block depend on each other, and each gets a stack of its own.
+# With any of these the threads of a block depend on each other, and each gets a stack of its own. The lab's headers
+# have cudalab::running or cudalab::looked where they need that.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
-    r"|__match_\w+|__reduce_\w+|__cluster\w+)\b"
+    r"|__match_\w+|__reduce_\w+|__cluster\w+|__threadfence\w*|__nanosleep|cudalab::(?:running|looked))\b"
+    r"|\bwhile\s*\([^;{}]*\b(?:atomic[A-Z]\w+|__ldc[gv])\s*\("
 )
+_WAITING = re.compile(r"\b(?:atomic[A-Z]\w+|__ldc[gv]|__threadfence\w*|__nanosleep|cudalab::looked|phase_barrier)\b")
 # What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
     "textures": r"cudaTextureObject_t|texture\s*<|tex[123]D(?:Lod|Grad|fetch|Layered)?\s*<|tex1Dfetch|__ldg_tex",
     "surfaces": r"cudaSurfaceObject_t|surf[123]D(?:read|write)",
     "kernel launches from a .cu (dynamic parallelism, host code)": r"<<<",
-    "tensor cores": r"\bwmma::|__mma_\w+|\bnvcuda\b",
-    "asynchronous copies": r"__pipeline_\w+|\bmemcpy_async\b|cp_async\w*",
+    "tensor cores' built-in functions": r"\b__(?:h|b|i|d|tf32)?mma_\w+",
+    "matrices of 4 or 1 bits": r"\b(?:wmma::)?experimental::(?:precision|bmma)\w*|\bbmma_sync\b",
+    "the pipeline of CUDA 11.0": r"\bnvcuda::experimental\b",
+    "bulk copies (TMA)": r"\bcp_async_bulk\w*|\bCUtensorMap\b",
+    "PTX": r"\bcuda::ptx\b|\bptx::\w+",
     "barriers of several GPUs": r"\bthis_multi_grid\b|\bmulti_grid_group\b",
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
@@ -56,7 +62,10 @@ _LACKING = re.compile(
     re.MULTILINE,
 )
 _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
-_ATTRIBUTE = re.compile(r"declared with (?:attribute error|'error' attribute): (?P<what>.* cannot run on the CPU)")
+_ATTRIBUTE = re.compile(
+    r"(?:declared with (?:attribute error|'error' attribute)|static assertion failed[^:\n]*): "
+    r"(?P<what>.* cannot run on the CPU)"
+)
 # What the lab's headers lack of a library of CUDA: a name in a namespace, a member of a class, a function's prefix.
 _UNKNOWN = re.compile(
     r"^(?P<place>[^\s:]+:\d+):\d+: error: (?:"
@@ -67,6 +76,10 @@ _UNKNOWN = re.compile(
 )
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _VOLATILE = re.compile(r"\bvolatile\b")
+_LOCKSTEP = (  # volatile.h says the same of an access
+    "volatile shared memory cannot run on the CPU: %s; such code expects the lanes of a warp to move in lockstep, "
+    "which no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()"
+)
 _LINE_MARKER = re.compile(r'^# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
@@ -79,6 +92,7 @@ _ARRAY = re.compile(r"(?P<base>[\w:<>,\s]*?)(?P<stars>[*\s]*)\b(?P<name>\w+)\s*\
 _NOT_HERE_PATTERNS = [(what, re.compile(names)) for what, names in _NOT_HERE.items()]
 _OURS = f"{Path(__file__).parent / 'include'}{os.sep}"
 _LAB = f"{Path(__file__).parent}{os.sep}"
+_ALIGNED_SHARED = re.compile(r"\b__shared__(\s+)(alignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\))")
 _ERROR = re.compile(r"^(?P<file>\S[^:\n]*):\d+:\d+: (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
 _STATIC_ARRAY = re.compile(r"(?<!extern )\b__shared__\b(?!\s+extern\b)")
 _STATIC_SHARED = re.compile(r"\bstatic\s+__shared__\b|\b__shared__\s+static\b")
@@ -93,6 +107,8 @@ class Scan:
         static_shared: whether it has static shared arrays.
         constants: names of the `__constant__` variables.
         fibers: whether threads of a block depend on each other.
+        waits: whether a thread may wait for another one by an atomic or a load.
+        volatile: whether a thread may look at memory again and again, until another one changes it.
     """
 
     def __init__(self, preprocessed: str, name: str) -> None:
@@ -104,12 +120,14 @@ class Scan:
         self.name = name
         lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text, _ in lines)
-        self.fibers = bool(_COOPERATION.search(code))
+        self.volatile = any(_VOLATILE.search(text) for file, _, text, _ in lines if not file.startswith(_OURS))
+        self.fibers = self.volatile or bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
+        self.waits = self.fibers and bool(_WAITING.search(code))
         self.functions = entry_names.functions(code)
         self.static_shared = bool(_STATIC_ARRAY.search(code))
         self.constants = tuple(entry_names.constants(code))
-        _refuse(lines, name, shared="__shared__" in code)
+        _refuse(lines, name)
 
     def cluster(self, name: str) -> str:
         """What __cluster_dims__ of an entry holds; "" for none. Raises NotOnCpu for what cannot be read alone."""
@@ -172,7 +190,10 @@ def without_header(message: str) -> str | None:
 
 
 def forbidden(message: str) -> str | None:
-    """What a call of a function with CUDALAB_NOT_ON_CPU (qualifiers.h) is, and its line; None for any other error."""
+    """What a call of a function with CUDALAB_NOT_ON_CPU (qualifiers.h) is, and its line; None for any other error.
+
+    A static_assert of a header says it in the same words.
+    """
     if not (what := _ATTRIBUTE.search(message)):
         return None
     places = [m["place"] for m in _FORBIDDEN.finditer(message) if not m["place"].startswith(_LAB)]
@@ -188,7 +209,7 @@ def unknown_name(message: str) -> str | None:
     return f"{found['place']}: {f'{scope}::' if scope else ''}{name} cannot run on the CPU"
 
 
-def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) -> None:
+def _refuse(lines: list[tuple[str, int, str, str]], name: str) -> None:
     """Raise NotOnCpu for code that would compile and then be wrong, or fail with an unclear message."""
     for file, number, text, written in lines:
         if file.startswith(_OURS):
@@ -204,12 +225,8 @@ def _refuse(lines: list[tuple[str, int, str, str]], name: str, *, shared: bool) 
                 raise NotOnCpu(f"{file}:{number}: {what} cannot run on the CPU: {found[0].strip()}{remedy}")
         if found := _ASM.search(text):
             raise NotOnCpu(f"{file}:{number}: inline asm cannot run on the CPU: {_excerpt(written, text, found)}")
-        if shared and _VOLATILE.search(text):
-            raise NotOnCpu(
-                f"{file}:{number}: volatile in code with __shared__ memory cannot run on the CPU: {_short(written)}; "
-                "such code expects the lanes of a warp to move in lockstep, which no GPU since Volta promises either; "
-                "use __syncwarp() or __shfl_*_sync()"
-            )
+        if any(_VOLATILE.search(part) and "__shared__" in part for part in re.split("[;{}(),]", text)):
+            raise NotOnCpu(f"{file}:{number}: {_LOCKSTEP % _short(written)}")
 
 
 def _excerpt(written: str, text: str, found: re.Match[str]) -> str:
@@ -245,7 +262,8 @@ def rewrite_shared(text: str) -> str:
             known |= {(name, scope) for _, name, _, _ in declared}
         parts += [text[last : found.start()], made, "\n" * found[0].count("\n")]
         last = found.end()
-    return _STATIC_SHARED.sub("__shared__", "".join([*parts, text[last:]]))
+    static = _STATIC_SHARED.sub("__shared__", "".join([*parts, text[last:]]))
+    return _ALIGNED_SHARED.sub(r"\2\1__shared__", static)  # C++ wants alignas() first
 
 
 def _declared(rest: str) -> Iterator[tuple[str, str, str, str]]:

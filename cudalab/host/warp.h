@@ -4,7 +4,8 @@
 
 namespace cudalab {
 
-enum operation : unsigned { sync = activemask_operation + 1, shuffle, vote, match, reduce };
+// `matrix` comes last: operations of include/mma.h at different lines are different ones.
+enum operation : unsigned { sync = activemask_operation + 1, shuffle, vote, match, reduce, matrix };
 
 // Returns the lanes that took part: those of `mask` that exist and have not returned from the kernel.
 inline unsigned meet(operation what, unsigned mask, uint64_t offer, const char* file, unsigned line) {

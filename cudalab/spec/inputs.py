@@ -11,6 +11,9 @@ from cudalab.spec.launch import Shape
 
 Arrays = dict[str, np.ndarray]
 
+# Inputs of one character each, which a check tries (checks/characters.py).
+CHARACTERS = ("zeros", "negative", "large", "tiny", "ties", "ends", "rising", "falling")
+
 
 def draw(shape: Shape, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
     """Standard normal values in `dtype`, in both parts of complex numbers; True and False equally often.

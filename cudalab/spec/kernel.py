@@ -24,7 +24,7 @@ from cudalab.spec import cub as cub_form
 from cudalab.spec import cuda_source, dimensions, entry_names, launch_check, rival, shape_relations, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import Arrays, draw, unfit
+from cudalab.spec.inputs import CHARACTERS, Arrays, draw, unfit
 from cudalab.spec.launch import (  # some names are for modules that import them from here
     MAX_GRID_Y,
     Launch,
@@ -220,6 +220,12 @@ class Kernel:
         "see [sizes and inputs](#sizes-and-inputs)",
         validate.alignment, "a power of two up to 256, such as 16, or one by array name, such as {'x': 16}",
         default=1, without="the bytes of an element",
+    )  # fmt: skip
+    characters: bool | tuple[str, ...] = optional(
+        "inputs of one character that a check tries: True, False, or some of "
+        f"{', '.join(CHARACTERS)}; see [sizes and inputs](#sizes-and-inputs)",
+        lambda value: isinstance(value, bool) or (isinstance(value, tuple) and all(v in CHARACTERS for v in value)),
+        f"True, False, or a tuple of {', '.join(CHARACTERS)}", default=True, without="all",
     )  # fmt: skip
     # The first value is the default. Each is a macro of the .cu, and an argument of the launch functions that name it.
     tunables: Mapping[str, tuple[int, ...]] = optional(

@@ -24,11 +24,8 @@ SOURCES = sorted(file.stem for file in DATA.glob("*.cu"))
 REASONS = {
     "cp_async": "cp_async.cu:3: addresses as shared or global ones",
     "cub_device": "cub_device.cu:2: <cub/device/device_reduce.cuh>",
-    "cuda_std": "cuda_std.cu:2: <cuda/std/array>",
     "intrinsic": "",
-    "pipeline": "pipeline.cu:2: <cuda_pipeline.h>",
     "ptx": "ptx.cu:6: inline asm",
-    "tensor_cores": "tensor_cores.cu:2: <mma.h>",
     "tensor_map": "tensor_map.cu:2: <cuda.h>",
     "texture": "texture.cu:2: textures",
     "wgmma": "wgmma.cu:4: inline asm",

@@ -53,7 +53,8 @@ def test_a_kernel_of_float4_is_right_with_the_alignment_that_it_asks_for(spec, a
 def test_arrays_move_by_the_alignment(spec):
     groups = [g for g in plan.checks([spec({"x": 16})], "float32") if g.offsets]
     assert {g.size: g.offsets for g in groups} == {
-        "4, all +4 B or more": (16, 4, 4), "32, all +4 B or more": (16, 4, 4), "32, all +8 B or more": (16, 8, 8),
+        "4, all +4 B or more": (16, 4, 4), "64, all +4 B or more": (16, 4, 4),
+        "32, all +4 B or more": (16, 4, 4), "32, all +8 B or more": (16, 8, 8),
         "32, x +16 B": (16, 0, 0), "32, w +4 B": (0, 4, 0), "32, y +4 B": (0, 0, 4),
     }  # fmt: skip
     assert offsets({"x": 16, "y": 16}) == {"all +16 B": (16, 16), "x +16 B": (16, 0), "y +16 B": (0, 16)}

@@ -102,3 +102,15 @@ def test_right_kernels_have_none_and_each_missing_barrier_is_one():
                     module.launch(name, *given)
             elif removed is None:
                 module.launch(name, *given)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_array_of_a_class_is_no_race_by_itself(order):
+    """g++ keeps a byte beside it, in shared memory, that says whether it was initialized."""
+    text = """#include <cuda_fp16.h>
+    __global__ void k(int* y) { __shared__ half s[64]; const int t = threadIdx.x;
+        s[t] = __int2half_rn(t); __syncthreads(); y[t] = s[t ^ 1]; }"""
+    try:
+        assert not launch(host.load(text, name="h.cu", races=True), "k", order)
+    except Unavailable as reason:
+        pytest.skip(str(reason))

@@ -20,16 +20,20 @@ from cudalab.cli.options import measuring, parameters
 @click.option(
     "--exhaustive", is_flag=True, help="Check all 2^32 values of float32 functions of one array: minutes on a GPU."
 )
+@click.option(
+    "--huge", is_flag=True, help="On the CPU, also look at the addresses in arrays beyond 2^31 and 2^32 elements."
+)
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check kernels against a float64 reference, without timing.
 
     A KERNEL is a name from `cudalab list`, the path of your own spec, or a folder of specs. Without KERNEL, all kernels
     of the lab are checked, on every backend.
 
-    Functions of one array are checked at all 65,536 values of float16 and bfloat16, and at 2^24 values of float32 with
-    every exponent. All kernels are checked at the smallest size, at awkward shapes, and with arrays 1, 2, 4 and 8
-    bytes off their alignment. With --size, only those sizes are checked. The table shows the largest error in ULP,
-    where it occurs, and the share of correctly rounded results.
+    Functions of one array are checked at all 65,536 values of float16 and bfloat16, and at 2^24 values of float32
+    with every exponent, others with zero, negative, large, tiny, tied and sorted inputs. All kernels are checked at
+    the smallest size, at awkward shapes, and with arrays 1, 2, 4 and 8 bytes off their alignment. On the CPU, races
+    and reads beside the arrays are looked for at small shapes. With --size, only those sizes are checked. The table
+    shows the largest error in ULP, where it occurs, and the share of correctly rounded results.
 
     \b
     cudalab check gelu --dtype bfloat16

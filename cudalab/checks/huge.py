@@ -1,0 +1,156 @@
+"""Arrays of more than 2^31 and 2^32 elements: does each index fit its type?
+
+No such array is made, and no result is computed. The arrays are reserved address space; the first and the last blocks
+of the grid run, on zeros, and each access is looked at (host/global_races.h). An address outside of all arrays is a
+fault, and so is a large output whose end the last blocks do not write.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from cudalab import host
+from cudalab.base.errors import CudalabError, OverrunError, Unavailable
+from cudalab.host.reserved import reserved
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape
+
+LIMITS = (1 << 31, 1 << 32)  # elements of the largest array, which an int and an unsigned cannot count
+BEYOND = (1 << 20) + 3  # elements
+SMALL = 1 << 24  # elements, at most, of a shape from which the arrays' shapes are told
+ENDS = 64  # blocks that run at each end of the grid; one, if the grid is small and each block does much
+FEW = 1 << 14  # blocks of such a grid
+
+
+class Refused(CudalabError):
+    """The kernel, its spec or this machine takes no such arrays: the reason."""
+
+
+def shapes(kernel: Kernel, dtype: DType, limit: int) -> dict[str, Shape]:
+    """The shape of each array, by name, where the first dimension makes the largest pass the limit. Raises Refused."""
+    small = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < math.prod(s) <= SMALL and s[0] > 1]
+    if not small:
+        raise Refused("no size or edge of the spec is small and has a first dimension to extend")
+    base = max(small, key=lambda shape: (math.prod(shape[1:]), -shape[0]))  # long rows need the fewest blocks
+    one, two, three = (_shapes(kernel, dtype, (base[0] * times, *base[1:])) for times in (1, 2, 3))
+    for name in kernel.input_names:
+        steps = [
+            tuple(b - a for a, b in zip(*pair, strict=False))
+            for pair in ((one[name], two[name]), (two[name], three[name]))
+        ]
+        if not len(one[name]) == len(two[name]) == len(three[name]) or steps[0] != steps[1]:
+            raise Refused(f"the shape of {name!r} does not grow evenly with the first dimension alone")
+    slopes = {n: [(b - a) / base[0] for a, b in zip(one[n], two[n], strict=True)] for n in kernel.input_names}
+
+    def at(first: int) -> dict[str, Shape]:
+        inputs = {
+            name: tuple(round(a + (first - base[0]) * s) for a, s in zip(one[name], slopes[name], strict=True))
+            for name in slopes
+        }
+        return _all(kernel, inputs)
+
+    largest = max(one, key=lambda name: math.prod(two[name]) - math.prod(one[name]))
+    grows = (math.prod(two[largest]) - math.prod(one[largest])) / base[0]
+    if grows <= 0:
+        raise Refused("no array grows with the first dimension")
+    first = base[0] + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows)
+    found = at(first | 1)
+    if math.prod(found[largest]) <= limit or sum(math.prod(shape) for shape in found.values()) > 16 * limit:
+        raise Refused("the arrays do not grow with the first dimension alone")
+    return found
+
+
+def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:
+    try:
+        return _all(kernel, {name: array.shape for name, array in kernel.make(shape, dtype).items()})
+    except Refused:
+        raise
+    except Exception as error:  # the spec's own
+        raise Refused(f"the spec makes no inputs of {shape}: {error}") from None
+
+
+def _all(kernel: Kernel, inputs: dict[str, Shape]) -> dict[str, Shape]:
+    """The shapes of all arrays: inputs, outputs, workspace."""
+    try:
+        return {**inputs, **{name: kernel.shape_of(name, inputs) for name in (*kernel.outs, *kernel.workspace)}}
+    except Exception as error:  # the spec's own
+        raise Refused(f"the spec gives no shapes for {_listed(inputs)}: {error}") from None
+
+
+def fault(
+    load: Callable[[tuple[str, ...]], host.Module], kernel: Kernel, entry: str, dtype: DType,
+    beyond: dict[int, dict[str, Shape]],
+) -> Iterator[str]:  # fmt: skip
+    """Launch an entry beyond each limit, on arrays of these `shapes`: what is wrong with it, or "".
+
+    `load`: from the functions that are launched, the module that looks at each access.
+    Raises Refused where it takes no such arrays, and what `load` raises.
+    """
+    known = kernel.input_kinds(dtype)
+    for limit, found in beyond.items():
+        kinds = {name: known[name] if name in known else kernel.kind_of(name, dtype).numpy for name in found}
+        try:
+            arrays = {name: reserved(shape, kinds[name]) for name, shape in found.items()}
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 wraps a scalar that does not fit
+                launches = [launch for launch in kernel.launches(entry, arrays) if not launch.empty]
+                constants = kernel.constants_of({**arrays, **kernel.scalars_of(arrays)})
+        except Exception as error:  # the spec's own, or no address space
+            raise Refused(str(error) if isinstance(error, Unavailable) else f"at {_listed(found)}: {error}") from None
+        if any(launch.cooperative or launch.cluster for launch in launches):
+            raise Refused("blocks that live at the same time do not run in part")
+        module = load(tuple(launch.entry for launch in launches))
+        try:
+            written = _written(module, launches, constants)
+        except OverrunError as error:
+            yield f"{error} ({_listed(found)})"
+            return
+        except Exception as error:  # the launch's
+            raise Refused(f"at {_listed(found)}: {error}") from None
+        wrong = "" if written is None else _unwritten(kernel, arrays, limit, written)
+        yield f"{wrong} ({_listed(found)})" if wrong else ""
+        if wrong:
+            return
+
+
+def _written(
+    module: host.Module, launches: Sequence[Launch], constants: dict[str, np.ndarray]
+) -> dict[int, int] | None:
+    """By address, up to which byte the launches wrote each array; None if one of them says nothing."""
+    for name, value in constants.items():
+        module.set_constant(name, value)
+    last: dict[int, int] = {}
+    for launch in launches:
+        grid, block = launch.dims
+        ends = 1 if math.prod(grid) <= FEW else ENDS
+        found = module.launch_ends(launch.entry, grid, block, launch.args, launch.shared, ends)
+        if found is None:
+            return None
+        for address, (_, end) in found.items():
+            last[address] = max(end, last.get(address, 0))
+    return last
+
+
+def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, written: dict[int, int]) -> str:
+    """What is wrong where the last blocks do not write the end of a large output."""
+    for name in kernel.outs:
+        output = arrays[name]
+        if output.size <= limit:
+            continue
+        last = written.get(output.ctypes.data, 0)
+        if last == 0:
+            return f"the first and the last blocks write nothing of {name!r}"
+        if last <= output.nbytes // 2:
+            return (
+                f"the last blocks write nothing of the second half of {name!r}, and something else twice: is an index "
+                "of 32 bits too small?"
+            )
+    return ""
+
+
+def _listed(found: dict[str, Shape]) -> str:
+    return ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in found.items())

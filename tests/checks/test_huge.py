@@ -1,0 +1,120 @@
+"""Arrays beyond 2^31 elements, which are reserved and not made."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, Kernel, Launch, blocks, host
+from cudalab.backends import host as backend
+from cudalab.base.errors import Unavailable
+from cudalab.checks import huge
+from cudalab.host.reserved import reserved
+from cudalab.spec.dtype import dtype
+
+F32 = dtype("float32")
+SIGNATURE = "(const float* x, float* y, long long n)"
+CU = f"""
+#define I blockIdx.x * blockDim.x + threadIdx.x
+__global__ void right{SIGNATURE} {{ long long i = (long long)I; if (i < n) y[i] = x[i] + 1; }}
+__global__ void right_stride{SIGNATURE} {{
+    for (long long i = I; i < n; i += gridDim.x * blockDim.x) y[i] = x[i] + 1; }}
+__global__ void index_int{SIGNATURE} {{ int i = I; if (i < n) y[i] = x[i] + 1; }}
+__global__ void index_unsigned{SIGNATURE} {{ unsigned i = I; if (i < n) y[i] = x[i] + 1; }}
+__global__ void stride_int{SIGNATURE} {{ for (int i = I; i < n; i += gridDim.x * blockDim.x) y[i] = x[i] + 1; }}
+__global__ void count_int(const float* x, float* y, int n) {{ int i = I; if (i < n) y[i] = x[i] + 1; }}
+__global__ void nothing{SIGNATURE} {{ int m = n; long long i = (long long)I; if (i < m) y[i] = x[i] + 1; }}
+"""
+
+
+def each(x, y):
+    return Launch((blocks(x.size, 256),), (256,), (x, y, np.int64(x.size)))
+
+
+def narrow(x, y):
+    return Launch((blocks(x.size, 256),), (256,), (x, y, np.int32(x.size)))
+
+
+def stride(x, y):
+    return Launch((1024,), (256,), (x, y, np.int64(x.size)))
+
+
+ENTRIES = {
+    "right": each, "right_stride": stride, "index_int": each, "index_unsigned": each, "stride_int": stride,
+    "count_int": narrow, "nothing": each,
+}  # fmt: skip
+
+
+def kernel(tmp_path, **more):
+    fields = {
+        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (1000,)},
+        "edges": ((31,),), "reference": lambda x: x + 1, "entries": ENTRIES, "budgets": {"float32": Budget(1)},
+    }  # fmt: skip
+    return Kernel(**fields | more)
+
+
+@pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+def test_indices_that_are_too_small_are_told_and_right_ones_are_not(tmp_path):
+    (tmp_path / "k.cu").write_text(CU)
+    k = kernel(tmp_path)
+    if backend.watched_module(k, F32) is None:
+        pytest.skip("no g++ that finds races")
+    beyond = {limit: huge.shapes(k, F32, limit) for limit in huge.LIMITS}
+    try:
+        reserved((huge.LIMITS[1],), F32.numpy)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+    def said(entry):
+        try:
+            return next(filter(None, huge.fault(partial(backend.watched_module, k, F32), k, entry, F32, beyond)), "")
+        except huge.Refused as reason:
+            return f"refused: {reason}"
+
+    found = {entry: said(entry) for entry in ENTRIES}
+    assert found["right"] == found["right_stride"] == ""
+    for entry in ("index_int", "stride_int"):
+        assert "outside of an array (argument 1) at k.cu:" in found[entry] and "element -21" in found[entry]
+    assert "nothing of the second half of 'y'" in found["index_unsigned"]
+    assert "write nothing of 'y'" in found["nothing"]
+    assert found["count_int"].startswith("refused: at x 2148532")
+
+
+def test_the_first_dimension_grows_and_arrays_that_do_not_have_it_stay(tmp_path):
+    def inputs(shape, dtype, rng):
+        m, n, k = shape
+        return {"a": np.zeros((m, k), dtype), "b": np.zeros((k, n), dtype)}
+
+    k = kernel(
+        tmp_path, reference=lambda a, b: a @ b, inputs=inputs, shapes={"y": lambda a, b: (a[0], b[1])},
+        entries={"k": lambda **arrays: None},
+        sizes={"small": (8, 5, 100), "large": (2**14, 2**14, 2**14)}, edges=((1, 1, 1), (3, 2, 7)),
+    )  # fmt: skip
+    found = huge.shapes(k, F32, 1 << 31)
+    assert found["b"] == (100, 5) and found["a"][1] == 100 and found["y"] == (found["a"][0], 5)
+    assert 1 << 31 < math.prod(found["a"]) < 1.01 * (1 << 31)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"inputs": lambda shape, dtype, rng: {"x": np.zeros(7, dtype)}}, "no array grows with the first dimension"),
+        ({"inputs": lambda shape, dtype, rng: {"x": np.zeros(shape[0] ** 2, dtype)}}, "first dimension alone"),
+        ({"sizes": {"large": (1 << 26,)}, "edges": ((1,),)}, "no size or edge of the spec is small"),
+    ],
+)
+def test_what_cannot_grow_is_refused_with_the_reason(tmp_path, more, why):
+    with pytest.raises(huge.Refused, match=why):
+        huge.shapes(kernel(tmp_path, **more), F32, 1 << 31)
+
+
+def test_a_reserved_array_takes_memory_where_it_is_touched():
+    try:
+        array = reserved((1 << 31, 2), np.dtype(np.float32))
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    array[0, 0], array[-1, -1] = 1, 2
+    assert array.shape == (1 << 31, 2) and array[-1, -1] == 2 and array[1 << 30, 0] == 0

@@ -1,0 +1,24 @@
+"""Convolution of each row with 7 weights."""
+
+import numpy as np
+
+from cudalab import Budget, Kernel, Launch, blocks, draw
+
+
+def reference(x, w):
+    p = np.pad(x, ((0, 0), (3, 3)))
+    return sum(w[k] * p[:, k : k + x.shape[1]] for k in range(7))
+
+
+def launch(x, w, y):
+    rows, cols = x.shape
+    return Launch((blocks(cols, 128), rows), (128,), (x, w, y, np.int32(cols)))
+
+
+conv1d = Kernel(
+    file=__file__, summary="convolution of each row", dtypes=("float32",), sizes={"small": (7, 70000)},
+    shapes={"x": "rows cols", "w": "7"},
+    edges=((1, 1), (3, 31), (2, 128), (3, 259)), reference=reference, entries={"conv1d": launch},
+    inputs=lambda shape, dtype, rng: {"x": draw(shape, dtype, rng), "w": draw((7,), dtype, rng)},
+    budgets={"float32": Budget(8, 1e-5, why="a sum of seven terms that may cancel")},
+)  # fmt: skip

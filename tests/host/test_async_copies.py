@@ -1,0 +1,243 @@
+"""Asynchronous copies, barriers with phases and pipelines: kernels that are right, and their bugs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cudalab import host
+from cudalab.base.errors import LaunchError, NotOnCpu
+
+SOURCE = (Path(__file__).parents[1] / "data" / "host" / "copies.cu").read_text()
+ORDERS = ("alternating", "forward", "reverse", 0, 1)
+TILE, TILES = 128, 7
+THREADS = {"roles": 160, "handshake": 256}
+ENTRIES = (
+    *("double_buffer", "thread_pipeline", "block_pipeline", "roles", "handshake"),
+    *("copy_and_arrive", "by_group"),
+)
+
+pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDALAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def module(cache: None) -> host.Module:
+    return host.load(SOURCE, name="copies.cu")
+
+
+def aligned(n: int) -> np.ndarray:
+    """Floats at a multiple of 16 bytes."""
+    memory = np.zeros(n + 4, np.float32)
+    return memory[-memory.ctypes.data % 16 // 4 :][:n]
+
+
+def is_right(module: host.Module, entry: str, tiles: int, order: host.Order) -> bool:
+    x, y = aligned(tiles * TILE), np.zeros(TILE, np.float32)
+    x[:] = np.random.default_rng(tiles).integers(-9, 9, x.size)
+    shared = 3 * 4 * TILE if entry == "block_pipeline" else 0
+    module.launch(entry, (1, 1, 1), (THREADS.get(entry, TILE), 1, 1), [x, y, np.int32(tiles)], shared, order)
+    weights = np.arange(1, tiles + 1)[:, None]
+    return bool((y == (x.reshape(tiles, TILE)[:, ::-1] * weights).sum(0)).all())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_tiles_that_are_fetched_while_others_are_summed(module, entry, order):
+    assert all(is_right(module, entry, tiles, order) for tiles in (1, 2, TILES))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_tail_of_zeros_a_bulk_copy_and_threads_that_drop_out(module, order):
+    x, y = aligned(TILE), np.zeros(TILE, np.float32)
+    x[:] = np.arange(1, TILE + 1)
+    module.launch("tail", (1, 1, 1), (1, 1, 1), [x, y, np.int32(3)], order=order)
+    assert list(y[:4]) == [1, 2, 3, 0]
+    for entry in ("bulk", "c_barrier"):
+        y[:] = 0
+        module.launch(entry, (1, 1, 1), (TILE, 1, 1), [x, y], order=order)
+        np.testing.assert_array_equal(y, x[::-1])
+    counts = np.zeros(64, np.int32)
+    module.launch("drop_out", (1, 1, 1), (64, 1, 1), [counts, np.int32(4)], order=order)
+    np.testing.assert_array_equal(counts.reshape(16, 4), np.tile([0, 16, 32, 48], (16, 1)))
+
+
+BARE = "pipe.consumer_release();\n        __syncthreads();"
+BUGS = [  # entry, what is written, what a mistake makes of it
+    ("double_buffer", "__pipeline_wait_prior(1);", ""),
+    ("double_buffer", "__pipeline_wait_prior(1);", "__pipeline_wait_prior(2);"),
+    ("double_buffer", "__syncthreads();  // ARRIVED", ""),
+    ("double_buffer", "__syncthreads();  // READ", ""),
+    ("double_buffer", "    __pipeline_commit();\n    float", "    float"),
+    ("double_buffer", "sum += tile[i % 2]", "sum += tile[(i + 1) % 2]"),
+    ("thread_pipeline", "pipe.consumer_wait();", ""),
+    ("thread_pipeline", "        __syncthreads();\n        sum", "        sum"),
+    ("thread_pipeline", BARE, "pipe.consumer_release();"),
+    ("thread_pipeline", "pipe.producer_commit();", ""),
+    ("thread_pipeline", "    fetch(0);\n", "    fetch(0);\n    fetch(1);\n"),
+    ("block_pipeline", "pipe.consumer_wait();", ""),
+    ("block_pipeline", "pipe.producer_acquire();", ""),
+    ("block_pipeline", "pipe.producer_commit();", ""),
+    ("block_pipeline", "pipe.consumer_release();", ""),
+    ("roles", "pipe.producer_acquire();", ""),
+    ("roles", "pipe.consumer_wait();", ""),
+    ("roles", "pipe.consumer_release();", ""),
+    ("handshake", "bar[i % 2].arrive_and_wait();", ""),
+    ("handshake", "bar[i % 2].arrive_and_wait();", "barrier::arrival_token u = bar[i % 2].arrive();"),
+    ("handshake", "bar[i % 2 + 2].arrive_and_wait();", ""),
+    ("handshake", "block.sync();", ""),
+    ("handshake", "block.size());", "TILE);"),
+    ("handshake", "if (i + 2 < tiles) barrier", "if (i + 3 < tiles) barrier"),
+    ("copy_and_arrive", "bar.arrive_and_wait();", ""),
+    ("copy_and_arrive", "bar.arrive_and_wait();", "block.sync();"),
+    ("copy_and_arrive", "block.sync();\n    }", "}"),
+    ("copy_and_arrive", "init(&bar, blockDim.x);", ""),
+    ("copy_and_arrive", "init(&bar, blockDim.x);", "init(&bar, blockDim.x / 2);"),
+    ("by_group", "cg::wait_prior<1>(block);", ""),
+    ("by_group", "cg::wait_prior<1>(block);", "cg::wait_prior<2>(block);"),
+    ("by_group", "cg::wait(block);", ""),
+    ("by_group", "        block.sync();\n", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def mistaken(cache: None) -> host.Module:
+    """Every bug as an entry of its own, in one file: each compilation would take seconds."""
+    text = SOURCE[: SOURCE.index("// Double buffering")] + "using barrier = cuda::barrier<cuda::thread_scope_block>;\n"
+    for i, (entry, right, wrong) in enumerate(BUGS):
+        start = SOURCE.index(f"__global__ void {entry}(")
+        body = SOURCE[start : SOURCE.index("\n}\n", start) + 3]
+        assert right in body
+        text += body.replace(f"void {entry}(", f"void bug_{i}(").replace(right, wrong, 1)
+    return host.load(text, name="bugs.cu")
+
+
+@pytest.mark.parametrize("bug", range(len(BUGS)), ids=[f"{entry}: {right} {wrong}" for entry, right, wrong in BUGS])
+def test_a_bug_gives_a_wrong_result_or_an_error(mistaken, bug):
+    """In one of the orders that a check tries; a shuffled one lets some copies land at once."""
+    entry, found = BUGS[bug][0], []
+    for order in ORDERS:
+        x, y = aligned(TILES * TILE), np.zeros(TILE, np.float32)
+        x[:] = np.random.default_rng(1).integers(-9, 9, x.size)
+        shared = 3 * 4 * TILE if entry == "block_pipeline" else 0
+        try:
+            mistaken.launch(
+                f"bug_{bug}", (1, 1, 1), (THREADS.get(entry, TILE), 1, 1), [x, y, np.int32(TILES)], shared, order
+            )
+        except LaunchError:
+            found.append(order)
+            continue
+        weights = np.arange(1, TILES + 1)[:, None]
+        if (y != (x.reshape(TILES, TILE)[:, ::-1] * weights).sum(0)).any():
+            found.append(order)
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("bug", "says"),
+    [
+        (
+            BUGS.index(("double_buffer", "    __pipeline_commit();\n    float", "    float")),
+            r"destination of this asynchronous",
+        ),
+        (
+            BUGS.index(("copy_and_arrive", "init(&bar, blockDim.x);", "")),
+            r"a barrier that is not initialized: one thread",
+        ),
+        (
+            BUGS.index(("roles", "pipe.consumer_release();", "")),
+            r"128 have returned, 32 wait for a phase of .* bugs.cu:\d+",
+        ),
+    ],
+)
+def test_what_is_said_of_a_bug(mistaken, bug, says):
+    threads = THREADS.get(BUGS[bug][0], TILE)
+    with pytest.raises(LaunchError, match=says):
+        mistaken.launch(
+            f"bug_{bug}",
+            (1, 1, 1),
+            (threads, 1, 1),
+            [aligned(TILES * TILE), np.zeros(TILE, np.float32), np.int32(TILES)],
+        )
+
+
+WRONG_COPIES = """#include <cuda_pipeline.h>
+#include <cuda/barrier>
+#include <utility>
+__global__ void size(float* x, int bytes) { __shared__ alignas(16) float s[8];
+    __pipeline_memcpy_async(s, x, bytes); }
+__global__ void to(float* x, int at) { __shared__ alignas(16) float s[8];
+    __pipeline_memcpy_async(s + at, x, 16); }
+__global__ void from(float* x, int at) { __shared__ alignas(16) float s[8];
+    __pipeline_memcpy_async(s, x + at, 8); }
+__global__ void no_shared(float* x, int at) { __syncthreads();
+    __pipeline_memcpy_async(x + at, x, 4); }
+__global__ void promise(float* x, int bytes) { __shared__ alignas(16) float s[8];
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar; init(&bar, 1);
+    cuda::memcpy_async(s, x, cuda::aligned_size_t<16>(bytes), bar); }
+__global__ void too_many(int* x, int n) { __shared__ cuda::barrier<cuda::thread_scope_block> bar; init(&bar, 1);
+    bar.wait(bar.arrive(n)); }
+__global__ void written(float* x, int n) { __shared__ float s;
+    __pipeline_memcpy_async(&s, x, 4);
+    __pipeline_commit(); s = 3; __pipeline_wait_prior(0); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "says"),
+    [
+        ("size", 12, "5: block .* an asynchronous copy of 12 bytes; it takes 4, 8 or 16"),
+        ("to", 2, "7: .* misaligned address: an asynchronous copy of 16 bytes .* as its destination, got 8 beyond one"),
+        ("from", 1, "9: .* misaligned address: an asynchronous copy of 8 bytes .* as its source, got 4 beyond one"),
+        ("no_shared", 1, "11: .* its destination is not in shared memory"),
+        ("promise", 20, r"14: .* aligned_size_t<16>\(20\), which is not a multiple of 16"),
+        ("too_many", 2, "16: .* 2 arrivals at a barrier whose phase waits for 1 of 1"),
+        ("written", 0, "18: .* the destination of this asynchronous copy was written"),
+    ],
+)
+def test_copies_and_arrivals_that_a_gpu_does_not_take(wrong_copies, entry, value, says):
+    with pytest.raises(LaunchError, match=f"copy.cu:{says}"):
+        wrong_copies.launch(entry, (1, 1, 1), (1, 1, 1), [aligned(16), np.int32(value)])
+
+
+@pytest.fixture(scope="module")
+def wrong_copies(cache: None) -> host.Module:
+    return host.load(WRONG_COPIES, name="copy.cu")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "__shared__ cuda::barrier<cuda::thread_scope_block, F> b; b.arrive_and_wait();",
+            "a cuda::barrier with a completion",
+        ),
+        (
+            "__shared__ cuda::barrier<cuda::thread_scope_block> b; *x = *cuda::device::barrier_native_handle(b);",
+            "PTX on the",
+        ),
+        ("cuda::atomic_ref<F> a(*new F); a.store(F{});", "an atomic of this size"),
+    ],
+)
+def test_what_a_barrier_or_an_atomic_cannot_do_is_refused_with_its_line(line, says):
+    text = "#include <cuda/barrier>\nstruct F { long x[2]; __device__ void operator()() {} };\n"
+    text += "__global__ void k(long* x) {\n"
+    with pytest.raises(NotOnCpu, match=f"^k.cu:4: {says}.* cannot run on the CPU"):
+        host.load(f"{text}  {line} }}", name="k.cu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_right_copies_are_no_races(entry):
+    """A barrier, a pipeline and a wait order what is before them."""
+    module = host.load(SOURCE, name="copies.cu", races=True)
+    assert all(is_right(module, entry, TILES, order) for order in ORDERS)

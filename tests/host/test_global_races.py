@@ -1,0 +1,116 @@
+"""Races on global memory, fences and scopes: what is one, and what only looks like it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab import host
+from cudalab.base.errors import CudalabError, OverrunError, RaceError, Unavailable
+
+pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+
+SOURCE = """
+#define ARGS const float* x, float* part, float* y, int n
+#define HERE const int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+__device__ unsigned arrived = 0;
+__device__ bool last_block() { return atomicInc(&arrived, gridDim.x - 1) == gridDim.x - 1; }
+__device__ void add_up(float* part, float* y) {
+    if (threadIdx.x == 0) { float a = 0; for (unsigned b = 0; b < gridDim.x; ++b) a += part[b]; y[0] = a; } }
+
+__global__ void two_threads(ARGS) { HERE if (i < n) y[i % 7] += x[i]; }
+__global__ void two_blocks(ARGS) { HERE if (i < n) y[t] += x[i]; }
+__global__ void halo(ARGS) { HERE if (i + 1 < n) part[i] = part[i + 1] + 1; }
+__global__ void of_block(ARGS) { HERE if (i < n) atomicAdd_block(&y[i % 7], x[i]); }
+__global__ void no_fence(ARGS) { HERE __shared__ bool last;
+    if (t == 0) { part[blockIdx.x] = x[i]; last = last_block(); } __syncthreads();
+    if (last) add_up(part, y); }
+__global__ void late_fence(ARGS) { HERE __shared__ bool last;
+    if (t == 0) { part[blockIdx.x] = x[i]; last = last_block(); __threadfence(); } __syncthreads();
+    if (last) add_up(part, y); }
+__global__ void other_fence(ARGS) { HERE __shared__ bool last;
+    if (t == 33) part[blockIdx.x] = x[i];
+    if (t == 0) { __threadfence(); last = last_block(); } __syncthreads();
+    if (last) add_up(part, y); }
+
+__global__ void fine_atomic(ARGS) { HERE if (i < n) atomicAdd(&y[i % 7], x[i]); }
+__global__ void fine_own_bins(ARGS) { HERE y[i] = x[i]; atomicAdd_block(&y[i], 1.f); __syncthreads(); y[i] += y[i]; }
+__global__ void fine_same(ARGS) { y[0] = 3; }
+__global__ void fine_barrier(ARGS) { HERE part[i] = x[i]; __syncthreads(); y[i] = part[i ^ 63]; }
+__global__ void fine_fence(ARGS) { HERE __shared__ bool last;
+    if (t == 0) { part[blockIdx.x] = x[i]; __threadfence(); last = last_block(); } __syncthreads();
+    if (last) add_up(part, y); }
+__global__ void fine_fence_of_all(ARGS) { HERE __shared__ bool last;
+    part[i] = x[i]; __threadfence(); __syncthreads();
+    if (t == 0) last = last_block();
+    __syncthreads();
+    if (last) for (int k = t; k < n; k += 64) y[k] = part[k]; }
+__global__ void fine_fence_of_one(ARGS) { HERE __shared__ bool last;
+    part[i] = x[i]; __syncthreads();
+    if (t == 0) { __threadfence(); last = last_block(); }
+    __syncthreads();
+    if (last) for (int k = t; k < n; k += 64) y[k] = part[k]; }
+__global__ void fine_cas(ARGS) { HERE int* a = (int*)y; int old = *a, was;
+    do { was = old; old = atomicCAS(a, was, __float_as_int(__int_as_float(was) + x[i])); } while (old != was); }
+__global__ void fine_max(ARGS) { HERE int* a = (int*)y; if (i > *a) atomicMax(a, i); }
+"""
+WRONG = ("two_threads", "two_blocks", "halo", "of_block", "no_fence", "late_fence", "other_fence")
+RIGHT = ("atomic", "own_bins", "same", "barrier", "fence", "fence_of_all", "fence_of_one", "cas", "max")
+SAYS = {
+    "two_threads": "without a barrier between them",
+    "two_blocks": "nothing orders the two blocks: use atomics, or a __threadfence() and a flag",
+    "of_block": "an atomic of block scope (_block) orders the threads of one block only",
+    "no_fence": "calls no __threadfence() between that and its flag or counter",
+}
+
+
+@pytest.fixture(scope="module")
+def module() -> host.Module:
+    try:
+        return host.load(SOURCE, name="g.cu", races=True)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def launch(module: host.Module, entry: str) -> None:
+    n = 256
+    x = np.arange(1, n + 1, dtype=np.float32)
+    module.launch(entry, (4, 1, 1), (64, 1, 1), [x, np.zeros(n, np.float32), np.zeros(n, np.float32), np.int32(n)])
+
+
+@pytest.mark.parametrize("entry", WRONG)
+def test_a_race_on_global_memory_is_told_with_lines_blocks_and_reason(module, entry):
+    with pytest.raises(RaceError) as raised:
+        launch(module, entry)
+    said = str(raised.value)
+    assert said.startswith(f"{entry}: race on 4 bytes of global memory (argument ")
+    assert said.count("thread (") == 2 and said.count("block (") == 2 and said.count("at g.cu:") == 2
+    assert SAYS.get(entry, "") in said
+
+
+@pytest.mark.parametrize("entry", RIGHT)
+def test_what_is_in_order_is_no_race(module, entry):
+    for _ in range(2):
+        launch(module, f"fine_{entry}")
+
+
+def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(module):
+    n, room = 64, np.zeros(4096, np.float32)
+    x, part, y = room[1024:1088], np.zeros(64, np.float32), np.zeros(64, np.float32)
+    try:
+        module.reach = 1024
+        with pytest.raises(OverrunError, match=r"reads 4 bytes outside of an array \(argument 1\).*element 64 of 64"):
+            module.launch("fine_atomic", (2, 1, 1), (64, 1, 1), [x, part, y, np.int32(n + 1)])
+    finally:
+        module.reach = 0
+
+
+def test_uninitialised_locals_have_a_value_that_shows():
+    text = "__global__ void k(float* y) { float s; for (int i = 0; i < 3; ++i) s += 1; y[threadIdx.x] = s; }"
+    y = np.zeros(32, np.float32)
+    try:
+        host.load(text).launch("k", (1, 1, 1), (32, 1, 1), [y])
+    except CudalabError as error:  # pragma: no cover
+        pytest.fail(str(error))
+    if host.compiler._poison():
+        assert np.all(np.abs(y) > 1e30)

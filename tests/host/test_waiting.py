@@ -1,0 +1,127 @@
+"""Threads that wait for other threads and blocks by looking at memory: volatile, atomics, fences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cudalab import host
+from cudalab.base.errors import LaunchError, NotOnCpu
+
+DATA = Path(__file__).parents[1] / "data" / "host"
+ORDERS = ("alternating", "forward", "reverse", 0, 1)
+
+pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDALAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def module(cache: None) -> host.Module:
+    return host.load((DATA / "lookback.cu").read_text(), name="lookback.cu")
+
+
+def zeros(n: int = 1) -> np.ndarray:
+    return np.zeros(n, np.int32)
+
+
+def scan(module: host.Module, x: np.ndarray, order: host.Order) -> np.ndarray:
+    y, blocks = np.zeros_like(x), -(-x.size // 256)
+    state = [zeros(), zeros(blocks), zeros(blocks), zeros(blocks)]
+    module.launch("scan", (blocks, 1, 1), (256, 1, 1), [x, y, np.int32(x.size), *state], order=order)
+    return y
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_decoupled_look_back_scan(module, order):
+    x = np.random.default_rng(0).integers(-50, 50, 5000, dtype=np.int32)
+    np.testing.assert_array_equal(scan(module, x, order), np.cumsum(x))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("sum += sums[b];", ""),
+        pytest.param("before = sum;", "", marks=pytest.mark.slow),
+        pytest.param("flags[block] = SUM;", "flags[block] = PREFIX;", marks=pytest.mark.slow),
+    ],
+)
+def test_a_wrong_look_back_is_wrong(right, wrong):
+    module = host.load((DATA / "lookback.cu").read_text().replace(right, wrong), name="lookback.cu")
+    x = np.random.default_rng(0).integers(1, 50, 5000, dtype=np.int32)
+    assert any((scan(module, x, order) != np.cumsum(x)).any() for order in ORDERS)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_blocks_that_have_not_started_start_for_one_that_waits(module, order):
+    y = zeros(40)
+    module.launch("chain", (40, 1, 1), (32, 1, 1), [y, zeros(40)], order=order)
+    np.testing.assert_array_equal(y, np.cumsum(np.arange(40)))
+    x, y = np.arange(640, dtype=np.int32), zeros(640)
+    module.launch("all_blocks", (20, 1, 1), (32, 1, 1), [y, x, np.zeros(1, np.uint32)], order=order)
+    np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_threads_of_a_block_wait_for_each_other(module, order):
+    y = zeros()
+    module.launch("neighbour", (1, 1, 1), (96, 1, 1), [y, zeros()], order=order)
+    assert y[0] == 96
+    y = zeros()
+    module.launch("locked", (7, 1, 1), (128, 1, 1), [y, zeros()], order=order)
+    assert y[0] == 28
+
+
+def test_waiting_without_end_is_told_and_does_not_hang(module):
+    with pytest.raises(
+        LaunchError, match=r"is stuck: of 64 threads 64 wait for memory that no thread changes.*(lookback.cu:96|\?)$"
+    ):
+        module.launch("never", (3, 1, 1), (64, 1, 1), [zeros()])
+    says = (
+        r"is stuck: of 1024 threads 1 wait .* at (lookback.cu:50|\?); other blocks have not started: .* its number by"
+    )
+    with pytest.raises(LaunchError, match=says):
+        module.launch("chain", (100, 1, 1), (1024, 1, 1), [zeros(100), zeros(100)], order="reverse")
+
+
+def test_a_load_past_l1_and_a_fence_let_others_run():
+    module = host.load(
+        "__global__ void k(int* flag, int* y) {\n"
+        "  if (threadIdx.x == 0) { while (__ldcg(flag) == 0) {} while (flag[1] == 0) __threadfence(); *y = 7; }\n"
+        "  else { flag[0] = 1; flag[1] = 1; } }\n"
+    )
+    y = zeros()
+    module.launch("k", (1, 1, 1), (2, 1, 1), [zeros(2), y])
+    assert y[0] == 7
+
+
+OLD = """__device__ void warp_sum(volatile float* s, int t) {
+    s[t] += s[t + 32]; s[t] += s[t + 16]; s[t] += s[t + 8]; s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1]; }
+__global__ void old(const float* x, float* y) { __shared__ float s[64];
+    s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); if (threadIdx.x < 32) warp_sum(s, threadIdx.x); *y = s[0]; }
+"""
+
+
+def test_lanes_in_lockstep_on_shared_memory_are_refused_where_it_shows():
+    """That the pointer is one to shared memory shows when it is read; in global memory `volatile` is what it says."""
+    says = r"old.cu:2: block \(0,0,0\), thread \(\d+,0,0\): volatile shared memory cannot run on the CPU; .* lockstep"
+    with pytest.raises(NotOnCpu, match=says):
+        host.load(OLD, name="old.cu").launch(
+            "old", (1, 1, 1), (64, 1, 1), [np.ones(64, np.float32), np.zeros(1, np.float32)]
+        )
+
+
+def test_volatile_alone_is_no_reason_to_refuse_and_needs_no_hint():
+    body = "__shared__ int s; s = 1; y[threadIdx.x] = y[threadIdx.x] + s;"
+    module = host.load(f"__global__ void k(volatile int* y) {{ {body} }}")
+    y = zeros(100)
+    module.launch("k", (1, 1, 1), (100, 1, 1), [y])
+    assert (y == 1).all()
