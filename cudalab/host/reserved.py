@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 
@@ -21,3 +22,17 @@ def reserved(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     except (OSError, ValueError, OverflowError) as error:
         raise Unavailable(f"cannot reserve {size:,} bytes of address space: {error}") from None
     return np.frombuffer(space, np.uint8, size, REACH).view(dtype).reshape(shape)
+
+
+def touched(array: np.ndarray) -> bool:
+    """Whether a reserved array, or a part of it without gaps, has memory: somebody wrote or read there.
+
+    g++ calls nothing before a store of what a function returns as a struct, so not each write is seen.
+    """
+    first = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    pages = -(-(array.ctypes.data + array.nbytes - first) // mmap.PAGESIZE)
+    found = np.zeros(pages, np.uint8)
+    asked = ctypes.CDLL(None).mincore(
+        ctypes.c_void_p(first), ctypes.c_size_t(pages * mmap.PAGESIZE), ctypes.c_void_p(found.ctypes.data)
+    )
+    return asked == 0 and bool((found & 1).any())

@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cudalab import Budget, Kernel, Launch, blocks, host
+from cudalab import Budget, Kernel, Launch, Out, Scalar, Work, blocks, host
 from cudalab.backends import host as backend
 from cudalab.base.errors import Unavailable
 from cudalab.checks import huge
-from cudalab.host.reserved import reserved
+from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dtype import dtype
 
 F32 = dtype("float32")
@@ -118,3 +118,61 @@ def test_a_reserved_array_takes_memory_where_it_is_touched():
         pytest.skip(str(reason))
     array[0, 0], array[-1, -1] = 1, 2
     assert array.shape == (1 << 31, 2) and array[-1, -1] == 2 and array[1 << 30, 0] == 0
+    assert touched(array) and touched(array[1 << 30 :]) and not touched(array[1 << 20 : 1 << 29])
+
+
+def test_results_that_a_function_returns_as_a_struct_are_written(tmp_path):
+    """g++ calls nothing before such a store."""
+    (tmp_path / "k.cu").write_text(
+        "__device__ __attribute__((noinline)) float2 f(float2 a) { return make_float2(a.x + 1, a.y); }\n"
+        "__global__ void k(const float2* x, float2* y, long long n) {\n"
+        "    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = f(x[i]); }\n"
+    )
+    k = kernel(
+        tmp_path, dtypes=("complex64",), budgets={"complex64": Budget(1)}, entries={"k": each},
+        reference=lambda x: x + 1,
+    )  # fmt: skip
+    kind = dtype("complex64")
+    if backend.watched_module(k, kind) is None:
+        pytest.skip("no g++ that finds races")
+    beyond = {limit: huge.shapes(k, kind, limit) for limit in huge.LIMITS}
+    assert set(huge.fault(partial(backend.watched_module, k, kind), k, "k", kind, beyond)) == {""}
+
+
+def test_several_launches_outputs_scalars_workspaces_constants_and_arrays_in_place(tmp_path):
+    (tmp_path / "k.cu").write_text("""
+__constant__ float shift[1];
+template <class N> __global__ void first(const float* x, float* p, float* work, float by, long long n) {
+    N i = (N)((long long)blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n) { work[i] = x[i] * by; p[i] += shift[0]; }
+}
+__global__ void second(const float* work, double* y, long long n) {
+    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = work[i];
+}
+""")
+
+    def launches(kind):
+        def launch(x, p, y, work, by):
+            grid = (blocks(x.size, 256),)
+            return (
+                Launch(grid, (256,), (x, p, work, by, np.int64(x.size)), entry=f"first<{kind}>"),
+                Launch(grid, (256,), (work, y, np.int64(x.size)), entry="second"),
+            )
+
+        return launch
+
+    k = kernel(
+        tmp_path, reference=lambda x, p, by: (p + 1, x * by), outputs={"p": Out(), "y": Out(dtype="float64")},
+        scalars={"by": Scalar(2.0)}, workspace={"work": Work("float32")}, constants={"shift": np.ones(1, np.float32)},
+        shapes={"x": "n", "p": "n", "y": "n", "work": "n"},
+        entries={"wide": launches("long long"), "narrow": launches("int")},
+    )  # fmt: skip
+    load = partial(backend.watched_module, k, F32)
+    if load(("first<long long>", "second")) is None:
+        pytest.skip("no g++ that finds races")
+    beyond = {limit: huge.shapes(k, F32, limit) for limit in huge.LIMITS}
+    assert set(beyond[1 << 31]) == {"x", "p", "y", "work"}
+    assert list(huge.fault(load, k, "wide", F32, beyond)) == ["", ""]
+    (said,) = huge.fault(load, k, "narrow", F32, beyond)
+    assert said.startswith("first<int>: ") and "outside of an array (argument 1) at k.cu:5" in said

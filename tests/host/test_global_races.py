@@ -105,6 +105,54 @@ def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(modu
         module.reach = 0
 
 
+ORDERED = """
+#include <cuda/atomic>
+#define ARGS const float* x, float* part, float* y, int n
+#define LAST cuda::atomic_ref<unsigned, cuda::thread_scope_device>(arrived)
+#define ADD if (last) { float a = 0; for (unsigned b = 0; b < gridDim.x; ++b) a += part[b]; y[0] = a; }
+__device__ unsigned arrived = 0;
+__device__ volatile unsigned flags[4];
+__global__ void acquire_release(ARGS) { __shared__ bool last;
+    if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x];
+        last = LAST.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1; if (last) arrived = 0; } __syncthreads();
+    if (threadIdx.x == 0) ADD }
+__global__ void relaxed(ARGS) { __shared__ bool last;
+    if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x];
+        last = LAST.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1; if (last) arrived = 0; } __syncthreads();
+    if (threadIdx.x == 0) ADD }
+__global__ void by_flag(ARGS) {
+    if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; __threadfence(); flags[blockIdx.x] = 1;
+        if (blockIdx.x) { while (!flags[blockIdx.x - 1]) {} y[blockIdx.x] = part[blockIdx.x - 1]; } } }
+__global__ void by_flag_without_fence(ARGS) {
+    if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; flags[blockIdx.x] = 1;
+        if (blockIdx.x) { while (!flags[blockIdx.x - 1]) {} y[blockIdx.x] = part[blockIdx.x - 1]; } } }
+__global__ void cas_of_block(ARGS) { if (threadIdx.x == 0) atomicCAS_block((int*)y, 0, int(blockIdx.x) + 1); }
+"""
+
+
+@pytest.fixture(scope="module")
+def ordered(module: host.Module) -> host.Module:
+    return host.load(ORDERED, name="o.cu", races=True)
+
+
+@pytest.mark.parametrize("entry", ["acquire_release", "by_flag"])
+def test_release_and_acquire_are_in_order(ordered, entry):
+    launch(ordered, entry)
+
+
+@pytest.mark.parametrize("entry", ["relaxed", "by_flag_without_fence", "cas_of_block"])
+def test_what_lacks_an_order_is_a_race(ordered, entry):
+    with pytest.raises(RaceError):
+        launch(ordered, entry)
+
+
+def test_a_launch_of_many_accesses_ends_with_its_result(module, monkeypatch):
+    monkeypatch.setattr("cudalab.host.module.ACCESSES", 100)
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    module.launch("fine_own_bins", (4, 1, 1), (64, 1, 1), [x, np.zeros(256, np.float32), y, np.int32(256)])
+    np.testing.assert_array_equal(y, 2 * (x + 1))
+
+
 def test_uninitialised_locals_have_a_value_that_shows():
     text = "__global__ void k(float* y) { float s; for (int i = 0; i < 3; ++i) s += 1; y[threadIdx.x] = s; }"
     y = np.zeros(32, np.float32)

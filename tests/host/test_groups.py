@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cudalab import host
-from cudalab.base.errors import InputError, LaunchError, NotFound, NotOnCpu
+from cudalab.base.errors import InputError, LaunchError, NotFound, NotOnCpu, Unavailable
 
 pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 
@@ -98,6 +98,43 @@ __global__ void k(unsigned* state, int* part, int* out) {
     state, part, out = np.zeros(1, np.uint32), np.zeros(9, np.int32), np.zeros(9, np.int32)
     module.launch("k", (9, 1, 1), (64, 1, 1), [state, part, out], cooperative=True)
     np.testing.assert_array_equal(out, 36 + np.arange(9))
+
+
+POLL = (DATA / "poll.cu").read_text()
+
+
+@pytest.fixture(
+    scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "race detector"]
+)
+def poll(request: pytest.FixtureRequest) -> host.Module:
+    try:
+        return host.load(POLL, name="poll.cu", races=request.param)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("entry", "how"),
+    [
+        ("by_volatile", {"cooperative": True}), ("by_atomic", {"cooperative": True}), ("both", {"cooperative": True}),
+        ("in_cluster", {"cluster": (2,)}), ("by_volatile", {}), ("by_atomic", {}),
+    ],
+    ids=["volatile", "atomic", "and a barrier of the grid", "and one of the cluster", "no group", "atomic, no group"],
+)  # fmt: skip
+def test_blocks_look_at_each_other_s_flags(poll, order, entry, how):
+    flag, part, out = np.zeros(8, np.int32), np.zeros(8, np.int32), np.zeros((8, 64), np.int32)
+    poll.launch(entry, (8, 1, 1), (64, 1, 1), [flag, part, out], order=order, **how)
+    i = np.arange(8)
+    other = i ^ 1 if "cluster" in how else (i + 1) % 8
+    np.testing.assert_array_equal(out, np.repeat((i + 1 + other + 1)[:, None], 64, 1))
+
+
+@pytest.mark.parametrize(("entry", "how"), [("never", {"cooperative": True}), ("never_cluster", {"cluster": (2,)})])
+def test_looking_for_ever_beside_a_barrier_is_told(poll, entry, how):
+    zeros = [np.zeros(4, np.int32)] * 3
+    with pytest.raises(LaunchError, match=r"is stuck: of 64 threads \d+ wait for memory that no thread changes.* at "):
+        poll.launch(entry, (4, 1, 1), (64, 1, 1), zeros, **how)
 
 
 # ---- clusters ----------------------------------------------------------------------------------------------------

@@ -18,5 +18,5 @@ cub_compact = Kernel(
     entries={"cub_compact": launch},
     inputs=lambda shape, dtype, rng: {"x": rng.integers(-1000, 1000, shape, dtype)},
     budgets={"int32": Budget(0, why="exact")},
-    rank=2,
+    shapes={"x": "rows cols"},
 )

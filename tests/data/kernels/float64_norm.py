@@ -11,5 +11,5 @@ float64_norm = Kernel(
     reference=lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-12),
     entries={"float64_norm": lambda x, y: Launch((x.shape[0],), (64,), (x, y, np.int32(x.shape[1])))},
     budgets={"float64": Budget(16, why="the sum of a row rounds at each addition; half of that error is left")},
-    rank=2,
+    shapes={"x": "rows cols"},
 )
