@@ -64,7 +64,7 @@ def free(kernel: Kernel, arrays: Arrays) -> list[str]:
     """The inputs that a character may replace: alike in shape and dtype, the first one among them."""
     found: list[str] = []
     for name, array in arrays.items():
-        if not _replaceable(kernel, array):
+        if not _replaceable(kernel, name, array):
             continue
         if not found or (array.shape == arrays[found[0]].shape and array.dtype == arrays[found[0]].dtype):
             found.append(name)
@@ -81,12 +81,13 @@ def apply(kernel: Kernel, shape: Shape, dtype: DType) -> bool:
         return False
 
 
-def _replaceable(kernel: Kernel, array: np.ndarray) -> bool:
+def _replaceable(kernel: Kernel, name: str, array: np.ndarray) -> bool:
     known = DTYPES.get(array.dtype.name)
     if not array.size or not known:
         return False
-    if kernel.inputs is None:
-        return True
+    if not callable(kernel.inputs):  # values between limits are chosen ones
+        own = (kernel.inputs or {}).get(name)
+        return own is None or own.high is None
     if not known.floating:
         return False
     values = (array.real if known.complex else array).astype(np.float64)
