@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -129,18 +130,23 @@ def _as(kind: DType, parts: list[np.ndarray]) -> np.ndarray:
     return value.astype(kind.numpy)
 
 
-def _determined(kernel: Kernel) -> list[str]:
-    """The outputs that the inputs alone decide, by a reference."""
-    return [name for name in reference.judged(kernel) if not reference.on_earlier(kernel, name)]
+def _results(kernel: Kernel, dtype: DType, expected: Expected, rounded: Callable[[np.ndarray], np.ndarray]) -> Arrays:
+    """What the references say of each output that they decide. Later ones meet earlier ones as `rounded` leaves them."""
+    found, met = Arrays(), Arrays()
+    for name in reference.judged(kernel):
+        if all(earlier in met for earlier in reference.on_earlier(kernel, name)):
+            found[name] = expected.of(name, met)
+            with np.errstate(all="ignore"):
+                met[name] = rounded(found[name].astype(kernel.kind_of(name, dtype).numpy))
+    return found
 
 
 def _defined(kernel: Kernel, dtype: DType, given: Arrays) -> bool:
     """Whether the references give finite values well within the outputs' dtypes."""
-    kinds = {name: kernel.kind_of(name, dtype) for name in _determined(kernel)}
+    kinds = {name: kernel.kind_of(name, dtype) for name in reference.judged(kernel)}
     try:
         with np.errstate(invalid="ignore" if all(kind.floating for kind in kinds.values()) else "raise"):
-            expected = Expected(kernel, given)
-            wanted = {name: expected.of(name, {}) for name in kinds}
+            wanted = _results(kernel, dtype, Expected(kernel, given), lambda array: array)
     except Exception:  # the spec's own: what it asks of its inputs is not known
         return False
     sizes = {name: np.abs(want).max(initial=0.0) for name, want in wanted.items() if kinds[name].floating}
@@ -160,13 +166,17 @@ def widened(
 
     Once all values move towards the larger ones: of a sum that is as much as its terms may lose on the way.
     """
-    names = [name for name in _determined(kernel) if kernel.kind_of(name, dtype).floating]
+    if not any(kernel.kind_of(name, dtype).floating for name in budgets):
+        return dict(budgets)
+    usual = _results(kernel, dtype, want, lambda array: array)
+    names = [name for name in usual if kernel.kind_of(name, dtype).floating]
     moved = dict.fromkeys(names, 0.0)
     rng = np.random.default_rng(seed)
-    for how in ("random", "random", "up") if names else ():
+    for how in ("random", "random", "up"):
         with np.errstate(all="ignore"):
-            other = Expected(kernel, {k: _rounded(a, how, rng) for k, a in given.items()})
-            off = {name: np.abs(other.of(name, {}) - want.of(name, {})) for name in names}
+            off_by = partial(_rounded, how=how, rng=rng)
+            other = _results(kernel, dtype, Expected(kernel, {k: off_by(a) for k, a in given.items()}), off_by)
+            off = {name: np.abs(other[name] - usual[name]) for name in names}
         moved = {name: max(moved[name], float(off[name][np.isfinite(off[name])].max(initial=0.0))) for name in names}
 
     def wider(budget: Budget, by: float) -> Budget:

@@ -88,7 +88,7 @@ def test_the_budget_allows_what_rounding_the_inputs_does_and_no_more(tmp_path):
 
 
 def test_each_of_several_outputs_has_a_budget_of_its_own_and_must_be_finite(tmp_path):
-    """The first output cancels, the second is rounded integers, the third is made from what the first one became."""
+    """The first output cancels, the second is rounded integers, the third is twice the first one."""
     outputs = {
         "y": Out(), "n": Out(lambda x, w: np.argmax(x + w, axis=1), dtype="int64", budgets={"float32": Budget(0)}),
         "z": Out(lambda y: 2 * y),
@@ -100,7 +100,7 @@ def test_each_of_several_outputs_has_a_budget_of_its_own_and_must_be_finite(tmp_
     given = {"x": np.tile(np.array([1e6, -1e6], np.float32), (8, 20)), "w": np.ones(40, np.float32)}
     budgets = {name: k.budget(F32, output=name) for name in outputs}
     found = characters.widened(k, F32, given, Expected(k, given), budgets, 1)
-    assert found["y"].atol > 0.1 and (found["n"], found["z"]) == (budgets["n"], budgets["z"])
+    assert found["y"].atol > 0.1 and found["z"].atol > found["y"].atol and found["n"] == budgets["n"]
     assert not made(k, "zeros")["x"].any() and made(k, "zeros")["w"].any()  # of another shape
     k = replace(
         k, outputs={**outputs, "n": Out(lambda x, w: (x.sum(axis=1) / x.max(axis=1)).astype(np.int64), "int64")}
