@@ -53,9 +53,10 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
+    watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that both compile at once
     module = _compiled(kernel, dtype, tuple(entries))
-    if watched := _watched(kernel, dtype, operands, tuple(entries)):
-        also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", watched)
+    if watched and (races := watched.result()):
+        also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", races)
     return replace(
         _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, entries)
     )
@@ -102,15 +103,27 @@ def _bound(
     return writing(prepare, operands)
 
 
-def _watched(kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...]) -> host.Module | None:
-    """The module that finds races, of the first dtype that is checked; None for large arrays, or where there is none.
+def alone(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Bound:
+    """An entry in one order of its threads, without the other ways to run it: for a call."""
+    return _bound(kernel, entry, dtype, operands, "alternating")
 
-    Races hardly depend on the dtype, and the second compilation takes longer than the runs.
+
+def _watched(
+    kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...]
+) -> Future[host.Module | None] | None:
+    """The module that finds races, of the first dtype that is checked; None for large arrays.
+
+    Also None where threads share nothing but their inputs. Races hardly depend on the dtype, and this compilation takes
+    three times as long as the plain one.
     """
     size = sum(array.nbytes for array in operands.named(kernel).values())
     if size > RACED or _first.setdefault(kernel.file, dtype.name) != dtype.name:
         return None
-    return watched_module(kernel, dtype, launched)
+    source = _source(kernel, dtype, launched)
+    headers = cuda_source.local_headers(source[0], kernel.cu).values()
+    if not any(_SHARING.search(text) for text in (source[0], *(h.decode(errors="replace") for h in headers))):
+        return None
+    return _races(*source)
 
 
 def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module | None:
@@ -137,6 +150,8 @@ def _races(
     return _beside.submit(load)
 
 
+# By which threads pass values to each other.
+_SHARING = re.compile(r"\b(?:__shared__|atomic\w+|volatile|__threadfence\w*|__sync\w+|__shfl\w*|cooperative_groups)\b")
 # What orders threads in ways that the race detector does not see.
 _UNSEEN = re.compile(
     r"\bcuda::(?:barrier|pipeline|atomic|ptx|memcpy_async)|\b(?:__pipeline|__mbarrier|memcpy_async)|\bwmma\b"
@@ -155,10 +170,7 @@ def _source(
 
 
 def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module:
-    source = _source(kernel, dtype, launched)
-    if _first.setdefault(kernel.file, dtype.name) == dtype.name and RACED:
-        _races(*source)  # started here, so that both compile at once
-    module = _module(*source)
+    module = _module(*_source(kernel, dtype, launched))
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
     if isinstance(module, SpecError):

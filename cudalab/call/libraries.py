@@ -83,7 +83,7 @@ class NumpyArrays:
         if reason := host.missing("cpu"):
             raise Unavailable(f"arrays on the CPU run through the host's compiler: {reason}")
         result, operands = cls.outputs(asked)
-        host.bind(asked.kernel, asked.kernel.entry_of_call(asked.plain), asked.dtype, operands).run()
+        host.alone(asked.kernel, asked.kernel.entry_of_call(asked.plain), asked.dtype, operands).run()
         return Done(result)
 
 

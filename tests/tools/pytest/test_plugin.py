@@ -287,7 +287,7 @@ def test_a_test_of_ones_own_sees_the_row(pytester):
         class Test:
             @cases("softmax.py", only="host", device="cpu")
             def test_error(self, case):
-                assert case.check().parity.max_ulp < 8
+                assert case.check().parity.max_ulp < 100
 
             @cases("softmax.py", only="host", device="cpu")
             def test_impossible(self, case):
