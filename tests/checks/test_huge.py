@@ -15,6 +15,8 @@ from cudalab.checks import huge
 from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dtype import dtype
 
+pytestmark = pytest.mark.slow  # each compiles several files
+
 F32 = dtype("float32")
 SIGNATURE = "(const float* x, float* y, long long n)"
 CU = f"""

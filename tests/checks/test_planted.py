@@ -11,7 +11,10 @@ import pytest
 
 from cudalab import host
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+pytestmark = [  # each test compiles several files
+    pytest.mark.slow,
+    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
+]
 
 LEAST = 0.95
 # Bugs that the check does not catch, and why.

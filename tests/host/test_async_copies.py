@@ -20,7 +20,10 @@ ENTRIES = (
     *("copy_and_arrive", "by_group"),
 )
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+pytestmark = [  # each test compiles several files
+    pytest.mark.slow,
+    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

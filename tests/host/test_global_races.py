@@ -8,7 +8,10 @@ import pytest
 from cudalab import host
 from cudalab.base.errors import CudalabError, OverrunError, RaceError, Unavailable
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+pytestmark = [  # each test compiles several files
+    pytest.mark.slow,
+    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
+]
 
 SOURCE = """
 #define ARGS const float* x, float* part, float* y, int n

@@ -14,7 +14,10 @@ from cudalab.base.errors import LaunchError, NotOnCpu
 DATA = Path(__file__).parents[1] / "data" / "host"
 ORDERS = ("alternating", "forward", "reverse", 0, 1)
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+pytestmark = [  # each test compiles several files
+    pytest.mark.slow,
+    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,6 +9,8 @@ from as_written import FOLDER, broken, groups, load, names, rows, wrong
 from cudalab import check
 from cudalab.tools.pytest.cases import need_gpu
 
+pytestmark = pytest.mark.slow  # each compiles several files
+
 # One kernel for each part of a spec; they take a second or two each. `slow` has all.
 QUICK = ("adamw", "constants", "dropout", "fp8_scaled", "spectra_multiply")
 # What this CPU executor refuses, by the words of its reason. Nothing else may be skipped.

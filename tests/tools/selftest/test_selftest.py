@@ -189,7 +189,7 @@ def test_different_work_fails_the_aa_run(other):
 
 
 def test_too_much_noise_fails_the_aa_run_and_the_smallest_difference():
-    compared = Comparison(Scripted(1e-4, noise=30.0), 0.01)
+    compared = Comparison(Scripted(1e-4, noise=100.0), 0.01)
     finding = selftest._asked(compared.check("x", lambda: NOTHING, 1))
     assert (finding.state, "UNCLEAR" in finding.measured) == (FAILED, True)
     assert compared.smallest > COARSEST
