@@ -335,12 +335,13 @@ def checks(
     for name, kernel, dtypes in _with_dtypes(names, dtype_text, rivals):
         for kind in dtypes:
             hard = _hard_values(name, kernel, kind, exhaustive, sample) if kernel.pointwise else []
-            found += hard or _characters(name, kernel, kind)
+            found += hard
             label, shape = next(iter(kernel.sizes.items()))
             found.append(Group(kernel, label, shape, kind, alias=name))
             edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
             found += _misaligned(name, kernel, kind)
+            found += [] if hard else _characters(name, kernel, kind)  # last: a message begins with usual values
         if huge:
             found.append(Group(kernel, "beyond 2^31", (), dtypes[0], values=HUGE, awkward=True, alias=name))
     return [replace(group, rivals=split(rivals)) for group in found]
