@@ -130,7 +130,7 @@ def _as(kind: DType, parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _results(kernel: Kernel, dtype: DType, expected: Expected, rounded: Callable[[np.ndarray], np.ndarray]) -> Arrays:
-    """What the references say of each output that they decide. Later ones meet earlier ones as `rounded` leaves them."""
+    """What the references say of each output that they decide. Later ones meet earlier ones as `rounded` has them."""
     found, met = Arrays(), Arrays()
     for name in reference.judged(kernel):
         if all(earlier in met for earlier in reference.on_earlier(kernel, name)):
