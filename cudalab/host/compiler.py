@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -243,8 +244,11 @@ def _numbered(name: str, text: str) -> str:
 
 def _run(arguments: list[str], text: str, name: str) -> str:
     command = [*_compiler(), *arguments]
-    environment = {**scratch.environment(), "LC_ALL": "C"}  # messages in English, for tests to recognise
-    done = subprocess.run(command, input=text, text=True, capture_output=True, env=environment, check=False)
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(Unavailable):
+            stack.enter_context(scratch.held())  # another thread that compiles may let the folder go meanwhile
+        environment = {**scratch.environment(), "LC_ALL": "C"}  # messages in English, for tests to recognise
+        done = subprocess.run(command, input=text, text=True, capture_output=True, env=environment, check=False)
     if done.returncode:
         raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
     return done.stdout

@@ -245,7 +245,7 @@ def test_each_array_moves_by_its_own_elements(tmp_path):
         "1, all +2 B or more": (2, 4, 8, 2), "9, all +2 B or more": (2, 4, 8, 2), "7, all +2 B or more": (2, 4, 8, 2),
         "7, all +4 B or more": (4, 4, 8, 4),
         "7, all +8 B": (8, 8, 8, 8), "7, x +2 B": (2, 0, 0, 0), "7, w +4 B": (0, 4, 0, 0), "7, i +8 B": (0, 0, 8, 0),
-        "7, y +2 B": (0, 0, 0, 2),
+        "7, y +2 B": (0, 0, 0, 2), "9, all +2 B or more": (2, 4, 8, 2),  # the first size
     }  # fmt: skip
     for group in groups:
         placed = Cpu().place(kernel, group.dtype, group.arrays(0), group.offsets)
