@@ -242,10 +242,10 @@ def test_each_array_moves_by_its_own_elements(tmp_path):
     )  # fmt: skip
     groups = [g for g in plan.checks([], "all") if g.offsets][:0] + plan._misaligned("k", kernel, dtype("float16"))
     assert {g.size: g.offsets for g in groups} == {
-        "1, all +2 B or more": (2, 4, 8, 2), "9, all +2 B or more": (2, 4, 8, 2), "7, all +2 B or more": (2, 4, 8, 2),
-        "7, all +4 B or more": (4, 4, 8, 4),
+        "1, all +2 B or more": (2, 4, 8, 2), "7, all +2 B or more": (2, 4, 8, 2), "7, all +4 B or more": (4, 4, 8, 4),
+        "9, all +2 B or more": (2, 4, 8, 2),  # the first size
         "7, all +8 B": (8, 8, 8, 8), "7, x +2 B": (2, 0, 0, 0), "7, w +4 B": (0, 4, 0, 0), "7, i +8 B": (0, 0, 8, 0),
-        "7, y +2 B": (0, 0, 0, 2), "9, all +2 B or more": (2, 4, 8, 2),  # the first size
+        "7, y +2 B": (0, 0, 0, 2),
     }  # fmt: skip
     for group in groups:
         placed = Cpu().place(kernel, group.dtype, group.arrays(0), group.offsets)
