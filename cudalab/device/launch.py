@@ -85,9 +85,11 @@ class Prepared:
             launch = partial(with_config, ctypes.byref(memory), function, arguments, None)
         else:  # a driver older than CUDA 11.8
             stream = ctypes.c_void_p.from_buffer(memory, STREAM)
-            plain = partial(libcuda.cuLaunchKernel, function, *self._geometry, stream, arguments, None)
-            together = partial(libcuda.cuLaunchCooperativeKernel, function, *self._geometry, stream, arguments)
-            launch = together if self._cooperative else plain
+            given = (function, *self._geometry, stream, arguments)
+            if self._cooperative:
+                launch = partial(libcuda.cuLaunchCooperativeKernel, *given)
+            else:
+                launch = partial(libcuda.cuLaunchKernel, *given, None)
         if not self._attributes:
             values = Struct(f"=Q{POINTERS - STREAM - 8}x{self._count}Q")  # x: no launch attributes
             return partial(values.pack_into, memory, STREAM), launch
