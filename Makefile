@@ -1,6 +1,6 @@
 # make bench         the main job: check and time kernels here (on the GPU if there is one)
-# make test          the tests, in four minutes on two cores; make lint: style and types
-# make test-slow     the tests that would make these minutes eight
+# make test          the tests that take a second or two each; make lint: style and types
+# make test-slow     the tests that compile or run for longer
 # make gpu-test      the tests, where a test that finds no GPU fails
 # make mutants       which small faults in the kernels would the check miss? (a sample; half an hour on two cores)
 # make tables        writes the generated parts of README.md, bench/METHOD.md and docs/

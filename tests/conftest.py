@@ -48,6 +48,14 @@ def pytest_runtest_setup(item):
         need_gpu()
 
 
+def pytest_collection_modifyitems(items):
+    """A slow test, or one on the stand-in, may take minutes where other programs keep the processors busy."""
+    for item in items:
+        long = item.get_closest_marker("slow") or "fake_gpu" in item.path.parts
+        if long and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(600))
+
+
 def pytest_collection_finish():
     """Freeze the objects that live as long as the session: runs collect garbage often, and need not scan them."""
     gc.freeze()
