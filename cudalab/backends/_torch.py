@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
 from cudalab.device.arrays import to_torch
 from cudalab.device.operands import Bound, Operands, returning
+from cudalab.spec import find
+from cudalab.spec.kernel import Kernel
 from cudalab.spec.reference import plain
 
 
@@ -35,6 +37,11 @@ def pool(operands: Operands) -> Callable[[], AbstractContextManager[object]]:
 def bound(function: Callable[..., Any], operands: Operands) -> Bound:
     """A function of tensors, and of scalars by name, that returns its result."""
     return returning(with_scalars(function, operands), tensors, operands, pool(operands))
+
+
+def form_of(kernel: Kernel, forms: Mapping[tuple[str, ...], Callable[..., Any]]) -> Callable[..., Any] | None:
+    """A library's form of one of the lab's own kernels, by its name and those of its inputs; None: it has none."""
+    return forms.get((kernel.name, *kernel.input_names)) if find.of_lab(kernel) else None
 
 
 def with_scalars(function: Callable[..., Any], operands: Operands) -> Callable[..., Any]:

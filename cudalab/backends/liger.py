@@ -14,7 +14,6 @@ from cudalab.base import advice
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import installed, torch_missing
 from cudalab.device.operands import Bound, Operands
-from cudalab.spec import find
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -58,17 +57,13 @@ def missing(device: str) -> str | None:
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
-    return ("",) if _form(kernel) else ()
+    return ("",) if _torch.form_of(kernel, FORMS) else ()
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    form = _form(kernel)
+    form = _torch.form_of(kernel, FORMS)
     assert form is not None
     columns = next(iter(operands.inputs.values())).shape[-1]
     if columns > LONGEST:
         raise Unavailable(f"Liger-Kernel takes rows of at most {LONGEST:,} elements, and these have {columns:,}")
     return _torch.bound(form, operands)
-
-
-def _form(kernel: Kernel) -> Callable[..., Any] | None:
-    return FORMS.get((kernel.name, *kernel.input_names)) if find.of_lab(kernel) else None

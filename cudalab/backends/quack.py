@@ -16,7 +16,6 @@ from cudalab.base import advice
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import installed, torch_missing
 from cudalab.device.operands import Bound, Operands
-from cudalab.spec import find
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -66,11 +65,11 @@ def missing(device: str) -> str | None:
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:
-    return ("",) if _form(kernel) else ()
+    return ("",) if _torch.form_of(kernel, FORMS) else ()
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    form = _form(kernel)
+    form = _torch.form_of(kernel, FORMS)
     assert form is not None
     refuse(operands)
     bound = _torch.bound(form, operands)
@@ -86,7 +85,3 @@ def refuse(operands: Operands) -> None:
         wanted = gcd(16 // array.dtype.itemsize, array.shape[-1]) * array.dtype.itemsize
         if array.size and array.ptr % wanted:
             raise Unavailable(f"QuACK needs {name} aligned to {wanted} bytes, and it is not")
-
-
-def _form(kernel: Kernel) -> Callable[..., Any] | None:
-    return FORMS.get((kernel.name, *kernel.input_names)) if find.of_lab(kernel) else None

@@ -699,11 +699,8 @@ class Kernel:
         in the `.cu`: their number, an array for a value, or an output for a `const` pointer, as happens when two are
         swapped.
         """
-        values = {
-            **self.scalars_of(arrays),
-            **{n: v for n, v in arrays.items() if n in self.scalars},
-            **self.parameters,
-        }
+        given = {name: value for name, value in arrays.items() if name in self.scalars}
+        values = {**self.scalars_of(arrays, given), **self.parameters}
         taken = {name: arrays[name] for name in self.array_names if name in arrays}
         result = self.entries[entry](**taken, **self.taken(entry, values))
         every: tuple[Any, ...] = (result,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cudalab.base.errors import SpecError, short
@@ -33,7 +33,7 @@ def of_kernel(kernel: Kernel, values: Mapping[str, Any]) -> dict[str, Any]:
     names = shared(kernel)
     if not names or kernel.reference is None:
         return {}
-    result = _called(kernel, kernel.reference, values)
+    result = called_with(kernel.reference, values)
     if len(names) == 1 and not isinstance(result, dict):
         return {names[0]: result}
     if isinstance(result, dict) and set(result) == set(names):
@@ -47,13 +47,9 @@ def of_output(kernel: Kernel, name: str, values: Mapping[str, Any]) -> Any:
     """What the own reference of an output gives for inputs, scalars and the earlier outputs that it takes, by name."""
     function = kernel.outs[name].reference
     assert function
-    return _called(kernel, function, values)
+    return called_with(function, values)
 
 
 def plain(scalars: Mapping[str, Any]) -> dict[str, Any]:
     """Scalars as Python's numbers: a reference computes in float64 from the rounded values."""
     return {name: value.item() if hasattr(value, "item") else value for name, value in scalars.items()}
-
-
-def _called(kernel: Kernel, function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    return called_with(function, values)
