@@ -3,44 +3,76 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import platform
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cudalab.base.errors import Unavailable
 from cudalab.base.threads import chunks
 from cudalab.device.arrays import as_plain
 from cudalab.device.guard import BLOCK, GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Content, offsets_by_name
 from cudalab.device.operands import IN_PLACE, Bound, Operands, every, output_of, pieces
+from cudalab.host.reserved import space, touched
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
 
 ALIGN = 256  # bytes, the alignment of CUDA's allocator
 
 
+FAR = 1 << 27  # bytes of address space on both sides of a buffer: a kernel that writes there harms nobody
+HUGE_PAGES = 1 << 22  # bytes from which NumPy asks the system for huge pages
+
+
 class Guarded:
-    """A NumPy array in the middle of a larger buffer whose ends hold a known pattern."""
+    """A NumPy array in the middle of a larger buffer whose ends hold a known pattern, with nothing FAR around it."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, offset: int = 0, guard: int = GUARD_BYTE) -> None:
         self._guard = guard
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        raw = np.empty(size + 2 * GUARD + ALIGN + offset, np.uint8)
-        start = -raw.ctypes.data % ALIGN + offset
+        used = -(-(size + 2 * GUARD + offset) // mmap.PAGESIZE) * mmap.PAGESIZE
+        try:
+            self._space = space(FAR + used + FAR)
+            raw, start = np.frombuffer(self._space, np.uint8), FAR + offset
+            self._far = {"before": (0, FAR), "after": (FAR + used, FAR)}
+        except Unavailable:  # a limit on address space
+            raw = np.empty(size + 2 * GUARD + ALIGN + offset, np.uint8)
+            start, self._far = -raw.ctypes.data % ALIGN + offset, {}
+        else:
+            for place in self._far.values():  # no page of the buffer reaches into what must stay untouched
+                self._advise("MADV_NOHUGEPAGE", *place)
+            if size >= HUGE_PAGES:
+                self._advise("MADV_HUGEPAGE", FAR, used)
         self.whole = raw[start : start + size + 2 * GUARD]
+        self._around = {where: raw[at : at + length] for where, (at, length) in self._far.items()}
+        if any(map(touched, self._around.values())):  # a system that does not tell
+            self._around = {}
         self.mend()
         self.array = self.whole[GUARD : GUARD + size].view(dtype).reshape(shape)
 
     def mend(self) -> None:
-        """Write the pattern into both ends."""
+        """Write the pattern into both ends, and give back what was touched around them."""
         self.whole[:GUARD] = self.whole[-GUARD:] = self._guard
+        for place in self._far.values():
+            self._advise("MADV_DONTNEED", *place)
+
+    def _advise(self, advice: str, start: int, length: int) -> None:
+        if hasattr(mmap, advice):
+            with suppress(OSError):  # a kernel without huge pages
+                self._space.madvise(getattr(mmap, advice), start, length)
 
     def overrun(self) -> str | None:
-        """Where its ends were written, or None."""
+        """Which memory around it was used, as a verb, a size and a side; None for none."""
         for where, band in (("before", self.whole[:GUARD]), ("after", self.whole[-GUARD:])):
-            if touched := int((band != self._guard).sum()):
-                return f"{touched} bytes {where}"
+            if changed := int((band != self._guard).sum()):
+                return f"wrote {changed} bytes {where}"
+        for where, memory in self._around.items():
+            if touched(memory):
+                return f"reads or writes more than {GUARD >> 10} KB {where}"
         return None
 
 
@@ -117,8 +149,8 @@ class Cpu:
 
     def tampered(self, operands: Operands, slack: bool = False) -> str | None:
         for name, guarded in self._guarded.items():
-            if where := guarded.overrun():
-                return f"wrote {where} {name!r}; is each index checked against the size?"
+            if used := guarded.overrun():
+                return f"{used} {name!r}; is each index checked against the size?"
         for name, before in self._pristine.items():
             now = operands.inputs[name]
             if name in self._unchanged and not np.array_equal(_bytes(now), _bytes(before)):

@@ -50,6 +50,7 @@ class Gpu:
         self._buffers: dict[str, Buffer] = {}
         self._block: tuple[bytes, Any] | None = None  # what `poison` repeats, and its memory
         self._unchanged: set[str] = set()  # inputs that no kernel may write
+        self._in_place: dict[str, DeviceArray] = {}  # contents of inputs that a run updates, as they were placed
         self._digests: dict[str, int] = {}  # of the inputs, as their contents should be
         self._bands: dict[tuple[int, int], int] = {}  # digests of the guard bands, by (pointer, bytes)
         self._slack: dict[tuple[int, int], int] = {}  # of the memory behind them
@@ -76,6 +77,8 @@ class Gpu:
         off = offsets_by_name(kernel, offsets)
         inputs = {name: self._put(name, array.shape, array.dtype, off[name]) for name, array in arrays.items()}
         self._upload(arrays, inputs)
+        self._in_place = {name: self._arrays(inputs[name], 1)[0] for name in kernel.in_place}
+        self._upload({name: arrays[name] for name in kernel.in_place}, self._in_place)
         self._unchanged = {name for name in arrays if name not in kernel.in_place}
         output = output_of(
             kernel, dtype, inputs,
@@ -172,6 +175,16 @@ class Gpu:
         for array, begins in found:
             if isinstance(begins, bytes):
                 self._fill(array, begins)
+
+    def make_new(self, outputs: Sequence[Any]) -> None:
+        """Enqueue what `outputs` must hold before another run, where a run uses it up; nothing for other outputs."""
+        for output in outputs:
+            if isinstance(output, Written):
+                for name, array, begins in zip(output.names, output.arrays, output.begins, strict=True):
+                    if begins == IN_PLACE and array.nbytes:
+                        self._driver.memcpy_dtod_async(array.ptr, self._in_place[name].ptr, array.nbytes, self.stream)
+                    elif isinstance(begins, bytes):
+                        self._fill(array, begins)
 
     def _fill(self, array: Any, content: Content) -> None:
         plain = as_plain(array)

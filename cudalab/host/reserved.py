@@ -1,4 +1,4 @@
-"""Arrays of billions of elements that take no memory until they are touched: address space is reserved, no more."""
+"""Address space that takes no memory until it is touched: for arrays of billions of elements, and around all others."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Python 3.12 has no name fo
 def reserved(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Zeros of this shape; nothing else lies within REACH bytes of them. Raises Unavailable without address space."""
     size = math.prod(shape) * dtype.itemsize
+    return np.frombuffer(space(size + 2 * REACH), np.uint8, size, REACH).view(dtype).reshape(shape)
+
+
+def space(size: int) -> mmap.mmap:
+    """Zeros that begin at a page; their memory is given back with the last array on it. Raises as `reserved` does."""
     try:
-        space = mmap.mmap(-1, size + 2 * REACH + mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE)
+        return mmap.mmap(-1, size + mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE)
     except (OSError, ValueError, OverflowError) as error:
         raise Unavailable(f"cannot reserve {size:,} bytes of address space: {error}") from None
-    return np.frombuffer(space, np.uint8, size, REACH).view(dtype).reshape(shape)
 
 
 def touched(array: np.ndarray) -> bool:
-    """Whether a reserved array, or a part of it without gaps, has memory: somebody wrote or read there.
+    """Whether a part of reserved address space, without gaps, has memory: somebody wrote or read there.
 
     g++ calls nothing before a store of what a function returns as a struct, so not each write is seen.
     """

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from cudalab.base.errors import NotOnCpu, SpecError
+from cudalab.base.errors import CompileError, NotOnCpu, SpecError
 from cudalab.spec import entry_names
 from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameters
 
@@ -62,6 +62,14 @@ _LACKING = re.compile(
     re.MULTILINE,
 )
 _FORBIDDEN = re.compile(r"(?:^|\bat )(?P<place>[^\s:]+:\d+):\d+(?::|,|\.)", re.MULTILINE)
+# Types that the lab's own headers have before the first line of a `.cu`, and the header that CUDA has them in.
+_TYPES = {
+    "cuda_fp16.h": re.compile(r"\b__half2?\b"),
+    "cuda_bf16.h": re.compile(r"\b__nv_bfloat162?\b"),
+    "cuda_fp8.h": re.compile(r"\b__nv_fp8\w+\b"),
+    "cuComplex.h": re.compile(r"\bcu(?:Float|Double)?Complex\b"),
+}
+_WITH_ALL = re.compile(r"^(?:cooperative_groups|cub|cuda|thrust)[/.]")  # headers that include those of the narrow types
 _ATTRIBUTE = re.compile(
     r"(?:declared with (?:attribute error|'error' attribute)|static assertion failed[^:\n]*): "
     r"(?P<what>.* cannot run on the CPU)"
@@ -128,6 +136,8 @@ class Scan:
         self.static_shared = bool(_STATIC_ARRAY.search(code))
         self.constants = tuple(entry_names.constants(code))
         _refuse(lines, name)
+        if lacking := _without_its_header(lines, preprocessed):
+            raise CompileError(lacking)
 
     def cluster(self, name: str) -> str:
         """What __cluster_dims__ of an entry holds; "" for none. Raises NotOnCpu for what cannot be read alone."""
@@ -207,6 +217,19 @@ def unknown_name(message: str) -> str | None:
     scope = found["space"] or found["of"]
     name = found["name"] or found["member"] or found["function"]
     return f"{found['place']}: {f'{scope}::' if scope else ''}{name} cannot run on the CPU"
+
+
+def _without_its_header(lines: list[tuple[str, int, str, str]], preprocessed: str) -> str | None:
+    """The first use of a type whose header is not included; nvcc does not know it."""
+    files = (marker[2] for text in preprocessed.splitlines() if (marker := _LINE_MARKER.match(text)))
+    included = {file.removeprefix(_OURS) for file in files if file.startswith(_OURS)}
+    if any(_WITH_ALL.match(file) for file in included):
+        return None
+    for header, types in _TYPES.items():
+        for file, number, text, _ in lines if header not in included else ():
+            if not file.startswith(_OURS) and (found := types.search(text)):
+                return f"{file}:{number}: {found[0]} needs #include <{header}>"
+    return None
 
 
 def _refuse(lines: list[tuple[str, int, str, str]], name: str) -> None:

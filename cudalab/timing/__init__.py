@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from cudalab.device.operands import Bound
@@ -31,6 +32,15 @@ def prepare(device: Device, flush: str = CLEAN) -> None:
 def warm_up(device: Device, bound: Bound) -> float:
     """Run until lazy loading and compilation are over; returns the seconds of the first run."""
     return float(_of(device).warm_up(device, bound))
+
+
+def again(device: Device, bound: Bound) -> Bound:
+    """The same, for runs one after another: where a run uses up what it finds, the next one makes it new before."""
+    if device.kind != "cuda":
+        return bound
+    from cudalab.timing.work import repeatable
+
+    return replace(bound, run=repeatable(device, bound))  # type: ignore[arg-type]
 
 
 def clocks(

@@ -19,7 +19,18 @@ from cudalab.timing.clock import Clock
 from cudalab.timing.events import CALLS_MOST, COLD, HOT_LEAST, HOT_MOST, Timer, affordable
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import Proof
-from cudalab.timing.work import Batch, FreshCode, Replay, Returning, RotatingReplay, Unproven, Work, own_outputs
+from cudalab.timing.work import (
+    Batch,
+    FreshCode,
+    Replay,
+    Returning,
+    RotatingReplay,
+    Unproven,
+    Work,
+    own_outputs,
+    repeatable,
+    spent,
+)
 
 ROTATION = 5  # times the L2's size that the buffers of a cold graph hold together
 MOST_SETS = 1024  # of operands in a cold graph
@@ -49,12 +60,13 @@ def prepare(device: Gpu, flush: str) -> None:
 
 
 def warm_up(device: Gpu, bound: Bound) -> float:
+    run = repeatable(device, bound)
     start = perf_counter()
-    bound.run()
+    run()
     device.stream.synchronize()
     first = perf_counter() - start
     for _ in range(4):
-        bound.run()
+        run()
     device.stream.synchronize()
     return first
 
@@ -66,12 +78,15 @@ def clocks(
     if bound.kept and not bound.fresh and proof:
         notes.append(KEEPS_ALL.format(bound.kept))
         return {}
-    held = timer.blocking and timer.can_hold(bound.run)
+    run = repeatable(device, bound)
+    held = timer.blocking and timer.can_hold(run)
     if timer.blocking and not held:
         notes.append(NOT_HELD)
-    once = timer.once(bound.run, held)
-    runs = timer.batch(bound.run, once, held)
+    once = timer.once(run, held)
+    runs = timer.batch(run, once, held)
     calls = timer.calls(once)
+    if not proof and spent(bound):  # each run needs new contents, which nobody makes inside a batch
+        runs = calls = 1
     width = HOST_WIDTH * (CALLS_MOST / calls) ** 0.5
     if "launch" in modes:
         found["cold"] = _cold_clock(device, bound, affordable(COLD, once), held, notes, proof)
@@ -117,7 +132,7 @@ def graph_clock(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Cl
     bounds = own_outputs(device, bound, runs) if proof and bound.on else [bound] * runs
     graph = _graph(device, bounds)
     work: Work = _Graphed(graph) if proof is None else Replay(
-        device, graph.replay, graph.runs, _different(graph.results), bound.run, proof,
+        device, graph.replay, graph.runs, _different(graph.results), repeatable(device, bound), proof,
         [each.on for each in bounds if each.on] if proof and bound.on else (),
     )  # fmt: skip
     return _replayed(device, graph, work, cold=False)
@@ -147,7 +162,7 @@ def rotating(device: Gpu, bound: Bound) -> tuple[list[Bound], list[Operands]]:
 def _cold_clock(device: Gpu, bound: Bound, samples: int, held: bool, notes: list[str], proof: Proof | None) -> Clock:
     timer = timer_of(device)
     if proof is None:
-        return Clock(_noting(timer, lambda: timer.cold(Unproven(bound.run), samples, held), notes))
+        return Clock(_noting(timer, lambda: timer.cold(_batch(device, bound, 1, None), samples, held), notes))
     work = FreshCode(device, bound, proof) if bound.kept else _batch(device, bound, 1, proof)
     assert isinstance(work, (FreshCode, Batch, Returning))
 
@@ -162,7 +177,7 @@ def _cold_clock(device: Gpu, bound: Bound, samples: int, held: bool, notes: list
 
 def _batch(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Work:
     if proof is None:
-        return Unproven(bound.run, runs)
+        return Unproven(bound.run, runs, lambda: device.make_new([bound.output()] if spent(bound) else []))
     if bound.on:
         return Batch(device, bound, proof, runs)
 
@@ -182,7 +197,8 @@ def _api_clock(device: Gpu, call: Callable[[], Any], calls: int, width: float, p
 
 
 def _graph(device: Gpu, bounds: list[Bound]) -> Graph:
-    graph = Graph(bounds, device.stream)
+    spent_by_run = [bound.output() for bound in bounds if spent(bound)]
+    graph = Graph(bounds, device.stream, lambda: device.make_new(spent_by_run))
     device.at_release.callback(graph.close)
     return graph
 

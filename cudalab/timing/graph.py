@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -19,13 +19,13 @@ class Graph:
 
     All bounds are of one variant, on the same or on different operands. Raises LaunchError where the variant cannot be
     captured, or where the graph has fewer kernels than runs or an uneven number: work went to another stream, or was
-    enqueued only once.
+    enqueued only once. `before` enqueues what the runs must find, before each pass that comes before the capture.
     """
 
-    def __init__(self, bounds: Sequence[Bound], stream: Any) -> None:
+    def __init__(self, bounds: Sequence[Bound], stream: Any, before: Callable[[], object] = lambda: None) -> None:
         self.results: list[Any] = []  # of each run, in order; kept, so that no run reuses another's memory
         self._executable = 0
-        self._handle = self._capture(bounds, stream)
+        self._handle = self._capture(bounds, stream, before)
         try:
             self.runs, self.kernels = len(bounds), driver.kernels_in(self._handle)
             if self.kernels < self.runs or self.kernels % self.runs:
@@ -38,9 +38,10 @@ class Graph:
             raise
         self.replay = driver.replayer(self._executable, stream.handle)
 
-    def _capture(self, bounds: Sequence[Bound], stream: Any) -> int:
+    def _capture(self, bounds: Sequence[Bound], stream: Any, before: Callable[[], object]) -> int:
         with bounds[0].pool():
             for _ in range(WARM_UPS):
+                before()
                 self._run(bounds)
             stream.synchronize()
             gc.collect()

@@ -32,11 +32,18 @@ class Work(Protocol):
 class Unproven:
     """Runs of a variant whose result nobody judges here: a study's work, an empty kernel."""
 
-    def __init__(self, run: Callable[[], object], runs: int = 1) -> None:
-        self.runs, self.touch = runs, run
-        self._once = run
+    def __init__(
+        self, run: Callable[[], object], runs: int = 1, make_new: Callable[[], object] = lambda: None
+    ) -> None:  # fmt: skip
+        self.runs = runs
+        self._once, self._make_new = run, make_new
 
-    def before(self) -> None: ...
+    def before(self) -> None:
+        self._make_new()
+
+    def touch(self) -> None:
+        self._once()
+        self._make_new()
 
     def run(self) -> None:
         for _ in range(self.runs):
@@ -76,7 +83,7 @@ class Batch(_Proven):
     def __init__(self, device: Gpu, bound: Bound, proof: Proof, runs: int) -> None:
         bounds = own_outputs(device, bound, runs) if runs > 1 or spent(bound) else [bound]
         super().__init__(device, proof, len(bounds))
-        self.touch = bound.run  # type: ignore[method-assign]
+        self.touch = repeatable(device, bound)  # type: ignore[method-assign]
         self._operands = [each.on for each in bounds if each.on]
         self._enqueue = [each.run for each in bounds]
         self._results = list({id(each): each.output() for each in bounds}.values())
@@ -123,7 +130,7 @@ class FreshCode(_Proven):
     def before(self) -> None:
         proof, bound = self._proof, self._load()
         warm = proof.change()
-        bound.run()  # brings its instructions near
+        repeatable(self._device, bound)()  # brings its instructions near
         self._results, self.run = [bound.output()], bound.run
         self._operands = [bound.on] if bound.on else []
         super().before()
@@ -176,6 +183,18 @@ def own_outputs(device: Gpu, bound: Bound, runs: int) -> list[Bound]:
     room = max(device.free_bytes // SHARE // max(on.output.nbytes, 1), 1)
     bounds = [bound.again(on.writing_to(output)) for output in device.outputs(on.output, min(runs, room))]
     return bounds if spent(bound) else (bounds * runs)[:runs]
+
+
+def repeatable(device: Gpu, bound: Bound) -> Callable[[], object]:
+    """A run of a variant that can be followed by another: what it uses up is made new before."""
+    if not spent(bound):
+        return bound.run
+
+    def run() -> None:
+        device.make_new([bound.on.output])  # type: ignore[union-attr]
+        bound.run()
+
+    return run
 
 
 def spent(bound: Bound) -> bool:

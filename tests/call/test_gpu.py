@@ -44,7 +44,8 @@ def cupy():
 
 
 def right(got, x, name):
-    from cudalab.checks.parity import compare, expected
+    from cudalab.checks.expected import expected
+    from cudalab.checks.parity import compare
 
     want = expected(gelu, {"x": x})
     parity = compare(got, want, dtype(name), gelu.budget(dtype(name)))

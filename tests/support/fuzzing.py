@@ -133,6 +133,10 @@ def hard(shape, kind, seed):
     """Any bit patterns, with zeros, infinities, NaN, the smallest and the largest numbers among them."""
     rng = np.random.default_rng(seed)
     n = math.prod(shape)
+    if kind.numpy.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if kind.numpy.kind == "c":
+        return hard((*shape, 2), dtype("float32" if kind.itemsize == 8 else "float64"), seed).view(kind.numpy)[..., 0]
     values = rng.integers(0, 256, n * kind.itemsize, np.uint8).view(kind.numpy)
     if kind.floating:
         with np.errstate(all="ignore"):

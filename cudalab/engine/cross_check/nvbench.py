@@ -25,6 +25,7 @@ from cudalab.device.protocol import Device
 from cudalab.engine.cross_check import ready
 from cudalab.engine.cross_check.ready import Found
 from cudalab.timing.gpu import NOT_HELD
+from cudalab.timing.work import spent
 
 COLD, BATCH, WALL = "nvbench cold", "nvbench batch", "nvbench wall"  # median, mean, and what both took; seconds
 TAGS = {COLD: "nv/cold/time/gpu/median", BATCH: "nv/batch/time/gpu/mean"}
@@ -50,7 +51,8 @@ def missing() -> str | None:
 def times(request: ready.Request, timeout: float = TIMEOUT) -> dict[str, Found]:
     """By label: "nvbench cold" (median), "nvbench batch" (mean) and "nvbench wall" (for both measurements).
 
-    A label without a time is left out. Raises Unavailable without NVBench, LaunchError if its process failed.
+    A label without a time is left out: one whose runs need new contents, since NVBench repeats them.
+    Raises Unavailable without NVBench, LaunchError if its process failed.
     """
     if reason := missing():
         raise Unavailable(reason)
@@ -115,6 +117,7 @@ def timed(device: Gpu, bounds: Mapping[str, Bound], request: Request, path: str)
         return measure
 
     for label, work in bounds.items():
-        bench.register(benchmark(label, work)).set_name(label).set_timeout(request.timeout)
+        if not spent(work):
+            bench.register(benchmark(label, work)).set_name(label).set_timeout(request.timeout)
     bench.run_all_benchmarks(["cudalab", "--devices", str(request.device), "--json", path, "--quiet"])
     return walls

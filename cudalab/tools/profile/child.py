@@ -121,7 +121,7 @@ class _AtWork:
         kernel, _ = tuned.for_variant(self.group.kernel, variant.name, variant.parameters, self.group.dtype, card)
         bound = variant.backend.bind(kernel, variant.name, self.group.dtype, self.operands)
         timing.warm_up(self.device, bound)
-        return bound
+        return timing.again(self.device, bound)
 
     def _failed(self, label: str, error: Exception) -> None:
         self.say(Answer(row=Row(label, found.ERROR, said(error, self.group.kernel))))

@@ -1,4 +1,6 @@
 // AdamW in place, after llm.c (dev/cuda/adamw.cu).
+#include <cuda_bf16.h>
+
 __device__ inline float lerp(float start, float end, float weight) { return fma(weight, end, fma(-weight, start, start)); }
 
 __global__ void adamw_kernel(scalar_t* params_memory, const scalar_t* grads_memory, float* m_memory, float* v_memory,

@@ -1,5 +1,8 @@
 // residual = x + update, normed = layernorm(residual): the fused residual of a transformer. One warp per row (llm.c,
 // dev/cuda/fused_residual_forward.cu and layernorm_forward.cu).
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 __global__ void fused_residual_layernorm(scalar_t* residual, scalar_t* normed, const scalar_t* x,
                                          const scalar_t* update, const float* weight, const float* bias, float eps,
                                          int N, int C) {

@@ -1,5 +1,7 @@
 // Causal attention of one head and the logarithm of each row's sum of exponentials, which the backward pass needs. A
 // block has 32 queries; keys and values of a tile are in shared memory, more than 48 KB for a width of 128.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #define TILE 32
 
 __global__ void attention_forward(const scalar_t* __restrict__ q, const scalar_t* __restrict__ k,

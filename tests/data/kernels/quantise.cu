@@ -1,4 +1,6 @@
 // Symmetric int8 quantisation with a scale per row: scale = max |x| / 127, q = round(x / scale). A warp per row.
+#include <cuda_fp16.h>
+
 __global__ void quantise_rows(const scalar_t* x, int8_t* q, float* scale, int rows, int cols) {
     const int row = blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= rows) return;
