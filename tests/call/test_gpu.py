@@ -249,6 +249,9 @@ def test_every_timed_backend_has_all_its_times(gpu):
         job = Job(gpu, plan.Selection(), ("launch", "graph"), 0, 0.05, lambda text: None)
         cases = {c.label: c for c in cases_of(job, group)}
         for label, case in cases.items():
+            if reason := case.status == record.SKIPPED and backends.by_name()[case.backend].missing("cuda"):
+                assert reason in case.reason  # a library that this machine lacks
+                continue
             assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
             expected = {"cold", "hot", "graph", "graph_cold"} | (set() if case.allocates else {"call"})
             assert set(case.times) == expected, f"{label}: {case.notes}"
