@@ -14,7 +14,10 @@ from cudalab.engine.plan import Group, Selection
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch
 
-SOURCE = "#include <cuda_fp16.h>\n__global__ void k(const {of}* x, scalar_t* y, long long n) {{ long long i = threadIdx.x; if (i < n) {body} }}"
+SOURCE = (
+    "#include <cuda_fp16.h>\n"
+    "__global__ void k(const {of}* x, scalar_t* y, long long n) {{ long long i = threadIdx.x; if (i < n) {body} }}"
+)
 
 
 def spec(folder, reference, body="y[i] = x[i];", name="float32", of="scalar_t", **fields):

@@ -115,7 +115,7 @@ def test_a_call_costs_no_more_than_half_as_much_again_as_pytorchs_and_less_than_
     cases = {case.label: case for case in cases_of(job, group)}
     for label, case in cases.items():
         assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"
-        called = label != "copy" and case.variant in ("", "gelu_scalar")
+        called = label != "copy" and case.variant in ("", "gelu_scalar", "max_autotune")
         assert set(case.times) == ({"api"} if called else set()), label
     times = {label: 1e6 * case.median("api") for label, case in cases.items() if case.times}
     ours = times["pycuda:gelu_scalar"]

@@ -196,7 +196,7 @@ def test_cupti_and_the_lab_agree_on_the_gpu(gpu):
     assert {case.label for case in cases} == set(labels)
     for case in cases:
         assert set(case.cross) == {cupti.COLD, cupti.WALL}, case.notes
-        assert case.cross[cupti.COLD] == pytest.approx(stats.median(case.times["cold"]), rel=0.05)
+        assert case.cross[cupti.COLD] == pytest.approx(stats.median(case.times["cold"]), rel=0.05), case.label
 
 
 @pytest.mark.gpu

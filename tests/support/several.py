@@ -6,7 +6,8 @@ import numpy as np
 
 from cudalab import Budget, Kernel, Launch, Out, Scalar, Work
 
-ADAM = """__global__ void adam(scalar_t* p, float* m, float* v, const scalar_t* g, float lr, float b1, float b2,
+ADAM = """#include <cuda_fp16.h>
+__global__ void adam(scalar_t* p, float* m, float* v, const scalar_t* g, float lr, float b1, float b2,
                      int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

@@ -526,7 +526,6 @@ def test_without_the_plugin_the_fixture_is_not_there(pytester):
 @pytest.mark.gpu
 @pytest.mark.timeout(300)
 def test_on_a_gpu(pytester, monkeypatch):
-    monkeypatch.undo()
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST")]:
         monkeypatch.delenv(name)  # the tests inside run alone
     pytester.makepyfile(

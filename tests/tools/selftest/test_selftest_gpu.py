@@ -127,7 +127,7 @@ def test_the_gpu_passes_every_check_that_can_be_asked(gpu):
     states = {f.name: f.state for f in report.findings}
     for name, state in states.items():
         assert state == PASSED or (name in ("throttling", "empty capture") and state == SKIPPED), report.findings
-    assert len(states) == 10
+    assert len(states) == 11
     assert 0 < report.smallest < COARSEST
     gpu.release()
 
