@@ -32,6 +32,7 @@ def native(x, update, weight, bias, eps):
 
 
 INSIDE = "float32 inside, one rounding at the end"
+UNROUNDED = "torch.compile normalises the sum before it is rounded to the dtype"
 
 add_layernorm = Kernel(
     file=__file__,
@@ -51,6 +52,10 @@ add_layernorm = Kernel(
         "float32": Budget(16, atol=4e-6, why="mean and variance of cols elements; the bias may cancel"),
         "float16": Budget(1, atol=1e-6, why=INSIDE),
         "bfloat16": Budget(1, atol=1e-6, why=INSIDE),
+    },
+    peers={
+        "float16": Budget(4, atol=6e-3, why=UNROUNDED),
+        "bfloat16": Budget(4, atol=5e-2, why=UNROUNDED),
     },
     torch=eager,
     torch_native=native,
