@@ -65,6 +65,12 @@ class Guarded:
             with suppress(OSError):  # a kernel without huge pages
                 self._space.madvise(getattr(mmap, advice), start, length)
 
+    def around(self) -> list[tuple[int, int]]:
+        """Address and bytes of the memory on both sides that no kernel may touch."""
+        far = FAR if self._far else 0
+        start, end = self.whole.ctypes.data, self.whole.ctypes.data + self.whole.nbytes
+        return [(start - far, far + GUARD), (end - GUARD, GUARD + far)]
+
     def overrun(self) -> str | None:
         """Which memory around it was used, as a verb, a size and a side; None for none."""
         for where, band in (("before", self.whole[:GUARD]), ("after", self.whole[-GUARD:])):

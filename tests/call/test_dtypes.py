@@ -27,6 +27,8 @@ def kernel(name):
 
 
 COPY = """
+#include <cuComplex.h>
+#include <cuda_fp8.h>
 __global__ void same(const scalar_t* x, scalar_t* y, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i];

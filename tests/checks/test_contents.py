@@ -15,6 +15,7 @@ from cudalab.spec.kernel import Budget, Kernel, Launch
 
 # One thread a row of `cols` values, each of which it combines with what y[r] holds. One file has all of them.
 ENTRY = """
+#include <cuda_bf16.h>
 __global__ void {name}(const scalar_t* x, scalar_t* y, int rows, int cols) {{
     const int r = blockIdx.x * blockDim.x + threadIdx.x;
     if (r >= rows) return;

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.cpu import Cpu, Guarded
-from cudalab.device.guard import GUARD, offsets_by_name
+from cudalab.device.guard import offsets_by_name
 from cudalab.device.operands import Operands, every, output_of
 from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
@@ -87,11 +87,7 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
         Cpu().poison(output)
 
     made_new()
-    for guarded in memory.values():
-        _forbid(guarded.whole.ctypes.data, GUARD)
-        _forbid(guarded.whole.ctypes.data + guarded.whole.nbytes - GUARD, GUARD)
     say(Answer({name: (m.array.ctypes.data, m.array.nbytes) for name, m in memory.items()}))
-
     operands = Operands(inputs, output, scalars=kernel.scalars_of(arrays))
     launches = kernel.launches(entry, operands.named(kernel))
     load = partial(
@@ -99,7 +95,8 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
         include=kernel.cu.parent, entries=tuple(dict.fromkeys(launch.entry for launch in launches)),
     )  # fmt: skip
     constants = kernel.constants_of(operands.named(kernel))
-    _launch(load(sanitize=True), launches, constants)
+    with _forbidden([piece for guarded in memory.values() for piece in guarded.around()]):
+        _launch(load(sanitize=True), launches, constants)
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler
         made_new()
         _launch(load(races=True), launches, constants)
@@ -114,10 +111,20 @@ def _launch(module: host.Module, launches: Sequence[Launch], constants: Mapping[
         )  # fmt: skip
 
 
-def _forbid(address: int, nbytes: int) -> None:
-    """Make the address sanitizer report every access to these bytes, which are outside of the arrays."""
-    poison = ctypes.CDLL(None).__asan_poison_memory_region
-    poison(ctypes.c_void_p(address), ctypes.c_size_t(nbytes))
+@contextmanager
+def _forbidden(pieces: Sequence[tuple[int, int]]) -> Iterator[None]:
+    """Inside, the address sanitizer reports every access to these (address, bytes), which are outside of the arrays.
+
+    Other arrays may get these addresses later.
+    """
+    sanitizer = ctypes.CDLL(None)
+    for address, nbytes in pieces:
+        sanitizer.__asan_poison_memory_region(ctypes.c_void_p(address), ctypes.c_size_t(nbytes))
+    try:
+        yield
+    finally:
+        for address, nbytes in pieces:
+            sanitizer.__asan_unpoison_memory_region(ctypes.c_void_p(address), ctypes.c_size_t(nbytes))
 
 
 def _on_gpu(index: int) -> Callable[[Group, str, Arrays, Callable[[Answer], None]], None]:
