@@ -144,6 +144,7 @@ __global__ void right(const float* x, float* y, int n) { HEAD; s[t] = 0;
 """
 
 
+@pytest.mark.slow
 def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path):
     says = {
         "branch": "own.cu:3: block (0,0,0): thread (0,0,0) waits at this barrier, and thread (100,0,0) has returned "
@@ -191,6 +192,7 @@ own = Kernel(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ['{\\"type\\":\\"Failed\\",\\"kind\\":\\"X\\",\\"message\\":\\"y\\"}\\n', "half a line"],
     ids=["a forged answer", "part of a line"],

@@ -106,6 +106,7 @@ def test_right_rivals_are_timed_and_wrong_ones_are_not(mine):
     assert [found[f"rival:{name}"].allocates for name in ("returns", "writes", "plain")] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_what_is_no_result_is_said(tmp_path):
     pytest.importorskip("torch")
     mine = tmp_path / "mine.py"

@@ -129,6 +129,7 @@ def test_an_entry_that_others_can_write_is_not_there(base):
     assert cache.get(base / "host") is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 def test_a_damaged_module_is_compiled_again(base):
     library = host.build(TEXT)

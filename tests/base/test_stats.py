@@ -45,6 +45,7 @@ UNDECIDED = ("own AR(1) 0.9, 1 %", "placement, 0.5 %", "placement, 2 %", "steps 
              "states: 10.98 or 13.05 \u00b5s", "samples in two modes 10 % apart", EXEMPT)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_whatever_the_noise(coverage):
     """20 trials a row. With a true coverage of 90 % fewer than 14 hits have a chance of 0.2 %."""
     for row in coverage.ROWS:

@@ -42,6 +42,7 @@ def test_shapes_and_several_inputs():
     assert gelu(np.empty((0, 3), np.float32)).shape == (0, 3)
 
 
+@pytest.mark.slow
 def test_inputs_of_different_shapes():
     rng = np.random.default_rng(0)
     a, b, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 3), (3, 4), (3,)))

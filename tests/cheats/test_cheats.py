@@ -26,6 +26,7 @@ def test_every_file_is_in_the_table():
     assert len(BY_NAME) == len(CHEATS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cheat", [pytest.param(c, id=c.name) for c in CHEATS if CHECK in c.where])
 def test_a_check_finds_it(cheat):
     found = checked(cheat)

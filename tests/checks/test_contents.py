@@ -123,6 +123,7 @@ def test_an_output_of_one_element_that_is_not_initialised_is_wrong(tmp_path, idi
     assert wrong.status == "WRONG"
 
 
+@pytest.mark.slow
 def test_the_message_says_that_the_output_was_read(tmp_path):
     (case,) = rows(tmp_path, "fmaxf", "float32", entries=["wrong"], count=7)
     assert "7 of 7 values differ by more than 64 ULP + 0.1: [0] got 1.30577099e+36, want " in case.reason

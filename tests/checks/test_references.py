@@ -127,6 +127,7 @@ def booleans(shape, kind, rng):
     return {"x": rng.random(shape) < 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["bool", "unsigned char"])
 def test_boolean_inputs_reach_the_reference_as_they_are(tmp_path, of):
     """~x of float64 is an error, and of integers another function."""
@@ -143,6 +144,7 @@ def test_pytorch_gets_boolean_inputs_too(tmp_path):
     assert outcome(rows(kernel, ("torch_eager",))) == {"torch_eager": ("ok", "")}
 
 
+@pytest.mark.slow
 def test_complex_inputs_reach_the_reference_as_they_are(tmp_path):
     def inputs(shape, kind, rng):
         return {"x": (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)}
@@ -213,12 +215,14 @@ def test_a_form_that_answers_from_memory_is_wrong(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_entry_that_answers_from_memory_is_wrong(tmp_path):
     body = "{ static __device__ float kept[9]; if (kept[i] == 0) kept[i] = x[i]; y[i] = kept[i]; }"
     case = rows(spec(tmp_path, lambda x: x, body))["host:k"]
     assert case.status == "WRONG" and "are results kept from an earlier call?" in case.reason
 
 
+@pytest.mark.slow
 def test_the_verdict_is_on_the_first_values(tmp_path):
     one, two = (rows(spec(tmp_path, lambda x: x * 3, "y[i] = x[i] * 3;", sizes=sizes, budgets={"float32": Budget(1)}))
                 for sizes in ({"small": (9,)}, {"tiny": (3,), "small": (9,)}))  # fmt: skip
@@ -256,6 +260,7 @@ def test_each_array_moves_by_its_own_elements(tmp_path):
             assert array.ctypes.data % array.itemsize == 0
 
 
+@pytest.mark.slow
 def test_hard_values_are_those_of_the_inputs_dtype(tmp_path):
     """An output of uint8 says nothing about the values that its function is given."""
 

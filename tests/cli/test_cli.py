@@ -190,6 +190,7 @@ def test_a_kernel_that_is_edited_during_a_run_is_not_measured_on(mine):
     assert after.reason.endswith("twice.cu has changed since this run began")
 
 
+@pytest.mark.slow
 def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
     """Neither the old text nor the old compiled module may stand for the new file."""
     assert cudalab.check(mine(), sizes="small", only="host", device="cpu").cases[0].status == "ok"
@@ -239,6 +240,7 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
     assert "twice.py" in run.output or "twice.cu" in run.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -339,6 +341,7 @@ def test_a_reference_of_another_shape_asks_for_shapes(mine):
     assert row.reason.endswith("gives shape (1,), but the first input has (1000,); set shapes")
 
 
+@pytest.mark.slow
 def test_formats(mine):
     path = mine()
     base = ["bench", path, "--sizes", "small", *QUICK]
@@ -384,6 +387,7 @@ def test_a_run_that_could_check_nothing_is_not_green(monkeypatch):
     assert "no-such-compiler is not on PATH" in " ".join(run.output.split())
 
 
+@pytest.mark.slow
 def test_dtypes_of_several_kernels_are_those_that_have_them():
     run = invoke("check", "--dtypes", "int32", "--only", "host", "--device", "cpu")
     assert run.exit_code == 0, run.output

@@ -51,6 +51,7 @@ def fill(path, *changes):
     Path(path).write_text(text)
 
 
+@pytest.mark.slow
 def test_a_spec_for_a_vector_kernel_needs_its_reference_only(lab):
     Path("vadd.cu").write_text(ADD)
     run = lab("new", "vadd.cu")

@@ -113,6 +113,7 @@ class Watched:
         return None
 
 
+@pytest.mark.slow
 def test_the_table_fills_in_and_is_gone_at_the_end(bench, plain):
     watched = Watched(bench, rows=60)
     assert watched.until() == 0

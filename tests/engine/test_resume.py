@@ -161,6 +161,7 @@ def test_what_another_command_wrote_is_not_resumed(begun, kind, options, wrote):
     assert run.output == f"Error: cannot resume {out} with `cudalab bench`: it holds a run of `cudalab {wrote}`\n"
 
 
+@pytest.mark.slow
 def test_resume_refuses_other_sources_and_machines(begun):
     spec, out = begun
     asked = {**QUICK, "sizes": "small,medium", "only": "numpy", "device": "cpu", "resume": out}

@@ -53,11 +53,13 @@ def test_faults_of_an_update_in_place_are_found(tmp_path, fault):
         assert case.reason.startswith("v: ")
 
 
+@pytest.mark.slow
 def test_a_workspace_and_a_filled_buffer_and_two_launches(tmp_path):
     found = rows(count(tmp_path), modes=("launch",))
     assert {label: case.status for label, case in found.items()} == {"host:count": "ok", "numpy": "ok"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", COUNT_FAULTS)
 def test_faults_around_a_workspace_are_found(tmp_path, fault):
     case = rows(count(tmp_path, *COUNT_FAULTS[fault]), only=("host",))["host:count"]
@@ -71,6 +73,7 @@ def test_a_buffer_without_its_fill_is_wrong(tmp_path):
     assert case.status == "WRONG" and case.reason.startswith("counts: ")
 
 
+@pytest.mark.slow
 def test_a_later_output_is_judged_by_the_kernels_own_earlier_one(tmp_path):
     outputs = {
         "total": Out(lambda x: x.sum(keepdims=True)),

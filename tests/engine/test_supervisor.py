@@ -37,6 +37,7 @@ def are_right_and_timed(cases, labels):
 # ---- one variant -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "text"),
     [
@@ -84,6 +85,7 @@ def test_an_endless_budget_is_one_that_the_rounds_end():
     are_right_and_timed(rows(*GOOD, budget=float("inf"), timeout=float("inf")), GOOD)
 
 
+@pytest.mark.slow
 def test_what_never_ends_is_stopped():
     start = time.monotonic()
     cases = rows(*GOOD, "host:endless", timeout=1.0)
@@ -113,6 +115,7 @@ def test_the_innocent_are_not_blamed_for_a_late_death():
         assert case.notes == [supervisor.NOT_TIMED]
 
 
+@pytest.mark.slow
 def test_the_timing_of_a_variant_is_watched_too(tmp_path):
     """NumPy's form stops in the middle of its timing."""
     spec = altered(tmp_path, "    return 2 * x\n\n\ndef launch", """    import traceback

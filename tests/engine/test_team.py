@@ -280,6 +280,7 @@ def begun(tmp_path):
     return spec, out
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_with_as_many_processes(begun):
     spec, out = begun
     cases = rows("numpy", spec=spec, sizes="small,medium", resume=out)
@@ -299,6 +300,7 @@ def test_a_run_is_not_resumed_with_another_number(begun):
             rows("numpy", spec=spec, sizes="small,medium", resume=out)
 
 
+@pytest.mark.slow
 def test_an_older_run_was_of_one_process(begun):
     spec, out = begun
     run = cudalab.load(out)

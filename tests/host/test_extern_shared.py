@@ -29,6 +29,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 def test_every_form_is_the_block_s_dynamic_memory():
     text = "\n".join(
         f"namespace form_{i} {{\n{level}\n__global__ void k{i}(float* y) {{ const int i = threadIdx.x; {lines}\n"

@@ -59,6 +59,7 @@ def test_a_grid_that_no_gpu_holds_at_once_is_refused_with_the_number(grid):
         normalized(grid, "forward", blocks=132 * 16 + 1, cooperative=True)
 
 
+@pytest.mark.slow
 def test_a_missing_barrier_of_the_grid_is_noticed():
     bad = host.load(GRID.replace(BARRIER, "    float total"))
     assert not any(normalized(bad, order, cooperative=True) for order in ORDERS)
@@ -80,6 +81,7 @@ def test_a_grid_that_cannot_go_on_is_diagnosed(instead, says):
         normalized(bad, "forward", cooperative=True)
 
 
+@pytest.mark.slow
 def test_a_barrier_made_of_atomics():
     module = host.load("""
 __device__ void barrier(unsigned* state, unsigned goal) {
@@ -251,6 +253,7 @@ __global__ void wide(int* out) { auto tile = cg::tiled_partition<64>(cg::this_th
 """
 
 
+@pytest.mark.slow
 def test_tiles_scans_coalesced_threads_and_partitions():
     text = LANES[: LANES.index("__global__ void wide")]
     x = np.random.default_rng(0).integers(0, 50, 64).astype(np.int32)
@@ -278,6 +281,7 @@ def test_tiles_scans_coalesced_threads_and_partitions():
     np.testing.assert_array_equal(out[9], 40 + i % 4)
 
 
+@pytest.mark.slow
 def test_a_tile_of_several_warps_is_refused_by_name():
     with pytest.raises(NotOnCpu, match=r"lanes.cu:36: a tile of more than 32 threads cannot run on the CPU"):
         host.load(LANES, name="lanes.cu")

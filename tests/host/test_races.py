@@ -76,6 +76,7 @@ def test_a_race_is_told_with_both_lines_and_threads_in_every_order(module, entry
     assert {int(part.partition(",")[0]) for part in said.split("r.cu:")[1:]} == lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("entry", ["atomic", "same_value", "warp", "own", "tile"])
 def test_what_is_in_order_is_no_race(module, entry, order):

@@ -104,6 +104,7 @@ def test_a_run_is_not_resumed_with_another_header(spec, tmp_path):
     assert len(cudalab.bench(spec, **asked, resume=out).cases) == 2
 
 
+@pytest.mark.slow
 def test_the_sanitizer_names_the_line_of_a_header(spec):
     (spec.parent / "common" / "mine.cuh").write_text(HEADER.replace("FACTOR * x", "(&x)[100000000] + FACTOR * x"))
     (row,) = cudalab.check(spec, **ON_THE_HOST, sanitize=True).cases

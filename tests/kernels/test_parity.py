@@ -16,7 +16,7 @@ from cudalab.tools.pytest.cases import cases
 # Errors of other libraries, found by this check: `cudalab check gelu` shows them to users.
 # Without a GPU only one kernel's tests are collected and skipped: those of all would be thousands of skips.
 ON_A_GPU = () if os.environ.get("CUDALAB_REQUIRE") == "cuda" or not cuda.missing() else ("plus_one",)
-COUSINS = ("gelu_tanh", "gelu_backward", "bias_gelu", "layernorm", "matmul")  # built as others are
+COUSINS = ("gelu_tanh", "gelu_backward", "bias_gelu", "layernorm", "matmul", "sum", "transpose")  # built as others are
 SAMPLE = 2**16  # values of float32, no exponent missing; `cudalab check` takes 2^24
 FAR = "where an infinite dy meets a gradient that float32 has as 0 and float64 has not, they give NaN"
 LARGE = "they are right to a share of 1, not of the gradient: a dy of any size multiplies what is lost in the tail"

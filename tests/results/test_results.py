@@ -183,6 +183,7 @@ def test_binary_rubbish_and_missing_files(tmp_path):
             cudalab.load(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_every_truncation_and_every_changed_byte_is_read_or_refused(run, tmp_path):
     path, rng = tmp_path / "r.json", np.random.default_rng(0)
     run.save(path)

@@ -62,6 +62,7 @@ def test_an_unknown_field_is_refused_with_the_close_name(record):
         record(**{f"{name}s": 1})
 
 
+@pytest.mark.slow
 def test_nothing_in_the_lab_imports_names_from_the_door_for_old_specs():
     """`cudalab.spec` itself gives names to old specs alone; in the lab each comes from the module that defines it."""
     modules = {path.stem for path in (ROOT / "cudalab" / "spec").glob("*.py")}

@@ -97,6 +97,7 @@ def test_an_extrapolation_is_called_one(monkeypatch):
     assert any("not measured" in note for note in cpu.notes)
 
 
+@pytest.mark.slow
 def test_transfers_and_tf32_have_their_place():
     """Run the GPU's variants on the CPU's memory: their results are right, and a copy that does nothing is WRONG."""
     everywhere = [replace(v, devices=("cuda", "cpu")) for v in cpu_vs_gpu.study.variants if "pin" not in v.label]

@@ -177,6 +177,7 @@ def test_events_are_read_when_all_is_done():
 # --- the networks
 
 
+@pytest.mark.slow
 def test_resnet50_is_the_known_one():
     from cudalab.study import models
 

@@ -217,7 +217,10 @@ ODD_WORK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "reason"), ODD_WORK, ids=[reason for _, reason in ODD_WORK])
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [pytest.param(*one, id=one[1], marks=pytest.mark.slow if i > 3 else ()) for i, one in enumerate(ODD_WORK)],
+)
 def test_a_work_that_cannot_be_used_costs_its_row_alone_and_says_what_to_give(make, reason):
     rows = measured(study(Variant("base", works()), Variant("odd", make), sizes={"tiny": {"n": 1}}, rounds=1))
     assert rows["odd"].status == record.ERROR
@@ -228,6 +231,7 @@ def test_a_work_that_cannot_be_used_costs_its_row_alone_and_says_what_to_give(ma
     msgspec.json.decode(msgspec.json.encode(list(rows.values())), type=list[Case])  # as the parent reads it
 
 
+@pytest.mark.slow
 def test_what_cannot_be_closed_or_timed_says_so_and_no_more():
     rows = measured(study(Variant("base", works()), Variant("odd", works(close=lambda: 1 / 0, items=np.int64(2)))))
     assert rows["odd"].times and rows["odd"].quantities["items"] == 2.0
@@ -552,6 +556,7 @@ def test_death_costs_a_row(tmp_path):
     assert "Finding: it goes on" in run.output
 
 
+@pytest.mark.slow
 def test_exit_codes_and_selection(file):
     assert command(file, "--only", "n*", "--device", "cpu", "--budget", "0.01", "-q").exit_code == 0
     text = Path(file).read_text()
@@ -561,6 +566,7 @@ def test_exit_codes_and_selection(file):
     assert "WRONG numpy: 20 of 20 values differ" in run.output
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_is_finished(file, tmp_path):
     out = tmp_path / "out.json"
 
@@ -705,6 +711,7 @@ def test_a_file_cannot_act_in_a_terminal():
         assert visible(text, keep="\n") == text
 
 
+@pytest.mark.slow
 def test_a_report_has_studies_and_kernels(sums):
     pytest.importorskip("altair")
     from report_runs import undrawn

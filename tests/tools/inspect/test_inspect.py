@@ -157,6 +157,7 @@ def test_the_tail_is_not_the_way(kernel, entry, dtype_name, loads):
     assert one.elements == size / dtype(dtype_name).itemsize
 
 
+@pytest.mark.slow
 def test_the_last_elements_go_one_by_one():
     """258 elements leave two after the last full vector; the middle thread has them."""
     (one,) = inspect("gelu", "float32", "gelu_vec", size="258")
@@ -396,6 +397,7 @@ def test_nothing_is_much_faster_than_its_bound(name):
         assert 0.88 < one.ratio < 1.6, one.sentence  # the least: loads of 2 bytes, whose latency is a guess
 
 
+@pytest.mark.slow
 def test_issue_time_by_hand():
     (one,) = inspect("gelu", "bfloat16", "gelu_vec", card="H200")
     warps = math.ceil(one.traced.blocks / 132) * 4
@@ -411,6 +413,7 @@ def test_a_slower_card_is_bound_by_its_memory():
     assert set(one.bounds.seconds) & {"start", "latency"} == set(), "not measured on that card"
 
 
+@pytest.mark.slow
 def test_every_opcode_is_of_one_kind():
     roots = [root for roots in instruction_mix.KINDS.values() for root in roots]
     assert len(roots) == len(set(roots))
@@ -421,6 +424,7 @@ def test_every_opcode_is_of_one_kind():
             assert other <= {"NOP"}
 
 
+@pytest.mark.slow
 def test_hints():
     def hints(one):
         return " | ".join(one.hints)

@@ -102,6 +102,7 @@ def test_without_the_option_specs_are_not_looked_at(pytester):
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_says_what_the_command_line_says(pytester):
     spec = wrong(pytester.path)
     reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu", seed=0).cases]
@@ -120,6 +121,7 @@ def test_cases_for_a_gpu_are_skipped_with_the_reason(pytester):
     result.stdout.fnmatch_lines([f"SKIPPED * needs a GPU, and {NO_GPU}"])
 
 
+@pytest.mark.slow
 def test_a_required_gpu_that_is_missing_is_a_failure(pytester, monkeypatch):
     """Cases that could run on the CPU instead fail too."""
     monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
@@ -141,6 +143,7 @@ def test_a_broken_spec_is_one_clear_error(pytester, named):
     assert lines[3].startswith("=====")
 
 
+@pytest.mark.slow
 def test_a_crash_costs_its_own_tests_only(pytester):
     altered(pytester.path)
     result = pytester.runpytest_inprocess(
@@ -258,6 +261,7 @@ def test_a_device_can_be_chosen(pytester):
 TWO_LINES = "from cudalab.testing import parity\ntest_softmax = parity('mine/softmax.py'{})"
 
 
+@pytest.mark.slow
 def test_two_lines(pytester, workers, monkeypatch):
     """From any folder; what -k leaves out is not run."""
     example(pytester.path / "sub" / "mine")
@@ -278,6 +282,7 @@ def test_two_lines_and_a_wrong_answer(pytester):
     assert failures(result) == [f"WRONG host:softmax: {reason}"]
 
 
+@pytest.mark.slow
 def test_a_test_of_ones_own_sees_the_row(pytester):
     example(pytester.path)
     pytester.makepyfile(

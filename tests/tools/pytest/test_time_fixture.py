@@ -424,6 +424,7 @@ def test_without_a_gpu_it_is_skipped_with_the_reason(pytester, monkeypatch):
     assert f"CUDALAB_REQUIRE=cuda, but {NO_GPU}" in result.stdout.str()
 
 
+@pytest.mark.slow
 def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester):
     pytester.makepyfile(
         """

@@ -66,6 +66,7 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
     assert not reasons["right"] + reasons["diverges"]  # the last is for a GPU's tools, and `check` notes it
 
 
+@pytest.mark.slow
 def test_where_a_wild_write_crashed_is_said(tmp_path):
     """The row of a killed process has no result, so its line is the only hint."""
     try:
@@ -293,6 +294,7 @@ def test_each_planted_bug_is_found_by_its_tool():
     assert not reasons["right"] + reasons["overflows"]
 
 
+@pytest.mark.slow
 def test_a_check_runs_host_variants_in_several_orders_of_their_threads(tmp_path):
     (tmp_path / "chained.cu").write_text(
         "__global__ void chained(const float* x, float* y, int n) {\n"

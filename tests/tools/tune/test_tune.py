@@ -173,6 +173,7 @@ def _also(group):
     return host.bind(group.kernel, next(iter(group.kernel.entries)), group.dtype, operands).also
 
 
+@pytest.mark.slow
 def test_configurations_are_variants_of_one_group():
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
     group = replace(group, forms=tuple(("scale", p) for p in group.kernel.configurations()))
@@ -298,6 +299,7 @@ def test_choices_for_others_stay(scale):
     assert json.loads(path.read_text())["format"] == stored.FORMAT
 
 
+@pytest.mark.slow
 def test_a_row_says_what_it_was_measured_with_and_what_was_ignored(scale, monkeypatch):
     """The device has a number, as a GPU has; its kernels run on the host."""
     device, _ = open_device("cpu")
