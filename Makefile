@@ -20,7 +20,7 @@ TOOLS = $(VENV)/.tools$(CUDA)
 
 bench: $(READY)
 	mkdir -p build
-	$(BIN)/cudalab bench gelu add2d plus_one --sizes small,large -o build/results.json
+	$(BIN)/cudalab bench gelu add2d plus_one --size small,large -o build/results.json
 
 test: $(TOOLS)
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow"
@@ -103,4 +103,4 @@ unexport PYTHONDONTWRITEBYTECODE
 # Status 3 says that this machine cannot build the stand-in; that is a skip with a reason, not a failure.
 test-fake-gpu: $(TOOLS)
 	@lines=$$($(BIN)/python tests/fake_gpu/environment.py build/fake_gpu) || { s=$$?; test $$s = 3 && exit 0; exit $$s; }; \
-	eval "$$lines" && CUDALAB_CACHE=$(CURDIR)/build/fake_gpu/cache $(BIN)/python -m pytest tests/fake_gpu
+	eval "$$lines" && CUDALAB_CACHE=$(CURDIR)/build/fake_gpu/cache $(BIN)/python -m pytest -n 3 --dist loadfile tests/fake_gpu

@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--kernels", default="gelu,add2d,sum", help="of the lab (default: gelu,add2d,sum)")
     parser.add_argument("--sizes", default="small,large", help="(default: small,large)")
     parser.add_argument("--processes", type=int, default=0, help="of a run (default: that of bench)")
-    parser.add_argument("--budget", type=float, default=1.0, help="seconds of sampling for each row (default: 1)")
+    parser.add_argument("--budget", type=float, help="seconds of sampling for each row (default: that of bench)")
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
         specs = [twins.written(find.kernels()[name], Path(folder)) for name in given.kernels.split(",")]

@@ -3,15 +3,42 @@
 #
 #     bench/h200.sh FOLDER [WHAT]...
 #
-# WHAT: kernels (14 minutes), checks (5), sanitizers (2, a part of checks), studies (8), pair (2; needs two GPUs),
-# tests (4), or the name of a kernel or a study. Default: all but pair. A file is written when it is complete, so an
-# interrupted run keeps what it finished. `bench/studies.sh` runs the studies.
+# WHAT: kernels (some 20 minutes), checks (5), sanitizers (2, a part of checks), studies (8), engine (7), runs (4),
+# pair (2; needs two GPUs), tests (8), cheats (4), wall (3), or the name of a kernel, a study or a part of engine:
+# clock, twins, dirty.
+# Default: kernels, checks, studies and tests. A file is written when it is complete, so an interrupted run keeps what it
+# finished. `bench/studies.sh` runs the studies. `runs` are four runs of unchanged code for `bench/pairs.py`: take them
+# on several machines or days. `cheats` tries every way to cheat that is known, `wall` what the default bench takes.
+#
+# Where a machine is lent for some minutes at a time: LIMIT=560 starts nothing that is estimated to end after 560 s, and
+# the last line names what is left to do. PACK=FILE.tgz keeps all of FOLDER in one file, written anew after each part.
 set -uo pipefail
 out=${1:?give a folder for the results}
 shift
-mkdir -p "$out/checks" "$out/studies"
+mkdir -p "$out/checks" "$out/studies" "$out/engine" "$out/pairs"
 lab="${PYTHON:-python3} -m cudalab"
 started=$(date +%s)
+
+declare -A seconds=(  # estimated for an H200, three processes; other parts: 120
+    [gelu]=220 [gelu_tanh]=85 [gelu_backward]=80 [bias_gelu]=85 [softmax]=190 [layernorm]=145 [sum]=60 [transpose]=70
+    [matmul]=45 [add2d]=110 [plus_one]=125 [cross_entropy]=220
+    [cross_entropy_backward]=180 [softmax_backward]=220 [layernorm_backward]=190 [rmsnorm_backward]=190
+    [swiglu]=110 [quantize_fp8]=130 [quantize_int8]=130
+    [checks]=300 [sanitizers]=120 [studies]=500 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
+    [runs]=240
+)
+left=()
+
+# NAME: whether it is estimated to end before LIMIT; what is not is kept for the last line.
+fits() {
+    [ -z "${LIMIT:-}" ] || (($(date +%s) - started + ${seconds[$1]:-120} <= LIMIT)) && return
+    left+=("$1")
+    return 1
+}
+
+pack() {
+    [ -z "${PACK:-}" ] || tar -C "$out" -czf "$PACK" .
+}
 
 log() { echo "$(($(date +%s) - started)) s: $1, exit code $2"; }
 
@@ -30,14 +57,21 @@ kernel() {
     case $1 in
         gelu | plus_one) options=() ;;
         add2d) options=() sizes=tiny,small,odd,large,xlarge ;;
-        softmax) sizes=$sizes,short,long,longest ;;
-        layernorm) sizes=$sizes,long ;;
+        softmax | softmax_backward | rmsnorm) sizes=$sizes,short,long,longest ;;
+        layernorm_backward | rmsnorm_backward) sizes=$sizes,short,long ;;
+        layernorm | fused_add_rmsnorm | quantize_*) sizes=$sizes,long ;;
+        cross_entropy) sizes=$sizes,short,odd,longest,few ;;
+        cross_entropy_backward) sizes=$sizes,short,odd ;;
     esac
     take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --modes launch,graph,api --budget 0.1 \
         "${options[@]}"
 }
 
-kernels=(gelu gelu_tanh gelu_backward bias_gelu softmax layernorm sum transpose matmul add2d plus_one)
+kernels=(
+    gelu gelu_tanh gelu_backward bias_gelu swiglu softmax softmax_backward layernorm layernorm_backward
+    rmsnorm rmsnorm_backward fused_add_rmsnorm cross_entropy cross_entropy_backward quantize_fp8 quantize_int8
+    sum transpose matmul add2d plus_one
+)
 
 checks() {
     take "gelu, every value of 16 bits" checks/gelu $lab check gelu
@@ -56,7 +90,7 @@ sanitize() {
     local shapes=4096,4097
     case $1 in
         add2d | bias_gelu) shapes=64x128,33x131 ;;
-        softmax | layernorm) shapes=9x128,3x1023 ;;
+        softmax* | layernorm | *rmsnorm | cross_entropy* | quantize_*) shapes=9x128,3x1023 ;;
         sum) shapes=32776,32777 ;;
         transpose) shapes=136x200,1528x712,129x127 ;;
         matmul) shapes=128x16x128,33x129x65 ;;
@@ -71,8 +105,46 @@ studies() {
     local code=$?
     log "studies, $1" $code
     [ $code != 64 ] && return
-    echo "no $1 here; give kernels, checks, sanitizers, studies, pair, tests, a kernel or a study" >&2
+    echo "no $1 here; give kernels, checks, sanitizers, studies, engine, runs, pair, tests, a kernel or a study" >&2
     exit 2
+}
+
+# What the engine's own times are worth: by another clock, against themselves, with the lines of another program in L2.
+clock() {
+    ${PYTHON:-python3} bench/second_clock.py "$out/engine/cupti.json" >"$out/engine/cupti.txt" 2>&1
+    log "CUPTI beside events" $?
+}
+
+twins() {
+    ${PYTHON:-python3} bench/aa.py "$out/engine/aa.json" --seconds 150 >"$out/engine/aa.txt" 2>&1
+    log "entries against themselves" $?
+}
+
+dirty() {
+    local kinds=(--sizes small,large,xlarge --modes launch --only pycuda,torch_native,torch_compile,triton)
+    take "gelu, dirty lines" engine/gelu_dirty $lab bench gelu "${kinds[@]}" --flush dirty
+    take "gelu, clean lines" engine/gelu_clean $lab bench gelu "${kinds[@]}" --flush clean
+}
+
+runs() {
+    for _ in 1 2 3 4; do
+        take "a run for pairs" "pairs/$(date -u +%Y%m%dT%H%M%S)" \
+            $lab bench gelu softmax add2d --sizes large,xlarge --only pycuda,torch_native --modes launch
+    done
+}
+
+cheats() {
+    ${PYTHON:-python3} tests/support/run_cheats.py --device cuda >"$out/engine/cheats.txt" 2>&1
+    log "cheats" $?
+}
+
+# Twice: the first run fills the caches of the compilers.
+wall() {
+    for run in cold warm; do
+        take "the default bench, $run caches" "engine/wall_$run" \
+            $lab bench gelu add2d plus_one --size small,large
+        take "gelu, small and large, $run caches" "engine/wall_gelu_$run" $lab bench gelu --sizes small,large
+    done
 }
 
 tests() {
@@ -81,16 +153,29 @@ tests() {
     tail -5 "$out/tests.txt"
 }
 
-for what in "${@:-kernels checks studies tests}"; do
-    for one in $what; do
+# Names of parts, each of which ends by itself.
+parts() {
+    for one in $1; do
         case $one in
-            kernels) for k in "${kernels[@]}"; do kernel "$k"; done ;;
+            kernels) echo "${kernels[@]}" ;;
+            engine) echo clock twins dirty ;;
+            *) echo "$one" ;;
+        esac
+    done
+}
+
+for what in "${@:-kernels checks studies tests}"; do
+    for one in $(parts "$what"); do
+        fits "$one" || continue
+        case $one in
             checks) checks ;;
             sanitizers) sanitizers ;;
             studies) studies all ;;
             pair) studies pair ;;
-            tests) tests ;;
+            clock | twins | dirty | runs | tests | cheats | wall) "$one" ;;
             *) if [[ " ${kernels[*]} " == *" $one "* ]]; then kernel "$one"; else studies "$one"; fi ;;
         esac
+        pack
     done
 done
+[ ${#left[@]} = 0 ] || echo "left to do: ${left[*]}"

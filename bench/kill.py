@@ -30,7 +30,7 @@ from cudalab.base import cache
 from cudalab.base.errors import CudalabError
 
 EXAMPLE = Path(__file__).with_name("examples") / "softmax.py"
-GRACE = 2.0  # seconds between the kill and the look
+GRACE = 2.0  # seconds between the kill and the look, at most
 LATE = 0.5  # seconds after a finished group, at most
 RESUMED = 10  # every so many moments the run is finished
 MARK = "CUDALAB_KILL_MARK"  # in the environment of every process of a moment
@@ -121,7 +121,8 @@ def seconds(words: tuple[str, ...], folder: Path, warm: Path | None) -> float:
 
 
 def killed(
-    command: str, after: float, place: Place, before: Path | None, resumed: bool, begun: bool = False
+    command: str, after: float, place: Place, before: Path | None, resumed: bool, begun: bool = False,
+    grace: float = GRACE,
 ) -> Moment:  # fmt: skip
     """Do one moment. `before` is an unfinished run that the command resumes; `resumed`: finish the run afterwards.
 
@@ -140,7 +141,7 @@ def killed(
         process.send_signal(signal.SIGKILL)
         process.wait()
     found = Moment(command, after, ended=process.returncode != -signal.SIGKILL)
-    until = monotonic() + GRACE
+    until = monotonic() + grace
     while (place.processes() or place.files()) and monotonic() < until:
         sleep(0.02)
     found.processes, found.files = list(place.processes().values()), place.files()
@@ -166,7 +167,9 @@ def _cases(path: Path, found: Moment) -> list:
         return []
 
 
-def moments(count: int, seed: int, folder: Path, compile: bool = False, log=lambda found: None) -> list[Moment]:
+def moments(
+    count: int, seed: int, folder: Path, compile: bool = False, log=lambda found: None, grace: float = GRACE
+) -> list[Moment]:  # fmt: skip
     """Kill `count` runs. A third of them begin with an empty cache. `compile`: some are runs with torch.compile."""
     chance = random.Random(seed)
     words = {**COMMANDS, **(COMPILE if compile else {})}
@@ -188,7 +191,7 @@ def moments(count: int, seed: int, folder: Path, compile: bool = False, log=lamb
         earlier = before if name == "resume" else None
         late = chance.random() < 1 / 2
         after = chance.random() * LATE if late else taken[name, cold] * share
-        one = killed(name, after, place, earlier, i % RESUMED == 0 and name not in COMPILE, late)
+        one = killed(name, after, place, earlier, i % RESUMED == 0 and name not in COMPILE, late, grace)
         log(one)
         found.append(one)
         shutil.rmtree(place.folder)

@@ -149,7 +149,7 @@ def studies() -> str:
     """A line for each study: its question, and one number from the H200."""
     rows = []
     for name in found.studies():
-        number = LINES[name][1](measured_study(name)) if studied(name) else "*not measured yet*"
+        number = LINES[name][1](measured_study(name)) if studied(name) else committed.NOT_YET
         rows.append([f"[{name}](docs/studies.md#{name})", LINES[name][0], number])
     lines = [["study", "question", "on an H200"], ["---"] * 3, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

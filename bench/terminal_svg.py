@@ -1,8 +1,9 @@
-"""Runs commands of the lab in a terminal and draws what it shows: docs/session.svg, which README.md begins with.
+"""Runs commands of the lab in a terminal and draws what it shows: the pictures that README.md begins with.
 
     python bench/terminal_svg.py
 
-Nothing is edited: each line of COMMANDS runs in a pseudo-terminal, and the picture has its screen as it is at the end.
+Nothing is edited: each command runs in a pseudo-terminal, and the picture has its screen as it is at the end. A phone
+shows the narrow one, whose terminal has fewer columns: there the letters of the wide one would be 6 pixels high.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import struct
 import subprocess
 import sys
 import termios
+import textwrap
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
@@ -28,13 +31,37 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
-PICTURE = ROOT / "docs" / "session.svg"
-COMMANDS = (
-    "cudalab check softmax --dtypes bfloat16 --only host,numpy --device cpu --seed 0",
-    "cudalab show bench/results/h200/softmax.json --dtypes bfloat16 --sizes xlarge",
-)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a picture shows, and how wide its terminal is."""
+
+    name: str
+    columns: int
+    commands: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        return ROOT / "docs" / self.name
+
+
+WIDE = Picture(
+    "session.svg", 100,
+    (
+        "cudalab check softmax --dtype bfloat16 --only host,numpy --device cpu --seed 0",
+        "cudalab show bench/results/h200/softmax.json --dtype bfloat16 --size xlarge",
+    ),
+)  # fmt: skip
+NARROW = Picture(
+    "session-narrow.svg", 54,
+    (
+        "cudalab check softmax --dtype bfloat16 --only host:softmax_vec,numpy --device cpu --seed 0",
+        "cudalab show bench/results/h200/softmax.json --dtype bfloat16 --size xlarge --only pycuda:softmax_vec,torch*",
+    ),
+)  # fmt: skip
 SAYS = "A terminal with commands of the lab and what they print"
-COLUMNS, ROWS = 100, 200
+ROWS = 200
 ASIDE = ("CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")  # they change the output
 NAMES = {"brown": "yellow", "brightbrown": "bright_yellow"}  # colours of pyte that rich calls otherwise
 
@@ -63,10 +90,10 @@ FORMAT = """\
 """
 
 
-def screen(command: str) -> list[Text]:
-    """The lines on the screen of a terminal after a command, in their colours."""
+def screen(command: str, columns: int) -> list[Text]:
+    """The lines on the screen of a terminal of so many columns after a command, in their colours."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     around = {name: value for name, value in os.environ.items() if name not in ASIDE}
     path = f"{Path(sys.executable).parent}{os.pathsep}{around.get('PATH', '')}"
     child = subprocess.Popen(
@@ -74,14 +101,14 @@ def screen(command: str) -> list[Text]:
         env={**around, "TERM": "xterm-256color", "PATH": path},
     )  # fmt: skip
     os.close(theirs)
-    shown = pyte.Screen(COLUMNS, ROWS)
+    shown = pyte.Screen(columns, ROWS)
     stream = pyte.ByteStream(shown)
     while data := _read(ours):
         stream.feed(data)
     os.close(ours)
     if code := child.wait():
         raise SystemExit(f"{command}: exit code {code}")
-    lines = [_line([shown.buffer[y][x] for x in range(COLUMNS)]) for y in range(shown.cursor.y + 1)]
+    lines = [_line([shown.buffer[y][x] for x in range(columns)]) for y in range(shown.cursor.y + 1)]
     while lines and not lines[-1].plain:
         lines.pop()
     return lines
@@ -110,13 +137,21 @@ def _colour(name: str) -> str | None:
     return f"#{name}" if re.fullmatch("[0-9a-f]{6}", name) else NAMES.get(name, name.replace("bright", "bright_"))
 
 
-def drawn(sessions: list[tuple[str, list[Text]]]) -> str:
-    """Commands and what they printed, as SVG."""
+def typed(command: str, columns: int) -> list[str]:
+    """A command on as many lines as it takes beside a prompt, each but the last with a backslash at its end."""
+    lines = textwrap.wrap(command, columns - 4, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def drawn(sessions: list[tuple[str, list[Text]]], columns: int) -> str:
+    """Commands and what they printed in a terminal of so many columns, as SVG."""
     with open(os.devnull, "w") as nowhere:
-        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor")
+        console = Console(record=True, width=columns, file=nowhere, force_terminal=True, color_system="truecolor")
         for i, (command, lines) in enumerate(sessions):
             parts = [Text("") for _ in range(min(i, 1))]
-            for line in (*parts, Text.assemble(("$ ", "bold green"), (command, "bold")), *lines):
+            first, *more = typed(command, columns)
+            parts += [Text.assemble(("$ ", "bold green"), (first, "bold")), *(Text(part, "bold") for part in more)]
+            for line in (*parts, *lines):
                 console.print(line, soft_wrap=True, highlight=False)
         svg = console.export_svg(
             title="cudalab", theme=THEME, unique_id="session", code_format=FORMAT.replace("SAYS", SAYS)
@@ -138,4 +173,7 @@ def written(svg: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawn([(command, screen(command)) for command in COMMANDS]))
+    for picture in (WIDE, NARROW):
+        columns = picture.columns
+        sessions = [(command, screen(command, columns)) for command in picture.commands]
+        picture.path.write_text(drawn(sessions, columns))

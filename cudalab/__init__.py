@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cudalab.spec.inputs import draw
     from cudalab.spec.kernel import Budget
     from cudalab.spec.launch import Launch, blocks, counted, counted_sides, deep_grid
+    from cudalab.spec.unfilled import todo
 
 __version__ = "0.2.0"
 
@@ -43,12 +44,15 @@ _PUBLIC = {
     **dict.fromkeys(("Launch", "blocks", "counted", "counted_sides", "deep_grid"), "cudalab.spec.launch"),
     **dict.fromkeys(("In", "Out", "Scalar", "Work"), "cudalab.spec.array"),
     "draw": "cudalab.spec.inputs",
+    "todo": "cudalab.spec.unfilled",
     **dict.fromkeys(
         ("CompileError", "CudalabError", "InputError", "LaunchError", "NotFound", "SpecError", "Unavailable"),
         "cudalab.base.errors",
     ),
     "Results": "cudalab.report.results",
 }
+
+_SINGULAR = {"size": "sizes", "dtype": "dtypes"}  # options, and as functions name them
 
 __all__ = [
     "Budget",
@@ -75,6 +79,7 @@ __all__ = [
     "draw",
     "load",
     "run_study",
+    "todo",
 ]
 
 
@@ -90,29 +95,29 @@ def __dir__() -> list[str]:
 
 
 def bench(*kernels: Any, **options: Any) -> Results:
-    """Check and time kernels; the options are those of `cudalab.engine.session.bench`.
+    """Check and time kernels; the options are those of `cudalab.engine.runs.bench`.
 
     `kernels` are names, paths of specs or folders, `Kernel`s, or lists of these; none: all of the lab's. `size`,
     `dtype` and `kernel` are the options `sizes` and `dtypes`, and more kernels, as on the command line.
     """
-    from cudalab.engine import session
+    from cudalab.engine import runs
 
-    return _for_users(session.bench(*_kernels(kernels, options), **_options(session.bench, options)))
+    return _for_users(runs.bench(*_kernels(kernels, options), **_options(runs.bench, options)))
 
 
 def check(*kernels: Any, sanitize: bool = False, **options: Any) -> Results:
-    """Check kernels without timing; the other options are those of `cudalab.engine.session.check`.
+    """Check kernels without timing; the other options are those of `cudalab.engine.runs.check`.
 
     `kernels`, `size`, `dtype` and `kernel` are as in `bench`. With `sanitize`, every entry is also launched under the
     sanitizers of `cudalab.tools.sanitize`.
     """
-    from cudalab.engine import session
+    from cudalab.engine import runs
 
     if sanitize:
         from cudalab.tools.sanitize import Sanitizer
 
         options["sanitizer"] = Sanitizer
-    return _for_users(session.check(*_kernels(kernels, options), **_options(session.check, options)))
+    return _for_users(runs.check(*_kernels(kernels, options), **_options(runs.check, options)))
 
 
 def run_study(name: str | os.PathLike[str], **options: Any) -> Results:
@@ -131,9 +136,16 @@ def load(path: str | os.PathLike[str]) -> Results:
 
 def _kernels(given: tuple[Any, ...], options: dict[str, Any]) -> list[str]:
     """Kernels as the command line names them, with those of the options `kernel` and `kernels`."""
+    from cudalab.base.errors import InputError
     from cudalab.spec import find
 
-    return find.words((*given, *(options.pop(word) for word in ("kernel", "kernels") if word in options)))
+    every = (*given, *(options.pop(word) for word in ("kernel", "kernels") if word in options))
+    names = find.words(every)
+    if every and not names:
+        raise InputError(
+            "got an empty list of kernels; give a name such as 'gelu', or leave the list out for all kernels of the lab"
+        )
+    return names
 
 
 def _options(function: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -145,9 +157,9 @@ def _options(function: Any, options: dict[str, Any]) -> dict[str, Any]:
     known = [name for name, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
     found: dict[str, Any] = {}
     for word, value in options.items():
-        name = {"size": "sizes", "dtype": "dtypes"}.get(word, word)
+        name = _SINGULAR.get(word, word)
         if name not in known:
-            raise unknown("option", word, known)
+            raise unknown("option", word, [*_SINGULAR, *known])
         if name in found:
             raise InputError(f"{name} is given twice, as {name} and as {name[:-1]}; give one of them")
         found[name] = value

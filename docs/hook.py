@@ -22,7 +22,8 @@ PAGES = {  # in the repository -> on the site
     "bench/NOTES.md": "notes.md",
     "tests/fake_gpu/README.md": "fake_gpu.md",
 }
-LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")  # the target of [text](target) and ![text](target)
+# The target of [text](target) and ![text](target), and of the src and srcset of HTML.
+LINK = re.compile(r'(?:(?<=\]\()|(?<=src=")|(?<=srcset="))(?![a-z]+:|#)([^)#\s"]+)')
 BLOCK = re.compile(r"<(pre|code|script|style)\b.*?</\1>", re.DOTALL)
 LIST = re.compile(r"\n *(?:[-*+]|1\.) .*")  # a line of a list inside a paragraph or an item
 log = logging.getLogger("mkdocs.hooks")  # a warning fails a strict build

@@ -11,7 +11,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include "common/gaussian.cuh"
-#include "common/pack.cuh"
+#include "common/map2.cuh"
 
 // A0 = A0_HIGH + A0_LOW, and A0_HIGH - a is exact where the two are close. 16 bits leave A0_LOW out: no bfloat16 is
 // close enough to A0 to show it, and of float16 only the nearest is, for which it is 0.15 ULP (0.74 in all).
@@ -92,28 +92,14 @@ __device__ __forceinline__ float gelu_backward(float dy, float x) {
 // in 16 bits.
 extern "C" __global__ void gelu_backward_scalar(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x,
                                                 scalar_t* __restrict__ dx, long long n) {
-    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) dx[i] = scalar_t(gelu_backward(float(dy[i]), float(x[i])));
+    map2_element<gelu_backward>(dy, x, dx, n);
 }
 
 // 16 bytes of each array a thread. The compiler takes 30 to 32 registers, so all 64 warps of a multiprocessor fit. With
 // launch bounds that allow more registers both loads are issued before the first is used, but fewer warps fit: 4 %
 // slower. exp2f without its guard for subnormals, and the changes that came with it, save 12 % in float16 and 4 % in
 // bfloat16 at 4.8 million elements, which fit in L2, and 2 % in bfloat16 at 154 million.
-
 extern "C" __global__ void gelu_backward_vec(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x,
                                              scalar_t* __restrict__ dx, long long n) {
-    const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * Pack::width;
-    const bool aligned = aligned16(dy, x, dx);
-    if (aligned && first + Pack::width <= n) {
-        const Pack from = *reinterpret_cast<const Pack*>(dy + first);
-        Pack pack = *reinterpret_cast<const Pack*>(x + first);
-#pragma unroll
-        for (int k = 0; k < Pack::width; ++k)
-            pack.v[k] = scalar_t(gelu_backward(float(from.v[k]), float(pack.v[k])));
-        *reinterpret_cast<Pack*>(dx + first) = pack;
-    } else {
-        for (long long i = first; i < n && i < first + Pack::width; ++i)
-            dx[i] = scalar_t(gelu_backward(float(dy[i]), float(x[i])));
-    }
+    map2_pack<gelu_backward>(dy, x, dx, n);
 }

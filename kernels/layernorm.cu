@@ -8,20 +8,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include "common/keep.cuh"
-#include "common/reduce.cuh"
 #include "common/row.cuh"
-
-// The sum of `value` over all threads of a block whose threads are all in x: within a warp by shuffles, between warps
-// through shared memory. Every thread gets the result. `partial` is written once, so one barrier is enough.
-__device__ __forceinline__ float over_block(float value, float* partial) {
-    value = over_lanes<total>(value, 32);
-    if (blockDim.x <= 32) return value;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    if (lane == 0) partial[warp] = value;
-    __syncthreads();
-    value = lane < warps ? partial[lane] : 0.0f;
-    return over_lanes<total>(value, 32);
-}
+#include "common/team.cuh"
 
 // The formula as written: one block a row, which is read for the mean, for the variance and for the result. On an H200
 // at 8,192 x 4,096: half of a copy's speed in float32, 0.29 in 16 bits.
@@ -32,9 +20,9 @@ extern "C" __global__ void layernorm_plain(const scalar_t* __restrict__ x, const
     x += blockIdx.x * cols, y += blockIdx.x * cols;
     float sum = 0.0f, squares = 0.0f;
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) sum += float(x[c]);
-    const float mean = over_block(sum, sums) / cols;
+    const float mean = over_block<total>(sum, 0.0f, sums) / cols;
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) squares += (float(x[c]) - mean) * (float(x[c]) - mean);
-    const float scale = rsqrtf(over_block(squares, squared) / cols + eps);
+    const float scale = rsqrtf(over_block<total>(squares, 0.0f, squared) / cols + eps);
     for (long long c = threadIdx.x; c < cols; c += blockDim.x)
         y[c] = scalar_t(fmaf((float(x[c]) - mean) * scale, float(gamma[c]), float(beta[c])));
 }
@@ -55,6 +43,11 @@ struct Moments {
     float n, sum, squares;
 
     __device__ __forceinline__ float mean() const { return n == 0.0f ? 0.0f : __fdividef(sum, n); }
+    // The sum of squared distances from another number than the mean.
+    __device__ __forceinline__ float about(float other) const {
+        const float d = mean() - other;
+        return fmaf(n * d, d, squares);
+    }
     __device__ __forceinline__ void join(Moments other) {
         const float d = mean() - other.mean(), all = n + other.n;
         squares += other.squares + (all == 0.0f ? 0.0f : d * d * n * __fdividef(other.n, all));
@@ -91,21 +84,21 @@ __device__ __forceinline__ float divided(float a, float b) {
 // The moments of `lanes` neighbouring lanes (a power of two) together, n numbers; each of the lanes gets the result.
 __device__ __forceinline__ Moments over_lanes(Moments mine, float n, int lanes) {
     Moments all = {n, over_lanes<total>(mine.sum, lanes), 0.0f};
-    const float d = mine.mean() - all.mean();
-    all.squares = over_lanes<total>(fmaf(mine.n * d, d, mine.squares), lanes);
+    all.squares = over_lanes<total>(mine.about(all.mean()), lanes);
     return all;
 }
 
-// The moments of the whole row. One barrier instead of four: `partial` is written only once.
-template <int width> __device__ __forceinline__ Moments over_row(Moments mine, int cols, Moments* partial) {
-    if (blockDim.x <= 32) return over_lanes(mine, cols, blockDim.x);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+// The moments of the whole row, of `length` numbers; this block has `cols` of them.
+template <int width, class Team>
+__device__ __forceinline__ Moments over_row(Moments mine, int cols, int length, Moments* table) {
+    if (!Team::several()) return over_lanes(mine, length, blockDim.x);
+    const int warp = threadIdx.x / 32;
     // Every thread has one pack in each full turn of the block; the first `rest` threads have one more.
     const int turns = cols / width >> (31 - __clz(blockDim.x)), rest = cols / width - turns * blockDim.x;
-    const Moments all = over_lanes(mine, (32 * turns + min(max(rest - 32 * warp, 0), 32)) * width, 32);
-    if (lane == 0) partial[warp] = all;
-    __syncthreads();
-    return over_lanes(partial[lane & (warps - 1)], cols, warps);
+    const int n = Team::share(over_lanes(mine, (32 * turns + min(max(rest - 32 * warp, 0), 32)) * width, 32), table);
+    Moments all = {float(length), over_table<Team, total>(n, [table](int i) { return table[i].sum; }), 0.0f};
+    all.squares = over_table<Team, total>(n, [table, mean = all.mean()](int i) { return table[i].about(mean); });
+    return all;
 }
 
 // One pack of the result. gamma and beta come from L1, 4 elements at a time, since no registers are left for more.
@@ -126,10 +119,10 @@ __device__ __forceinline__ void finish(scalar_t* y, const float* v, const scalar
     *reinterpret_cast<PackOf<width>*>(y + first) = out;
 }
 
-// One row. `whole`: each thread has at most `packs` packs of it.
-template <int width, int packs, bool whole>
+// One row of `length` numbers, or a block's `cols` of it. `whole`: each thread has at most `packs` packs.
+template <int width, int packs, bool whole, class Team>
 __device__ __forceinline__ void layernorm_row(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta,
-                                              scalar_t* y, int cols, float eps, Moments* partial) {
+                                              scalar_t* y, int cols, int length, float eps, Moments* table) {
     float v[packs * width];
     Moments mine = {0.0f, 0.0f, 0.0f};
     int at = 0;  // the first pack that stays in registers
@@ -147,8 +140,8 @@ __device__ __forceinline__ void layernorm_row(const scalar_t* x, const scalar_t*
     if (whole) mine = last;
     else mine.join(last);
 
-    const Moments row = over_row<width>(mine, cols, partial);
-    const float mean = divided(row.sum, cols), scale = rsqrtf(divided(row.squares, cols) + eps);
+    const Moments row = over_row<width, Team>(mine, cols, length, table);
+    const float mean = divided(row.sum, length), scale = rsqrtf(divided(row.squares, length) + eps);
 #pragma unroll
     for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);
     if (!whole) {
@@ -171,7 +164,7 @@ __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t
 #pragma unroll
         for (int i = 0; i < 8; ++i) sum += v[i];
     }
-    const float mean = divided(over_block(sum, partial[0]), cols);
+    const float mean = divided(over_block<total>(sum, 0.0f, partial[0]), cols);
     for (int t = 0; t < turns; ++t) {
         if (!whole) read<width, packs>(x, t * packs, cols, 0.0f, v);
 #pragma unroll
@@ -183,7 +176,7 @@ __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t
             }
         }
     }
-    const float scale = rsqrtf(divided(over_block(squares, partial[1]), cols) + eps);
+    const float scale = rsqrtf(divided(over_block<total>(squares, 0.0f, partial[1]), cols) + eps);
     for (int t = 0; t < turns; ++t) {
         if (!whole) read<width, packs>(x, t * packs, cols, 0.0f, v);
 #pragma unroll
@@ -206,18 +199,40 @@ extern "C" __global__ void __launch_bounds__(512, sizeof(scalar_t) == 4 ? 4 : 2)
     else eight_a_thread<WIDE, false>(x, gamma, beta, y, cols, eps, partial);
 }
 
+// A row of `length` numbers, or a block's `share` of it. `wide`: 16-byte accesses are allowed.
+template <class Team>
+__device__ __forceinline__ void any_row(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta, scalar_t* y,
+                                        int share, int length, bool exists, bool wide, float eps, Moments* table) {
+    const int turn = blockDim.x * WIDE;   // columns of one pack a thread
+    const int cols = exists ? share : 0;  // no loads or stores, but the warp's shuffles need these lanes
+    if (!wide) layernorm_row<1, 4, false, Team>(x, gamma, beta, y, cols, length, eps, table);
+    else if (share <= turn) layernorm_row<WIDE, 1, true, Team>(x, gamma, beta, y, cols, length, eps, table);
+    else if (share <= 2 * turn) layernorm_row<WIDE, 2, true, Team>(x, gamma, beta, y, cols, length, eps, table);
+    else if (share <= MOST * turn) layernorm_row<WIDE, MOST, true, Team>(x, gamma, beta, y, cols, length, eps, table);
+    else layernorm_row<WIDE, 2, false, Team>(x, gamma, beta, y, cols, length, eps, table);
+}
+
 extern "C" __global__ void __launch_bounds__(1024)
     layernorm_vec(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma, const scalar_t* __restrict__ beta,
                   scalar_t* __restrict__ y, long long rows, int cols, float eps) {
-    __shared__ Moments partial[32];
-    const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+    __shared__ Moments table[Block::most];
+    const long long row = Block::row(), start = row * cols;
     const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;
-    const int length = cols, turn = blockDim.x * WIDE;  // columns of one pack a thread
-    x = kept(x) + row * cols, y += row * cols;
-    if (row >= rows) cols = 0;  // no loads or stores, but the warp's shuffles need these lanes
-    if (!wide) layernorm_row<1, 4, false>(x, gamma, beta, y, cols, eps, partial);
-    else if (length <= turn) layernorm_row<WIDE, 1, true>(x, gamma, beta, y, cols, eps, partial);
-    else if (length <= 2 * turn) layernorm_row<WIDE, 2, true>(x, gamma, beta, y, cols, eps, partial);
-    else if (length <= MOST * turn) layernorm_row<WIDE, MOST, true>(x, gamma, beta, y, cols, eps, partial);
-    else layernorm_row<WIDE, 2, false>(x, gamma, beta, y, cols, eps, partial);
+    any_row<Block>(kept(x) + start, gamma, beta, y + start, cols, cols, row < rows, wide, eps, table);
+}
+
+// The row lies in the registers of a cluster of 2 to 8 blocks, so that 65,536 columns are read once. Not measured, so no
+// call takes it yet.
+extern "C" __global__ void __launch_bounds__(1024)
+    layernorm_cluster(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
+                      const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, long long rows, int cols,
+                      float eps) {
+    __shared__ Moments table[Cluster::most];
+    if (leaves<Cluster>(rows)) return;
+    Cluster::open();
+    const Columns own = Cluster::columns(cols);
+    const long long row = Cluster::row();
+    const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;
+    x = kept(x) + row * cols + own.first, y += row * cols + own.first, gamma += own.first, beta += own.first;
+    any_row<Cluster>(x, gamma, beta, y, own.count, cols, true, wide, eps, table);
 }

@@ -3,14 +3,12 @@
 import numpy as np
 
 from cudalab import Budget, Kernel, Launch, blocks, counted, draw
+from cudalab.kernels._rows import WARP, clustered, shared, threads_of
 
 EPS = 1e-5  # PyTorch's default
 THREADS = 256  # of a block of layernorm_plain
-BLOCK = 128  # threads of a block that several rows share, each with a warp or less
 HELD = 32  # elements that a thread of layernorm_vec keeps in registers
-BUSY = 2**16  # threads that keep the memory of a large GPU busy
-WARP, EIGHT = 32, 512  # threads of a block of layernorm_eight, at least and at most
-MOST = 1024  # threads of a block, CUDA's limit
+EIGHT = 512  # threads of a block of layernorm_eight, at most
 
 
 def reference(x, gamma, beta):
@@ -30,14 +28,6 @@ def plain(x, gamma, beta, y):
     return Launch((rows,), (THREADS,), (x, gamma, beta, y, np.int64(cols), np.float32(EPS)))
 
 
-def threads_of_row(rows, cols, itemsize):
-    """A power of two: HELD elements a thread, fewer for few rows, at least one pack of 16 bytes."""
-    held = HELD
-    while held * itemsize > 16 and rows * blocks(cols, held) < BUSY:
-        held //= 2
-    return min(1 << (blocks(cols, held) - 1).bit_length(), MOST)
-
-
 def eight(x, gamma, beta, y):
     """8 elements a thread; a block processes longer rows in turns."""
     rows, cols = x.shape
@@ -47,10 +37,15 @@ def eight(x, gamma, beta, y):
 
 def vec(x, gamma, beta, y):
     rows, cols = x.shape
-    threads = threads_of_row(rows, cols, x.dtype.itemsize)
-    shared = BLOCK // threads if threads <= 32 else 1  # rows of a block
-    geometry = (blocks(rows, shared),), (threads, shared)
-    return Launch(*geometry, (x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)))
+    threads = threads_of(rows, cols, x.dtype.itemsize, HELD)
+    args = x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)
+    return Launch(*shared(rows, threads), args)
+
+
+def cluster(x, gamma, beta, y):
+    rows, cols = x.shape
+    args = x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)
+    return clustered(rows, cols, HELD, args)
 
 
 def called(x, gamma, beta):
@@ -60,7 +55,13 @@ def called(x, gamma, beta):
     """
     rows, cols = x.shape
     fits = x.dtype.itemsize == 4 and cols % 4 == 0 and 16 * WARP <= cols <= 8 * EIGHT
-    return "layernorm_eight" if fits and 8 * threads_of_row(rows, cols, 4) < cols else "layernorm_vec"
+    return "layernorm_eight" if fits and 8 * threads_of(rows, cols, 4, HELD) < cols else "layernorm_vec"
+
+
+def backward(dy, x, gamma):
+    from cudalab.kernels.layernorm_backward import layernorm_backward
+
+    return layernorm_backward(dy, x, gamma)
 
 
 def composite(x, gamma, beta):
@@ -95,7 +96,12 @@ layernorm = Kernel(
     sizes={"small": (128, 768), "large": (8192, 4096), "xlarge": (32768, 4096), "long": (8192, 16384)},
     edges=EDGES,
     reference=reference,
-    entries={"layernorm_plain": plain, "layernorm_eight": eight, "layernorm_vec": vec},
+    entries={
+        "layernorm_plain": plain,
+        "layernorm_eight": eight,
+        "layernorm_vec": vec,
+        "layernorm_cluster": cluster,
+    },
     called=called,
     budgets={
         "float32": Budget(4, 4e-6, CANCELS),
@@ -105,6 +111,7 @@ layernorm = Kernel(
     composed={"float16": Budget(4, 3.2e-2, ROUNDS), "bfloat16": Budget(4, 2.5e-1, ROUNDS)},
     inputs=matrix_and_rows,
     shapes={"x": "rows cols", "gamma": "cols", "beta": "cols"},
+    backward=backward,
     torch=composite,
     torch_native=native,
     cupy=cupy_composite,

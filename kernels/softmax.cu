@@ -6,61 +6,34 @@
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); the arithmetic is float32 in all three.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include "common/exponentials.cuh"
 #include "common/keep.cuh"
-#include "common/reduce.cuh"
 #include "common/row.cuh"
-
-// `value` of all threads of a row, combined: within a warp by shuffles, between warps through shared memory. The
-// threads of a row lie in x: one warp, or the whole block (then blockDim.y is 1). Every thread gets the result.
-template <float combine(float, float)> __device__ __forceinline__ float over_row(float value, float* partial) {
-    value = over_lanes<combine>(value, 32);
-    if (blockDim.x <= 32) return value;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    __syncthreads();  // all threads have read the previous result
-    if (lane == 0) partial[warp] = value;
-    __syncthreads();
-    value = partial[lane < warps ? lane : 0];
-    if (lane >= warps && combine == total) value = 0.0f;
-    return over_lanes<combine>(value, 32);
-}
 
 // The formula as written: one block a row, which is read for the maximum, for the sum and for the result. On an H200 at
 // 8,192 x 4,096: half of a copy's speed in float32, a quarter in 16 bits; L2 and instructions are the limit.
 extern "C" __global__ void softmax_plain(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long cols) {
-    __shared__ float partial[32];
+    __shared__ float tops[32], sums[32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
     float top = -INFINITY, sum = 0.0f;
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) top = fmaxf(top, float(x[c]));
-    top = over_row<largest>(top, partial);
+    top = over_block<largest>(top, -INFINITY, tops);
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) sum += expf(float(x[c]) - top);
-    sum = over_row<total>(sum, partial);
+    sum = over_block<total>(sum, 0.0f, sums);
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) y[c] = scalar_t(expf(float(x[c]) - top) / sum);
 }
-
-// The largest value so far, and the sum of the exponentials in units of exp(top). One pass computes both (Milakov and
-// Gimelshein 2018), since a sum for one maximum can be rescaled to any other.
-struct Running {
-    float top = -INFINITY, sum = 0.0f;
-
-    __device__ __forceinline__ void add(float v) {
-        if (v > top) sum = fmaf(sum, expf(top - v), 1.0f), top = v;  // expf(-inf) is 0
-        else if (v != -INFINITY) sum += expf(v - top);               // NaN takes this branch and stays
-    }
-    // The sum in units of exp(to), where to >= top.
-    __device__ __forceinline__ float in_units_of(float to) const { return sum == 0.0f ? 0.0f : sum * expf(top - to); }
-};
 
 // The sum of a row of -inf is 0, and 0/0 of the definition is NaN.
 __device__ __forceinline__ float inverse(float sum) { return sum == 0.0f ? NAN : 1.0f / sum; }
 
 // Maximum and sum in one pass: the row is read twice. Only a tenth faster, since the number of exponentials is the same.
 extern "C" __global__ void softmax_online(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long cols) {
-    __shared__ float partial[32];
+    __shared__ float tops[32], sums[32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
     Running mine;
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) mine.add(float(x[c]));
-    const float top = over_row<largest>(mine.top, partial);
-    const float scale = inverse(over_row<total>(mine.in_units_of(top), partial));
+    const float top = over_block<largest>(mine.top, -INFINITY, tops);
+    const float scale = inverse(over_block<total>(mine.in_units_of(top), 0.0f, sums));
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) y[c] = scalar_t(expf(float(x[c]) - top) * scale);
 }
 
@@ -85,42 +58,9 @@ __device__ __forceinline__ void write(scalar_t* row, int at, int cols, const flo
     }
 }
 
-// exp(d). In 16 bits the error of the product, 2^-20 at most, disappears in the last rounding: 5 instructions instead
-// of 8.
-__device__ __forceinline__ float power(float d) { return sizeof(scalar_t) == 4 ? expf(d) : exp2f(d * 1.44269504f); }
-
-template <int n> __device__ __forceinline__ float largest_of(const float* v) {
-    float top = v[0];
-#pragma unroll
-    for (int i = 1; i < n; ++i) top = fmaxf(top, v[i]);
-    return top;
-}
-
-// Replaces each v by exp(v - top) and returns their sum.
-template <int n> __device__ __forceinline__ float to_powers(float* v, float top) {
-    const float base = top == -INFINITY ? 0.0f : top;  // exp(-inf - base) is 0
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < n; ++i) sum += v[i] = power(v[i] - base);
-    return sum;
-}
-
-// Combines the results of all warps of the block. One barrier is enough instead of four: each warp brings a sum in
-// units of its own maximum, and `partial` is written only once.
-__device__ __forceinline__ Running over_warps(Running warp, Running* partial) {
-    const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    if (lane == 0) partial[threadIdx.x / 32] = warp;
-    __syncthreads();
-    const Running other = partial[lane & (warps - 1)];
-    Running all;
-    all.top = over_lanes<largest>(other.top, warps);
-    all.sum = over_lanes<total>(other.in_units_of(all.top), warps);
-    return all;
-}
-
-// One row. `whole`: each thread has at most `packs` packs of it. `one_warp`: it has at most 32 threads.
-template <int width, int packs, bool whole, bool one_warp>
-__device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int cols, Running* partial) {
+// One row. `whole`: each thread has at most `packs` packs of it.
+template <int width, int packs, bool whole, class Team>
+__device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int cols, Running* table) {
     const int n = packs * width;
     float v[n], sum;
     Running mine;
@@ -128,9 +68,7 @@ __device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int 
     if (!whole) {
         for (; (at + packs) * (int)blockDim.x * width < cols; at += packs) {
             read<width, packs>(x, at, cols, -INFINITY, v);
-            const float top = fmaxf(mine.top, largest_of<n>(v));
-            mine.sum = mine.in_units_of(top) + to_powers<n>(v, top);
-            mine.top = top;
+            extend<n>(mine, v);
         }
     }
     read<width, packs>(x, at, cols, -INFINITY, v);
@@ -141,8 +79,8 @@ __device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int 
     if (!whole) sum += mine.in_units_of(unit);
     row.sum = over_lanes<total>(sum, blockDim.x);
     float scale = 1.0f;
-    if (!one_warp && blockDim.x > 32) {
-        row = over_warps(row, partial);
+    if (Team::several()) {
+        row = over_warps<Team>(row, table);
         scale = power(unit - row.top);
     }
     write<width, packs>(y, at, cols, v, scale * inverse(row.sum));
@@ -155,20 +93,20 @@ __device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int 
     }
 }
 
-template <bool one_warp>
-__device__ __forceinline__ void any_row(const scalar_t* x, scalar_t* y, long long rows, int cols, Running* partial) {
-    const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
-    const bool wide = aligned16(x, y) && cols % WIDE == 0;
-    const int length = cols, turn = blockDim.x * WIDE;  // columns of one pack a thread
-    const int few = HELD / 2 / WIDE;  // packs
-    x = kept(x) + row * cols, y += row * cols;
-    if (row >= rows) cols = 0;  // no loads or stores, but the warp's shuffles need these lanes
-    if (!wide) softmax_row<1, 4, false, one_warp>(x, y, cols, partial);
-    else if (length <= turn) softmax_row<WIDE, 1, true, one_warp>(x, y, cols, partial);
-    else if (length <= turn * few) softmax_row<WIDE, few, true, one_warp>(x, y, cols, partial);
-    else if (one_warp) softmax_row<WIDE, 1, false, true>(x, y, cols, partial);
-    else if (length <= turn * (HELD / WIDE)) softmax_row<WIDE, HELD / WIDE, true, false>(x, y, cols, partial);
-    else softmax_row<WIDE, HELD / WIDE, false, false>(x, y, cols, partial);
+// A row of any length, or a block's columns of it. `wide`: 16-byte accesses are allowed.
+template <class Team>
+__device__ __forceinline__ void any_row(const scalar_t* x, scalar_t* y, int length, bool exists, bool wide,
+                                        Running* table) {
+    const int turn = blockDim.x * WIDE;           // columns of one pack a thread
+    const int cols = exists ? length : 0;         // no loads or stores, but the warp's shuffles need these lanes
+    constexpr bool one_warp = Team::most == 1, cluster = Team::most > 32;
+    constexpr int few = HELD / 2 / WIDE, many = one_warp ? few : HELD / WIDE;  // packs
+    constexpr int of_long = one_warp ? 1 : cluster ? few : many;               // where registers are few
+    if (!wide) softmax_row<1, 4, false, Team>(x, y, cols, table);
+    else if (length <= turn) softmax_row<WIDE, 1, true, Team>(x, y, cols, table);
+    else if (length <= turn * few) softmax_row<WIDE, few, true, Team>(x, y, cols, table);
+    else if (!one_warp && length <= turn * many) softmax_row<WIDE, many, true, Team>(x, y, cols, table);
+    else softmax_row<WIDE, of_long, false, Team>(x, y, cols, table);
 }
 
 // Rows of up to 512 columns, which have one warp or less. With half of HELD, and no code that joins warps, this entry
@@ -178,11 +116,29 @@ __device__ __forceinline__ void any_row(const scalar_t* x, scalar_t* y, long lon
 // 4,096 columns.
 extern "C" __global__ void __launch_bounds__(128, 12)
     softmax_short(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, int cols) {
-    any_row<true>(x, y, rows, cols, nullptr);
+    const long long row = Warp::row();
+    const bool wide = aligned16(x, y) && cols % WIDE == 0;
+    any_row<Warp>(kept(x) + row * cols, y + row * cols, cols, row < rows, wide, nullptr);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
     softmax_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, int cols) {
-    __shared__ Running partial[32];
-    any_row<false>(x, y, rows, cols, partial);
+    __shared__ Running table[Block::most];
+    const long long row = Block::row();
+    const bool wide = aligned16(x, y) && cols % WIDE == 0;
+    any_row<Block>(kept(x) + row * cols, y + row * cols, cols, row < rows, wide, table);
+}
+
+// The row lies in the registers of a cluster of 2 to 8 blocks, so that 65,536 columns are read once. Two blocks of 512
+// threads fit on a multiprocessor: while one waits for its cluster, the other loads. Not measured, so no call takes it
+// yet.
+extern "C" __global__ void __launch_bounds__(1024)
+    softmax_cluster(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, int cols) {
+    __shared__ Running table[Cluster::most];
+    if (leaves<Cluster>(rows)) return;
+    Cluster::open();
+    const Columns own = Cluster::columns(cols);
+    const bool wide = aligned16(x, y) && cols % WIDE == 0;
+    const long long start = Cluster::row() * cols + own.first;
+    any_row<Cluster>(kept(x) + start, y + start, own.count, true, wide, table);
 }

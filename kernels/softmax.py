@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from cudalab import Budget, Kernel, Launch, blocks, counted, draw
+from cudalab import Budget, Kernel, Launch, counted, draw
+from cudalab.kernels._rows import WARP, clustered, shared, threads_of
 
 THREADS = 256  # of a block of the entries that read a row several times
-BLOCK = 128  # threads of a block that several rows share, each with a warp or less
 HELD = 32  # elements that a thread of softmax_vec keeps in registers
 SHORT = 512  # columns up to which a thread has half of HELD: a warp or less for a row, if there are many rows
-BUSY = 2**16  # threads that keep the memory of a large GPU busy, half of what an H200 holds at 64 registers
-WARP, MOST = 32, 1024  # threads, at most: for a row of softmax_short, and in a block
 
 
 def reference(x):
@@ -39,18 +37,13 @@ def block_a_row(x, y):
 
 def threads_of_row(rows, cols, itemsize):
     """A power of two: HELD elements a thread, fewer for short rows or few rows, at least one pack."""
-    pack = 16 // itemsize
-    held = HELD // 2 if cols <= SHORT else HELD
-    while held > pack and rows * blocks(cols, held) < BUSY:
-        held //= 2
-    return min(1 << (blocks(cols, held) - 1).bit_length(), MOST)
+    return threads_of(rows, cols, itemsize, HELD // 2 if cols <= SHORT else HELD)
 
 
 def share(x, y, threads):
     """A launch with `threads` threads a row; rows with a warp or less share a block."""
     rows, cols = x.shape
-    shared = BLOCK // threads if threads <= WARP else 1  # rows of a block
-    return Launch((blocks(rows, shared),), (threads, shared), (x, y, np.int64(rows), counted(cols, np.int32)))
+    return Launch(*shared(rows, threads), (x, y, np.int64(rows), counted(cols, np.int32)))
 
 
 def short(x, y):
@@ -61,11 +54,22 @@ def vec(x, y):
     return share(x, y, threads_of_row(*x.shape, x.dtype.itemsize))
 
 
+def cluster(x, y):
+    rows, cols = x.shape
+    return clustered(rows, cols, HELD, (x, y, np.int64(rows), counted(cols, np.int32)))
+
+
 def called(x):
     """softmax_short where both entries have the same launch."""
     rows, cols = x.shape
     fits = cols <= SHORT and threads_of_row(rows, cols, x.dtype.itemsize) <= WARP
     return "softmax_short" if fits else "softmax_vec"
+
+
+def backward(dy, y):
+    from cudalab.kernels.softmax_backward import softmax_backward
+
+    return softmax_backward(y, dy)
 
 
 def composite(x):
@@ -92,6 +96,7 @@ EDGES = (  # the long ones at the end: every number of packs a thread can keep, 
 )  # fmt: skip
 EXPONENT = "x - max goes to -10 and is rounded: 8 ULP of the exponential; then the exponential, the sum, the division"
 INSIDE = "float32 inside, one rounding at the end"
+AT_100 = "QuACK takes exp2(x log2 e - max log2 e): max is 104, and the rounded product is off by 128 ULP of the result"
 ROUNDS = "x - max goes to -10: rounding it to the dtype is 8 ULP of the exponential; then exp, the sum and the division"
 
 softmax = Kernel(
@@ -108,16 +113,24 @@ softmax = Kernel(
     },
     edges=EDGES,
     reference=reference,
-    entries={"softmax_plain": block_a_row, "softmax_online": block_a_row, "softmax_short": short, "softmax_vec": vec},
+    entries={
+        "softmax_plain": block_a_row,
+        "softmax_online": block_a_row,
+        "softmax_short": short,
+        "softmax_vec": vec,
+        "softmax_cluster": cluster,
+    },
     called=called,
     budgets={
         "float32": Budget(16, why=EXPONENT),
         "float16": Budget(1, why=INSIDE),
         "bfloat16": Budget(1, why=INSIDE),
     },
+    peers={"float32": Budget(128, why=AT_100)},
     composed={"float16": Budget(16, why=ROUNDS), "bfloat16": Budget(16, why=ROUNDS)},
     inputs=normal_and_masked_rows,
     shapes={"x": "rows cols"},
+    backward=backward,
     torch=composite,
     torch_native=native,
     cupy=cupy_composite,

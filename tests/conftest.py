@@ -39,6 +39,7 @@ def _no_width():
     """Remove the terminal width that readline and pytest-xdist set: without one the lab uses its own."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
+        os.unsetenv(name)  # what a C library set, which os.environ does not know
 
 
 def pytest_runtest_setup(item):
@@ -49,15 +50,27 @@ def pytest_runtest_setup(item):
 
 
 def pytest_collection_modifyitems(items):
-    """A slow test, or one on the stand-in, may take minutes where other programs keep the processors busy."""
+    """Limit each test's seconds: here, since plain pytest, without pytest-timeout, refuses `timeout` in setup.cfg.
+
+    A slow test, or one on the stand-in, may take minutes where other programs keep the processors busy.
+    """
     for item in items:
         long = item.get_closest_marker("slow") or "fake_gpu" in item.path.parts
-        if long and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(600))
+        if not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(600 if long else 120))
+
+
+gc.disable()  # while thousands of tests are collected
 
 
 def pytest_collection_finish():
-    """Freeze the objects that live as long as the session: runs collect garbage often, and need not scan them."""
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _little_garbage():
+    """Freeze what lives: runs collect garbage often, and need not scan collected tests and imported libraries."""
+    gc.collect()
     gc.freeze()
 
 

@@ -30,10 +30,11 @@ from cudalab import host
 from cudalab.base.errors import CudalabError, SpecError
 from cudalab.checks import hard_inputs
 from cudalab.device.open import open_device
-from cudalab.engine import plan
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.results.record import Case
 from cudalab.spec import cuda_source
@@ -48,7 +49,7 @@ SAMPLE = 1 << 20  # float32 values, all exponents among them; survivors meet six
 SILENCE = 300.0  # seconds of wall time: a mutant that waits for ever uses no processor time
 LEAST, TIMES = 2.0, 4.0  # limits of a group of cases: seconds of processor time, and multiples of the kernel's own time
 PRELOADED = [
-    "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.engine.group", "cudalab.engine.plan",
+    "scipy.special", "ml_dtypes", "cudalab.backends.host", "cudalab.engine.kernel_round", "cudalab.engine.plan",
     "cudalab.spec.find", "cudalab.tools.sanitize", __name__, "__main__",
 ]  # fmt: skip
 SAME = "the compiler makes the same machine code of it"
@@ -170,7 +171,7 @@ def check(spec: Path, place: Path, limits: Sequence[float], twin: str | None) ->
     forms, which take another compilation: these are enough to kill most mutants.
     """
     try:
-        groups = plan.checks([str(spec)], "all", sample=SAMPLE)
+        groups = checks([str(spec)], "all", sample=SAMPLE)
         groups.sort(key=lambda g: (g.kernel.dtypes.index(g.dtype.name), math.prod(g.shape)))
         device, _ = open_device("cpu")
         job = Job(device, Selection(only=("host",)), (), seed=0, budget=0.0, progress=lambda step: None)
@@ -189,7 +190,7 @@ def check(spec: Path, place: Path, limits: Sequence[float], twin: str | None) ->
                         raise _Killed("sanitizer", group, case)
         if twin is None or same_code(kernel, place, twin):
             return Verdict("survived", SAME if twin else "", tuple(costs))
-        for group in plan.checks([str(spec)], "all"):
+        for group in checks([str(spec)], "all"):
             if group.values == hard_inputs.SAMPLE:
                 _run(job, group, SILENCE)
         return Verdict("survived", costs=tuple(costs))

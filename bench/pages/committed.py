@@ -17,6 +17,7 @@ from cudalab.spec import cuda_source, find
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "bench" / "results" / "h200"
 OLDER, ELSEWHERE = "\u2020", "\u2021"
+NOT_YET = "*not measured yet*"  # in place of a number, for a kernel or a study without results
 MARKS = {  # on the name of a kernel, and what they say below a table
     OLDER: "measured before the kernel took its present form",
     ELSEWHERE: "from another commit of the lab than the newest file of this page",

@@ -8,6 +8,7 @@ from cudalab import backends
 from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.html import roofline
+from cudalab.results import marks
 from cudalab.results.record import Case, Results
 from cudalab.spec import find
 from cudalab.spec.dtype import DTYPES
@@ -35,7 +36,10 @@ def gelu() -> str:
 
 
 def summary() -> str:
-    """A line for each kernel: rows by verdict for each kind of time, and the geometric mean of the cold ones."""
+    """A line for each kernel: rows by verdict for each kind of time, and the geometric mean of the cold ones.
+
+    Kernels without results come last.
+    """
     found = {name: {kind: peers.rows(run, kind) for kind in KINDS} for name, run in committed.kernels().items()}
     ordered = sorted(found, key=lambda name: mean_of(found[name]["cold"]))
     lines = []
@@ -43,6 +47,9 @@ def summary() -> str:
         run, mean = committed.kernels()[name], peers.mean(found[name]["cold"])
         counts = [peers.counts(found[name][kind]) for kind in KINDS]
         lines.append([name + committed.marks(run), *counts, numbers.with_ends(mean) if mean else columns.NOT_MEASURED])
+    lines += [
+        [name, *[columns.NOT_MEASURED] * len(KINDS), committed.NOT_YET] for name in find.kernels() if name not in found
+    ]
     every = {kind: [row for rows in found.values() for row in rows[kind]] for kind in KINDS}
     total = peers.mean(every["cold"])
     lines.append(["**all**", *map(peers.counts, every.values()), numbers.with_ends(total) if total else ""])
@@ -58,7 +65,7 @@ def means() -> str:
     lines = [
         [
             name + committed.marks(committed.kernels()[name]),
-            *(numbers.with_ends(m) if m else "-" for m in found[name].values()),
+            *(numbers.with_ends(m) if m else columns.NOT_MEASURED for m in found[name].values()),
         ]
         for name in ordered
     ]
@@ -100,7 +107,7 @@ def measured(row: Row) -> list[str]:
 
 def copies(row: Row) -> list[str]:
     """The copy's time in percent of ours and of the peer's."""
-    return [columns.share(row.run, case, columns.ceiling(row.cases)) for case in (row.ours, row.peer)]
+    return [columns.share(row.run, case, marks.ceiling(row.cases)) for case in (row.ours, row.peer)]
 
 
 def in_words(kind: str) -> str:
@@ -109,8 +116,8 @@ def in_words(kind: str) -> str:
 
 def marked(found: Iterable[Row]) -> str:
     """What the marks on the times of some rows say."""
-    borne = "".join(columns.marks(r.run, c, r.cases, r.kind) for r in found for c in (r.ours, r.peer))
-    return "".join(f" `{mark}` {text}." for mark, text in columns.MARKS.items() if mark in borne)
+    borne = "".join(marks.of(r.run, c, r.cases, r.kind) for r in found for c in (r.ours, r.peer))
+    return "".join(f" `{mark}` {text}." for mark, text in marks.MARKS.items() if mark in borne)
 
 
 def error(case: Case) -> str:
@@ -177,7 +184,7 @@ def variants() -> str:
     def cell(size: str, label: str, kind: str) -> str:
         case = cases[size, label]
         text = columns.microseconds(case, kind)
-        return text if text == columns.NOT_MEASURED else text + columns.marks(run, case, groups[size], kind)
+        return text if text == columns.NOT_MEASURED else text + marks.of(run, case, groups[size], kind)
 
     labels = sorted({label for _, label in cases}, key=lambda label: cases["xlarge", label].median("cold") or 0.0)
     lines = []
@@ -189,14 +196,14 @@ def variants() -> str:
             "*copy*" if label == "copy" else f"`{label}`",
             cell("small", label, "api"), cell("small", label, "graph"),
             *(cell(size, label, "cold") for size in ("small", "large", "xlarge")),
-            columns.share(run, largest, columns.ceiling(groups["xlarge"])),
+            columns.share(run, largest, marks.ceiling(groups["xlarge"])),
             "1" if own else numbers.with_ends(ratio) if ratio else columns.NOT_MEASURED,
             columns.NOT_MEASURED if own or not ratio else ratio.verdict(),
         ])  # fmt: skip
     head = ["variant", "small, api", "small, graph", "small, cold", "large, cold", "xlarge, cold", "xlarge, % copy",
             "xlarge, x eager", "verdict"]  # fmt: skip
     borne = "".join(cell(size, label, kind) for size, label in cases for kind in ("api", "graph", "cold"))
-    said = "".join(f" `{mark}` {text}." for mark, text in columns.MARKS.items() if mark in borne)
+    said = "".join(f" `{mark}` {text}." for mark, text in marks.MARKS.items() if mark in borne)
     return table(head, lines) + "\n\n" + about(run) + said
 
 

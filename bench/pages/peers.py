@@ -14,7 +14,7 @@ from math import inf
 
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio
 from cudalab.report import columns
-from cudalab.results import record
+from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 from cudalab.tools.tune.verdict import over_all
 
@@ -50,7 +50,7 @@ class Row:
 
     def time(self, case: Case) -> str:
         """The median in µs with its marks."""
-        return columns.microseconds(case, self.kind) + columns.marks(self.run, case, self.cases, self.kind)
+        return columns.microseconds(case, self.kind) + marks.of(self.run, case, self.cases, self.kind)
 
 
 def rows(run: Results, kind: str) -> list[Row]:

@@ -21,7 +21,11 @@ begins with `_` is a module that several backends share. The contract:
 - `Bound.api` prepares the call as a user of the library makes it: it allocates a result and returns it.
 - `only_on(kernel, variant)` in a backend's file, which may be left out, gives the devices of a variant that runs on
   fewer than `devices` says.
+- `load()`, which may be left out, imports what `bind` would import and `missing` does not. A process calls it before
+  its turn, while another one compiles.
 - `remarks(kernel)`, which may be left out, gives notes for its rows: what a reader must know of how they were made.
+- `compiles_scalars = True`, which may be left out, says that the values of scalars are part of the compiled code. A
+  check then leaves out other values, which would be compiled again and say nothing of that code.
 - A case that the backend cannot run raises Unavailable with the reason, which becomes the row's text.
 """
 
@@ -29,13 +33,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
+from cudalab.base import genuine
 from cudalab.base.errors import Unavailable, named
 from cudalab.device.operands import Bound, Operands
+from cudalab.results.record import COPY
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -56,6 +63,7 @@ class Backend(Protocol):
         """Make `variant` ready to run on `operands`; raises CompileError or Unavailable."""
 
 
+NAME = re.compile(rf"(?!{COPY}$)[A-Za-z_]\w*")
 GROUP = "cudalab.backends"  # of the entry points by which other packages add backends
 PARTS = ("devices", "timed", "budget", "own_indexing", "missing", "variants", "bind")
 
@@ -66,20 +74,33 @@ def by_name() -> dict[str, Backend]:
     names = [info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")]
     found: dict[str, Any] = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
     for point in entry_points(group=GROUP):
-        found.setdefault(point.name, _of_package(point))
+        if NAME.fullmatch(point.name):
+            found.setdefault(point.name, _of_package(point))
+        else:
+            why = f"a backend cannot be named {point.name!r}; give a name in letters, digits and _ that is not {COPY}"
+            found[f"backend_{len(found)}"] = Broken(f"{_owner(point)} ({point.value}): {why}")
     return {name: found[name] for name in sorted(found, key=lambda n: (n not in ("numpy", "host"), n))}
 
 
 def _of_package(point: EntryPoint) -> Any:
     """The backend of another package; where it is none, one whose row says why."""
-    package = point.dist.name if point.dist else "its package"
+    package = _owner(point)
+    genuine.watch()  # a package's code may replace functions as a spec's may
+    before = {*genuine.replaced(), *genuine.configured()}
     try:
         found = point.load()
     except Exception as error:  # whatever the package raises
         return Broken(f"the backend of {package} does not load ({point.value}): {named(error)}; update or uninstall it")
+    if names := sorted({*genuine.replaced(), *genuine.configured()} - before):
+        what = genuine.refusal(names).removeprefix("the spec ")
+        return Broken(f"the backend of {package} ({point.value}) {what}")
     if lacking := [part for part in PARTS if not hasattr(found, part)]:
         return Broken(f"the backend of {package} ({point.value}) has no {', '.join(lacking)}; update or uninstall it")
     return found
+
+
+def _owner(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "its package"
 
 
 @dataclass(frozen=True)

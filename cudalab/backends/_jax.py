@@ -17,7 +17,7 @@ from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import installed, torch_missing
 from cudalab.device.operands import Operands
 
-HANDED_OVER = "JAX has streams of its own: its times contain the handing over of each call's arrays (DLPack)"
+HANDED_OVER = "JAX uses its own streams: its times include passing each call's arrays to JAX (DLPack)"
 
 
 @cache
@@ -44,7 +44,7 @@ def refuse_wide(operands: Operands, written: tuple[Any, ...]) -> None:
 
     wide = [a.dtype.name for a in (*operands.inputs.values(), *written) if _halved(a.dtype.name)]
     if wide and not jax.config.read("jax_enable_x64"):
-        raise Unavailable(f"JAX makes {wide[0]} narrower unless JAX_ENABLE_X64=1 is set; set it")
+        raise Unavailable(f"JAX converts {wide[0]} to a narrower dtype by default; set JAX_ENABLE_X64=1")
 
 
 def _halved(name: str) -> bool:

@@ -35,6 +35,25 @@ def tuned(configs: Sequence[Any], key: Sequence[str], fits: Fits = lambda values
     )
 
 
+def rows_fit(values: Mapping[str, Any]) -> bool:
+    """For programs that hold ROWS rows of COLS columns: 4 to 32 elements a thread, many rows only if they are short."""
+    elements = values["ROWS"] * values["COLS"] // (32 * values["num_warps"])
+    return 4 <= elements <= 32 and (values["ROWS"] <= 2 or values["COLS"] <= 1024)
+
+
+def held_rows(function: Any) -> Any:
+    """Tune a kernel whose programs hold ROWS rows of COLS columns, with the HINT to L2 for the inputs."""
+    import triton
+
+    configs = [
+        triton.Config({"ROWS": rows, "HINT": hint}, num_warps=warps)
+        for rows in (1, 2, 4, 8, 16)
+        for warps in (1, 2, 4, 8, 16, 32)
+        for hint in ("", "evict_last")
+    ]
+    return tuned(configs, key=["rows", "cols"], fits=rows_fit)(function)
+
+
 def seconds(call: Callable[[], object], quantiles: Sequence[float]) -> Any:
     """What Triton's own benchmark measures in a shorter time: quantiles of the time of a call, with cold caches."""
     import triton.testing

@@ -148,7 +148,7 @@ def _form(compute: Any, words: tuple[Any, ...], given: DeviceArray, written: Dev
 
 def _same(algorithm: str, given: DeviceArray, written: DeviceArray) -> None:
     if given.size != written.size:
-        raise Unavailable(f"{algorithm} gives as many elements as it gets, {given.size:,}, not {written.size:,}")
+        raise Unavailable(f"{algorithm} writes as many elements as it reads: {given.size:,}, not {written.size:,}")
 
 
 def _arrays(on: Operands) -> tuple[DeviceArray, DeviceArray]:
@@ -164,5 +164,5 @@ def _memory(nbytes: int) -> DeviceArray:
 
 def _on_device(values: np.ndarray) -> DeviceArray:
     memory = _memory(values.nbytes)
-    driver.pycuda().memcpy_htod(memory.ptr, values)
+    driver.write(memory.ptr, values.tobytes(), driver.current_context())
     return DeviceArray(values.shape, values.dtype, memory.ptr, memory.owner)

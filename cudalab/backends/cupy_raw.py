@@ -36,7 +36,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     _cupy.use_stream(operands)
 
     if kernel.constants:
-        raise Unavailable("its __constant__ variables are set through PyCUDA; see the row of pycuda")
+        raise Unavailable("the lab sets __constant__ variables through PyCUDA only; see the pycuda rows")
 
     @cache
     def compiled(entry: str, cooperative: bool) -> Any:
@@ -59,7 +59,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         import cupy
 
         if foreign(dtype.numpy):
-            raise Unavailable(f"CuPy has no {dtype.name} array that a call could return")
+            raise Unavailable(f"CuPy has no {dtype.name} arrays, so a call cannot return one")
         launch, written = kernel.launch(variant, on.named(kernel)), to_cupy(on.output)
         args = [to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args]
         places = [i for i, a in enumerate(launch.args) if a is on.output]
@@ -75,8 +75,10 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
         return call
 
-    launched = kernel.simple and variant == kernel.entry_of_call(operands.inputs)
-    return writing(prepare, operands, as_users_call if launched else None, cuda.kept_bytes(kernel, dtype))
+    launched = tuple(one.entry for one in kernel.launches(variant, operands.named(kernel)))
+    kept = cuda.kept_bytes(kernel, dtype, launched) + cuda.constant_bytes(kernel, dtype, launched)  # not watched here
+    called = kernel.simple and variant == kernel.entry_of_call(operands.inputs)
+    return writing(prepare, operands, as_users_call if called else None, kept)
 
 
 def _views(launch: Launch) -> tuple[Any, ...]:
@@ -87,7 +89,7 @@ def _views(launch: Launch) -> tuple[Any, ...]:
 def _able(function: Any, launch: Launch) -> Any:
     """The function with as much shared memory as the launch asks for. Raises Unavailable, and LaunchError."""
     if launch.cluster:
-        raise Unavailable("CuPy cannot launch clusters; pycuda can, and so does __cluster_dims__ in the .cu")
+        raise Unavailable("CuPy does not take cluster=; see the pycuda rows, or put __cluster_dims__ in the .cu")
     if grow := limits.shared_to_opt_in(
         launch, function.shared_size_bytes, limits.most_shared(driver.current_context())
     ):

@@ -1,16 +1,16 @@
 """The `.cu`, compiled by the host's C++ compiler and run on the CPU. It checks and is never timed.
 
-What the CPU cannot run is compiled by nvcc, if there is one, and skipped. nvcc also tells a mistake in the `.cu` from
-what the CPU executor lacks.
+If there is an nvcc, it compiles the `.cu` too: g++ takes what no GPU does, such as a call of a function of the host.
+What the CPU cannot run is skipped. nvcc also tells a mistake in the `.cu` from what the CPU executor lacks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from cudalab import host
@@ -25,8 +25,10 @@ from cudalab.spec.kernel import Kernel, labelled
 devices = ("cpu",)
 timed = False
 budget = "budgets"
+UNDEFINED = "CUDA leaves that undefined"  # waiting.h: in remarks about more than what GPUs since Volta accept
 RACED = 1 << 17  # bytes of all arrays up to which races are looked for
 own_indexing = True
+NEEDLESS = ("extended-lambda", "expt-relaxed-constexpr")  # what these allow, g++ takes without an option
 
 
 def missing(device: str) -> str | None:
@@ -39,7 +41,8 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def remarks(kernel: Kernel) -> list[str]:
     """What a reader of a row must know about how it was compiled."""
-    return [f"compiled without {' '.join(kernel.flags)}: g++ has no such option"] if kernel.flags else []
+    lacking = [flag for flag in kernel.flags if flag.lstrip("-") not in NEEDLESS]
+    return [f"compiled without {' '.join(lacking)}: g++ has no such option"] if lacking else []
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
@@ -53,23 +56,39 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
-    watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that both compile at once
+    watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
+    by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))
     module = _compiled(kernel, dtype, tuple(entries))
+    unseen = _unseen(kernel, by_nvcc.result())
     if watched and (races := watched.result()):
         also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", races)
+        if "atomic" in cuda_source.read(kernel.cu):  # a lock that is not one shows if threads interrupt each other
+            also["under the race detector, shuffled"] = _bound(kernel, variant, dtype, operands, operands.seed, races)
     return replace(
-        _bound(kernel, variant, dtype, operands, "alternating"), also=also, remarks=lambda: _new(module, entries)
+        _bound(kernel, variant, dtype, operands, "alternating"),
+        also=also,
+        remarks=lambda: _new(module, {**unseen, **{name: module.remarks.get(name, "") for name in entries}}),
+        undefined=lambda: any(UNDEFINED in module.remarks.get(name, "") for name in entries),
     )
 
 
-def _new(module: host.Module, entries: Iterable[str]) -> list[str]:
-    """What was remarked of launches of entries and not yet told."""
-    found = [entry for entry in entries if entry in module.remarks and (module, entry) not in _told]
-    _told.update((module, entry) for entry in found)
-    return [module.remarks[entry] for entry in found]
+def _new(module: host.Module, remarks: Mapping[str, str]) -> list[str]:
+    """The remarks about a module that were not told yet, by what each is about."""
+    found = [about for about, said in remarks.items() if said and (module, about) not in _told]
+    _told.update((module, about) for about in found)
+    return [remarks[about] for about in found]
 
 
 _told: set[tuple[host.Module, str]] = set()
+
+
+def _unseen(kernel: Kernel, said: nvcc.Verdict) -> dict[str, str]:
+    """What to remark where nvcc lacks a header that is among the lab's; CompileError where it refuses the `.cu`."""
+    if not said.error:
+        return {}
+    if lacking := _LACKING.search(said.error):
+        return {"nvcc": f"nvcc did not compile it: its toolkit lacks {lacking[1] or lacking[2]}"}
+    raise CompileError(f"{kernel.cu.name} runs on the CPU, but nvcc does not compile it for a GPU:\n{said.error}")
 
 
 def _bound(
@@ -80,27 +99,42 @@ def _bound(
     order: host.Order,
     watched: host.Module | None = None,
 ) -> Bound:
+    reads: dict[int, str] = {}  # of undefined values in the last run
+    probe = 0
+
     def prepare(on: Operands) -> Callable[[], object]:
         launches, constants = kernel.launches(variant, on.named(kernel)), kernel.constants_of(on.named(kernel))
-        together = any(launch.cooperative or launch.cluster for launch in launches)  # barriers unknown to the detector
         names = tuple(launch.entry for launch in launches)
-        module = watched if watched and not together else _compiled(kernel, dtype, names)
+        module = watched or _compiled(kernel, dtype, names)
 
         def run() -> None:
+            reads.clear()
             for name, value in constants.items():  # other kernels may share the module
                 module.set_constant(name, value)
             for launch in launches:
                 grid, block = launch.dims
                 try:
                     module.launch(
-                        launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative, launch.cluster
-                    )
+                        launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative,
+                        launch.cluster, probe, on.limit,
+                    )  # fmt: skip
                 except NotOnCpu as refusal:
                     raise _judged(kernel, dtype, refusal) from None
+                reads.update(module.undefined_reads)
 
         return run
 
-    return writing(prepare, operands)
+    bound = writing(prepare, operands)
+
+    def probed(line: int) -> None:
+        nonlocal probe
+        probe = line
+        try:
+            bound.run()
+        finally:
+            probe = 0
+
+    return replace(bound, probes=lambda: {said: partial(probed, line) for line, said in reads.items()})
 
 
 def alone(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Bound:
@@ -111,19 +145,14 @@ def alone(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Bound
 def _watched(
     kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...]
 ) -> Future[host.Module | None] | None:
-    """The module that finds races, of the first dtype that is checked; None for large arrays.
+    """The module that finds races and reads beside arrays, of the first dtype that is checked; None for large arrays.
 
-    Also None where threads share nothing but their inputs. Races hardly depend on the dtype, and this compilation takes
-    three times as long as the plain one.
+    Both hardly depend on the dtype, and this compilation takes three times as long as the plain one.
     """
     size = sum(array.nbytes for array in operands.named(kernel).values())
     if size > RACED or _first.setdefault(kernel.file, dtype.name) != dtype.name:
         return None
-    source = _source(kernel, dtype, launched)
-    headers = cuda_source.local_headers(source[0], kernel.cu).values()
-    if not any(_SHARING.search(text) for text in (source[0], *(h.decode(errors="replace") for h in headers))):
-        return None
-    return _races(*source)
+    return _races(*_source(kernel, dtype, launched))
 
 
 def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module | None:
@@ -150,14 +179,26 @@ def _races(
     return _beside.submit(load)
 
 
-# By which threads pass values to each other.
-_SHARING = re.compile(r"\b(?:__shared__|atomic\w+|volatile|__threadfence\w*|__sync\w+|__shfl\w*|cooperative_groups)\b")
 # What orders threads in ways that the race detector does not see.
 _UNSEEN = re.compile(
     r"\bcuda::(?:barrier|pipeline|atomic|ptx|memcpy_async)|\b(?:__pipeline|__mbarrier|memcpy_async)|\bwmma\b"
 )
-_beside = ThreadPoolExecutor(1, "races")
+_LACKING = re.compile(r"fatal error: (\S+): No such file|cannot open source file \"(\S+)\"")
+# Headers of libraries that no toolkit has: a machine without them, such as CI, says nothing about the `.cu`.
+_OTHERS = re.compile(r"(?:cutlass|cute|raft|torch|ATen|c10|flashinfer|kittens)/|kittens\.")
+_beside = ThreadPoolExecutor(2, "beside")
 _first: dict[str, str] = {}  # by spec, the dtype whose races are looked for
+
+
+def _by_nvcc(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> Future[nvcc.Verdict]:
+    """What nvcc says, asked beside the plain compilation; kept for each text and options."""
+    key = (*_source(kernel, dtype, launched), kernel.flags)
+    if key not in _verdicts:
+        _verdicts[key] = _beside.submit(nvcc.verdict, kernel, dtype, launched)
+    return _verdicts[key]
+
+
+_verdicts: dict[object, Future[nvcc.Verdict]] = {}
 
 
 def _source(
@@ -193,14 +234,20 @@ def _judged(kernel: Kernel, dtype: DType, refusal: NotOnCpu | CompileError) -> N
     """What to say of a `.cu` that the CPU executor refuses, after nvcc was asked."""
     named, said = isinstance(refusal, NotOnCpu), nvcc.verdict(kernel, dtype)
     if said.error:
-        return CompileError(f"{kernel.cu.name} does not compile:\n{said.error}")
+        lacking = _LACKING.search(said.error)
+        header = (lacking[1] or lacking[2]) if lacking else ""
+        if named and _OTHERS.match(header):
+            remedy = "install its library, and export NVCC_APPEND_FLAGS=-I/path/to/its/include"
+            return NotOnCpu(f"{refusal} (and not compiled by nvcc, which does not find <{header}>; {remedy})")
+        also = f"{refusal}\n" if named else ""
+        return CompileError(f"{also}{kernel.cu.name} does not compile:\n{said.error}")
     if said.architecture:
-        reason = str(refusal) if named else f"the CPU executor cannot take this: {first_error(str(refusal))}"
+        reason = str(refusal) if named else f"the CPU executor rejects it: {first_error(str(refusal))}"
         return NotOnCpu(f"{reason} (compiled by nvcc for {said.architecture}, not run)", said.seconds)
     if named:
-        return NotOnCpu(f"{refusal} (and not compiled: {said.missing})")
-    either = "Either the .cu has a mistake, or it uses what the CPU executor lacks"
-    return CompileError(f"{refusal}\n{either}. nvcc would tell: {said.missing}")
+        return NotOnCpu(f"{refusal} (and not compiled by nvcc: {said.missing})")
+    either = "Either the .cu has a mistake, or it uses a feature that the CPU executor lacks"
+    return CompileError(f"{refusal}\n{either}. nvcc could tell which: {said.missing}")
 
 
 def first_error(text: str) -> str:

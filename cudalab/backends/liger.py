@@ -31,15 +31,46 @@ def softmax(x: Any) -> Any:
     return functional.liger_softmax(x)
 
 
+def softmax_backward(y: Any, dy: Any) -> Any:
+    from liger_kernel.ops import softmax as ops
+    from liger_kernel.ops.utils import calculate_settings
+
+    block, warps = calculate_settings(y.shape[-1])
+    return ops._softmax_backward(dy, y, block, warps, multi_block_launch=False)
+
+
 def layernorm(x: Any, gamma: Any, beta: Any) -> Any:
     from liger_kernel.transformers import functional
 
     return functional.liger_layer_norm(x, gamma, beta, 1e-5)
 
 
+def rmsnorm(x: Any, weight: Any, eps: float) -> Any:
+    from liger_kernel.transformers import functional
+
+    return functional.liger_rms_norm(x, weight, eps)
+
+
+def fused_add_rmsnorm(x: Any, residual: Any, weight: Any, eps: float) -> Any:
+    from liger_kernel.transformers import functional
+
+    y, total = functional.liger_fused_add_rms_norm(x, residual, weight, eps)
+    return total, y
+
+
+def swiglu(gate: Any, up: Any) -> Any:
+    from liger_kernel.transformers import functional
+
+    return functional.liger_swiglu(gate, up)
+
+
 FORMS: dict[tuple[str, ...], Callable[..., Any]] = {  # by a kernel of the lab and its inputs
     ("softmax", "x"): softmax,
+    ("softmax_backward", "y", "dy"): softmax_backward,
     ("layernorm", "x", "gamma", "beta"): layernorm,
+    ("rmsnorm", "x", "weight"): rmsnorm,
+    ("fused_add_rmsnorm", "x", "residual", "weight"): fused_add_rmsnorm,
+    ("swiglu", "gate", "up"): swiglu,
 }
 
 

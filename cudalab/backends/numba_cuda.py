@@ -50,9 +50,19 @@ def missing(device: str) -> str | None:
     try:
         from numba import cuda
 
-        return None if cuda.is_available() else f"Numba sees no GPU; {advice.packages('numba-cuda[cu13]')}, or [cu12]"
+        if not cuda.is_available():
+            return f"Numba sees no GPU; {advice.packages('numba-cuda[cu13]')}, or [cu12]"
+        cuda.compile_ptx(_nothing, (), cc=(8, 0))  # Numba's own parts meet NumPy when the first kernel is compiled
     except Exception as error:  # a broken installation raises what it likes
-        return f"numba-cuda does not load: {error}; reinstall it"
+        return (
+            f"numba-cuda cannot compile a kernel: {error}; "
+            "install releases of Numba, numba-cuda and NumPy that work together"
+        )
+    return None
+
+
+def _nothing() -> None:
+    """A kernel that does nothing."""
 
 
 def variants(kernel: Kernel) -> tuple[str, ...]:

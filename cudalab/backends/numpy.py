@@ -29,7 +29,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     if decided := [name for name, out in kernel.outs.items() if out.check]:
-        raise Unavailable(f"{decided[0]} is random: its check decides, and there is no reference to run")
+        raise Unavailable(f"{decided[0]} is judged by a check=, so there is no reference to run")
     kinds = [precision(a.dtype, dtype) for a in operands.inputs.values()]
     scalars = reference.plain(operands.scalars)
     own_copies = False  # whether the reference changes its inputs

@@ -30,22 +30,25 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     def as_a_function(on: Operands) -> Callable[[], Any]:
         if reason := torch_missing("cuda"):
-            raise Unavailable(f"it is that of {kernel.name}(x) on torch tensors: {reason}")
+            raise Unavailable(f"api is the time of {kernel.name}(x) on torch tensors: {reason}")
         tensors = _torch.tensors(on)
         # The spec of a kernel is a `cudalab.Kernel`, which can be called.
         call = _torch.with_scalars(cast(Callable[..., Any], kernel), on)
         return lambda: call(*tensors)
 
     def fresh(on: Operands) -> Bound:
-        launched = tuple(one.entry for one in kernel.launches(variant, on.named(kernel)))
         module = cuda.loaded_anew(kernel, dtype, launched)
         return writing(lambda other: launch.on_stream(kernel, variant, dtype, other, module), on)
 
-    launched = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
+    launched = tuple(one.entry for one in kernel.launches(variant, operands.named(kernel)))
+    called = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
+    launch.set_constants(kernel, dtype, operands, launched, cuda.of_kernel(kernel, dtype, launched))
+    constants = cuda.constants_of(kernel, dtype, launched)
     return writing(
         lambda on: launch.on_stream(kernel, variant, dtype, on),
         operands,
-        as_a_function if variant == launched and not kernel.in_place else None,
-        cuda.kept_bytes(kernel, dtype),
+        as_a_function if variant == called and not kernel.in_place else None,
+        cuda.kept_bytes(kernel, dtype, launched) + constants.unseen,
         fresh,
+        constants.altered,
     )

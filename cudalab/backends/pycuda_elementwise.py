@@ -12,6 +12,7 @@ from typing import Any
 
 from cudalab.base.errors import CompileError, InputError, Unavailable
 from cudalab.device import cuda, driver
+from cudalab.device.kept_data import constant_bytes
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType, dtype_of
@@ -36,7 +37,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
     assert kernel.elementwise is not None
     if dtype.complex:
-        raise Unavailable("PyCUDA's ElementwiseKernel has a complex type of its own; the entries run")
+        raise Unavailable("PyCUDA's ElementwiseKernel uses its own complex type; see the entries' rows")
     names = (kernel.output, *operands.inputs)
     named = operands.named(kernel)
     for name in names:
@@ -46,21 +47,23 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         *cuda.FLAGS, *kernel.flags, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()),
     )  # fmt: skip
     text = entry_names.source(cuda_source.read(kernel.cu), kernel.cu.name)
-    compiled = _compiled(text, kernel.cu.name, kernel.elementwise, names, dtype, options, driver.current_context())
+    compiled, code = _compiled(
+        text, kernel.cu.name, kernel.elementwise, names, dtype, options, driver.current_context()
+    )
 
     def prepare(on: Operands) -> Callable[[], object]:
         by_name = on.named(kernel)
         arrays = [GPUArray(by_name[n].shape, by_name[n].dtype, gpudata=by_name[n].ptr) for n in names]
         return (lambda: compiled(*arrays, stream=on.stream)) if on.output.size else lambda: None
 
-    return writing(prepare, operands, kept=cuda.kept_bytes(kernel, dtype))
+    return writing(prepare, operands, kept=cuda.kept_bytes(kernel, dtype, code=code) + constant_bytes(code))
 
 
 @cache
 def _compiled(
     text: str, file: str, expression: str, names: tuple[str, ...], dtype: DType, options: tuple[str, ...], context: int
-) -> Any:
-    """Elements are called by their array's name in the expression: `x` is `x_[i]`."""
+) -> tuple[Any, bytes]:
+    """The kernel and its machine code. Elements are called by their array's name in the expression: `x` is `x_[i]`."""
     from pycuda.driver import CompileError as Failed
     from pycuda.elementwise import ElementwiseKernel
     from pycuda.tools import VectorArg, get_or_register_dtype
@@ -76,7 +79,8 @@ def _compiled(
         options=list(options),
     )
     try:
-        made.generate_stride_kernel_and_types(False)  # compiles; PyCUDA caches it by this positional argument
+        with cuda.recorded() as code:
+            made.generate_stride_kernel_and_types(False)  # compiles; PyCUDA caches it by this positional argument
     except Failed as error:
         raise CompileError(f"{file} as an ElementwiseKernel does not compile:\n{error.stderr}") from None
-    return made
+    return made, b"".join(code)

@@ -86,12 +86,17 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
 
 def _judged(bound: Bound, operands: Operands) -> Bound:
-    """The same, where a result that is none is refused by name. Nothing is looked at while a run is timed."""
+    """The same, where a result that is none is refused by name. Once one was right, others are not looked at, as
+    results are asked for while a run is timed; the reference still judges them.
+    """
+    right = False
 
     def output() -> Any:
+        nonlocal right
         result = bound.output()
-        if wrong := _wrong(result, operands):
+        if not right and (wrong := _wrong(result, operands)):
             raise InputError(wrong)
+        right = True
         return result
 
     def again(on: Operands) -> Bound:
@@ -105,20 +110,20 @@ def _wrong(result: Any, operands: Operands) -> str:
     """What is wrong with what a rival returned, apart from its values; "" if nothing is."""
     kind = type(result).__name__
     if result is None:
-        return "returns None; let it return its result, or, if it writes into its last argument, name it with out"
+        return "returns None; return the result, or, if it writes into its last argument, add :out (in Python 'out')"
     for piece in pieces(result):
         on_gpu = hasattr(piece, "__cuda_array_interface__")
         if not (on_gpu or hasattr(piece, "__array__")) or isinstance(piece, np.generic):
             what = f"a {kind}" if piece is result else f"a {kind} with a {type(piece).__name__}"
-            return f"returns {what}; give an array, or a tuple of arrays for several outputs"
+            return f"returns {what}; return an array, or a tuple of arrays for several outputs"
         if on_gpu is (operands.stream is None):
             here, there = ("CPU", "GPU") if on_gpu else ("GPU", "CPU")
-            return f"returns an array on the {there}, and the inputs are on the {here}; leave the result there"
+            return f"returns an array on the {there}, but the inputs are on the {here}; return it on the inputs' device"
         if not _contiguous(piece):
             return "returns an array that is not C-contiguous; give a copy that is, such as y.contiguous()"
         for name, array in operands.inputs.items():
             if operands.updates(name) and overlap(piece, array):
-                return f"updates its input {name!r} in place; name it with out, so that it gets new contents each time"
+                return f"updates its input {name!r} in place; add :out (in Python 'out') to get new contents each time"
     return ""
 
 

@@ -10,6 +10,7 @@ can guess, and it runs the code that it finds there.
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from collections.abc import Callable
 from types import FunctionType
@@ -27,6 +28,7 @@ devices = ("cuda", "cpu")
 timed = True
 budget = "composed"
 own_indexing = False
+compiles_scalars = True
 
 MODES = {"": "default", "max_autotune": "max-autotune-no-cudagraphs"}
 
@@ -52,6 +54,12 @@ def keep_code() -> None:
 
     if hasattr(codecache, "_HEADER_DIR"):  # else they are made anew in each process
         codecache._HEADER_DIR = str(place / "precompiled_headers")
+
+
+def load() -> None:
+    """Import what compiling imports, which takes seconds: Dynamo and Inductor."""
+    keep_code()
+    importlib.import_module("torch._inductor.compile_fx")
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:

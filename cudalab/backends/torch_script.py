@@ -34,10 +34,10 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
     assert kernel.torch is not None
     if kernel.torch.__name__ == "<lambda>":
-        raise Unavailable("TorchScript cannot read a lambda; write the spec's torch form with def")
+        raise Unavailable("TorchScript cannot read a lambda; write the function that torch= names with def")
     given = plain(operands.scalars).items()
     if bare := [f"{name}: {type(value).__name__}" for name, value in given if name not in kernel.torch.__annotations__]:
-        raise Unavailable(f"TorchScript takes every parameter for a tensor; write def with {', '.join(bare)}")
+        raise Unavailable(f"TorchScript treats a parameter without a type as a tensor; annotate {', '.join(bare)}")
     tensors = _torch.tensors(operands)
     # A new function object each time: TorchScript keeps one graph per object, for the shapes of its first call.
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)

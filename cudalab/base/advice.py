@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import shutil
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
+
+from cudalab.base import uv_receipt
 
 NAME = "cudalab"
 CHECKOUT, PIPX, UV_TOOL, UV, PIP = "checkout", "pipx", "uv tool", "uv", "pip"
@@ -22,7 +29,7 @@ def way() -> str:
         return CHECKOUT
     if (json.loads(found.read_text("direct_url.json") or "{}").get("dir_info") or {}).get("editable"):
         return CHECKOUT
-    for file, tool in (("pipx_metadata.json", PIPX), ("uv-receipt.toml", UV_TOOL)):
+    for file, tool in (("pipx_metadata.json", PIPX), (uv_receipt.NAME, UV_TOOL)):
         if Path(sys.prefix, file).exists():
             return tool
     installer = found.read_text("INSTALLER")
@@ -33,12 +40,11 @@ def way() -> str:
 
 def extra(name: str) -> str:
     """What to type to install an extra, such as "torch"."""
-    commands = {
-        CHECKOUT: f"pip install -e '.[{name}]' in the checkout",
-        UV: f"uv pip install '{NAME}[{name}]'",
-        PIP: f"pip install '{NAME}[{name}]'",
-    }
-    return commands[way()] if way() in commands else packages(*_asked_for(name))
+    if way() == UV_TOOL:
+        return _uv_tool(_asked_for(name), extras=[name])
+    if way() == PIPX:
+        return packages(*_asked_for(name))
+    return f"{_install()} -e '.[{name}]' in the checkout" if way() == CHECKOUT else f"{_install()} '{NAME}[{name}]'"
 
 
 def packages(*names: str) -> str:
@@ -46,19 +52,38 @@ def packages(*names: str) -> str:
     if way() == PIPX:
         return f"pipx inject {NAME} {' '.join(names)}"
     if way() == UV_TOOL:
-        return f"uv tool install --with {','.join(names)} {NAME}"
-    return f"{'uv ' if way() == UV else ''}pip install {' '.join(names)}"
+        return _uv_tool(names)
+    return f"{_install()} {' '.join(names)}"
 
 
 def upgrade() -> str:
     """What to type for a newer cudalab."""
-    return {
-        CHECKOUT: "git pull in the checkout",
-        PIPX: f"pipx upgrade {NAME}",
-        UV_TOOL: f"uv tool upgrade {NAME}",
-        UV: f"uv pip install -U {NAME}",
-        PIP: f"pip install -U {NAME}",
-    }[way()]
+    named = {
+        CHECKOUT: "git pull in the checkout", PIPX: f"pipx upgrade {NAME}", UV_TOOL: f"uv tool upgrade {NAME}"
+    }  # fmt: skip
+    return named.get(way()) or f"{_install()} -U {NAME}"
+
+
+def _install() -> str:
+    """The command that installs into this environment; it names the environment where another one is active."""
+    if way() == UV or not find_spec("pip"):
+        active = os.environ.get("VIRTUAL_ENV", "")
+        here = bool(active) and os.path.realpath(active) == os.path.realpath(sys.prefix)
+        return "uv pip install" if here else f"uv pip install --python {shlex.quote(sys.prefix)}"
+    first = shutil.which("pip")
+    if first and Path(first).parent == Path(sys.executable).parent:
+        return "pip install"
+    return f"{shlex.quote(sys.executable)} -m pip install"
+
+
+def _uv_tool(packages: Sequence[str], extras: Sequence[str] = ()) -> str:
+    """What to type for an extra, or else packages, in the environment of `uv tool install`, beside what it has.
+
+    Without a receipt that says what it has, this is a command that adds to the environment and removes nothing.
+    """
+    more = {"extras": extras} if extras else {"packages": packages}
+    found = uv_receipt.again(Path(sys.prefix, uv_receipt.NAME), NAME, **more)
+    return found or shlex.join(["uv", "pip", "install", "--python", sys.prefix, *packages])
 
 
 def _asked_for(name: str) -> list[str]:

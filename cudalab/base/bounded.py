@@ -5,19 +5,23 @@ from __future__ import annotations
 import faulthandler
 import math
 import os
+import posix
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import monotonic
 from types import FrameType
 from typing import Any
+
+from cudalab.base.errors import short
 
 LIMIT = 120.0  # seconds, if nobody says otherwise
 LEAST = 10.0  # of what a user allows: to import a library such as PyTorch takes some seconds
 AGAIN = 1.0  # seconds after which code that caught the exception gets it again
 GRACE = 10.0  # seconds after the limit at which code that does not return to Python ends the process
+ENDS = ("_exit", "execv", "execve")  # functions of `os`: what else it has to end the process calls these
 
 _limit = LIMIT
 
@@ -33,42 +37,56 @@ def allow(seconds: float) -> None:
 
 
 @contextmanager
-def bounded() -> Iterator[None]:
-    """Raise Stopped in what runs inside if it takes too long, or where it would end the process by `os._exit`.
+def bounded(seconds: float | None = None) -> Iterator[None]:
+    """Raise Stopped in what runs inside if it takes too long, or where it would end the process by a call of `os`.
 
-    The time is limited in the main thread only, where signals arrive. Code that holds Python up in C beyond GRACE ends
-    the process with a traceback.
+    `seconds`: how long is too long; None: what was allowed.
+
+    A process that it forks ends with it. The time is limited in the main thread only, where signals arrive. Code that
+    holds Python up in C beyond GRACE ends the process with a traceback.
     """
-    with _no_exit():
-        if threading.current_thread() is not threading.main_thread() or not math.isfinite(_limit):
+    me, leave = os.getpid(), os._exit
+    limit = _limit if seconds is None else seconds
+    limited = threading.current_thread() is threading.main_thread() and math.isfinite(limit)
+    with _no_exit(), _alarm(max(limit, 1e-3)) if limited else nullcontext():
+        try:
             yield
-            return
-        with _alarm(max(_limit, 1e-3)):
-            yield
+        finally:
+            if os.getpid() != me:  # in a fork: two processes would do the rest of the work
+                leave(1)
 
 
 @contextmanager
 def _no_exit() -> Iterator[None]:
-    leave, me, inside = os._exit, os.getpid(), True
+    me, inside = os.getpid(), True
 
-    def stopped(status: int) -> None:
-        if inside and os.getpid() == me:  # not in a process that the code has forked
-            raise Stopped(f"it ends the process by os._exit({status})")
-        leave(status)
+    def guarded(name: str, leave: Callable[..., Any]) -> Callable[..., Any]:
+        def stopped(*given: Any, **named: Any) -> None:
+            if inside and os.getpid() == me:  # not in a process that the code has forked
+                first = next(iter((*given, *named.values())), "")
+                raise Stopped(f"it ends the process with os.{name}({short(first)})")
+            leave(*given, **named)
 
-    os._exit = stopped  # type: ignore[assignment]
+        return stopped
+
+    places = [(module, name) for module in (os, posix) for name in ENDS]
+    before = [getattr(module, name) for module, name in places]
+    ours = [guarded(name, function) for (_, name), function in zip(places, before, strict=True)]
+    for (module, name), function in zip(places, ours, strict=True):
+        setattr(module, name, function)
     try:
         yield
     finally:
         inside = False
-        if os._exit is stopped:
-            os._exit = leave
+        for (module, name), function, own in zip(places, before, ours, strict=True):
+            if getattr(module, name) is own:
+                setattr(module, name, function)
 
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
-        raise Stopped(f"it did not end within {seconds:g} s; a longer --timeout allows more")
+        raise Stopped(f"it did not end within {seconds:g} s; give a longer --timeout")
 
     start = monotonic()
     handler: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)

@@ -55,9 +55,11 @@ def folder(name: str) -> Path:
     """Return the subfolder `name` of the cache; create it if necessary.
 
     The cache is $CUDALAB_CACHE, else the user's cache folder: $XDG_CACHE_HOME/cudalab or ~/.cache/cudalab on Linux.
-    Raises Unavailable for one that cannot be written, or that others can write.
+    Raises Unavailable for one that cannot be written, or that others can write or replace.
     """
     base, path = _base().absolute(), _base().absolute() / name
+    if exposed := _exposed(base):
+        raise Unavailable(f"cudalab does not run code from the cache {path}: {exposed}")
     try:
         _make(path)
         _refuse_others(base, is_base=True)
@@ -144,8 +146,13 @@ DAMAGED = {".so": _cut_object, ".cubin": _cut_object, ".json": _cut_json, ".tmp"
 
 
 def put(path: Path, data: bytes) -> None:
-    """Keep an entry, with its digest. Raises Unavailable if it cannot be written."""
+    """Keep an entry, with its digest. Raises Unavailable if it cannot be written.
+
+    A link in its place is removed: the file behind it is no entry, and may be anything.
+    """
     try:
+        if path.is_symlink():
+            path.unlink(missing_ok=True)
         files.write(path, data + SEAL + hashlib.sha256(data).digest(), mode=0o600)
     except OSError as error:
         raise Unavailable(f"cannot write to the cache {path.parent}: {why(error)}; set CUDALAB_CACHE") from None
@@ -191,6 +198,25 @@ def _others_write(found: os.stat_result) -> bool:
     return found.st_uid not in (os.geteuid(), 0) or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
+def _exposed(path: Path) -> str:
+    """Why others can replace `path`, in a folder above it that all can write, and what to type; "" if they cannot.
+
+    The sticky bit, as that of /tmp, leaves it to the owner of that folder.
+    """
+    for parent in dict.fromkeys((*path.parents, *path.resolve().parents)):
+        with contextlib.suppress(OSError):  # it is not there yet
+            found = parent.stat()
+            mine = found.st_uid in (os.geteuid(), 0)
+            if not found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_ISVTX and mine):
+                continue
+            mend = f"type chmod +t {shlex.quote(str(parent))}, or " if mine else ""
+            return (
+                f"other users can replace it, since {parent} is open to all (mode {stat.S_IMODE(found.st_mode):04o}); "
+                f"{mend}set CUDALAB_CACHE to a folder of yours elsewhere"
+            )
+    return ""
+
+
 def _refuse_others(path: Path, is_base: bool = False) -> None:
     """Raise Unavailable if others can put files into a folder: what is there is run.
 
@@ -210,6 +236,6 @@ def _refuse_others(path: Path, is_base: bool = False) -> None:
             "set CUDALAB_CACHE to a folder of yours",
         )
     else:
-        reason = f"others can write to it (mode {stat.S_IMODE(found.st_mode):04o})"
+        reason = f"other users can write to it (mode {stat.S_IMODE(found.st_mode):04o})"
         mend = f"remove it (rm -r {named}), or set CUDALAB_CACHE to a folder of yours that no other user can write"
-    raise Unavailable(f"will not run code from the cache {path}: {reason}; {mend}")
+    raise Unavailable(f"cudalab does not run code from the cache {path}: {reason}; {mend}")

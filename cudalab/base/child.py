@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from cudalab.base import cache, leftovers, scratch
+from cudalab.base import cache, leftovers, safe_path, scratch
 from cudalab.base.errors import Unavailable
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -82,7 +82,7 @@ class Child(Generic[T]):
         self._output, stdout = os.pipe()
         self._errors, stderr = os.pipe()
         try:
-            names = {**cache.of_libraries(), **(os.environ if env is None else env)}
+            names = {**cache.of_libraries(), **(os.environ if env is None else env), **safe_path.VARIABLE}
             self._process = subprocess.Popen(
                 [*prefix, *command("cudalab.base.child.serve", main, str(theirs), str(answer), *given)],
                 stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=(theirs, answer, *share),
@@ -153,7 +153,7 @@ class Child(Generic[T]):
                 since, size = monotonic(), len(self._lines)
             if monotonic() - since > limit:
                 self.kill()
-                raise Ended(f"no end within {limit:g} s", self.said, hung=True, code=self._process.returncode)
+                raise Ended(f"did not end within {limit:g} s", self.said, hung=True, code=self._process.returncode)
 
     def poll(self, wait: float = 0.0) -> list[T]:
         """The next answer, or nothing if there is none within `wait` seconds. Raises Ended if the child has ended."""
@@ -163,7 +163,7 @@ class Child(Generic[T]):
             end = self._line_end()
         if self._seal is not None and not self._lines.startswith(self._seal[: len(self._lines)]):
             self.kill()
-            text = f"wrote something else to the pipe of its answers: {bytes(self._lines[:40])!r}"
+            text = f"wrote something that is not an answer to its answer pipe: {bytes(self._lines[:40])!r}"
             raise Ended(text, self.said, code=self._process.returncode)
         if end >= 0:
             line = self._taken(end)
@@ -205,7 +205,7 @@ class Child(Generic[T]):
         try:
             self._process.wait(GRACE)
         except subprocess.TimeoutExpired:  # it hangs inside the driver, where signals have no effect
-            raise Unavailable(f"process {self.pid} cannot be ended: is the GPU's driver stuck? See dmesg") from None
+            raise Unavailable(f"process {self.pid} cannot be killed: is the GPU's driver stuck? See dmesg") from None
         while self._open.select(0):  # what it wrote is still in the pipes
             self._read(0)
         self._open.close()
@@ -312,6 +312,7 @@ def command(main: str, *given: str) -> list[str]:
 def begin(main: str, parent: int, given: Sequence[str]) -> None:
     """What such a process does."""
     end_with(parent)
+    safe_path.enforce()
     _named(main)(*given)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class CudalabError(Exception):
@@ -53,6 +57,14 @@ class NotOnCpu(Unavailable):
         self.compiled = compiled
 
 
+def kept(call: Callable[[], T]) -> T:
+    """The result of `call`. SystemExit and KeyboardInterrupt become an error of one row: the worker goes on."""
+    try:
+        return call()
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise CudalabError(f"it raised {type(error).__name__}, which ends Python") from error
+
+
 def short(text: object, longest: int = 100) -> str:
     """Quote `text` as Python does; cut it in the middle where it is longer than `longest`."""
     quoted = repr(text)
@@ -69,11 +81,14 @@ def named(error: BaseException) -> str:
     return str(error) if isinstance(error, CudalabError) else f"{type(error).__name__}: {error}"
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> NotFound:
-    """Return the error for a name that is not in `known`; it suggests the closest name and lists all."""
+def unknown(what: str, name: str, known: Iterable[str], others: Mapping[str, str] = MappingProxyType({})) -> NotFound:
+    """Return the error for a name that is not in `known`; it suggests the closest name and lists all.
+
+    `others` are further names that may be meant, and what to type for each.
+    """
     names = list(known)
-    close = get_close_matches(name, names, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    close = get_close_matches(name, [*others, *names], n=1)
+    hint = f"did you mean {others.get(close[0], close[0])!r}? " if close else ""
     return NotFound(f"no {what} named {short(name)}; {hint}known: {', '.join(names) or 'none'}")
 
 

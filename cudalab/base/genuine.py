@@ -4,14 +4,18 @@ A spec is a program. One that replaces `time.perf_counter`, an event's `time_til
 function of the lab changes what is measured, or what it is compared with. Before the first spec of a user is loaded,
 `watch` takes references to what the lab relies on; a library that is imported later is looked at when its import ends.
 `replaced` names what is another object since, or has another code. New names are no alarm, since libraries load lazily,
-unless they hide something: a method of a base class, or a builtin from a module of the lab.
+unless they hide something: a method of a base class, or a builtin from a module of the lab. Tables of the lab must hold
+what they held, and settings of PyTorch, of the environment and of the process that slow other rows down must be as they
+were: also after each turn of a variant (`settled`), since a call may change them for the others and change them back.
 """
 
 from __future__ import annotations
 
 import builtins
+import os
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
@@ -27,6 +31,40 @@ LIBRARIES = (
 )  # fmt: skip
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the attributes of other classes cannot be set
 CONSTANTS = (bool, int, float, str, bytes, tuple, frozenset)  # of the lab's own modules, where they decide what is done
+TABLES = (dict, list, set)  # of the lab's own modules, where their names are those of constants
+ENVIRONMENT = (
+    "CUDALAB_BLOCKING", "CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_JIT", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE", "TRITON_INTERPRET",
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+)  # fmt: skip
+COMPILERS = ("TORCHINDUCTOR_", "TORCHDYNAMO_")  # how names in the environment begin that PyTorch's compilers read
+PLACES = ("_DIR", "_FOLDER", "_PATH")  # how those end that the lab and PyTorch set themselves
+CONFIGS = ("torch._dynamo.config", "torch._inductor.config")  # modules with the settings of PyTorch's compilers
+PROCESS: dict[str, Callable[[], object]] = {  # of this process, by what sets them
+    "os.sched_setaffinity": lambda: os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None,
+    "os.setpriority": lambda: os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else None,
+    "signal.setitimer": lambda: _timers(),
+    "sys.setprofile": sys.getprofile,
+    "sys.setswitchinterval": sys.getswitchinterval,
+    "sys.settrace": sys.gettrace,
+}
+SETTINGS: dict[str, Callable[[Any], object]] = {  # of PyTorch, by what sets them
+    "set_num_threads": lambda torch: torch.get_num_threads(),
+    "set_default_dtype": lambda torch: torch.get_default_dtype(),
+    "use_deterministic_algorithms": lambda torch: torch.are_deterministic_algorithms_enabled(),
+    "autograd.set_detect_anomaly": lambda torch: torch.is_anomaly_enabled(),
+    "backends.cudnn.enabled": lambda torch: torch.backends.cudnn.enabled,
+    "backends.cudnn.deterministic": lambda torch: torch.backends.cudnn.deterministic,
+    "backends.mkldnn.enabled": lambda torch: torch._C._get_mkldnn_enabled(),
+    "autograd.profiler": lambda torch: torch._C._autograd._profiler_enabled(),
+    "overrides.TorchFunctionMode": lambda torch: torch._C._len_torch_function_stack(),
+    "utils._python_dispatch.TorchDispatchMode": lambda torch: torch._C._len_torch_dispatch_stack(),
+    "_C._jit_set_texpr_fuser_enabled": lambda torch: torch._C._jit_texpr_fuser_enabled(),
+    "compiler.set_stance": lambda torch: _stance(),
+    "backends.cuda.enable_flash_sdp": lambda torch: torch.backends.cuda.flash_sdp_enabled(),
+    "backends.cuda.enable_mem_efficient_sdp": lambda torch: torch.backends.cuda.mem_efficient_sdp_enabled(),
+    "backends.cuda.enable_cudnn_sdp": lambda torch: torch.backends.cuda.cudnn_sdp_enabled(),
+}
 OWN = (f"{LAB}.kernels.", f"{LAB}.studies.")  # the lab's specs, which hold no machinery
 
 
@@ -47,12 +85,17 @@ class _Owner(NamedTuple):
 _members: list[_Member] = []
 _owners: list[_Owner] = []
 _known: set[int] = set()  # ids of the modules and classes in `_owners`
+_tables: list[tuple[str, Any, list[object]]] = []  # the name of each, and what it held
+_settings: dict[str, object] = {}  # their first values, by name
+_configs: dict[str, dict[str, object]] = {}  # those of CONFIGS, by module and name
+_caught: set[str] = set()  # settings that were found to differ, and may have been changed back since
 
 
 def watch() -> None:
     """Begin to watch. Later calls do nothing."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path) or _members:
         return
+    _settings.update(_outside())
     for name, module in list(sys.modules.items()):
         if _watched(name):
             _look_at(module)
@@ -66,16 +109,57 @@ def replaced() -> list[str]:
     """
     found = [f"{m.path}.{m.name}" for m in _members if not _same(m)]
     found += [f"{o.path}.{name}" for o in _owners for name in vars(o.owner).keys() - o.names if _hides(o.owner, name)]
+    found += [name for name, table, held in _tables if not _alike(_held(table), held)]
+    settled()
+    found += _caught
     if _members and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         found.append("sys.meta_path")  # a library that is imported from now on would not be seen
     return sorted(set(found))
+
+
+def settled() -> None:
+    """Look at the settings alone, and keep in mind which differ: some microseconds, so it is done again and again."""
+    now = _outside() | _of_torch() if _settings else {}
+    _caught.update(name for name, first in _settings.items() if now.get(name, first) != first)
+    of_environment = {name for name in _settings.keys() | now.keys() if name.startswith("os.environ")}
+    _caught.update(name for name in of_environment if now.get(name) != _settings.get(name))
+
+
+def configured() -> list[str]:
+    """The settings of PyTorch's compilers that differ from what they were when the compilers were loaded.
+
+    The compilers may change some themselves when they compile, so this is asked when a spec has been loaded.
+    """
+    now = {name: sys.modules[name].get_config_copy() for name in _configs if name in sys.modules}
+    return [f"{m}.{key}" for m, values in now.items() for key, value in values.items() if _configs[m].get(key) != value]
+
+
+def _outside() -> dict[str, object]:
+    """The settings of the environment and of the process, by name."""
+    names = [*ENVIRONMENT, *(n for n in os.environ if n.startswith(COMPILERS) and not n.endswith(PLACES))]
+    return {f"os.environ[{name!r}]": os.environ.get(name) for name in names} | {
+        n: read() for n, read in PROCESS.items()
+    }
+
+
+def _timers() -> object:
+    """Which of the timers run whose signals interrupt whatever is done."""
+    if not hasattr(signal, "getitimer"):
+        return None
+    return [any(signal.getitimer(one)) for one in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)]
+
+
+def _stance() -> object:
+    """How torch.compile compiles; "default" before its compiler is loaded."""
+    frame = sys.modules.get("torch._dynamo.eval_frame")
+    return getattr(getattr(frame, "_stance", None), "stance", "default")
 
 
 def refusal(names: Sequence[str], most: int = 5) -> str:
     """What is said of a spec that replaced these."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     them = "it" if len(names) == 1 else "them"
-    return f"the spec replaced {', '.join(names[:most])}{more}, which times and verdicts rely on; leave {them} as found"
+    return f"the spec replaced {', '.join(names[:most])}{more}, which times and verdicts rely on; do not replace {them}"
 
 
 def _hides(owner: ModuleType | type, name: str) -> bool:
@@ -101,13 +185,42 @@ def _by_the_library(value: object, root: str) -> bool:
     return home.partition(".")[0] == root and value.__globals__ is vars(sys.modules.get(home, sys))
 
 
+def _held(table: Any) -> list[object]:
+    """The objects in a table: of a dict its keys and values."""
+    return [*table, *table.values()] if isinstance(table, dict) else list(table)
+
+
+def _alike(now: Sequence[object], before: Sequence[object]) -> bool:
+    return len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
+
+
+def _of_torch() -> dict[str, object]:
+    """PyTorch's settings, by name; none before it is loaded."""
+    torch = sys.modules.get("torch")
+    return (
+        {f"torch.{name}": _read(torch, read) for name, read in SETTINGS.items()} if hasattr(torch, "backends") else {}
+    )
+
+
+def _read(torch: Any, read: Callable[[Any], object]) -> object:
+    try:
+        return read(torch)
+    except AttributeError:  # an older PyTorch
+        return None
+
+
 def _code(value: object) -> object:
     function = getattr(value, "__func__", value)
     return function.__code__ if isinstance(function, FunctionType) else None
 
 
 def _watched(name: str) -> bool:
-    return name in PYTHON or name in LIBRARIES or (name.startswith(f"{LAB}.") and not name.startswith(OWN))
+    return (
+        name in PYTHON
+        or name in LIBRARIES
+        or name in CONFIGS
+        or (name.startswith(f"{LAB}.") and not name.startswith(OWN))
+    )
 
 
 def _look_at(module: Any) -> None:
@@ -116,12 +229,21 @@ def _look_at(module: Any) -> None:
         return
     _known.add(id(module))
     root = module.__name__.partition(".")[0]
+    if module.__name__ in CONFIGS:
+        if hasattr(module, "get_config_copy"):  # an older PyTorch lacks it
+            _configs[module.__name__] = module.get_config_copy()
+        return
+    if module.__name__ == "torch":
+        _settings.update(_of_torch())
     _owners.append(_Owner(module, module.__name__, frozenset(vars(module))))
     for name, value in list(vars(module).items()):
         if name.startswith("__") and name.endswith("__"):  # the import system's own
             continue
-        if callable(value) or isinstance(value, ModuleType) or (root == LAB and isinstance(value, CONSTANTS)):
+        fixed = (*CONSTANTS, *TABLES) if name.isupper() else CONSTANTS
+        if callable(value) or isinstance(value, ModuleType) or (root == LAB and isinstance(value, fixed)):
             _members.append(_Member(module, module.__name__, name, value, _code(value)))
+        if root == LAB and isinstance(value, TABLES) and name.isupper():
+            _tables.append((f"{module.__name__}.{name}", value, _held(value)))
         if isinstance(value, type) and id(value) not in _known and _own(value, root):
             _known.add(id(value))
             path = f"{value.__module__}.{value.__qualname__}"

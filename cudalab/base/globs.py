@@ -22,6 +22,19 @@ def split(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in (words if depth == 0 else text.split(",")) if word.strip())
 
 
+def names_of(text: str) -> tuple[str, ...]:
+    """The names in a comma-separated list of kernels. What exists as a file or folder is one, with its commas."""
+    return (text,) if os.path.exists(text) else split(text) or (text,)
+
+
+def words_of(option: str, text: str) -> tuple[str, ...]:
+    """The words of an option. Raises InputError if the text has no word, such as a lone comma."""
+    words = split(text)
+    if text and not words:
+        raise InputError(f"{option} is {text!r}, which has no name in it; leave it out, or see `cudalab list`")
+    return words
+
+
 def joined(value: object) -> str:
     """Return `value` as a comma-separated list: it is one already, or a sequence of words or numbers."""
     if isinstance(value, (str, int, os.PathLike)):

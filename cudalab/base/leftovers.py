@@ -39,13 +39,20 @@ def locked(fd: int) -> bool:
     return True
 
 
-def sweep_halves(target: Path) -> None:
-    """Remove the half-written files beside `target` of processes that are gone."""
+def sweep_halves(target: Path) -> bool:
+    """Remove the half-written files beside `target` of processes that are gone; False if one is still held."""
+    swept = True
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
             if entry.name.startswith(f".{target.name}") and HALF.fullmatch(entry.name[1 + len(target.name) :]):
-                with contextlib.suppress(OSError), _free(entry.path, os.O_RDWR):
-                    os.unlink(entry.path)
+                try:
+                    with _free(entry.path, os.O_RDWR):
+                        os.unlink(entry.path)
+                except BlockingIOError:
+                    swept = False
+                except OSError:  # it is gone, a link, or another user's
+                    continue
+    return swept
 
 
 def sweep_folders(place: Path) -> None:
@@ -89,7 +96,12 @@ def _others() -> list[int]:
 
 
 def end_group(group: int) -> None:
-    """Kill the processes of a group, and remove what they had begun to write in the caches of libraries."""
+    """Kill the processes of a group, and remove what they had begun to write in the caches of libraries.
+
+    They are stopped first: otherwise those that start others do so while this looks at each.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGSTOP)
     for pid in _others():
         with contextlib.suppress(OSError):
             if os.getpgid(pid) == group:
@@ -137,11 +149,20 @@ def _killed(pid: int, mark: bytes) -> bool:
 
 
 def clean(folder: Path) -> None:
-    """End the processes of a run, and remove what is half-written of the files that it writes, and its folder."""
+    """End the processes of a run, and remove what is half-written of the files that it writes, and its folder.
+
+    The kernel closes the files of a killed process one after the other. Its end is seen when the first is closed, and
+    then it may still hold the locks of others: they are asked for again.
+    """
     end_processes(folder)
+    written: set[bytes] = set()
     with contextlib.suppress(OSError):
-        for path in set((folder / WRITTEN).read_bytes().split(b"\0")[:-1]):
-            sweep_halves(Path(os.fsdecode(path)))
+        written = set((folder / WRITTEN).read_bytes().split(b"\0")[:-1])
+    for _ in range(TRIES):
+        written = {path for path in written if not sweep_halves(Path(os.fsdecode(path)))}
+        if not written:
+            break
+        time.sleep(PAUSE)
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):

@@ -11,6 +11,12 @@ DECAY, STEP = 60.0, 5.0  # seconds: in which the kernel's first load average for
 TICKS = os.sysconf("SC_CLK_TCK")
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
 OTHERS, CORES = "load of others", "cores"  # of `Watch.seconds`
+BUSY = 0.25  # load of other programs on each core from which times of the host are those of the load too
+
+
+def is_busy(others: float, cores: float) -> bool:
+    """Whether a mean load of other programs on so many cores disturbs times of the host."""
+    return others > BUSY * cores
 
 
 class Watch:
@@ -23,6 +29,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._at, self._average, self._used = monotonic(), _average(), descendants()
+        self._begun = self._at
         self._group = _used_by_group()
         self._others = self._cores = 0.0
 
@@ -43,6 +50,12 @@ class Watch:
         self._others += others
         self._cores += mine * elapsed
         return {OTHERS: self._others, CORES: self._cores}
+
+    def means(self) -> tuple[float, float]:
+        """The mean load of other programs since the creation, and the number of cores."""
+        found = self.seconds()
+        elapsed = max(self._at - self._begun, 1e-3)
+        return found[OTHERS] / elapsed, found[CORES] / elapsed
 
 
 def cores() -> float:

@@ -1,8 +1,8 @@
 """How numbers are rounded and printed, everywhere in the lab.
 
 One rule: what was measured has as many digits as its 95 % interval supports (`supported`): two to four for a median and
-for a ratio of two, at most three for what is derived from them (a bandwidth, a share of the copy). A ratio whose
-interval says nothing (`Ratio.says_nothing`) is no number: it is printed as "?". Records keep every digit: these
+for a ratio of two, at most three for what is derived from them (a bandwidth, a share of the copy). A ratio
+that says nothing (`Ratio.says_nothing`) is no number: it is printed as "?". Records keep every digit: these
 functions return text.
 """
 
@@ -46,7 +46,7 @@ def supported(value: float, width: float, most: int = 4) -> str:
 
 
 def ratio(of: Ratio, most: int = 4) -> str:
-    """How many times as fast, with the digits that the interval supports; "?" where the interval says nothing.
+    """How many times as fast, with the digits that the interval supports; "?" where it says nothing.
 
     Below a thousandth in exponent form: variants of a study may differ so much.
     """
@@ -69,9 +69,14 @@ def ends(low: float, high: float) -> str:
     return " to ".join(f"{round(end, places):,.{max(places, 0)}f}" for end in (low, high))
 
 
+def interval(of: Ratio) -> str:
+    """The ends of a ratio's interval; "?" where it was disturbed, since it then holds the load of other programs."""
+    return "?" if of.disturbed else ends(of.low, of.high)
+
+
 def with_ends(of: Ratio) -> str:
-    """A ratio and its interval, such as "1.08 (1.06 to 1.10)"."""
-    return f"{ratio(of)} ({ends(of.low, of.high)})"
+    """A ratio and its interval, such as "1.08 (1.06 to 1.10)"; "?" where neither is known."""
+    return "?" if interval(of) == "?" else f"{ratio(of)} ({interval(of)})"
 
 
 def percent(of: Ratio) -> str:
@@ -100,16 +105,19 @@ def compact(value: float) -> str:
     return f"{value:.2g}" if value < 10 or value >= 1e5 else f"{value:.0f}"
 
 
-def ulp(error: float | None) -> str:
+def ulp(error: float | None, budget: float = 0.5) -> str:
     """An error in ULP; `None` or infinite: NaN or infinity came where a number was expected, or the other way round.
 
-    Above half a ULP, where a result is no longer correctly rounded, it has the digits that say so: 0.5003.
+    Above the budget it has the digits that say so: 4.03 beside 4; and above half a ULP, where a result is no longer
+    correctly rounded: 0.5003.
     """
-    if error is None or error == inf:
-        return "inf"
-    if 0.5 < error < 0.505:
-        return next((t for digits in range(3, 9) if float(t := f"{error:.{digits}g}") > 0.5), "0.5+")
-    return compact(error)
+    return "inf" if error is None or error == inf else above(error, max(budget, 0.5))
+
+
+def above(value: float, limit: float) -> str:
+    """`compact`, with as many digits as tell that `value` is above `limit`: 4.03 beside 4."""
+    found = (compact(value), *(f"{value:.{digits}g}" for digits in range(3, 9)))
+    return next((text for text in found if not value > limit or float(text) > limit), f"{limit:g}+")
 
 
 def amount(value: float) -> str:

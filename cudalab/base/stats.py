@@ -2,7 +2,7 @@
 
 A run is one or several worker processes, and each takes rounds of samples. The value of a time or of a ratio is the
 mean over processes; its interval counts what differs between processes, the noise within each, and the step of the
-clock. bench/METHOD.md, "Rounds, intervals, verdicts", has the formulas and their sources, bench/coverage.py the
+clock. bench/METHOD.md, "Rounds, intervals, verdicts", has the formulas and their sources, bench/intervals.py the
 simulations that show how often the intervals hold the truth.
 """
 
@@ -97,9 +97,9 @@ class Ratio:
 
         So SAME is wrong in at most 5 % of cases in which the difference is larger (two one-sided tests: Schuirmann,
         Journal of Pharmacokinetics and Biopharmaceutics 15 (1987), 657). All else is UNCLEAR, and every ratio that
-        says nothing or was disturbed.
+        says nothing.
         """
-        if self.says_nothing or self.disturbed:
+        if self.says_nothing:
             return UNCLEAR
         if found := self.direction(min_effect):
             return found
@@ -117,9 +117,11 @@ class Ratio:
         """Whether the interval spans more than a factor of NOTHING, and more than the ratio itself (2 for half or twice
         as fast), so that its nearer end shows less than half of the difference, or the other direction.
 
+        A narrower one of a large ratio, such as 90 to 2,100 of 430, shows the direction though not the amount. One that
+        was disturbed shows neither: threads that wait for each other under load make any ratio, in every round.
         The one definition for every table, bar, verdict and sentence of the lab.
         """
-        return self.high > max(NOTHING, self.value, 1 / self.value) * self.low
+        return self.disturbed or self.high > max(NOTHING, self.value, 1 / self.value) * self.low
 
     def over(self, factor: float) -> Ratio:
         """The ratio relative to a control that became `factor` times faster."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from typing import Any
+
+QUESTION = re.compile(r" \([^()]*\?\)$")  # that ends a message, such as " (NaN: was every element written?)"
+_QUESTIONS = re.compile(r" \([^()]*\?\)")
 
 # Unicode categories: control characters (escape sequences start with one), format characters (some change the writing
 # direction), surrogates, line and paragraph separators.
 UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def without_questions(text: str) -> str:
+    """A message without the guesses at its cause, for one whose cause is known."""
+    return _QUESTIONS.sub("", text)
 
 
 def visible(text: str, keep: str = "") -> str:

@@ -11,12 +11,6 @@ if TYPE_CHECKING:
     from cudalab.spec.inputs import Arrays
 
 
-NOT_RECORDED = (
-    "{} has scalars or writes several arrays, and torch.compile, torch.func and the like cannot record it; call it "
-    "outside, such as in a function under @torch.compiler.disable"
-)
-
-
 class Doc:
     """The `__doc__` of a class of kernels, and of each of its kernels its own."""
 
@@ -51,7 +45,7 @@ def described(kernel: Kernel) -> str:
         "",
         kernel.summary,
         "",
-        f"Arrays at the size {label!r} (a size has {rank}), in {kernel.dtypes[0]}:",
+        f"Arrays at the size {label!r}, in {kernel.dtypes[0]} (a size of this kernel has {rank}):",
         *rows,
         "",
         f"dtypes:  {', '.join(kernel.dtypes)}",

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError
+from cudalab.call import recorded
 from cudalab.call.libraries import LIBRARIES, Done, NumpyArrays, Request, as_tuple, own_outputs
 from cudalab.device.arrays import DeviceArray, Plain
 from cudalab.spec.dtype import DTYPES, DType, dtype_of
 from cudalab.spec.dtype import dtype as dtype_named
 from cudalab.spec.kernel import Kernel
 
-Scalars = Mapping[str, Any]
+Scalars = Mapping[str, Any]  # of a call, by name: those that it gives
 NONE: Scalars = MappingProxyType({})
 
 
@@ -23,8 +24,7 @@ def library_of(kernel: Kernel, arrays: tuple[Any, ...], out: Any = None) -> type
     """The library of all arrays. Raises InputError unless their number is right and they share a library and device."""
     names = kernel.input_names
     if len(arrays) != len(names):
-        count = f"{len(names)} array{'s' * (len(names) > 1)}"
-        raise InputError(f"{kernel.name}({', '.join(names)}) takes {count}, got {len(arrays)}")
+        raise recorded.other_number(kernel.name, names, tuple(kernel.scalars), arrays)
     every = (*arrays, *as_tuple(out))
     roots = {type(a).__module__.partition(".")[0] for a in every}
     if len(roots) > 1 or not roots <= set(LIBRARIES):
@@ -44,10 +44,11 @@ def run(
     dtype = _check_inputs(kernel, plain)
     if out is not None:
         _check_outputs(kernel, plain, [library.plain(one) for one in as_tuple(out)], dtype)
-    return library.run(Request(kernel, arrays, out, plain, dtype, _scalars(kernel, plain, scalars)))
+    return library.run(Request(kernel, arrays, out, plain, dtype, scalars_of_call(kernel, plain, scalars)))
 
 
-def _scalars(kernel: Kernel, plain: dict[str, Plain], given: Scalars) -> dict[str, Any]:
+def scalars_of_call(kernel: Kernel, plain: Mapping[str, Any], given: Scalars) -> dict[str, Any]:
+    """Every scalar, rounded to its dtype: those that are given, and the spec's. InputError for an unknown name."""
     for name in given:
         if name not in kernel.scalars:
             known = f"its scalars: {', '.join(kernel.scalars)}" if kernel.scalars else "it has no scalars"
@@ -61,10 +62,10 @@ def _scalars(kernel: Kernel, plain: dict[str, Plain], given: Scalars) -> dict[st
 def _check_inputs(kernel: Kernel, plain: dict[str, Plain]) -> DType:
     """The dtype of the kernel. Raises InputError if it lacks it, or if dtypes or shapes do not fit together."""
     first = next(iter(plain.values()))
-    dtype = _dtype_of_call(kernel, plain)
+    dtype = dtype_of_call(kernel, plain)
     for name, array in plain.items():
         if kernel.pointwise and array.shape != first.shape:
-            raise InputError(f"{name} is {_kind(array)}, the first array {_kind(first)}; they must agree")
+            raise InputError(f"{name} is {_kind(array)}, the first array is {_kind(first)}; they must agree")
     for name, array in plain.items():
         _check_alignment(kernel, name, name, array)
         if name in kernel.in_place:
@@ -73,7 +74,7 @@ def _check_inputs(kernel: Kernel, plain: dict[str, Plain]) -> DType:
     return dtype
 
 
-def _dtype_of_call(kernel: Kernel, plain: dict[str, Plain]) -> DType:
+def dtype_of_call(kernel: Kernel, plain: Mapping[str, Any]) -> DType:
     """The kernel's dtype at which the inputs of its spec have the dtypes of these arrays."""
     got = {name: dtype_of(array) for name, array in plain.items()}
     due = {
@@ -86,14 +87,15 @@ def _dtype_of_call(kernel: Kernel, plain: dict[str, Plain]) -> DType:
     first = varying[0] if varying else next(iter(got))
     fitting = [name for name, kinds in due.items() if kinds[first] == got[first]]
     if not fitting:
-        known = ", ".join(dict.fromkeys(kinds[first].name for kinds in due.values()))
+        known = list(dict.fromkeys(kinds[first].name for kinds in due.values()))
+        to = known[0] if len(known) == 1 else f"one of {', '.join(known)}"
         what = "" if first == next(iter(got)) else f" for {first}"
-        raise InputError(f"{kernel.name} has no {got[first].name}{what}; convert to one of {known}")
+        raise InputError(f"{kernel.name} has no {got[first].name}{what}; convert to {to}")
     kinds = due[fitting[0]]
     wrong = next(name for name in got if kinds[name] != got[name])
     raise InputError(
-        f"{wrong} is {_kind(plain[wrong])}; where {first} is {got[first].name}, {kernel.name} takes {wrong} as "
-        f"{kinds[wrong].name}; convert it"
+        f"{wrong} is {_kind(plain[wrong])}, and must be {kinds[wrong].name} because {first} is {got[first].name}; "
+        "convert it"
     )
 
 
@@ -135,7 +137,7 @@ def _check_alignment(kernel: Kernel, what: str, name: str, array: Plain) -> None
     if array.nbytes and start % least:
         raise InputError(
             f"{what} starts {start % least} bytes after a multiple of {least}, as a slice does, and {kernel.name} "
-            f"takes arrays aligned to {least} bytes; pass a copy of it, such as x.clone() of a tensor, or else x.copy()"
+            f"takes arrays aligned to {least} bytes; pass a copy: x.clone() of a tensor, x.copy() of another array"
         )
 
 

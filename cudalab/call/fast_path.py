@@ -6,15 +6,13 @@ pointers, allocates the result and launches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cudalab.base.errors import InputError
 from cudalab.call import torch_operator
-from cudalab.call.describe import NOT_RECORDED
-from cudalab.call.dispatch import library_of, run
+from cudalab.call.dispatch import NONE, Scalars, library_of, run
 from cudalab.call.libraries import Done, TorchTensors, as_tuple
 from cudalab.call.torch_operator import TorchOperator
 from cudalab.device.driver import current_context
@@ -55,21 +53,20 @@ class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
         """A call with all checks."""
         library = library_of(self.kernel, arrays, out)
         if library is TorchTensors and torch_operator.concerns(arrays if out is None else (*arrays, out)):
-            return self.operator.call(arrays, out)
+            return self.operator.call(arrays, out, NONE)
         return self._remember(arrays, out, run(self.kernel, library, arrays, out))
 
-    def of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Mapping[str, Any]) -> Any:
+    def of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Scalars) -> Any:
         """A call of a kernel with scalars, or with outputs that are not one new array: always with all checks."""
         library = library_of(self.kernel, arrays, out)
-        every = (*arrays, *as_tuple(out))
-        if library is TorchTensors and torch_operator.concerns(every):
-            if torch_operator.special(every):
-                raise InputError(NOT_RECORDED.format(self.kernel.name))
-            raise InputError("this kernel does not differentiate; pass x.detach(), or call it in torch.no_grad()")
+        if library is TorchTensors and torch_operator.concerns((*arrays, *as_tuple(out))):
+            return self.operator.call(arrays, out, scalars)
         return run(self.kernel, library, arrays, out, scalars).result
 
-    def plainly(self, arrays: tuple[Any, ...]) -> Any:
+    def plainly(self, arrays: tuple[Any, ...], scalars: Scalars = NONE) -> Any:
         """A call on plain tensors; it ignores recording, differentiation and transforms around it."""
+        if scalars or not self.kernel.simple:
+            return run(self.kernel, library_of(self.kernel, arrays), arrays, None, scalars).result
         quick = self.quick.get(type(arrays[0]))
         if quick and (result := quick.hit(arrays, None)) is not MISS:
             return result
@@ -190,7 +187,7 @@ class TorchQuick(Quick):
             for x in arrays if out is None else (*arrays, out):
                 if getattr(x, "requires_grad", True):
                     launched = out is None and self._kernel.backward and all(self._on_gpu(a) for a in arrays)
-                    return self._differentiable(arrays) if launched else self._first(arrays, out)
+                    return self._differentiable(arrays, NONE) if launched else self._first(arrays, out)
         result = self.hit(arrays, out)
         return self._first(arrays, out) if result is MISS else result
 

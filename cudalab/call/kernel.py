@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cudalab.base.errors import InputError, SpecError
-from cudalab.call import describe
-from cudalab.call.describe import NOT_RECORDED
+from cudalab.base.errors import SpecError
+from cudalab.call import describe, recorded
 from cudalab.spec import find
 from cudalab.spec import kernel as spec
 
@@ -38,8 +37,8 @@ class Kernel(spec.Kernel):
     # `help(kernel)` of one kernel describes that kernel.
     __doc__ = describe.Doc(f"""A kernel as a function on arrays: `y = kernel(x)`, or `kernel(x, out=y)`.
 
-Arrays of PyTorch, CuPy and PyCUDA stay on their GPU; NumPy arrays run through the host's compiler. torch.compile sees
-an operator.
+On arrays of PyTorch, CuPy and PyCUDA it runs on their GPU; on NumPy arrays it runs on the CPU, compiled by g++.
+torch.compile treats it as one operator.
 
 {spec.Kernel.__doc__}""")
 
@@ -58,13 +57,7 @@ an operator.
         fit, before anything is launched.
         """
         if _compiled_by_torch(arrays):
-            import torch
-
-            if scalars or not self.simple:
-                raise InputError(NOT_RECORDED.format(self.name))
-
-            result = getattr(torch.ops.cudalab, self._operator())(*arrays)
-            return result if out is None else out.copy_(result)
+            return recorded.call(self._operator(), arrays, out, scalars)
         if scalars or not self.simple:
             return self._calls.of_several(arrays, out, scalars)
         return self._calls[type(arrays[0]) if arrays else type(None)](arrays, out)
@@ -75,9 +68,9 @@ an operator.
 
         return Calls(self)
 
-    def _operator(self) -> str:
-        """The name of the kernel's operator in `torch.ops.cudalab`; registers it if need be."""
-        return self._calls.operator.name
+    def _operator(self) -> recorded.Layout:
+        """How the kernel's operator in `torch.ops.cudalab` is called; registers it if need be."""
+        return self._calls.operator.layout
 
     # What torch.compiler.assume_constant_result sets: torch.compile calls it, once, and does not look inside.
     _operator._dynamo_marked_constant = True  # type: ignore[attr-defined]

@@ -204,7 +204,7 @@ def _fitting(result: Any, asked: Request, name: str) -> Any:
     kind = asked.kernel.kind_of(name, asked.dtype)
     if tuple(result.shape) != shape or dtype_of(result) != kind:
         got, due = f"{dtype_of(result).name} {tuple(result.shape)}", f"{kind.name} {shape}"
-        raise SpecError(f"{asked.kernel.file}: its torch form gives {got} where the kernel gives {due}")
+        raise SpecError(f"{asked.kernel.file}: torch= returns {got}, but the kernel returns {due}")
     inputs = {a.untyped_storage().data_ptr() for a in asked.arrays}
     return result.clone() if result.untyped_storage().data_ptr() in inputs else result.contiguous()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,15 +13,18 @@ from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, foreign
 from cudalab.spec.kernel import Arrays, Kernel
 
+Invalid = Literal["ignore", "raise"]
+
 
 class Expected:
     """The right outputs for some inputs, by name. SpecError for a result that cannot be judged as it is.
 
-    An output whose reference takes an earlier one is computed from what the kernel made of that one.
+    An output whose reference takes an earlier one is computed from what the kernel made of that one. `invalid`: what an
+    operation without a result does, as in `numpy.errstate`.
     """
 
-    def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
-        self._kernel, self._arrays = kernel, arrays
+    def __init__(self, kernel: Kernel, arrays: Arrays, invalid: Invalid = "ignore") -> None:
+        self._kernel, self._arrays, self._invalid = kernel, arrays, invalid
         self._scalars = reference.plain(kernel.scalars_of(arrays))
         self._shapes = {name: array.shape for name, array in arrays.items()}
         first = [n for n in reference.judged(kernel) if not reference.on_earlier(kernel, n)]
@@ -41,11 +44,12 @@ class Expected:
         return {name: wide(array) for name, array in arrays.items()} | self._scalars
 
     def _computed(self, own: tuple[str, ...]) -> dict[str, np.ndarray]:
-        """What `reference` gives, and the outputs that have a reference of their own."""
+        """What `reference` gives, and the outputs that have a reference of their own, without NumPy's warnings."""
 
         def of(arrays: Arrays) -> dict[str, Any]:
-            found = reference.of_kernel(self._kernel, self._values(arrays))
-            return found | {name: reference.of_output(self._kernel, name, self._values(arrays)) for name in own}
+            with np.errstate(all="ignore", invalid=self._invalid):  # a kernel has no such warnings
+                found = reference.of_kernel(self._kernel, self._values(arrays))
+                return found | {name: reference.of_output(self._kernel, name, self._values(arrays)) for name in own}
 
         if not self._kernel.pointwise:
             return {name: self._fitting(name, result) for name, result in of(self._arrays).items()}
@@ -58,23 +62,22 @@ class Expected:
         return {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in parts[0]}
 
     def _of_chunk(self, of: Any, arrays: Arrays) -> dict[str, np.ndarray]:
-        """A pointwise reference's results for one chunk, without floating-point warnings."""
-        with np.errstate(all="ignore"):
-            found = {name: _as_it_is(self._kernel, result) for name, result in of(arrays).items()}
+        """A pointwise reference's results for one chunk."""
+        found = {name: _as_it_is(self._kernel, result) for name, result in of(arrays).items()}
         shape = next(iter(arrays.values())).shape
-        for result in found.values():
+        for name, result in found.items():
             if result.shape != shape:
-                raise SpecError(
-                    f"{self._kernel.file}: reference gives shape {result.shape} for {shape}; is the kernel pointwise?"
-                )
+                what = f"the reference returns {name} of shape {result.shape} for inputs of shape {shape}"
+                raise SpecError(f"{self._kernel.file}: {what}; is the kernel pointwise?")
         return found
 
     def _fitting(self, name: str, result: Any) -> np.ndarray:
         found, shape = _as_it_is(self._kernel, result), self._kernel.shape_of(name, self._shapes)
         if found.shape != shape:
-            due = f"shapes says {shape}" if name in self._kernel.shapes else f"the first input has {shape}; set shapes"
-            what = "reference" if len(self._kernel.outs) == 1 else f"the reference of {name}"
-            raise SpecError(f"{self._kernel.file}: {what} gives shape {found.shape}, but {due}")
+            first = next(iter(self._shapes))
+            copied = f"{name} has the shape of {first}, {shape}, unless shapes= gives it another"
+            due = f"shapes= says {shape}" if name in self._kernel.shapes else copied
+            raise SpecError(f"{self._kernel.file}: the reference returns {name} of shape {found.shape}, but {due}")
         return found
 
 
@@ -88,20 +91,20 @@ def wide(array: np.ndarray) -> np.ndarray:
 def _as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
     """The reference's result as an array of real numbers; raises SpecError where a conversion would lose something."""
     if isinstance(result, np.ma.MaskedArray):
-        raise SpecError(f"{kernel.file}: reference gives a masked array, whose mask would be lost; give y.filled(0)")
+        raise SpecError(f"{kernel.file}: reference returns a masked array, whose mask is lost; return y.filled(0)")
     try:
         want = np.asarray(result)
     except Exception as error:  # from rows of different lengths, or from another library's array
-        what = f"reference gives a {type(result).__name__}, which is no NumPy array ({error})"
-        raise SpecError(f"{kernel.file}: {what}; give numbers, such as np.asarray(y)") from None
+        what = f"reference returns a {type(result).__name__}, which is not a NumPy array ({error})"
+        raise SpecError(f"{kernel.file}: {what}; return numbers, such as np.asarray(y)") from None
     if want.dtype.kind == "c" and not any(DTYPES[name].complex for name in _dtypes(kernel)):
-        what = "reference gives complex values; give real ones, such as y.real, or both parts along an axis of two"
+        what = "reference returns complex values; return real ones, such as y.real, or both parts along an axis of two"
         raise SpecError(f"{kernel.file}: {what}")
     if want.dtype.kind == "b":
         return want.astype(np.uint8)
     if want.dtype.kind not in "iufc" and not foreign(want.dtype):
         what = "None" if result is None else f"values of dtype {want.dtype}"
-        raise SpecError(f"{kernel.file}: reference gives {what}; give an array of numbers, such as y.astype(float)")
+        raise SpecError(f"{kernel.file}: reference returns {what}; return an array of numbers, such as y.astype(float)")
     return want
 
 

@@ -2,7 +2,8 @@
 
 No such array is made, and no result is computed. The arrays are reserved address space; the first and the last blocks
 of the grid run, on zeros, and each access is looked at (host/global_races.h). An address outside of all arrays is a
-fault, and so is a large output whose end the last blocks do not write.
+fault, and so is a large output whose end the last blocks do not write, and a read that stays at the beginning of a
+large array although it moves from block to block, up to the last ones.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape
 LIMITS = (1 << 31, 1 << 32)  # elements of the largest array, which an int and an unsigned cannot count
 BEYOND = (1 << 20) + 3  # elements
 SMALL = 1 << 24  # elements, at most, of a shape from which the arrays' shapes are told
-ENDS = 64  # blocks that run at each end of the grid; one, if the grid is small and each block does much
-FEW = 1 << 14  # blocks of such a grid
+ENDS = (64, 8)  # blocks that run at each end of the grid: the most whose accesses can be followed
+FEW = 1 << 14  # blocks of a grid, at most, of which one runs at each end, since each does much
 
 
 class Refused(CudalabError):
@@ -34,7 +35,7 @@ def shapes(kernel: Kernel, dtype: DType, limit: int) -> dict[str, Shape]:
     """The shape of each array, by name, where the first dimension makes the largest pass the limit. Raises Refused."""
     small = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < math.prod(s) <= SMALL and s[0] > 1]
     if not small:
-        raise Refused("no size or edge of the spec is small and has a first dimension to extend")
+        raise Refused("no small size or edge of the spec has a first dimension that can be extended")
     base = max(small, key=lambda shape: (math.prod(shape[1:]), -shape[0]))  # long rows need the fewest blocks
     one, two, three = (_shapes(kernel, dtype, (base[0] * times, *base[1:])) for times in (1, 2, 3))
     for name in kernel.input_names:
@@ -43,7 +44,7 @@ def shapes(kernel: Kernel, dtype: DType, limit: int) -> dict[str, Shape]:
             for pair in ((one[name], two[name]), (two[name], three[name]))
         ]
         if not len(one[name]) == len(two[name]) == len(three[name]) or steps[0] != steps[1]:
-            raise Refused(f"the shape of {name!r} does not grow evenly with the first dimension alone")
+            raise Refused(f"the shape of {name!r} does not grow linearly with the first dimension alone")
     slopes = {n: [(b - a) / base[0] for a, b in zip(one[n], two[n], strict=True)] for n in kernel.input_names}
 
     def at(first: int) -> dict[str, Shape]:
@@ -70,7 +71,7 @@ def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:
     except Refused:
         raise
     except Exception as error:  # the spec's own
-        raise Refused(f"the spec makes no inputs of {shape}: {error}") from None
+        raise Refused(f"the spec cannot make inputs of {shape}: {error}") from None
 
 
 def _all(kernel: Kernel, inputs: dict[str, Shape]) -> dict[str, Shape]:
@@ -78,7 +79,7 @@ def _all(kernel: Kernel, inputs: dict[str, Shape]) -> dict[str, Shape]:
     try:
         return {**inputs, **{name: kernel.shape_of(name, inputs) for name in (*kernel.outs, *kernel.workspace)}}
     except Exception as error:  # the spec's own
-        raise Refused(f"the spec gives no shapes for {_listed(inputs)}: {error}") from None
+        raise Refused(f"the spec's shapes= fails for {_listed(inputs)}: {error}") from None
 
 
 def fault(
@@ -102,54 +103,72 @@ def fault(
         except Exception as error:  # the spec's own, or no address space
             raise Refused(str(error) if isinstance(error, Unavailable) else f"at {_listed(found)}: {error}") from None
         if any(launch.cooperative or launch.cluster for launch in launches):
-            raise Refused("blocks that live at the same time do not run in part")
+            raise Refused("a cooperative or cluster launch cannot run only its first and last blocks")
         module = load(tuple(launch.entry for launch in launches))
         try:
-            written = _written(module, launches, constants)
+            seen = _seen(module, launches, constants)
         except OverrunError as error:
             yield f"{error} ({_listed(found)})"
             return
         except Exception as error:  # the launch's
             raise Refused(f"at {_listed(found)}: {error}") from None
-        wrong = "" if written is None else _unwritten(kernel, arrays, limit, written)
+        wrong = "" if seen is None else _unwritten(kernel, arrays, limit, seen) or _wrapped(module, arrays, limit, seen)
         yield f"{wrong} ({_listed(found)})" if wrong else ""
         if wrong:
             return
 
 
-def _written(
-    module: host.Module, launches: Sequence[Launch], constants: dict[str, np.ndarray]
-) -> dict[int, int] | None:
-    """By address, up to which byte the launches wrote each array; None if one of them says nothing."""
+def _seen(module: host.Module, launches: Sequence[Launch], constants: dict[str, np.ndarray]) -> host.Ends | None:
+    """What the launches did; None if one of them says nothing."""
     for name, value in constants.items():
         module.set_constant(name, value)
-    last: dict[int, int] = {}
+    written, read = dict[int, int](), list[tuple[int, int, int]]()
     for launch in launches:
         grid, block = launch.dims
-        ends = 1 if math.prod(grid) <= FEW else ENDS
-        found = module.launch_ends(launch.entry, grid, block, launch.args, launch.shared, ends)
-        if found is None:
+        tried = (1,) if math.prod(grid) <= FEW else ENDS
+        each = (module.launch_ends(launch.entry, grid, block, launch.args, launch.shared, ends) for ends in tried)
+        if (found := next((one for one in each if one is not None), None)) is None:
             return None
-        for address, (_, end) in found.items():
-            last[address] = max(end, last.get(address, 0))
-    return last
+        for address, end in found.written.items():
+            written[address] = max(end, written.get(address, 0))
+        read += found.read
+    return host.Ends(written, read)
 
 
-def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, written: dict[int, int]) -> str:
+def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, seen: host.Ends) -> str:
     """What is wrong where the last blocks do not write the end of a large output."""
     for name in kernel.outs:
         output = arrays[name]
         if output.size <= limit:
             continue
-        last, flat = written.get(output.ctypes.data, 0), output.reshape(-1)
+        last, flat = seen.written.get(output.ctypes.data, 0), output.reshape(-1)
         if touched(flat if last == 0 else flat[-(flat.size // 2 - 1) :]):
             continue
         if last == 0:
-            return f"the first and the last blocks write nothing of {name!r}"
+            return f"the first and the last blocks write nothing to {name!r}"
         if last <= output.nbytes // 2:
             return (
-                f"the last blocks write nothing of the second half of {name!r}, and something else twice: is an index "
-                "of 32 bits too small?"
+                f"the last blocks write nothing to the second half of {name!r}, and write other elements twice: is a "
+                "32-bit index too small?"
+            )
+    return ""
+
+
+def _wrapped(module: host.Module, arrays: Arrays, limit: int, seen: host.Ends) -> str:
+    """What is wrong where the last blocks read what 32 bits leave of their indices: the first elements of an array.
+
+    An index from an array is 0 here, so it says nothing.
+    """
+    if limit < LIMITS[-1] or any(array.dtype.kind in "iu" for array in arrays.values()):
+        return ""
+    by_address = {array.ctypes.data: name for name, array in arrays.items()}
+    for code, address, end in seen.read:
+        name = by_address.get(address, "")
+        beyond = arrays[name].size - limit if name else 0
+        if 0 < end <= beyond * arrays[name].itemsize:
+            return (
+                f"{module.place(code)}: the last blocks read none but the first {beyond:,} elements of {name!r}, as "
+                "the first blocks do: is a 32-bit index too small?"
             )
     return ""
 

@@ -8,9 +8,11 @@ from sys import float_info
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from cudalab.base import numbers, threads
 from cudalab.base.errors import SpecError, short
+from cudalab.base.text import without_questions
 from cudalab.checks.expected import Expected, wide
 from cudalab.results.record import ErrorCurve, Parity
 from cudalab.spec import reference
@@ -20,6 +22,8 @@ from cudalab.spec.validate import called_with
 
 SHOWN = 3  # mismatches quoted in a message
 POISON = 0xFF  # the byte of an element of a bool output that nobody has written (guard.py)
+# Ends a message if each wrong value is off by many ULP, and by less than the largest values may be.
+NEAR_0 = "where values are near 0"
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
 
 
@@ -33,10 +37,12 @@ def compare(
     if got.shape != want.shape:
         return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
     if got.dtype != dtype.numpy:
-        return Parity(ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}")
+        return Parity(
+            ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}; convert it"
+        )
     if want.dtype.kind == "c" and not dtype.complex:
         return Parity(
-            ok=False, n=want.size, message=f"the reference gives complex values for an output of {dtype.name}"
+            ok=False, n=want.size, message=f"the reference returns complex values for an output of {dtype.name}"
         )
     g, w = got.reshape(-1), want.reshape(-1)
     if g.dtype.kind == "b":  # as bytes: what is neither 0 nor 1 was not written, or is no bool
@@ -56,7 +62,7 @@ def compare_all(
         count = f"{len(got)} array{'s' * (len(got) != 1)}"
         return Parity(ok=False, n=0, message=f"the result is {count}, expected {len(names)}: {', '.join(names)}")
     by_name = dict(zip(names, got, strict=True))
-    found = {name: _judged(kernel, dtype, name, budgets[name], by_name, expected, arrays) for name in names}
+    found = {name: judged(kernel, dtype, name, budgets[name], by_name, expected, arrays) for name in names}
     if len(found) == 1:
         return found[names[0]]
     for name, parity in found.items():
@@ -67,10 +73,11 @@ def compare_all(
     return whole
 
 
-def _judged(
+def judged(
     kernel: Kernel, dtype: DType, name: str, budget: Budget, got: Mapping[str, np.ndarray], expected: Expected,
     arrays: Arrays,
 ) -> Parity:  # fmt: skip
+    """Judge one output of a kernel, by its check= or by the reference; `got`: all outputs by name."""
     out, kind, result = kernel.outs[name], kernel.kind_of(name, dtype), got[name]
     if out.check is None:
         quoted = arrays if kernel.pointwise else None
@@ -82,10 +89,10 @@ def _judged(
     with np.errstate(all="ignore"):
         said = called_with(out.check, values)
     if said is None or isinstance(said, (bool, np.bool_)):
-        said = "" if said is None or said else f"the check of {name} says False"
+        said = "" if said is None or said else f"the check of {name} returns False"
     if not isinstance(said, str):
         raise SpecError(
-            f"{kernel.file}: the check of {name} gives {short(said)}; give True, or a text that says why not"
+            f"{kernel.file}: the check of {name} returns {short(said)}; return True, or a text that says what is wrong"
         )
     return Parity(ok=not said, n=result.size, message=said)
 
@@ -97,7 +104,7 @@ class _Chunk:
         want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
         with np.errstate(all="ignore"):
             good = exact | (finite & (error <= budget.ulp * ulp + budget.atol))
-        if dtype.floating and not budget.ulp and not budget.atol:  # the same value: +0 is not -0
+        if dtype.floating and budget.exact:  # the same value: +0 is not -0
             zero = np.flatnonzero(w == 0) if not dtype.complex else np.array([], np.intp)
             good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
         self.n = len(w)
@@ -107,8 +114,11 @@ class _Chunk:
         self.max_ulp = float(ulps[at]) if self.n else 0.0
         kind = np.generic.item if dtype.complex or not dtype.floating else float
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
-        first = np.flatnonzero(~good)[:SHOWN] if self.wrong else ()
-        self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in first]
+        bad = np.flatnonzero(~good) if self.wrong else np.array([], np.intp)
+        self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in bad[:SHOWN]]
+        at = int(bad[np.argmax(error[bad])]) if self.wrong and finite[bad].all() else -1
+        self.farthest = (float(error[at]), start + at) if at >= 0 else None  # among the wrong, by the absolute error
+        self.scale = float(np.abs(want[finite]).max(initial=0.0)) if self.wrong else 0.0
         if not finite.all():
             error, want = error[finite], want[finite]
         self.error_norm, self.want_norm = _norm(error), _norm(want)
@@ -233,17 +243,45 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
         allowed = f"{budget.ulp:g} ULP" + (f" + {budget.atol:g}" if budget.atol else "")
         unwritten = all(np.isnan(value) for _, value, _ in first)
         poisoned = dtype.name == "bool" and all(value == POISON for _, value, _ in first)
-        narrowly = dtype.floating and max_ulp < 10 * budget.ulp
-        largest = f"; the largest error is {numbers.ulp(max_ulp)} ULP" if narrowly else ""
+        overflown = all(np.isinf(value) and np.isfinite(due) for _, value, due in first)
         parity.message = (
             f"{wrong:,} of {n:,} values differ by more than {allowed}: "
             + "; ".join(_quote(f, shape, inputs) for f in first)
             + ("; ..." if wrong > len(first) else "")
-            + largest
+            + _magnitude(parts, shape, dtype, budget, max_ulp)
             + (" (NaN: was every element written? shared memory, before it was read?)" if unwritten else "")
+            + (f" (inf: does it overflow on the way, beyond the largest {dtype.name}?)" if overflown else "")
             + (f" ({POISON} is the byte that the output held: was every element written?)" if poisoned else "")
         )
     return parity
+
+
+def _magnitude(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, max_ulp: float) -> str:
+    """The largest absolute error of the wrong values, from which a budget can be chosen; "" where one is not finite."""
+    wrong = [p for p in parts if p.wrong]
+    farthest = [p.farthest for p in wrong if p.farthest]
+    if len(farthest) < len(wrong) or dtype.name == "bool":
+        return ""
+    error, index = max(farthest, key=lambda found: found[0])
+    if not error:
+        return "; only the sign of zeros differs, which Budget(0) asks for; Budget(0.5) takes either"
+    said = f"; largest error {error:.2g} at [{_place(index, shape)}]"
+    if not dtype.floating:
+        return said
+    if max_ulp < 10 * max(budget.ulp, 1):
+        return f"{said}, {numbers.ulp(max_ulp, budget.ulp)} ULP at most"
+    scale = dtype.ulp(np.array([max(p.scale for p in wrong)]))[0]
+    return f"{said}, {NEAR_0}" if 0 < error <= budget.ulp * scale else said
+
+
+def because(found: Parity, cause: str) -> Parity:
+    """`found` with the cause of what is wrong in place of the guess that ends its message."""
+    return replace(found, message=f"{without_questions(found.message)}; {cause}") if cause else found
+
+
+def without_guess(found: Parity) -> Parity:
+    """`found` without the guess that ends its message, where a note names the line that is at fault."""
+    return replace(found, message=without_questions(found.message))
 
 
 def _bounded(value: float) -> float:
@@ -279,10 +317,15 @@ def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:
 
 def _quote(entry: tuple[int, Any, Any], shape: Shape, inputs: Arrays) -> str:
     index, got, want = entry
-    at = ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
+    at = _place(index, shape)
     given = ", ".join(f"{name} = {flat[index]}" for name, flat in inputs.items())
-    return f"[{at}] got {_shown(got)}, want {_shown(want)}" + (f" for {given}" if given else "")
+    digits = 9 if _shown(got, 9) != _shown(want, 9) else 17  # float64 numbers may differ in the last ones
+    return f"[{at}] got {_shown(got, digits)}, want {_shown(want, digits)}" + (f" for {given}" if given else "")
 
 
-def _shown(value: float | complex) -> str:
-    return f"{value:.9g}" if isinstance(value, float | complex) else str(value)
+def _place(index: int, shape: Shape) -> str:
+    return ", ".join(str(int(i)) for i in np.unravel_index(index, shape))
+
+
+def _shown(value: float | complex, digits: int) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float | complex) else str(value)

@@ -19,6 +19,7 @@ from cudalab.base.errors import CudalabError, unknown
 from cudalab.base.text import visible
 from cudalab.cli import commands, terminal
 
+BEGIN = "Error: "  # what click prints before a message
 COMPLETE = "_CUDALAB_COMPLETE"  # set by the shell when it asks for completions
 
 
@@ -26,6 +27,17 @@ class Failure(click.ClickException):
     """An error that the user can correct: one message, no traceback."""
 
     exit_code = 2
+
+
+class Help(click.HelpFormatter):
+    """Help whose column of options leaves room for the longest example, which click would cut in two."""
+
+    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl(rows, max(12, min(col_max, self.width - 48)), col_spacing)
+
+
+class Context(click.Context):
+    formatter_class = Help
 
 
 class Commands(click.Group):
@@ -38,7 +50,10 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(f"{commands.__name__}.{cmd_name}")
-        return cast("click.Command", module.command)
+        command = cast("click.Command", module.command)
+        command.context_class = Context
+        command.short_help = command.get_short_help_str(limit=sys.maxsize)  # click cuts what is no short_help
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -46,7 +61,7 @@ class Commands(click.Group):
         """Find the command as click does; for an unknown name suggest the closest command."""
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise Failure(visible(str(unknown("command", args[0], known))))
+            raise Failure(str(unknown("command", args[0], known)))
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -71,28 +86,40 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.color = terminal.colored(sys.stdout)  # click.echo follows it from here on
-        try:
-            with _shown_safely():
+        with _shown_safely(), terminal.plain_warnings():
+            try:
                 return super().invoke(ctx)
-        except CudalabError as error:
-            raise Failure(visible(str(error), keep="\n")) from None
-        except BrokenPipeError:
-            raise  # click handles a reader that closed the pipe
-        except KeyboardInterrupt:  # click would exit with 1, which means a wrong answer or a slower variant
-            click.echo("stopped", err=True)
-            sys.exit(130)
-        except OSError as error:
-            raise _failure(error) from None
+            except CudalabError as error:
+                raise Failure(str(error)) from None
+            except BrokenPipeError:
+                raise  # click handles a reader that closed the pipe
+            except KeyboardInterrupt:  # click would exit with 1, which means a wrong answer or a slower variant
+                terminal.stopped("stopped")
+            except OSError as error:
+                raise _failure(error) from None
 
 
 @contextmanager
 def _shown_safely() -> Iterator[None]:
-    """click repeats a wrong argument in its message as it is; a terminal would obey what is in it."""
+    """Make an error's message fit for a terminal: nothing in it that a terminal obeys, and lines cut between words.
+
+    click repeats a wrong argument as it is, and breaks no line. A missing argument gets an example of what to type.
+    """
     try:
         yield
     except click.ClickException as error:
-        error.message = visible(error.message, keep="\n")  # type: ignore[misc]
+        text = visible(error.format_message(), keep="\n")
+        if isinstance(error, click.MissingParameter) and (example := _example(error.ctx)):
+            text = f"{text.removesuffix('.')}; for example: {example}"
+        said = terminal.wrapped(BEGIN + text, 0, sys.stderr)
+        error.format_message = lambda: said.removeprefix(BEGIN)  # type: ignore[method-assign]
         raise
+
+
+def _example(context: click.Context | None) -> str:
+    """The first example in a command's help, or ""."""
+    lines = ((context.command.help or "") if context else "").splitlines()
+    return next((line.strip() for line in lines if line.strip().startswith("cudalab ")), "")
 
 
 def _failure(error: OSError) -> Failure:
@@ -108,7 +135,7 @@ def main() -> None:
     compares it with PyTorch, TorchScript, torch.compile, CuPy and Triton.
 
     \b
-    cudalab bench gelu --sizes small,large
+    cudalab bench gelu --size small,large
     cudalab check gelu
     cudalab doctor
     """

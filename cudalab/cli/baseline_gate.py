@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cudalab.base.errors import InputError
-from cudalab.base.text import visible
 from cudalab.cli import complete, terminal
 from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, say_not_run, unsaved
 from cudalab.cli.options import min_effect, not_empty, together
@@ -24,7 +23,7 @@ gate = together(
     click.option("--baseline", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
                  help="Compare with the results in FILE; the comparison sets the exit code. Default: no comparison."),
     min_effect,
-    click.option("--force", is_flag=True, help="Compare although machine, driver, clocks, versions or options differ."),
+    click.option("--force", is_flag=True, help="Compare even if machine, driver, clocks, versions or options differ."),
 )  # fmt: skip
 
 
@@ -33,7 +32,7 @@ def measure_against(
     format: str, output: str | None, costs: bool,
 ) -> int:  # fmt: skip
     """Measure the cases of the baseline, print the results and the comparison, and return its exit code."""
-    from cudalab.engine import session
+    from cudalab.engine import runs
     from cudalab.results import comparable, compare
     from cudalab.results.baseline import adopted, refuse
     from cudalab.results.file import load
@@ -46,18 +45,19 @@ def measure_against(
         kernels, options = adopted(old, baseline, kernels, options, given())
 
     def accept(machine: Machine) -> None:
-        refuse([] if force else comparable.machines(old.machine, machine, [old.main_kind]), baseline)
+        kinds = [old.main_kind] if old.main_kind else []  # none where the CPU only checked
+        refuse([] if force else comparable.machines(old.machine, machine, kinds), baseline)
 
     try:
         refuse([] if force or options["resume"] else comparable.options(old, options), baseline)
-        run = measure(partial(session.bench, ready=accept), kernels, options, format, output, costs)
+        run = measure(partial(runs.bench, ready=accept), kernels, options, format, output, costs)
     except comparable.NotComparable as error:
-        click.echo("Error: " + visible(str(error), keep="\n"), err=True)
+        terminal.say(f"Error: {error}")
         return compare.NOT_COMPARABLE
     found = compare.compare(old, run, min_effect=min_effect, force=force)
     plain = format in ("table", "markdown")  # CSV and JSON on standard output stay one document
     print_comparison(found, (baseline, output or "this run"), format if plain else "table", err=not plain)
-    return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run) else 0)
+    return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run, format) else 0)
 
 
 def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:

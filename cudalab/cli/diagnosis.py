@@ -30,7 +30,7 @@ def findings() -> Iterator[Finding]:
     yield _finding("host compiler", no_compiler, "" if no_compiler else host.compiler_version())
     yield "cache", *_cache()
     count = PROCESSES["cpu" if no_gpu else "cuda"]
-    yield "processes", "", f"{count} process{'es' if count > 1 else ''} for a run with times, or --processes N"
+    yield "processes", "", f"{count} process{'es' if count > 1 else ''} for a timed run, unless you give --processes N"
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
     yield from _tools()
     for name, backend in backends.by_name().items():

@@ -42,7 +42,7 @@ def filtered(
     if every and not any(case.status != CEILING or not rows for run in found for case in run.cases):
         asked = " ".join(filter(None, (kernels, sizes, dtypes, only, skip and f"without {skip}")))
         have = dict.fromkeys(" ".join(case.group) for case in every)
-        raise InputError(f"no row of these results fits {asked}; they have {', '.join(have)}")
+        raise InputError(f"no row of these results matches {asked}; the rows are {', '.join(have)}")
     return found
 
 

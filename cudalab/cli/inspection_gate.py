@@ -22,7 +22,7 @@ def compare_files(names: tuple[str, str], min_effect: float, force: bool, format
         return None
     if not all(are):
         inspection, other = sorted(names, key=lambda name: not are[names.index(name)])
-        raise InputError(f"{inspection} is of `cudalab inspect`, and {other} is not; give two files of one kind")
+        raise InputError(f"`cudalab inspect` wrote {inspection}, but not {other}; give two files of one kind")
     old, new = map(kept.load, names)
     found = gate.compare(old, new, min_effect, force)
     print_gate(found, names, format)

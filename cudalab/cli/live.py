@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from threading import current_thread, main_thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -32,27 +33,68 @@ Line = tuple[str, str]  # text and style
 REFRESH = 0.25  # seconds between two drawings of the table
 REFRESH_TIMING = 0.5  # the same interval while samples are taken
 QUIET = 2.0  # seconds between two log lines about groups that were only checked and are right
+REASON = 200  # characters of a reason in a log; the tables have the whole
 MARGIN = 3  # free columns at the right: an echoed ^C must not start a new line, or the table is removed incompletely
 SUMMARIES = 3  # finished groups that stay visible
 STYLES = {"WRONG": "red", "IMPOSSIBLE": "red", "error": "red", "skipped": "dim"}
-WORDS = {"compile": "compiling", "check": "checking", "check after timing": "checking again"}
+WORDS = {
+    "start": "starting", "compile": "compiling", "check": "checking", "check after timing": "checking again",
+}  # fmt: skip
 
 
 @contextmanager
-def progress_shown(quiet: bool = False) -> Iterator[Report]:
-    """Give the function that a run reports progress to; redirect Python's standard output to standard error."""
+def progress_shown(quiet: bool = False, begins: str = "") -> Iterator[Report]:
+    """Give the function that a run reports progress to; redirect Python's standard output to standard error.
+
+    `begins`: what is going to run, said with the first report.
+    """
+    with _shown(quiet, begins) as report, _interrupted_by_ctrl_c(report) as checked:
+        yield checked
+
+
+@contextmanager
+def _shown(quiet: bool, begins: str) -> Iterator[Report]:
     from cudalab.engine.progress import ignore
 
     if not quiet and terminal.live(sys.stderr):
         draws = terminal.draws(sys.stderr)  # before Rich replaces it
         with _area(redirect_stderr=True) as area, redirect_stdout(sys.stderr):
             try:
-                yield _Table(area, draws)
+                yield _Table(area, draws, begins)
             finally:
                 sys.stderr.flush()  # prints a last line that has no line end
     else:
         with redirect_stdout(sys.stderr):
-            yield ignore if quiet else Log(lambda text: click.echo(text, err=True))
+            yield ignore if quiet else Log(lambda text: click.echo(text, err=True), begins=begins)
+
+
+@contextmanager
+def _interrupted_by_ctrl_c(report: Report) -> Iterator[Report]:
+    """Give a form of `report` that raises KeyboardInterrupt if Ctrl-C came and the run goes on.
+
+    Python drops an exception that is raised in one of its own callbacks (of a weak reference, a finalizer).
+    """
+    pending = False
+
+    def interrupt(*signal_and_frame: object) -> None:
+        nonlocal pending
+        pending = True
+        raise KeyboardInterrupt
+
+    def checked(event: Progress) -> None:
+        if pending:
+            raise KeyboardInterrupt
+        report(event)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or current_thread() is not main_thread():
+        yield report
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield checked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -117,35 +159,57 @@ def _cropped(lines: list[Line]) -> Text:
 
 
 class Log:
-    """Write one line per finished group."""
+    """Write a line when the run begins, one per finished group, and the reason of what is wrong where it is new."""
 
-    def __init__(self, write: Callable[[str], object], clock: Callable[[], float] = monotonic) -> None:
-        self._write, self._clock = write, clock
+    def __init__(
+        self, write: Callable[[str], object], clock: Callable[[], float] = monotonic, begins: str = ""
+    ) -> None:
+        self._write, self._clock, self._begins = write, clock, begins
         self._last = -QUIET
+        self._known: set[tuple[str, ...]] = set()  # reasons that were written
 
     def __call__(self, event: Progress) -> None:
+        if self._begins:
+            self._write(visible(self._begins))
+            self._begins = ""
         if event.finished is None:
             return
         now = self._clock()
-        unremarkable = not event.finished.timed and not _failed(event.finished)
+        reasons = self._new_reasons(event.finished)
+        unremarkable = not event.finished.timed and not reasons
         if unremarkable and now - self._last < QUIET and event.done < event.groups:
             return
         self._last = now
-        left = f", {remaining(event)}" if event.done < event.groups else f", took {numbers.duration(event.elapsed)}"
+        left = remaining(event) if event.done < event.groups else f", took {numbers.duration(event.elapsed)}"
         self._write(f"[{event.done}/{event.groups}] {summary(event)}{left}")
+        for text in reasons:
+            self._write(f"  {visible(text)}")
+
+    def _new_reasons(self, rows: Results) -> list[str]:
+        """The reasons of rows that are broken in a way that was not written yet, a line each."""
+        from cudalab.report.columns import same_reason
+        from cudalab.results.record import BROKEN
+
+        found: list[str] = []
+        for case in rows.cases:
+            if case.status in BROKEN and (like := same_reason(case)) not in self._known:
+                self._known.add(like)
+                reason = " ".join(case.reason.split())
+                found.append(f"{case.status} {case.label}: {reason[:REASON]}{' ...' if len(reason) > REASON else ''}")
+        return found
 
 
 class _Table:
     """Draw the table of the present group, at most every REFRESH seconds."""
 
-    def __init__(self, area: Live, draws: bool) -> None:
+    def __init__(self, area: Live, draws: bool, begins: str = "") -> None:
         self.area, self.draws = area, draws
-        self.summaries: list[str] = []
+        self.summaries = [begins] if begins else []  # `begins` goes when there are others
         self.last = -REFRESH
 
     def __call__(self, event: Progress) -> None:
         if event.finished is not None:
-            self.summaries.append(summary(event))
+            self.summaries.append(summary(event, short=True))
         now = monotonic()
         if now - self.last < (REFRESH_TIMING if event.step.phase.startswith("timing") else REFRESH):
             return
@@ -171,11 +235,13 @@ def picture(event: Progress, summaries: list[str], width: int, height: int) -> l
 
 def _head(event: Progress, width: int) -> list[Line]:
     step = event.step
-    place = f"[{min(event.done + 1, event.groups)}/{event.groups}] " if event.groups and step.group != "worker" else ""
+    starts = step.group in ("", "worker")
+    place = f"[{min(event.done + 1, event.groups)}/{event.groups}] " if event.groups and not starts else ""
     turn = f", process {event.process} of {event.processes}" if event.processes > 1 and place else ""
-    doing = f"{place}{step.group}{turn}: {step.phase if step.label else WORDS.get(step.phase, step.phase)}"
+    phase = WORDS.get(step.phase, step.phase)
+    doing = f"starting: {step.phase}".removesuffix(": start") if starts else f"{place}{step.group}{turn}: {phase}"
     minutes, seconds = divmod(int(event.elapsed), 60)
-    time = f"{minutes}:{seconds:02}, {remaining(event)}"
+    time = f"{minutes}:{seconds:02}{remaining(event)}"
     if len(doing) + len(time) + 3 + MARGIN < width:
         return [(f"{doing}   {time}", "bold")]
     return [(doing, "bold"), (time, "")]
@@ -217,20 +283,15 @@ def _timing(event: Progress) -> bool:
     return event.step.phase.startswith(("timing", "check after"))
 
 
-def summary(event: Progress) -> str:
-    """Return one line about a finished group."""
+def summary(event: Progress, short: bool = False) -> str:
+    """Return one line about a finished group; a short one fits a terminal."""
     from cudalab.report import answer
 
     assert event.finished is not None
-    return visible(f"{event.step.group}: {answer.sentence(event.finished, event.finished.cases)}")
-
-
-def _failed(rows: Results) -> bool:
-    from cudalab.results.record import BROKEN
-
-    return any(case.status in BROKEN for case in rows.cases)
+    said = (answer.short if short else answer.sentence)(event.finished, event.finished.cases)
+    return visible(f"{event.step.group}: {said}")
 
 
 def remaining(event: Progress) -> str:
-    """Return the time left in words."""
-    return "? left" if event.left is None else f"{numbers.duration(event.left)} left"
+    """Return the time left in words, after a comma; "" where it is not known yet."""
+    return "" if event.left is None else f", {numbers.duration(event.left)} left"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
 PIPED = 140  # columns, if standard error is not a terminal
 UNSAVED = 2  # the exit code where the file of `-o` could not be written
 LOST = "cudalab.unsaved"  # in the context's notes: that this happened
+DOING = {"bench": "measuring", "check": "checking", "study": "running the study"}  # by command
+REASONED = ("table", "markdown")  # formats that end with the reasons why variants were skipped
 NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 
@@ -48,7 +48,7 @@ def measure(
         writable(output)
     before = _version(output)
     try:
-        with progress_shown(quiet) as progress, plain_warnings():
+        with progress_shown(quiet, _what_begins(kernels, study)) as progress:
             run = work(*kernels, **options, output=output or "", progress=progress)
     except KeyboardInterrupt as stop:
         written = _version(output) != before or options["resume"] == output
@@ -58,6 +58,8 @@ def measure(
     if saved:
         terminal.wrote(output or "")
     _say_seed(run, options, quiet)
+    if not quiet:
+        _say_no_nvcc(run)
     if format == "table" and not quiet and not run.of_study:
         from cudalab.cli import next_steps
 
@@ -68,10 +70,10 @@ def measure(
     return run
 
 
-def exit_code(run: Results) -> int:
+def exit_code(run: Results, format: str = "") -> int:
     """Return 0 if all is right, 1 for a wrong answer or an impossible time, 2 for what does not compile or run.
 
-    NOT_RUN is for a kernel none of whose entries ran; the reason is printed. UNSAVED is for results that are not where
+    NOT_RUN is for a kernel none of whose entries ran; see `say_not_run`. UNSAVED is for results that are not where
     they were to go.
     """
     from cudalab.results import record
@@ -80,13 +82,14 @@ def exit_code(run: Results) -> int:
         return UNSAVED
     status = {case.status for case in run.broken}
     failed = 2 if record.ERROR in status else 1 if status & {record.WRONG, record.IMPOSSIBLE} else 0
-    return failed or (NOT_RUN if say_not_run(run) else 0)
+    return failed or (NOT_RUN if say_not_run(run, format) else 0)
 
 
-def say_not_run(run: Results) -> bool:
-    """Print why no entry of a kernel ran, for each such kernel of whose entries some were chosen; say if there are.
+def say_not_run(run: Results, format: str) -> bool:
+    """Print that no entry of a kernel ran, for each such kernel of whose entries some were chosen; say if there are.
 
-    A kernel that the CPU cannot run, and that nvcc has compiled, is not among them: it is printed without an error.
+    The reason is printed with it, unless `format` is one that ends with all reasons. A kernel that the CPU cannot run,
+    and that nvcc has compiled, is not among them: it is printed without an error.
     """
     from cudalab.results import record
 
@@ -99,13 +102,27 @@ def say_not_run(run: Results) -> bool:
     for name, row in skipped.items():
         on_cpu = [other for other in entries[name] if other.backend == "host"]
         if on_cpu and all(other.compiled for other in on_cpu):
-            click.echo(
-                visible(f"note: no entry of {name}.cu ran: the CPU cannot run it, and nvcc compiled it"), err=True
-            )
+            terminal.say(f"note: no entry of {name}.cu ran: the CPU cannot run it; nvcc compiled it without errors")
         else:
             missed = True
-            click.echo(visible(f"Error: no entry of {name}.cu ran: {row.label}: {row.reason}"), err=True)
+            said = (
+                f"{row.backend} was skipped, for the reason above"
+                if format in REASONED
+                else f"{row.label}: {row.reason}"
+            )
+            terminal.say(f"Error: no entry of {name}.cu ran: {said}")
     return missed
+
+
+def _what_begins(kernels: tuple[str, ...], study: str) -> str:
+    """What is going to run. Without the name of a kernel that is the whole lab, which takes minutes."""
+    command = str(click.get_current_context().info_name)
+    if kernels or study:
+        return f"{DOING[command]} {study or ', '.join(kernels)}"
+    from cudalab.spec import find
+
+    all_ = f"all {len(find.lab_names())} kernels of the lab"
+    return f"{DOING[command]} {all_}: minutes; for one: cudalab {command} gelu"  # fits a terminal
 
 
 def _say_seed(run: Results, options: dict[str, Any], quiet: bool) -> None:
@@ -115,7 +132,17 @@ def _say_seed(run: Results, options: dict[str, Any], quiet: bool) -> None:
     wrong = any(case.status == record.WRONG for case in run.cases)
     seed = run.options.get("seed")
     if seed is not None and options.get("seed") is None and (wrong or not quiet):
-        click.echo(f"the same inputs again: --seed {seed}", err=True)
+        click.echo(f"for the same inputs: --seed {seed}", err=True)
+
+
+def _say_no_nvcc(run: Results) -> None:
+    """Say what a CPU without nvcc leaves open: g++ takes code that no GPU runs."""
+    from cudalab.device import cuda
+    from cudalab.results import record
+
+    ran = any(case.backend == "host" and case.status == record.OK for case in run.cases)
+    if ran and run.machine.device == "cpu" and not cuda.nvcc():
+        terminal.say("note: nvcc is not on PATH, so it is not known whether the .cu compiles for a GPU")
 
 
 def given() -> set[str]:
@@ -143,13 +170,12 @@ def _stopped(stop: KeyboardInterrupt, written: str | None, study: str, asked: bo
         named = named or (names if any(map(is_path, names)) else [])  # a spec is run only if the user names it
         rivals = [word for rival in globs.split(str(kept.options.get("rivals") or "")) for word in ("--rival", rival)]
         words = [click.get_current_context().info_name or "", *named, *rivals, "--resume", place]
-        advice = f"go on with: cudalab {shlex.join(words)}"
+        terminal.stopped(f"{text}; continue with:", f"cudalab {shlex.join(words)}")
     elif place and kept:
         advice = f"the run in {place} is complete"
     else:
-        advice = "nothing was finished" if asked or not str(stop) else "nothing is kept without -o FILE"
-    click.echo(visible(f"{text}; {advice}"), err=True)
-    sys.exit(130)
+        advice = "nothing was finished" if asked or not str(stop) else "nothing was saved; to save results, add -o FILE"
+    terminal.stopped(f"{text}; {advice}")
 
 
 def _version(path: str | None) -> tuple[int, ...]:
@@ -186,8 +212,8 @@ def keep(run: Results, output: str) -> bool:
     except OSError as error:
         click.get_current_context().meta[LOST] = True
         place = rescue(run)
-        where = f"the results are in {place}" if place else "no other folder takes them; the results follow as JSON"
-        click.echo(visible(f"Error: cannot write {output}: {why(error)}; {where}"), err=True)
+        where = f"the results are in {place}" if place else "no other folder is writable; the results follow as JSON"
+        terminal.say(f"Error: cannot write {output}: {why(error)}; {where}")
         if not place:
             click.echo(encoded(run))
         return False
@@ -197,21 +223,6 @@ def unsaved() -> bool:
     """Whether the results of this command are not where they were to go."""
     context = click.get_current_context(silent=True)
     return context is not None and LOST in context.meta
-
-
-@contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Print warnings as the other messages, without the line of the lab's source that they come from."""
-
-    def show(message: Warning | str, *_: object, **__: object) -> None:
-        click.echo(visible(f"Warning: {message}"), err=True)
-
-    before = warnings.showwarning
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        warnings.showwarning = before
 
 
 def print_results(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:

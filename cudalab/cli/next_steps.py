@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Iterator
 from itertools import islice
+from math import inf
 from pathlib import Path
 
-from cudalab.device import cuda
+from cudalab.checks import contents, parity
+from cudalab.engine.options import QUICK
 from cudalab.results import record
 from cudalab.results.record import Case, Results
+from cudalab.tools.inspect import compilers
 
 MOST = 3
+INDENT = len("next: ")
+FEW = 0.25  # of the elements: fewer wrong ones may be a memory error
+FAR = 0.01  # relative error of the whole output; a formula that is nearly right makes a smaller one
 
 
 def lines(run: Results, output: str | None, width: int) -> list[str]:
     """The lines below a run's tables, or none; a purpose for which `width` has no room stands above its command."""
     found = list(islice(dict(_steps(run, output)).items(), MOST))
     longest = max((len(command) for command, _ in found), default=0)
-    if all(longest + len(why) + 10 <= width for _, why in found):
+    if all(INDENT + longest + len(why) + 4 <= width for _, why in found):
         said = [f"{command:{longest}}  # {why}" for command, why in found]
     else:
-        said = [line for command, why in found for line in (f"# {why}", command)]
-    return [f"{'' if i else 'next:':5} {line}" for i, line in enumerate(said)]
+        above = {why: textwrap.wrap(why, max(width - INDENT - 2, 1)) for _, why in found}
+        said = [line for command, why in found for line in (*(f"# {part}" for part in above[why]), command)]
+    return [f"{'' if i else 'next:':{INDENT - 1}} {line}" for i, line in enumerate(said)]
 
 
 def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
@@ -31,29 +39,64 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
     failed = next((c for c in run.broken if c.backend in record.ENTRIES), None)
     kernels = dict(zip(dict.fromkeys(c.kernel for c in run.cases), _asked(run), strict=False))
     first = next(iter(kernels.values()), "")
+    again = [*(_asked(run) if run.options.get("kernels") and len(kernels) <= MOST else [first]), *_chosen(run)]
     if wrong:
         name = kernels.get(wrong.kernel, wrong.kernel)
-        if any(c.group == wrong.group and c.backend == "numpy" and c.status == record.WRONG for c in run.cases):
-            yield _command("check", name), "after a wider budget in the spec: NumPy misses it too"
-        elif not run.options.get("sanitize"):
-            yield _command("check", "--sanitize", name), "looks for memory errors, names line and thread"
-        at = ["--sizes", wrong.size] if run.timed else []
+        if how := _first_of_all(run, wrong):
+            yield _command("check", name), how
+        elif not run.options.get("sanitize") and _of_memory(wrong):
+            yield _command("check", "--sanitize", name), "looks for memory errors; names line and thread"
+        at = ["--size", wrong.size] if run.timed else []
         seed = ["--seed", str(run.options["seed"])] if "seed" in run.options else []
         yield _command("check", name, "--only", wrong.label, *at, *seed), "the wrong entry alone, with the same inputs"
     elif failed:
-        yield _command("check", kernels.get(failed.kernel, failed.kernel)), "once it is mended"
+        yield _command("check", kernels.get(failed.kernel, failed.kernel)), "after you fix it"
     if not run.timed and not failed:
-        yield _command("bench", first), "how fast is it?"
+        yield _command("bench", *again), "how fast is it?"
     if output:
         yield _command("show", output), "these tables again, with bars"
         yield _command("report", output, "-o", str(Path(output).with_suffix(".html"))), "a page with plots"
     elif not failed:
         verb = "bench" if run.timed else "check"
-        yield _command(verb, first, "-o", f"{verb}.json"), "keeps every result, for show, report and compare"
-    if run.machine.device == "cpu" and not failed and _has_entries(run.cases) and cuda.nvcc():
+        yield _command(verb, *again, "-o", f"{verb}.json"), "keeps every result, for show, report and compare"
+    if run.machine.device == "cpu" and not failed and _has_entries(run.cases) and not compilers.missing():
         yield _command("inspect", first), "what bounds it on a GPU, from its machine code"
     if not run.timed and not failed and not run.options.get("sanitize"):
-        yield _command("check", "--sanitize", first), "looks for memory errors too"
+        yield _command("check", "--sanitize", *again), "looks for memory errors too"
+
+
+def _first_of_all(run: Results, wrong: Case) -> str:
+    """What to do before anything else about a wrong entry, where its row and NumPy's tell; else an empty text."""
+    if contents.READ_FIRST in wrong.reason or contents.NEVER_WRITTEN in wrong.reason:
+        return "after you set every element of the output"
+    mates = (case for case in run.cases if case.group == wrong.group)
+    numpy = next((case for case in mates if case.backend == "numpy" and case.status == record.WRONG), None)
+    if numpy is None:
+        return ""
+    if not _finite(numpy):
+        return "reorder the formula first: an intermediate result overflows in NumPy too"
+    if not _finite(wrong):
+        return ""
+    if parity.NEAR_0 in numpy.reason:
+        return "give the spec's budget an atol first: NumPy exceeds the budget near 0 too"
+    return "widen the spec's budget first: NumPy exceeds it too"
+
+
+def _finite(case: Case) -> bool:
+    return case.parity is None or case.parity.largest < inf
+
+
+def _of_memory(wrong: Case) -> bool:
+    """Whether a memory error or a race may be behind it: NaN, far off, few elements; not a rounding that is off."""
+    found = wrong.parity
+    return found is None or not _finite(wrong) or found.wrong < FEW * found.n or found.rel_l2 > FAR
+
+
+def _chosen(run: Results) -> list[str]:
+    """The size of the run as it was asked for, and whether it was quick."""
+    sizes = str(run.options.get("sizes") or "")
+    quick = run.timed and (run.options.get("processes"), run.options.get("budget")) == (1, QUICK)
+    return [*(["--size", sizes] if sizes else []), *(["--quick"] if quick else [])]
 
 
 def _asked(run: Results) -> list[str]:

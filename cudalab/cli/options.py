@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from cudalab.base.errors import InputError
-from cudalab.base.globs import split
+from cudalab.base.globs import names_of, split
 from cudalab.cli import complete
 
 FORMATS = ("table", "markdown", "csv", "json")
@@ -24,12 +24,18 @@ Decorator = Callable[[F], F]
 # What each option of the vocabulary is in every command, and how its help begins; "Default: ..." follows.
 VOCABULARY = {
     "--kernel": "Kernels: names, globs such as 'gelu*', paths of specs, or folders.",
-    "--size": "Sizes: names or globs of the spec's, all, or 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].",
+    "--size": "Sizes: names of the spec, globs of them, all, or 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].",
     "--dtype": "Dtypes: names such as float32,bfloat16, globs such as 'float*', or all.",
     "--only": "Use only these variants: backends, entries or backend:entry, such as 'torch_*,pycuda:gelu_vec'.",
     "--skip": "Leave out these variants, written as in --only.",
     "--device": "Where to run; auto takes the GPU if there is one.",
     "--output": "Write to this file:",
+}
+
+# What they are where variants are a study's: it has no spec, no backends and no entries.
+OF_STUDY = {
+    "--size": "Sizes: names of the study, shown by `study list NAME`, or all.",
+    "--only": "Use only these variants of the study: names or globs, such as 'torch_*'.",
 }
 
 
@@ -61,6 +67,27 @@ def patience(context: click.Context, option: click.Parameter, value: float) -> f
     return value
 
 
+def device_name(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Refuse a word that names no device before a command does anything."""
+    if value != "auto":
+        from cudalab.device.open import check_name
+
+        check_name(value)
+    return value
+
+
+class Needed(click.Option):
+    """An option that must be given: the error has an example of what to type."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        try:
+            return super().process_value(ctx, value)
+        except click.MissingParameter:
+            raise click.UsageError(
+                "Missing option -o; give the name of the file, such as -o report.html", ctx
+            ) from None
+
+
 class Share(click.ParamType):
     """A share of 1, such as 2% or 0.02."""
 
@@ -83,22 +110,22 @@ class Words(click.types.StringParamType):
 
 quiet = click.option(
     "-q", "--quiet", is_flag=True, envvar="CUDALAB_QUIET",
-    help="Print only errors on standard error: no progress, and not which files were written.",
+    help="Print only errors on standard error: no progress, no names of written files.",
 )  # fmt: skip
 
 
 def _listed(name: str, completion: Callable[..., Any], metavar: str = "LIST", plural: bool = True) -> Any:
     """An option of the vocabulary whose value is a comma-separated list, as a function of its default.
 
-    `default` is what the help says, `value` the default's text, `dest` the parameter's name.
+    `default` is what the help says, `value` the default's text, `dest` the parameter's name; `words` begin the help.
     """
 
-    def option(default: str, value: str = "", dest: str = name) -> Decorator[Any]:
+    def option(default: str, value: str = "", dest: str = name, words: dict[str, str] = VOCABULARY) -> Decorator[Any]:
         names = (f"--{name}", *([f"--{name}s"] if plural else []), dest)
         return click.option(
             *names, type=Words(), multiple=True, default=(value,), callback=_joined, metavar=metavar,
             shell_complete=completion,
-            help=f"{VOCABULARY[f'--{name}']} Default: {default}.",
+            help=f"{words[f'--{name}']} Default: {default}.",
         )  # fmt: skip
 
     return option
@@ -117,16 +144,18 @@ def _joined(context: click.Context, option: click.Parameter, value: tuple[str, .
 kernel = _listed("kernel", complete.kernels)
 size = _listed("size", complete.sizes)
 dtype = _listed("dtype", complete.dtypes)
-only = _listed("only", complete.variants, "GLOBS", plural=False)("all variants")
+only_of = functools.partial(_listed("only", complete.variants, "GLOBS", plural=False), "all variants")
+only = only_of()
 skip = _listed("skip", complete.variants, "GLOBS", plural=False)("none")
 device = click.option("--device", default="auto", metavar="auto|cuda[:N]|cpu", shell_complete=complete.devices,
-                      help=f"{VOCABULARY['--device']} Default: auto.")  # fmt: skip
+                      callback=device_name, help=f"{VOCABULARY['--device']} Default: auto.")  # fmt: skip
 
 
 def output(what: str, default: str = "none is written", required: bool = False) -> Decorator[Any]:
     """-o FILE: `what` is written there."""
     end = "" if required else f" Default: {default}."
     kind: dict[str, Any] = {"required": True} if required else {"default": ""}  # click takes default=None for a value
+    kind |= {"cls": Needed} if required else {}
     return click.option("-o", "--output", **kind, metavar="FILE", callback=not_empty, shell_complete=complete.files,
                         help=f"{VOCABULARY['--output']} {what}.{end}")  # fmt: skip
 
@@ -137,7 +166,7 @@ def kernels(default: str = "") -> Decorator[Any]:
     def apply(command: Callable[..., Any]) -> Any:
         @functools.wraps(command)
         def merged(*args: Any, kernels: tuple[str, ...], kernel: str, **options: Any) -> Any:
-            named = (*kernels, *split(kernel))
+            named = (*(name for words in kernels for name in names_of(words)), *split(kernel))
             if not named and not default:
                 raise click.UsageError("Missing argument 'KERNEL...': give a kernel, such as gelu or ./softmax.py")
             return command(*args, kernels=named, **options)
@@ -154,17 +183,17 @@ rivals = click.option("--rival", "rivals", multiple=True, metavar="NAME=MODULE:F
                       "if it writes into its last argument, :cupy or :numpy for other arrays. May be repeated. "
                       "Default: none.",
                       callback=lambda context, option, value: ",".join(value))  # fmt: skip
-seed = click.option("--seed", type=click.IntRange(0),
+seed = click.option("--seed", type=click.IntRange(0), metavar="N",
                     help="Seed of the random inputs. Default: a new one in each run.")  # fmt: skip
-parameters = click.option("--set", "parameters", default="", metavar="NAME=VALUE,...", shell_complete=complete.tunables,
-                          help="Values of tunables, such as BLOCK_THREADS=128; others keep their default. Default: "
-                          "those tuned for this GPU.")  # fmt: skip
+parameters = click.option("--set", "parameters", multiple=True, type=Words(), metavar="NAME=VALUE",
+                          shell_complete=complete.tunables, callback=lambda context, option, value: ",".join(value),
+                          help="Value of a tunable, such as BLOCK_THREADS=128; may be repeated. Others keep their "
+                          "default. Default: the values that `tune` saved for this GPU.")  # fmt: skip
 budget = click.option("--budget", default=1.0, show_default=True, metavar="SECONDS",
                       help="Time to sample each variant.")  # fmt: skip
-processes = click.option("--processes", default=0, show_default="3 on a GPU, 1 on the CPU", metavar="N",
-                         type=click.IntRange(0, 16),
-                         help="Fresh processes that measure in turn, so that intervals cover what differs between "
-                         "them. 0: the default.")  # fmt: skip
+processes = click.option("--processes", default=0, metavar="N", type=click.IntRange(0, 16),
+                         help="Number of fresh processes that measure in turn; intervals then include what differs "
+                         "between them. 0 means the default. Default: 3 on a GPU, 1 on the CPU.")  # fmt: skip
 quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,
@@ -174,7 +203,7 @@ resume = click.option("--resume", default="", metavar="FILE", callback=not_empty
 format = click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
                       help="Format of the printed results.")  # fmt: skip
 min_effect = click.option("--min-effect", default="2%", show_default=True, metavar="SHARE", type=Share(),
-                          help="Smallest difference that a comparison counts as faster or slower.")  # fmt: skip
+                          help="Smallest difference that a comparison counts.")  # fmt: skip
 
 RESULTS = "the results, with every sample, as JSON"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cudalab.base.errors import InputError, why
+from cudalab.cli import terminal
 from cudalab.spec import find, scaffold
 
 
@@ -17,7 +18,7 @@ def write(name: str, like: str) -> None:
     if path.name and path.suffix in (".py", ""):
         path = path.with_suffix(".cu")
     if path.suffix != ".cu" or not path.stem.isidentifier():
-        raise InputError(f"{name!r} cannot be a kernel; give a name of letters, digits and _, such as ./softmax.cu")
+        raise InputError(f"{name!r} cannot name a kernel; give a name of letters, digits and _, such as ./softmax.cu")
     files = _copied(path, like) if like else _scaffolded(path)
     for file in files:
         if file.exists():
@@ -27,7 +28,7 @@ def write(name: str, like: str) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("x", encoding="utf-8") as out:
                 out.write(text)
-            click.echo(f"wrote {file}")
+            terminal.wrote(file)
     except OSError as error:
         raise InputError(f"cannot write {error.filename or path}: {why(error)}; choose another folder") from None
     spec = path.with_suffix(".py")

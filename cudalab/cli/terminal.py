@@ -6,14 +6,17 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
-from typing import TextIO
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn, TextIO
 
 import click
 
 from cudalab.base.text import visible
 
 BLOCKS = "\u2581\u2588"  # a character of a histogram and one of a bar
+ROOM = 30  # characters of a text beside its indent
 
 
 def colored(stream: TextIO) -> bool:
@@ -51,14 +54,53 @@ def width(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, indent: int, stream: TextIO | None = None) -> str:
-    """Wrap `text` to the terminal's columns, between words; indent all lines but the first. In a pipe: unchanged."""
+    """Wrap each line of `text` to the terminal's columns, between words; indent what goes on. In a pipe: unchanged.
+
+    Where the indent leaves room for fewer than ROOM characters, it is small.
+    """
     columns = width(stream or sys.stdout)
     if columns is None:
         return text
-    blank = " " * indent
-    lines = textwrap.wrap(text, max(columns, indent + 30), subsequent_indent=blank, break_long_words=False,
-                          break_on_hyphens=False, replace_whitespace=False, drop_whitespace=True)  # fmt: skip
-    return "\n".join(lines)
+    indent = indent if columns - indent >= ROOM else min(indent, 4)
+    return "\n".join(
+        textwrap.fill(line, max(columns, ROOM), subsequent_indent=" " * indent, break_long_words=False,
+                      break_on_hyphens=False, replace_whitespace=False)
+        for line in text.split("\n")
+    )  # fmt: skip
+
+
+def say(text: str) -> None:
+    """Print a message (an error, a warning, a note) on standard error, wrapped between words on a terminal."""
+    click.echo(encodable(wrapped(visible(text, keep="\n"), 0, sys.stderr), sys.stderr), err=True)
+
+
+def stopped(text: str, command: str = "") -> NoReturn:
+    """Say that Ctrl-C stopped the command, and which `command` continues it; exit with 130, as shells report it."""
+    columns = width(sys.stderr)
+    if columns is not None and len(text) + 1 + len(command) > columns:
+        say(text)
+        click.echo(encodable(visible(command), sys.stderr), err=True)  # in one piece, since it is copied
+    else:
+        say(f"{text} {command}".rstrip())
+    # Python notes when Ctrl-C interrupts the exec of a text, which dataclasses use, and `python -m` then ends by the
+    # signal. Another exec removes the note.
+    exec("")
+    sys.exit(130)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings as the other messages, without the line of the lab's source that they come from."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        say(f"Warning: {message}")
+
+    before = warnings.showwarning
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def write(render: Callable[[int | None, bool], str], err: bool = False) -> None:

@@ -128,8 +128,15 @@ def overlap(array: Any, other: Any) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.may_share_memory(a, b)
     if isinstance(a, DeviceArray) and isinstance(b, DeviceArray):
-        return a.ptr < b.ptr + b.nbytes and b.ptr < a.ptr + a.nbytes
+        return span(a)[0] < span(b)[1] and span(b)[0] < span(a)[1]
     return False
+
+
+def span(array: Any) -> tuple[int, int]:
+    """The addresses at which a dense array of any library begins and ends."""
+    plain = as_plain(array)
+    start = plain.ctypes.data if isinstance(plain, np.ndarray) else plain.ptr
+    return start, start + plain.nbytes
 
 
 def _dense(array: Any) -> None:
@@ -150,7 +157,7 @@ def _dense(array: Any) -> None:
     theirs = [c for c in type(array).__mro__ if issubclass(c, torch.Tensor)]
     own = [c for c in theirs if c not in (torch.Tensor, torch.nn.Parameter)]
     if any({"__torch_function__", "__torch_dispatch__"} & vars(c).keys() for c in own):  # it may compute itself later
-        raise InputError(f"a {type(array).__name__} has a meaning of its own; pass x.as_subclass(torch.Tensor)")
+        raise InputError(f"a {type(array).__name__} overrides torch functions; pass x.as_subclass(torch.Tensor)")
 
 
 def _contiguous(array: Any, is_so: bool, remedy: str) -> Any:

@@ -118,8 +118,8 @@ class Cpu:
         plain = as_plain(array)
         assert isinstance(plain, np.ndarray)
         memory = plain.reshape(-1).view(np.uint8)
-        if isinstance(content, int):
-            memory[:] = content
+        if isinstance(content, int) or not memory.size:
+            memory[:] = content if isinstance(content, int) else 0
             return
         block = np.frombuffer(content, np.uint8)
         if block.size < BLOCK:  # an element's bytes

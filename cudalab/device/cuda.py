@@ -13,7 +13,7 @@ from typing import Any
 from cudalab.base import advice
 from cudalab.base.cache import use_for
 from cudalab.base.errors import CompileError
-from cudalab.device import driver, kept_data
+from cudalab.device import constants, driver, kept_data
 from cudalab.device.arrays import installed
 from cudalab.device.lowered import of_names
 from cudalab.spec import cuda_source, entry_names
@@ -113,11 +113,44 @@ def loaded_anew(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) ->
     return driver.pycuda().module_from_buffer(_code(kernel, dtype, launched))
 
 
-def kept_bytes(kernel: Kernel, dtype: DType) -> int:
-    """Bytes that the kernel's code keeps from one launch to the next, in `__device__` variables."""
+def constants_of(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> constants.Watched:
+    """The `__constant__` variables of the module that `of_kernel` loads."""
+    text, module = cuda_source.read(kernel.cu), of_kernel(kernel, dtype, launched)
+    return constants.Watched(text, _code(kernel, dtype, launched), module.get_global, driver.current_context())
+
+
+def constant_bytes(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> int:
+    """Bytes of the `__constant__` variables of the kernel's code."""
+    return kept_data.constant_bytes(_code(kernel, dtype, launched))
+
+
+def kept_bytes(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = (), code: bytes = b"") -> int:
+    """Bytes that the kernel's code keeps from one launch to the next, in `__device__` variables.
+
+    `launched` as in `of_kernel`: a template has its variables once it is instantiated. `code`: the machine code; empty:
+    that of `of_kernel`.
+    """
     text = cuda_source.read(kernel.cu)
     headers = b"".join(cuda_source.local_headers(text, kernel.cu).values())
-    return kept_data.kept_bytes(_code(kernel, dtype), text + headers.decode(errors="replace"))
+    return kept_data.kept_bytes(code or _code(kernel, dtype, launched), text + headers.decode(errors="replace"))
+
+
+@contextmanager
+def recorded() -> Iterator[list[bytes]]:
+    """The machine code of what PyCUDA compiles inside, in order."""
+    from pycuda import compiler
+
+    found, compile_ = list[bytes](), compiler.compile
+
+    def recording(*args: Any, **options: Any) -> bytes:
+        found.append(compile_(*args, **options))
+        return found[-1]
+
+    compiler.compile = recording
+    try:
+        yield found
+    finally:
+        compiler.compile = compile_
 
 
 def _code(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> bytes:

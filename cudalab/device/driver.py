@@ -170,6 +170,16 @@ def write(pointer: int, data: bytes, context: int) -> None:
     with within(context):
         ask("cuCtxSynchronize")
         ask("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), data, ctypes.c_size_t(len(data)))
+        ask("cuCtxSynchronize")  # a short copy returns before it has arrived, and other streams do not wait for it
+
+
+def read(pointer: int, nbytes: int, context: int) -> bytes:
+    """Copy device memory to the host when all work of a context has ended."""
+    found = ctypes.create_string_buffer(max(nbytes, 1))
+    with within(context):
+        ask("cuCtxSynchronize")
+        ask("cuMemcpyDtoH_v2", found, ctypes.c_uint64(pointer), ctypes.c_size_t(nbytes))
+    return found.raw[:nbytes]
 
 
 @cache

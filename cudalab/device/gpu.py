@@ -69,6 +69,7 @@ class Gpu:
             self.lab = cuda.compiled(cuda.LAB.read_text(), cuda.LAB.name)
             self._probe = self._driver.mem_alloc(1)  # what `alive` writes to
             self._nvml = Nvml(self._device.pci_bus_id())
+            self._multiprocessors = self.attribute("MULTIPROCESSOR_COUNT")
         except BaseException:
             self._context.pop()  # PyCUDA aborts the process if one is left at its end
             raise
@@ -254,7 +255,7 @@ class Gpu:
             if len(self._regions) > MOST_REGIONS:  # of libraries that return another array each time
                 self.stream.synchronize()
                 self._regions.clear()
-            self._regions[key] = Regions(self.lab, self.stream, key)
+            self._regions[key] = Regions(self.lab, self.stream, key, self._multiprocessors)
         return self._regions[key]
 
     def attribute(self, name: str) -> int:
@@ -304,8 +305,8 @@ class Gpu:
         return {form: writing(partial(self._copying, form, packs), operands) for form in forms}
 
     def _copying(self, form: str, packs: int, on: Operands) -> Callable[[], object]:
-        sms = self.attribute("MULTIPROCESSOR_COUNT")
-        return copy.ready(form, on.inputs["from"].ptr, on.output.ptr, packs, self.stream, sms)
+        at = on.inputs["from"].ptr, on.output.ptr
+        return copy.ready(form, *at, packs, self.stream, self._multiprocessors)
 
     def condition(self) -> Condition:
         """Clocks, power and temperature of the GPU under load; {} where NVML does not tell."""
@@ -322,7 +323,7 @@ class Gpu:
     def details(self) -> dict[str, str | int | float]:
         return {
             "compute_capability": ".".join(map(str, self._device.compute_capability())),
-            "multiprocessors": self.attribute("MULTIPROCESSOR_COUNT"),
+            "multiprocessors": self._multiprocessors,
             "l2_bytes": self.attribute("L2_CACHE_SIZE"),
             "sm_clock_hz": max(self.attribute("CLOCK_RATE") * 1000, self._nvml.highest_sm_clock()),
             "memory_bytes": self._device.total_memory(),

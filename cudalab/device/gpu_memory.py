@@ -12,7 +12,7 @@ from cudalab.device.guard import GUARD, GUARD_BYTE
 
 GRANULE = 2 << 20  # bytes: the driver maps memory in such pages, so a kernel can write to the end of the last one
 THREADS = 256
-BLOCKS = 4096  # in all: enough to keep a GPU busy, few enough for one atomic of each warp
+BLOCKS = 8  # for each multiprocessor: as many as it holds at once
 REGION = np.dtype([("at", np.uint64), ("bytes", np.int64)])
 
 
@@ -49,19 +49,19 @@ class Buffer:
 class Regions:
     """Pieces of device memory that are filled and digested together, by one launch each, on one stream."""
 
-    def __init__(self, lab: Any, stream: Any, pieces: Sequence[tuple[int, int]]) -> None:
-        """`pieces` are (pointer, bytes)."""
+    def __init__(self, lab: Any, stream: Any, pieces: Sequence[tuple[int, int]], multiprocessors: int) -> None:
+        """`pieces` are (pointer, bytes); `multiprocessors`: those of the GPU."""
         self._driver, self._stream, self._count = driver.pycuda(), stream, len(pieces)
         self._fill = lab.get_function("fill").prepare("PI")
         self._digest = lab.get_function("digest").prepare("PP")
         table = np.array(list(pieces), REGION)
         longest = int(table["bytes"].max(initial=1))
-        each = max(BLOCKS // max(self._count, 1), 1)
+        each = max(BLOCKS * multiprocessors // max(self._count, 1), 1)
         self._grid = (min(max(longest // (4 * THREADS), 1), each), max(self._count, 1))
         self._table = self._driver.mem_alloc(max(table.nbytes, 1))
         self._digests = self._driver.mem_alloc(max(8 * self._count, 1))
         if self._count:
-            self._driver.memcpy_htod(self._table, table)
+            self._driver.memcpy_htod_async(self._table, table, stream)  # on the stream of the kernels that read it
 
     def fill(self, word: int) -> None:
         """Enqueue: write `word` (32 bits) again and again into each piece."""

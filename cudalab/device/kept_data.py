@@ -10,7 +10,8 @@ _HEADER = Struct("<16s2HI3QI6H")  # Elf64_Ehdr
 _SECTION = Struct("<2I4Q2I2Q")  # Elf64_Shdr
 _SYMBOL = Struct("<IBBH2Q")  # Elf64_Sym
 _SYMTAB = 2  # SHT_SYMTAB
-GLOBALS = (".nv.global", ".nv.global.init")  # __device__ variables; constants that a kernel cannot write are elsewhere
+GLOBALS = (".nv.global", ".nv.global.init")  # __device__ and __managed__ variables
+CONSTANTS = ".nv.constant3"  # __constant__ variables, to which a kernel can write through their addresses
 HEAP = "malloc"  # device-side allocation
 
 # Tables of CUDA's own sin, cos and tan, which no source can name. A source that defines such a name itself is not
@@ -32,6 +33,11 @@ def kept_bytes(code: bytes, source: str = "") -> int:
     if not NAMES_A_TABLE.search(source):
         held -= sum(size for name, place, size in found if TABLES.fullmatch(name) and place in GLOBALS)
     return max(held, int((HEAP, "") in {(name, place) for name, place, _ in found}))
+
+
+def constant_bytes(code: bytes) -> int:
+    """Bytes of the `__constant__` variables of compiled code."""
+    return sum(size for _, place, size in symbols(code) if place == CONSTANTS)
 
 
 def symbols(code: bytes) -> list[tuple[str, str, int]]:

@@ -148,6 +148,14 @@ def for_call(
     return every[0] if len(every) == 1 else InOrder(every)
 
 
+def set_constants(kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...], module: Any) -> None:
+    """Set the `__constant__` variables of a loaded module as the spec has them for these operands."""
+    if kernel.constants:
+        context = driver.current_context()
+        code = cuda.cubin(kernel, dtype, driver.card(context).target, launched)
+        constants.set_all(kernel, operands.named(kernel), code, module.get_global, context)
+
+
 def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, module: Any = None) -> Callable[[], None]:
     """Pack the arguments of one entry, and return what launches it on the operands' stream, through PyCUDA.
 
@@ -157,10 +165,7 @@ def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, modu
     launched = tuple(launch.entry for launch in launches)
     module = module or cuda.of_kernel(kernel, dtype, launched)
     symbols = cuda.symbols_of(kernel, dtype, launched)
-    if kernel.constants:
-        context = driver.current_context()
-        code = cuda.cubin(kernel, dtype, driver.card(context).target, launched)
-        constants.set_all(kernel, operands.named(kernel), code, module.get_global, context)
+    set_constants(kernel, dtype, operands, launched, module)
     runs = [_one(module.get_function(symbols[one.entry]), one, operands.stream) for one in launches]
     if len(runs) == 1:
         return runs[0]

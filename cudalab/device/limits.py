@@ -24,7 +24,7 @@ def shared_to_opt_in(launch: Launch, static: int, most: int) -> int:
     if wanted + static > most:
         own = f" and {static:,} bytes of static" if static else ""
         raise LaunchError(
-            f"{launch.entry}: {wanted:,} bytes of dynamic{own} shared memory; this GPU has {most:,} for a block"
+            f"{launch.entry}: {wanted:,} bytes of dynamic{own} shared memory; this GPU has {most:,} per block"
         )
     return wanted if wanted + static > USUAL_SHARED else 0
 
@@ -53,7 +53,7 @@ def make_able(function: int, launch: Launch, context: int) -> None:
             _set(function, MAX_DYNAMIC_SHARED_SIZE_BYTES, grow)
         if launch.cluster:
             if not device_attribute(context, CLUSTER_LAUNCH):
-                raise LaunchError(f"{launch.entry}: this GPU has no clusters; they need compute capability 9.0")
+                raise LaunchError(f"{launch.entry}: this GPU has no clusters; they need compute capability 9.0 or more")
             if math.prod(launch.cluster) > PORTABLE_CLUSTER:
                 _set(function, NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
         if launch.cooperative:
@@ -70,8 +70,8 @@ def _refuse_too_many(function: int, launch: Launch, context: int) -> None:
     if blocks > (room := each.value * device_attribute(context, MULTIPROCESSOR_COUNT)):
         raise LaunchError(
             f"{launch.entry}: a cooperative launch of {blocks} blocks of {threads} threads is too large: this GPU "
-            f"holds {room} of them at once ({each.value} on each multiprocessor); launch as many, and let each block "
-            "do the work of several"
+            f"holds {room} of them at once ({each.value} on each multiprocessor); launch at most that many, and let "
+            "each block do the work of several"
         )
 
 

@@ -36,7 +36,7 @@ def among(found: Set[str], names: Sequence[str]) -> dict[str, str]:
         if base := {asked(name).base} & found:  # declared extern "C"
             mine = mine or list(base)
         if not mine:
-            raise CompileError(f"the compiler made no code of {name}; is it left out by an #if?")
+            raise CompileError(f"the compiler generated no code for {name}; does an #if exclude it?")
         lowered[name] = mine[0]
     return lowered
 

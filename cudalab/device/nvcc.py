@@ -1,4 +1,4 @@
-"""Asks nvcc whether a `.cu` is right CUDA, where the CPU cannot run it. Needs no GPU."""
+"""Asks nvcc whether a `.cu` compiles for a GPU. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ TARGETS = ("sm_120a", "sm_100a", "sm_90a", "sm_89", "sm_80", "sm_75")
 TIMEOUT = 300  # seconds for one file and architecture; nvcc takes about two for a kernel of the lab
 PROBE = "__global__ void probe() {}\n"
 NO_NVCC = "nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH"
+READS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "CPLUS_INCLUDE_PATH")  # what nvcc and its g++ go by
 LONGEST = 4000  # characters of nvcc's message that are kept
 _SCRATCH = re.compile(r"^ptxas \S*[/\\]", re.MULTILINE)
+_INCLUDE = re.compile(r'#[ \t]*include\b(?![ \t]*")[ \t]*(?:<([^>\n]+)>)?')  # "" for one that is not literal
 _ERROR = re.compile(r"\berror\b")
 
 
@@ -39,18 +41,20 @@ class Verdict(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-def verdict(kernel: Kernel, dtype: DType) -> Verdict:
+def verdict(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Verdict:
     """What nvcc says of a kernel's `.cu` for one element type; kept in the cache.
 
-    The architecture is the newest for which the file compiles.
+    The architecture is the newest for which the file compiles. `launched`: functions that launches name.
     """
     if not (compiler := cuda.nvcc()):
         return Verdict(missing=NO_NVCC)
     text = cuda_source.read(kernel.cu)
-    text = entry_names.source(text, kernel.cu.name, entry_names.in_all(text, kernel.entries))
+    text = entry_names.source(text, kernel.cu.name, entry_names.in_all(text, kernel.entries, launched))
     macros = (*kernel.flags, *(f"-D{name}={value}" for name, value in kernel.macros(dtype).items()))
     state = os.stat(compiler)
-    parts = (compiler, state.st_mtime_ns, state.st_size, text, macros, TARGETS, str(kernel.cu.parent))
+    around = tuple(os.environ.get(name, "") for name in READS)
+    place = str(kernel.cu.parent) if _reads_more(text, kernel.cu) else ""
+    parts = (compiler, state.st_mtime_ns, state.st_size, text, kernel.cu.name, macros, TARGETS, place, around)
     kept = folder("nvcc") / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
     try:
         return msgspec.json.decode(kept.read_bytes(), type=Verdict)
@@ -59,6 +63,13 @@ def verdict(kernel: Kernel, dtype: DType) -> Verdict:
     if not found.missing:
         files.write(kept, msgspec.json.encode(found))
     return found
+
+
+def _reads_more(text: str, cu: Path) -> bool:
+    """Whether a `.cu` may read files of its folder of which `text` has no digest, as it has of `#include "..."`."""
+    texts = [text, *(data.decode(errors="replace") for data in cuda_source.local_headers(text, cu).values())]
+    named = [name for one in texts for name in _INCLUDE.findall(one)]
+    return any("__has_include" in one for one in texts) or any(not n or (cu.parent / n).exists() for n in named)
 
 
 def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdict:
@@ -75,7 +86,7 @@ def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdi
     if broken := _broken(compiler):
         return Verdict(missing=f"nvcc does not work here: {broken}")
     if not refusals:
-        return Verdict(missing=f"nvcc knows none of {', '.join(TARGETS)}")
+        return Verdict(missing=f"nvcc supports none of {', '.join(TARGETS)}")
     return Verdict(error=min(refusals, key=lambda text: len(_ERROR.findall(text))), seconds=perf_counter() - start)
 
 
@@ -83,7 +94,7 @@ def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdi
 def _broken(compiler: str) -> str:
     """The last line of what nvcc says of a kernel that is right, as where it lacks a host compiler; else ""."""
     said = _refusal(compiler, PROBE, "probe.cu", (), "sm_80")
-    return "" if said is None else (said.splitlines() or ["it says nothing"])[-1]
+    return "" if said is None else (said.splitlines() or ["it printed nothing"])[-1]
 
 
 def _refusal(compiler: str, text: str, name: str, options: tuple[str, ...], target: str) -> str | None:
@@ -96,9 +107,9 @@ def _refusal(compiler: str, text: str, name: str, options: tuple[str, ...], targ
                 command, cwd=place, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT
             )
         except subprocess.TimeoutExpired:
-            return f"nvcc has not ended within {TIMEOUT} s"
+            return f"nvcc did not finish within {TIMEOUT} s"
         except OSError as error:
-            return f"{compiler} does not run: {error.strerror}"
+            return f"cannot run {compiler}: {error.strerror}"
     said = _SCRATCH.sub("ptxas ", (done.stderr + done.stdout).replace(f"{place}{os.sep}", ""))
     said = re.sub(r"tmpxft_\w+-\d+_", "", said).strip()
     return visible(said, keep="\n")[:LONGEST] if done.returncode else None

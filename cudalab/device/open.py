@@ -18,10 +18,8 @@ def open_device(choice: str) -> tuple[Device, str]:
     The note says why `auto` falls back to the CPU. Raises Unavailable if a GPU was asked for by name and cannot be
     used, InputError for another word.
     """
+    check_name(choice)
     name, _, index = choice.partition(":")
-    number = not index or (name == "cuda" and index.isascii() and index.isdigit() and len(index) < 10)
-    if name not in ("auto", "cpu", "cuda") or not number:
-        raise InputError(f"no device {choice!r}; use auto, cpu, cuda or cuda:N")
     if name == "cpu":
         return cpu.Cpu(), "the CPU was asked for (--device cpu)"
     reason = cuda.missing()
@@ -30,13 +28,21 @@ def open_device(choice: str) -> tuple[Device, str]:
     return open_gpu(int(index or 0), reason), ""
 
 
+def check_name(choice: str) -> None:
+    """Raise InputError for what names no device, whatever this machine has."""
+    name, _, index = choice.partition(":") if isinstance(choice, str) else ("", "", "")
+    number = not index or (name == "cuda" and index.isascii() and index.isdigit() and len(index) < 10)
+    if name not in ("auto", "cpu", "cuda") or not number:
+        raise InputError(f"no device {choice!r}; use auto, cpu, cuda or cuda:N")
+
+
 def open_gpu(index: int, reason: str | None) -> Gpu:
     """GPU number `index`; `reason` is what `cuda.missing` returned. Raises Unavailable."""
     if reason:
         raise Unavailable(f"no GPU to use: {reason}; `cudalab doctor` says more, --device cpu runs on the CPU")
     count = driver.pycuda().Device.count()
     if index >= count:
-        raise Unavailable(f"no GPU number {index}: there are {count}, counted from 0")
+        raise Unavailable(f"no GPU number {index}; give --device cuda:0 to cuda:{count - 1}")
     from cudalab.device.gpu import Gpu
 
     return Gpu(index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,7 @@ class Operands:
     stream: Any = None  # the PyCUDA stream that all GPU work goes to
     device: int = 0  # the GPU's number
     seed: int = 0  # the run's seed, for a backend that shuffles
+    limit: float = inf  # seconds that a launch may take, where the CPU executes it
     scalars: Mapping[str, Any] = field(default_factory=dict)  # by name, rounded to their dtypes
 
     def named(self, kernel: Kernel) -> dict[str, Any]:
@@ -137,7 +139,13 @@ class Bound:
     # call.
     api: Callable[[], Callable[[], Any]] | None = None
     allocates: bool = False  # whether `run` allocates its result
+    # What its runs wrote of the code's own that may only be read, in words; it is then as it was. "": nothing.
+    altered: Callable[[], str] = str
     remarks: Callable[[], list[str]] = list  # what its runs so far did that is no fault of the result; each once
+    # Whether a remark about its runs names the line of what CUDA leaves undefined, other than a value that it reads.
+    undefined: Callable[[], bool] = lambda: False
+    # By what its last run read that CUDA leaves undefined: a run that finds another value there.
+    probes: Callable[[], Mapping[str, Callable[[], object]]] = dict
 
 
 def writing(
@@ -146,16 +154,17 @@ def writing(
     api: Callable[[Operands], Callable[[], Any]] | None = None,
     kept: int = 0,
     fresh: Callable[[Operands], Bound] | None = None,
+    altered: Callable[[], str] = str,
 ) -> Bound:
     """A variant that writes to `operands.output`: `prepare(operands)` gives its `run`, `api(operands)` a user call.
 
-    `kept` and `fresh` are those of `Bound`, for code with `__device__` variables.
+    `kept`, `fresh` and `altered` are those of `Bound`, for code with variables of its own.
     """
 
     def ready(on: Operands) -> Bound:
         return Bound(
             prepare(on), lambda: on.output, again=ready, on=on, api=(lambda: api(on)) if api else None,
-            kept=kept, fresh=(lambda: fresh(on)) if fresh else None,
+            kept=kept, fresh=(lambda: fresh(on)) if fresh else None, altered=altered,
         )  # fmt: skip
 
     return ready(operands)

@@ -9,9 +9,9 @@ from cudalab import host
 from cudalab.backends import host as backend
 from cudalab.base.errors import Unavailable
 from cudalab.checks import huge
+from cudalab.engine.groups import Group, Variant
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step
-from cudalab.engine.plan import Group, Variant
 from cudalab.engine.rows import failed, row, said, skipped
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
@@ -32,7 +32,7 @@ def rows(job: Job, group: Group, variants: Iterable[Variant]) -> list[Case]:
 def _row(job: Job, group: Group, variant: Variant, beyond: dict[int, dict[str, Shape]], why: str) -> Case:
     job.at(Step(str(group), "first and last blocks", variant.label))
     if variant.backend_name != "host":
-        return skipped(group, variant.label, "huge arrays are reserved on the CPU: add --device cpu")
+        return skipped(group, variant.label, "huge arrays are checked only on the CPU: add --device cpu")
     case = row(group, variant.label)
     case.status, case.parity = record.OK, Parity(ok=True)
     try:
@@ -41,6 +41,9 @@ def _row(job: Job, group: Group, variant: Variant, beyond: dict[int, dict[str, S
         for wrong in huge.fault(partial(_module, group), group.kernel, variant.name, group.dtype, beyond):
             if wrong:
                 case.status, case.reason, case.parity = record.WRONG, wrong, Parity(ok=False, message=wrong)
+        whole = [name for name, kind in group.kernel.input_kinds(group.dtype).items() if kind.kind in "iu"]
+        if whole and case.status == record.OK:
+            case.notes.append(f"huge arrays hold zeros, so every index in {' and '.join(whole)} is 0")
     except huge.Refused as reason:
         case.notes.append(f"no huge arrays: {reason}")
     except Unavailable as reason:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 
+from cudalab.base.errors import SpecError
+from cudalab.checks import inputs
 from cudalab.checks.expected import Expected
 from cudalab.device.operands import Operands
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Group
-from cudalab.spec.kernel import Arrays
+from cudalab.spec.kernel import Arrays, Kernel
 from cudalab.timing.proof import Contents
 
 SETS, LARGE_SETS = 3, 2  # contents that the inputs of a timed group take in turn; the second where they are LARGE
@@ -24,9 +29,13 @@ class Inputs:
         self._job, self._group, self._operands = job, group, operands
         self.arrays, self._wanted = [first], {} if want is None else {0: want}
         self.names: list[str] = []  # of the contents, by which processes of a run share verdicts; none where one works
+        large = sum(array.nbytes for array in first.values()) > LARGE
+        # Making large ones takes seconds, so one process alone does. Which one it is depends on the run.
+        self._last = not large or job.process == job.seed % job.processes
         if job.modes and not group.values:
-            large = sum(array.nbytes for array in first.values()) > LARGE
             self.arrays += [self._drawn(i) for i in range(1, LARGE_SETS if large else SETS)]
+            if same := inputs.alike(self.arrays[0], self.arrays[1], group.kernel.in_place):
+                raise SpecError(f"{group.kernel.file}: inputs: {same}")
         elif not group.values and not group.awkward and group.shape == next(iter(group.kernel.sizes.values())):
             other = self._drawn(1)
             alike = all(a.shape == other[k].shape and a.dtype == other[k].dtype for k, a in first.items())
@@ -51,14 +60,22 @@ class Inputs:
             self._wanted[number] = Expected(self._group.kernel, self.arrays[number])
         return self._wanted[number]
 
+    def of(self, kernel: Kernel, values: str) -> Inputs:
+        """The same contents for a kernel that differs in the values of its scalars, which `values` tells."""
+        found = copy(self)
+        found._group, found._wanted = replace(self._group, kernel=kernel), {}
+        found.names = [f"{name} {values}" for name in self.names]
+        return found
+
     def in_turn(self) -> Contents:
         """The contents as the clocks take them."""
         rng = np.random.default_rng(self._job.order_seed)
-        return Contents(len(self.arrays), self._job.device.load, rng, self._one_more)
+        return Contents(len(self.arrays), self._job.device.load, rng, self._one_more, self._last)
 
     def _one_more(self) -> None:
         """Draw contents that no variant has met."""
-        self.arrays.append(self._drawn(len(self.arrays)))
-        self._job.device.keep(self.arrays[-1])
+        drawn = self._drawn(len(self.arrays))
+        self._job.device.keep(drawn)  # raises where there is no memory for it
+        self.arrays.append(drawn)
         if self.names:
             self.names.append(self._name(len(self.arrays) - 1))

@@ -10,8 +10,8 @@ from time import perf_counter, sleep
 
 from cudalab.device.protocol import Device
 from cudalab.engine.messages import Glimpse, Step
-from cudalab.engine.plan import Selection
 from cudalab.engine.rows import Defined, said
+from cudalab.engine.selection import Selection
 from cudalab.results.record import Parity
 
 BEGIN, RELEASE, WAIT = Step("", "start"), "releasing the arrays", "waiting until the other processes have started"
@@ -32,7 +32,7 @@ class ContextLost(BaseException):
 
 @dataclass
 class Job:
-    """The shared state of a run. `engine/group.py` measures kernels with it, `study/engine.py` studies."""
+    """The shared state of a run. `engine/kernel_round.py` measures kernels with it, `study/engine.py` studies."""
 
     device: Device
     selection: Selection
@@ -47,6 +47,7 @@ class Job:
     processes: int = 1  # of the run; `budget` is for this one
     process: int = 0  # the number of this one
     held: Callable[[], bool] = lambda: False  # whether other processes are starting, which would disturb times
+    wrong: set[tuple[str, str]] = field(default_factory=set)  # file of a spec, and a variant that failed
     known: dict[str, Parity] = field(default_factory=dict)  # verdicts on outputs, see `messages.Done`
 
     @property

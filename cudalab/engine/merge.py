@@ -66,7 +66,7 @@ def _lacking(cases: Sequence[Case | None]) -> list[str]:
     for kind in _joined(cases):
         have = sum(n > 0 for n in _counts(cases, kind))
         if have < len(cases):
-            found.append(f"{kind} is from {have} of {len(cases)} processes")
+            found.append(f"the {kind} time is from {have} of {len(cases)} processes")
     return found
 
 

@@ -25,6 +25,7 @@ HOLD = BOARD + GLIMPSES  # the place of one byte: 1 while the worker has to wait
 END = HOLD + 1
 
 PROCESSES = {"cuda": 3, "cpu": 1}  # of a run that times something, by the kind of device, if no number was given
+SAMPLING = {"cuda": 0.3, "cpu": 1.0}  # seconds for each variant, in all processes of a run, if none were given
 MOST_PROCESSES = 16  # each holds a context on the GPU, of half a gigabyte or more
 
 
@@ -55,7 +56,7 @@ class Setup(msgspec.Struct, tag=True):
     skip: str
     modes: tuple[str, ...]
     seed: int
-    budget: float
+    budget: float | None  # seconds of sampling for each variant; None: SAMPLING
     order: str
     sources: dict[str, str]
     calibrate: bool = True  # False for a worker that takes another's place
@@ -65,11 +66,16 @@ class Setup(msgspec.Struct, tag=True):
     backends: tuple[str, ...] = ()  # whose libraries a worker loads while it opens, if another works meanwhile
 
     def __post_init__(self) -> None:
-        self.budget = min(self.budget, 1e12)  # JSON has no infinity
+        if self.budget is not None:
+            self.budget = min(self.budget, 1e12)  # JSON has no infinity
 
     def count(self, kind: str) -> int:
         """Processes of the run on this kind of device: one if nothing is timed."""
         return (self.processes or PROCESSES[kind]) if self.modes else 1
+
+    def share(self, kind: str) -> float:
+        """Seconds for which one process samples each variant on this kind of device."""
+        return (SAMPLING[kind] if self.budget is None else self.budget) / self.count(kind)
 
 
 class Task(msgspec.Struct, tag=True):

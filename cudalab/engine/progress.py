@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from cudalab.engine.messages import Glimpse, Step
-from cudalab.engine.plan import Rows, Way
+from cudalab.engine.selection import Rows, Way
 
 if TYPE_CHECKING:
     from cudalab.results.record import Results

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from cudalab.base.errors import InputError, short
 from cudalab.engine.messages import MOST_PROCESSES
-from cudalab.engine.plan import Rows, Way
+from cudalab.engine.selection import Rows, Way
 from cudalab.results import record
 from cudalab.results.comparable import machines
 from cudalab.results.file import load
@@ -37,8 +37,8 @@ def adopted(
     kept = {name: stored[name] for name in options if name in stored and name not in given}
     if rivals := kept.get("rivals"):
         raise InputError(
-            f"{path} was begun with rivals, which are code that only a results file names; if you trust them, name "
-            f"them yourself: --rival {str(rivals).replace(',', ' --rival ')}"
+            f"the run in {path} has rivals. Code that only a results file names is not run. If you trust it, name it "
+            f"yourself: --rival {str(rivals).replace(',', ' --rival ')}"
         )
     wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
     names = stored.get("kernels", [])
@@ -53,8 +53,8 @@ def _alike(value: Any, default: Any) -> bool:
     """Whether a value from a file can stand where the command line has `default`."""
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
-    if default is None:  # the seed, which is drawn
-        return isinstance(value, int) and value >= 0
+    if default is None:  # the seed, which is drawn, and the budget, which depends on the device
+        return value is None or (isinstance(value, (int, float)) and value >= 0)
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))
 
 
@@ -71,7 +71,8 @@ def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Map
     for name in sorted((options.keys() | run.options.keys()) - free):
         was, now = run.options.get(name), options.get(name)
         if was != now and (was or now):  # an older file lacks newer options
-            raise InputError(f"cannot resume {path}: {_option(name, was)} there, {_option(name, now)} here")
+            differs = f"it has {_option(name, was)}, this run {_option(name, now)}"
+            raise InputError(f"cannot resume {path}: {differs}; give the same, or begin a new run with -o")
     for file in sorted(sources.keys() | run.sources.keys()):
         if sources.get(file) != run.sources.get(file):
             raise InputError(f"cannot resume {path}: {file} has changed; begin a new run with -o")
@@ -89,7 +90,7 @@ def processes(run: Results) -> int:
 def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> None:
     """Raise InputError if this machine's numbers are not comparable with those in `path`."""
     if (then.device, then.name) != (now.device, now.name):
-        raise InputError(f"cannot resume {path}: it was begun on {then.name} ({then.device}), this is {now.name}")
+        raise InputError(f"cannot resume {path}: it was begun on {then.name} ({then.device}), and this is {now.name}")
     for found in machines(then, now, record.KINDS):
         if found.old != found.new:
             raise InputError(

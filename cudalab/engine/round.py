@@ -1,7 +1,7 @@
 """One round of the engine, the same for kernels and studies: make each variant ready, judge it, then time all in turns.
 
-`engine/group.py` (a kernel's group) and `study/engine.py` (a study's workload) derive from `Round`. They say how a
-variant is made ready, how its result is judged, and which clocks it has.
+`engine/kernel_round.py` (a kernel's group) and `study/engine.py` (a study's workload) derive from `Round`. They say how
+a variant is made ready, how its result is judged, and which clocks it has.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
 
-from cudalab.base.errors import Unavailable
+from cudalab.base.errors import NotOnCpu, Unavailable, kept, named
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Glimpse, Step
-from cudalab.engine.plan import Rows, Way
 from cudalab.engine.rows import row, said
+from cudalab.engine.selection import Rows, Way
 from cudalab.results import record
 from cudalab.results.record import Case
 from cudalab.timing import rounds
@@ -99,7 +100,7 @@ class Round(Generic[V, W]):
         def sample() -> list[float]:
             self.job.at(step)
             try:
-                taken = clock.sample()
+                taken = kept(clock.sample)
             except Exception as error:
                 self.job.survived(self.group, error)
                 raise
@@ -118,6 +119,7 @@ class Round(Generic[V, W]):
         self.after_samples()
         for label, found in taken.items():
             case = self.cases[label]
+            found.error = found.error or self._refuted(label, clocks[label], found.rounds)
             if case.status == record.WRONG:  # in a timed run
                 continue
             if found.error:
@@ -127,14 +129,29 @@ class Round(Generic[V, W]):
             case.costs["timing"] = found.seconds
             self.timed(label, case)
 
+    def _refuted(self, label: str, clocks: Mapping[str, Clock], taken: Mapping[str, list[list[float]]]) -> str:
+        """Why a variant's samples are not what one more run takes; an empty text if they are."""
+        self.at("confirming the time", label)
+        try:
+            for kind, clock in clocks.items():
+                if taken[kind]:
+                    kept(partial(clock.confirm, taken[kind]))
+            self.after_turn(label)
+        except Exception as error:
+            self.job.survived(self.group, error)
+            return f"failed while it was timed: {named(error)}"
+        return ""
+
     def guarded(self, case: Case, what: Callable[[], object]) -> None:
         """Call `what`. An error goes into this row, unless the device is lost."""
         broken = True
         try:
-            what()
+            kept(what)
             broken = False
         except Unavailable as error:
             case.status, case.reason, case.times = record.SKIPPED, str(error), {}
+            if isinstance(error, NotOnCpu):  # told by the compiler, or by a launch
+                case.costs = {"nvcc": error.compiled}
         except Exception as error:  # any library's
             self.failed(case, error)
         self.job.survived(self.group)
@@ -156,10 +173,13 @@ class Round(Generic[V, W]):
 
 @contextmanager
 def _little_garbage() -> Iterator[None]:
-    """Collect garbage, and until the end leave what lives now out of collections: each takes 0.2 s with PyTorch loaded,
-    and a graph's capture needs one.
+    """Collect garbage, and until the end leave what lives now out of collections: each takes 0.2 s with PyTorch loaded.
+    A program that has done so before (`gc.freeze`) keeps its own choice.
     """
     gc.collect()
+    if gc.get_freeze_count():
+        yield
+        return
     gc.freeze()
     try:
         yield

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from cudalab.base.errors import CudalabError, named
 from cudalab.base.text import encodable
-from cudalab.engine.plan import Rows, Way
+from cudalab.engine.selection import Rows, Way
 from cudalab.results import record
 from cudalab.results.record import Case
 
@@ -47,11 +47,19 @@ def refused(cases: list[Case], reason: str) -> list[Case]:
     return cases
 
 
+IMPORTS = {
+    "np": "import numpy as np",
+    **{name: f"import {name}" for name in ("torch", "cupy", "numpy", "scipy", "math")},
+}
+
+
 def said(error: Exception, kernel: Defined) -> str:
     """The text of an error in a row. An error that is not the lab's has its type, and its line in the spec if any."""
     if isinstance(error, CudalabError):
         return encodable(str(error))
     name = type(error).__name__
     what = f"out of memory: {error}" if "MemoryError" in name or "OutOfMemory" in name else named(error)
+    if isinstance(error, NameError) and error.name in IMPORTS:
+        what += f"; write {IMPORTS[error.name]!r} in the spec"
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == kernel.file]
     return encodable(f"{what} ({Path(kernel.file).name}, line {lines[-1]})" if lines else what)

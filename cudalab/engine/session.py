@@ -3,7 +3,7 @@
     with Session("check", options, setup, selection) as session:
         rows = session.cases(group)
 
-`bench` and `check` give it the groups of kernels, a study its workloads; the tools give it groups one at a time. No
+`engine/runs.py` gives it the groups of kernels, a study its workloads; the tools give it groups one at a time. No
 library that can crash is loaded in this process: see `cudalab.engine.team` for the processes of a run,
 `cudalab.engine.supervisor` for what happens if one dies, and `cudalab.engine.job` for what it does.
 """
@@ -12,36 +12,32 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from cudalab import timing
-from cudalab.base import cache, files
-from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown, why
+from cudalab.base import files, genuine
+from cudalab.base.errors import Unavailable, need_seconds, why
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
-from cudalab.engine import cross_check as other_clock
-from cudalab.engine import plan, resume
+from cudalab.engine import resume
+from cudalab.engine.groups import Group
 from cudalab.engine.messages import Ready, Setup, Step, Task
-from cudalab.engine.options import BUDGET, File, Parameters, as_text, claimed, parameters_of, setup_of
-from cudalab.engine.plan import Group, Rows, Selection, Way
+from cudalab.engine.options import File
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
-from cudalab.engine.rows import skipped
+from cudalab.engine.rows import refused, skipped
+from cudalab.engine.selection import Rows, Selection, Way
 from cudalab.engine.supervisor import TIMEOUT, Death
 from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import rescue, save
 from cudalab.results.record import Case, Machine, Results
-from cudalab.spec import find
-from cudalab.spec.sizes import USUAL
-from cudalab.timing import rounds
 
 Words = str | Sequence[str]
 Names = str | os.PathLike[str]
@@ -68,148 +64,7 @@ class Look:
     add: Callable[[list[Case], Group], object]
 
 
-class Sanitizer(Protocol):
-    """Watches launches of a group, and makes the row of what it finds WRONG."""
-
-    def add(self, cases: list[Case], group: Group) -> None: ...
-
-
-# (kind of device: "cpu" or "cuda", device as it was asked for, seed, seconds of silence for a launch)
-Sanitizers = Callable[[str, str, int, float], AbstractContextManager[Sanitizer]]
 Looks = Callable[[Ready], AbstractContextManager[Look]]
-
-
-def bench(
-    *names: Names,
-    sizes: Words = USUAL,
-    dtypes: Words = "",
-    only: Words = "",
-    skip: Words = "",
-    rivals: Words = "",
-    modes: Words = "launch,graph",
-    parameters: Parameters = "",
-    device: str | int = "auto",
-    seed: int | None = None,
-    budget: float = BUDGET,
-    order: str = "shuffled",
-    flush: str = timing.CLEAN,
-    processes: int = 0,
-    quick: bool = False,
-    fresh_caches: bool = False,
-    cross_check: str = "",
-    timeout: float = TIMEOUT,
-    progress: Report = ignore,
-    output: File = "",
-    resume: File = "",
-    ready: Told = lambda machine: None,
-) -> Results:
-    """Check and time kernels on every backend that runs here.
-
-    `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.spec.sizes`;
-    `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
-    globs on `backend` or `backend:variant`; `rivals` are callables to measure beside the entries, such as
-    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api; `parameters` are values of
-    tunables, such as {"BLOCK_THREADS": 128} (others have their default; none: those that were tuned for the GPU);
-    `device` is auto, cpu, cuda or cuda:N; `seed` is that of the random inputs (None: a new one, which the results'
-    options keep);
-    `budget` is seconds of sampling for each variant; `order` of the rounds is shuffled or blocked; `flush`
-    leaves clean or dirty lines in L2 before a cold run; `processes` is the
-    number of fresh processes that measure each group in turn (0: 3 on a GPU, 1 on the CPU); a `quick` run is one
-    process with a budget of at most 0.2 s, so its intervals do not cover what differs between processes;
-    `fresh_caches` makes every library compile anew; `cross_check` "nvbench" or "cupti" adds another clock.
-
-    A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`
-    is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
-    the whole run is written back to it (or to `output`). `progress` is told how far the run is, see
-    `cudalab.engine.progress`; `ready` is told the machine before anything is measured, and what it raises ends the run.
-    Raises CudalabError for bad input, before measuring.
-    """
-    processes, budget = claimed(processes, quick, budget)
-    options = as_text({
-        "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "rivals": rivals, "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order,
-        "flush": flush, "processes": processes,
-        "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
-    }, resume)  # fmt: skip
-    selection = Selection.of(options["only"], options["skip"])
-    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
-    groups = plan.with_parameters(groups, parameters_of(options, parameters))
-    wanted = plan.chosen_modes(options["modes"])
-    selection.check(groups)
-    need_seconds("budget", budget)
-    if order not in rounds.ORDERS:
-        raise unknown("order", order, rounds.ORDERS)
-    if flush not in timing.FLUSHES:
-        raise unknown("flush", flush, timing.FLUSHES)
-    if cross_check:
-        other_clock.chosen(cross_check)
-    setup = setup_of(options, wanted, groups)
-
-    @contextmanager
-    def cross_checked(here: Ready) -> Iterator[Look]:
-        if here.machine.device != "cuda":
-            raise Unavailable(f"a cross-check needs a GPU, and {here.no_gpu}")
-        name = other_clock.NAMES[cross_check]
-        yield Look(
-            f"timing with {name}",
-            lambda cases, group: other_clock.add(cross_check, cases, group, setup.seed, setup.device),
-        )
-
-    session = Session("bench", options, setup, selection, timeout, progress, output or resume)
-    with cache.fresh() if fresh_caches else nullcontext():
-        return session.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
-
-
-def check(
-    *names: Names,
-    sizes: Words = "",
-    dtypes: Words = "all",
-    only: Words = "",
-    skip: Words = "",
-    rivals: Words = "",
-    parameters: Parameters = "",
-    device: str | int = "auto",
-    seed: int | None = None,
-    exhaustive: bool = False,
-    huge: bool = False,
-    sanitizer: Sanitizers | None = None,
-    timeout: float = TIMEOUT,
-    progress: Report = ignore,
-    output: File = "",
-    resume: File = "",
-) -> Results:
-    """Check kernels without timing: on hard values, at the smallest size, at awkward shapes and off the alignment.
-
-    Of functions of one array in 16 bits every value is tried, in float32 a sample of 2**24 that misses no exponent, or
-    with `exhaustive` all 2**32. Awkward shapes and alignments are for the variants that compute their own indices.
-    With `sizes`, those alone are checked. With `huge` the first and the last blocks also run on arrays beyond 2**31
-    elements, whose addresses are looked at. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches each entry
-    too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
-    """
-    options = as_text({
-        "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "rivals": rivals, "device": device, "seed": seed, "exhaustive": exhaustive, "huge": huge,
-        "sanitize": sanitizer is not None, "timeout": timeout,
-    }, resume)  # fmt: skip
-    selection = Selection.of(options["only"], options["skip"])
-    if options["sizes"] and exhaustive:
-        raise InputError("exhaustive is about values; leave out the sizes")
-    if options["sizes"]:
-        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
-    else:
-        groups = plan.checks(options["kernels"], options["dtypes"], exhaustive, rivals=options["rivals"], huge=huge)
-    groups = plan.with_parameters(groups, parameters_of(options, parameters))
-    selection.check(groups)
-    setup = setup_of(options, (), groups)
-
-    @contextmanager
-    def sanitized(here: Ready) -> Iterator[Look]:
-        assert sanitizer
-        with sanitizer(here.machine.device, setup.device, setup.seed, timeout) as watching:
-            yield Look("under the sanitizers", watching.add)
-
-    session = Session("check", options, setup, selection, timeout, progress, output or resume)
-    return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)
 
 
 @dataclass
@@ -239,11 +94,13 @@ class Session:
     _resumed: int = field(default=0, init=False)  # groups that were done before
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
     _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
+    _replaced: set[str] = field(default_factory=set, init=False)  # functions, before the session began
     _claim: ExitStack = field(default_factory=ExitStack, init=False)  # on the file
 
     def __enter__(self) -> Session:
         """Start the first worker. Raises what opening the device raised there."""
         self._start, self._load = perf_counter(), Watch()
+        self._replaced = set(genuine.replaced())
         with ExitStack() as claim:
             if self.output:
                 claim.enter_context(files.claimed(self.output))
@@ -278,6 +135,8 @@ class Session:
         cases = self.workers.cases(group, timed)
         for case in cases if isinstance(group, Group) else ():  # a study's kinds of time are its own
             limit.refuse(case, self.ready.machine, self.results.calibration)
+        if replaced := sorted(set(genuine.replaced()) - self._replaced):  # by a function of a spec that ran here
+            refused(cases, genuine.refusal(replaced))
         return cases
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
@@ -427,9 +286,9 @@ class Session:
         left = resume.left(run, groups)
         self._before = dict(run.wall)
         run.complete = False
-        budget = self.setup.budget if self.setup.modes else 0.0
         count = self.workers.count
-        guesses = [guess(group, len(self.workers.labels(group)), budget / count) for group in left]
+        share = self.setup.share(run.machine.device) if self.setup.modes else 0.0
+        guesses = [guess(group, len(self.workers.labels(group)), share) for group in left]
         self.done = self._resumed = len(groups) - len(left)
         self._pace = Pace([seconds for seconds in guesses for _ in range(count)])
         try:
@@ -442,5 +301,5 @@ class Session:
             raise Stopped(text, place if self._unwritten else "") from None
         except Unavailable as error:
             place = self.kept()
-            said = f"; {place} has what was finished, go on with --resume" if place else ""
+            said = f"; {place} has what was finished; continue with: --resume {place}" if place else ""
             raise Unavailable(f"{error}{said}") from None

@@ -28,9 +28,9 @@ from cudalab.base import errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine.job import RELEASE
 from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Setup, Step, Task
-from cudalab.engine.plan import Rows, Selection, Way
 from cudalab.engine.process import Ended, Process
 from cudalab.engine.rows import failed
+from cudalab.engine.selection import Rows, Selection, Way
 from cudalab.results.record import COPY, Case, Parity
 
 TIMEOUT = 120.0  # seconds: longer than any compiler takes for one kernel
@@ -38,7 +38,7 @@ OPENING = 120.0  # seconds that opening the device may take, if `timeout` is sho
 TRIES = 3  # to start a worker in another's place: a GPU may need a moment after an error
 DOUBT = 2  # crashes in one group
 
-LOST = "no process can use the GPU after this"
+LOST = "the process cannot use the GPU after this"
 HANGS = 2  # hangs before a variant is skipped; the first hang may be due to the size
 NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
 
@@ -140,7 +140,7 @@ class Supervisor:
         for label in (*self._wanted(group), COPY):
             places = self.hung.get((group.file, group.dtype.name, label), [])
             if len(places) >= HANGS:
-                found[label] = Death(label, f"not tried: it did not end at {' and at '.join(places)}")
+                found[label] = Death(label, f"not tried: it did not finish at {' and at '.join(places)}")
         return found
 
     def _noted(self, group: Rows[Way], death: Death) -> Death:
@@ -222,10 +222,10 @@ class Supervisor:
         step = ended.step
         if ended.hung:
             doing = f"{step.label} ({step.phase})" if step.label else step.phase
-            reason = f"{ended.how}: {doing} was stopped; a longer --timeout allows more"
+            reason = f"{doing} {ended.how} and was stopped; give a longer --timeout"
         else:
             doing = f"ran {step.label} ({step.phase})" if step.label else f"was at: {step.phase}"
-            reason = f"{ended.how} while it {doing}" + (f"; its last words: {ended.said}" if ended.said else "")
+            reason = f"{ended.how} while it {doing}" + (f"; its last output: {ended.said}" if ended.said else "")
         return Death(step.label, reason, not ended.hung, ended.hung, step.phase == RELEASE)
 
     def _restart(self) -> Process:

@@ -26,7 +26,7 @@ import msgspec
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine.merge import merged
 from cudalab.engine.messages import Glimpse, Ready, Setup, Step, Task
-from cudalab.engine.plan import Rows, Selection, Way
+from cudalab.engine.selection import Rows, Selection, Way
 from cudalab.engine.supervisor import Death, Supervisor
 from cudalab.results import record
 from cudalab.results.record import Case, Parity

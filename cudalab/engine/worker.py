@@ -28,13 +28,13 @@ from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
 from cudalab.device import machine
 from cudalab.device.open import open_device
-from cudalab.engine import group as groups
-from cudalab.engine import messages, rows
+from cudalab.engine import kernel_round, messages, rows
+from cudalab.engine.groups import Work
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
-from cudalab.engine.plan import Selection, Work
+from cudalab.engine.selection import Selection
 from cudalab.results.record import Case
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, find, plain
 
 OOM_SCORE = "500"  # of 1000: if memory runs out, the system ends this process and not the one that has the results
 
@@ -86,6 +86,10 @@ def _guarded(work: Callable[[], Report]) -> Report:
         return Failed("CudalabError", f"{type(error).__name__}: {error}")
 
 
+def _nothing() -> None:
+    """What a backend loads that has no `load`: `missing` has imported its library."""
+
+
 class _Worker:
     """The device, and the job that all tasks are part of."""
 
@@ -103,13 +107,16 @@ class _Worker:
         selection = Selection(split(setup.only), split(setup.skip))  # the parent has checked the options
         count = setup.count(device.kind)
         self.job = Job(
-            device, selection, setup.modes, setup.seed, setup.budget / count, self.progress, order=setup.order,
+            device, selection, setup.modes, setup.seed, setup.share(device.kind), self.progress, order=setup.order,
             glimpse=self.glimpse, processes=count, process=setup.process, held=self.held,
         )  # fmt: skip
         if setup.process:
             self.progress(Step("worker", "loading libraries"))
-            for name in setup.backends:  # `missing` imports the library on a GPU; the rows say what lacks
-                backends.by_name()[name].missing(device.kind)
+            for name in setup.backends:  # the rows say what is missing, or fails
+                backend = backends.by_name()[name]
+                if not backend.missing(device.kind):
+                    with contextlib.suppress(Exception):
+                        getattr(backend, "load", _nothing)()
         if setup.modes:
             timing.prepare(device, setup.flush)
         self.progress(Step("worker", "calibrating"))
@@ -143,6 +150,6 @@ def cases(job: Job, payload: msgspec.Raw) -> list[Case]:
     """The handler of a `Group`: the rows of its selected variants."""
     work = msgspec.json.decode(payload, type=Work)
     job = job if work.timed else dataclasses.replace(job, modes=())  # `wall` and `known` are shared
-    found = groups.cases(job, work.group(), work.omit)
+    found = kernel_round.cases(job, work.group(), work.omit)
     replaced = genuine.replaced()
-    return rows.refused(found, genuine.refusal(replaced) if replaced else "")
+    return rows.refused(found, genuine.refusal(replaced) if replaced else plain.wrong(find.kernel(work.kernel)))

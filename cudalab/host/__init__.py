@@ -14,9 +14,10 @@ can never complete, misaligned accesses and failed asserts are, and end the laun
 from __future__ import annotations
 
 from cudalab.host.compiler import address_sanitizer, build, compile_source, compiler_missing, compiler_version
-from cudalab.host.module import Module, Order, load
+from cudalab.host.module import Ends, Module, Order, load
 
 __all__ = [
+    "Ends",
     "Module",
     "Order",
     "address_sanitizer",

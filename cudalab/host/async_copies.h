@@ -1,6 +1,8 @@
 // Issuing asynchronous copies, and barriers with phases: what <cuda_pipeline.h>, <cuda/barrier>, <cuda/pipeline> and
 // cooperative_groups::memcpy_async share. Only in fiber mode.
 #pragma once
+#include <algorithm>
+#include "copy_queue.h"
 
 namespace cudalab {
 
@@ -15,13 +17,13 @@ CUDALAB_UNWATCHED inline void issue(const async_copy& one) {
 // What cp.async takes: 4, 8 or 16 bytes from global to shared memory, aligned to as many.
 inline void copy_few(void* to, const void* from, size_t bytes, size_t zeros, const char* file, unsigned line) {
     if (bytes != 4 && bytes != 8 && bytes != 16)
-        fail("%s:%u: " CUDALAB_WHERE ": an asynchronous copy of %zu bytes; it takes 4, 8 or 16", file, line, CUDALAB_HERE, bytes);
+        fail("%s:%u: " CUDALAB_WHERE ": an asynchronous copy of %zu bytes; only 4, 8 or 16 are allowed", file, line, CUDALAB_HERE, bytes);
     if (zeros > bytes)
-        fail("%s:%u: " CUDALAB_WHERE ": an asynchronous copy of %zu bytes with %zu zeros", file, line, CUDALAB_HERE, bytes, zeros);
+        fail("%s:%u: " CUDALAB_WHERE ": an asynchronous copy of %zu bytes with %zu of them set to zero", file, line, CUDALAB_HERE, bytes, zeros);
     for (const uintptr_t address : {uintptr_t(to), uintptr_t(from)})
         if (address % bytes)
-            fail("%s:%u: " CUDALAB_WHERE ": misaligned address: an asynchronous copy of %zu bytes needs a multiple of %zu bytes "
-                 "as its %s, got %zu beyond one", file, line, CUDALAB_HERE, bytes, bytes,
+            fail("%s:%u: " CUDALAB_WHERE ": misaligned address: an asynchronous copy of %zu bytes needs an alignment "
+                 "of %zu bytes for its %s, and the address is %zu bytes off", file, line, CUDALAB_HERE, bytes, bytes,
                  address == uintptr_t(to) ? "destination" : "source", size_t(address % bytes));
 #if !CUDALAB_SANITIZE && defined(__linux__)
     if (!running->shares(to) || running->shares(from))
@@ -37,8 +39,9 @@ inline void copy_share(void* to, const void* from, size_t bytes, size_t align, b
                        const char* file, unsigned line) {
     for (const uintptr_t address : {uintptr_t(to), uintptr_t(from)})
         if (address % align)
-            fail("%s:%u: " CUDALAB_WHERE ": misaligned address: memcpy_async needs a multiple of %zu bytes as its %s, got %zu "
-                 "beyond one", file, line, CUDALAB_HERE, align, address == uintptr_t(to) ? "destination" : "source",
+            fail("%s:%u: " CUDALAB_WHERE ": misaligned address: memcpy_async needs an alignment of %zu bytes for its "
+                 "%s, and the address is %zu bytes off", file, line, CUDALAB_HERE, align,
+                 address == uintptr_t(to) ? "destination" : "source",
                  size_t(address % align));
     if (whole && bytes % align)
         fail("%s:%u: " CUDALAB_WHERE ": memcpy_async of aligned_size_t<%zu>(%zu), which is not a multiple of %zu", file, line,
@@ -57,9 +60,9 @@ public:
 
     void init(long long expected, const char* file, unsigned line) {
         if (expected < 0 || expected > (long long)most)
-            fail("%s:%u: " CUDALAB_WHERE ": a barrier of %lld threads; it takes 0 to %llu", file, line, CUDALAB_HERE, expected,
+            fail("%s:%u: " CUDALAB_WHERE ": a barrier of %lld threads; 0 to %llu are allowed", file, line, CUDALAB_HERE, expected,
                  (unsigned long long)most);
-        auto& bound = running->bound;
+        auto& bound = running->awaited().bound;
         bound.erase(std::remove_if(bound.begin(), bound.end(), [&](const bound_copy& b) { return b.barrier == this; }), bound.end());
         bytes_awaited() = 0;
         store(pack(uint64_t(expected), uint64_t(expected), 0));
@@ -71,8 +74,8 @@ public:
         do {
             check(old, file, line);
             if (times < 0 || uint64_t(times) > pending(old))
-                fail("%s:%u: " CUDALAB_WHERE ": %lld arrivals at a barrier whose phase waits for %llu of %llu", file, line,
-                     CUDALAB_HERE, times, (unsigned long long)pending(old), (unsigned long long)expected(old));
+                fail("%s:%u: " CUDALAB_WHERE ": %lld arrivals at a barrier that still expects %llu of the %llu in this phase", file,
+                     line, CUDALAB_HERE, times, (unsigned long long)pending(old), (unsigned long long)expected(old));
             fresh = advanced(pack(pending(old) - uint64_t(times), expected(old) - drop, phase(old)));
         } while (!replace(old, fresh));
         arrived(old, fresh);
@@ -90,7 +93,7 @@ public:
     // The current phase ends only when these copies can land.
     void bind(const async_copy& copy, const char* file, unsigned line) {
         check(load(), file, line);
-        running->bound.push_back({copy, this, unsigned(phase(load()))});
+        running->awaited().bound.push_back({copy, this, unsigned(phase(load()))});
     }
     bool ended(unsigned of, const char* file, unsigned line) {
         check(load(), file, line);
@@ -126,8 +129,8 @@ private:
     }
     static void check(uint64_t bits, const char* file, unsigned line) {
         if (bits >> 56 != mark >> 56)
-            fail("%s:%u: " CUDALAB_WHERE ": a barrier that is not initialized: one thread calls init(&barrier, threads), and all "
-                 "wait for it by __syncthreads()", file, line, CUDALAB_HERE);
+            fail("%s:%u: " CUDALAB_WHERE ": a barrier that is not initialized: let one thread call init(&barrier, "
+                 "threads), then all threads __syncthreads()", file, line, CUDALAB_HERE);
     }
     static bool past(const void* self, uint64_t of) { return phase(static_cast<const phase_barrier*>(self)->load()) != of; }
     static bool past_parity(const void* self, uint64_t parity) {
@@ -143,21 +146,23 @@ private:
     // The copies of phases that have ended.
     void land() {
         const unsigned now = unsigned(phase(load()));
-        auto& bound = running->bound;
+        auto& bound = running->awaited().bound;
         std::vector<bound_copy> due;
         for (const bound_copy& one : bound)
             if (one.barrier == this && one.phase != now) due.push_back(one);
         if (due.empty()) return;
         bound.erase(std::remove_if(bound.begin(), bound.end(), [&](const bound_copy& b) { return b.barrier == this && b.phase != now; }),
                     bound.end());
+        running->landing = true;
         for (const bound_copy& one : due) one.copy.land();
+        running->landing = false;
         in_order(true);
     }
     long long& bytes_awaited() {
-        for (transaction& one : running->transactions)
+        for (transaction& one : running->awaited().transactions)
             if (one.barrier == this) return one.bytes;
-        running->transactions.push_back({this, 0});
-        return running->transactions.back().bytes;
+        running->awaited().transactions.push_back({this, 0});
+        return running->awaited().transactions.back().bytes;
     }
     CUDALAB_UNWATCHED uint64_t load() const { return __atomic_load_n(&state, __ATOMIC_SEQ_CST); }
     CUDALAB_UNWATCHED void store(uint64_t bits) { __atomic_store_n(&state, bits, __ATOMIC_SEQ_CST); }

@@ -13,6 +13,7 @@ template <> struct word<8> { using type = uint64_t; };
 // Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
 template <class T, class Change>
 CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned strength = atomic_access) {
+    contend();
     touched(address, sizeof(T), true, strength, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
     bits* const at = reinterpret_cast<bits*>(address);
@@ -25,6 +26,7 @@ CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned str
 }
 
 template <class T> CUDALAB_UNWATCHED inline T loaded(const T* address) {
+    contend();
     touched(address, sizeof(T), false, atomic_access, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
     const bits found = __atomic_load_n(reinterpret_cast<const bits*>(address), __ATOMIC_SEQ_CST);
@@ -97,8 +99,8 @@ CUDALAB_ATOMIC_VECTOR(_system)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);    \
         cudalab::looked(nullptr, 0);                \
     }
-CUDALAB_FENCE(__threadfence, cudalab::fenced())
-CUDALAB_FENCE(__threadfence_block, (void)0)
-CUDALAB_FENCE(__threadfence_system, cudalab::fenced())
+CUDALAB_FENCE(__threadfence, cudalab::fenced(false))
+CUDALAB_FENCE(__threadfence_block, cudalab::fenced(true))
+CUDALAB_FENCE(__threadfence_system, cudalab::fenced(false))
 #undef CUDALAB_FENCE
 inline void __nanosleep(unsigned) { cudalab::looked(nullptr, 0); }

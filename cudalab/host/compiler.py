@@ -12,22 +12,28 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from cudalab.base import cache, scratch
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
 from cudalab.host.source import Scan, forbidden, rewrite_shared, unknown_name, without_header
+from cudalab.host.system_calls import LINKED
+from cudalab.spec import dtype_macro
+from cudalab.spec.cuda_source import blank_comments
 
 _HERE = Path(__file__).parent
 
-# Macros that nvcc defines for device code, for code that tests them with #if.
+# Macros that nvcc defines for device code, for code that tests them with #if. Code for sm_90 often has instructions
+# that the CPU lacks, and another path for older architectures; but clusters have none there.
 _PREDEFINED = {"__CUDACC__": "1", "__CUDA_ARCH__": "800", "__NVCC__": "1"}
+_WITH_CLUSTERS = {**_PREDEFINED, "__CUDA_ARCH__": "900"}
+_CLUSTER = re.compile("cluster", re.IGNORECASE)
 
 _FLAGS = (
     "-std=c++17",
     "-O2",
     "-fPIC",
-    "-shared",
     "-pthread",
     "-w",  # nvcc, not g++, is to warn about the user's code
     "-fvisibility=hidden",
@@ -38,11 +44,21 @@ _FLAGS = (
     "-ffp-contract=off",
     "-fno-strict-aliasing",  # kernels reinterpret_cast float* to float4*
     "-fsanitize=alignment",  # undefined.h replaces libubsan, which is not linked; see below
+    "-fno-sanitize-recover=all",  # its functions do not return
     "-U_FORTIFY_SOURCE",  # its longjmp check does not know our stacks
-    "-Wl,-z,defs",  # an undefined name is an error now, not in dlopen
-    "-Wl,-Bsymbolic",  # two modules may use one name for different __constant__ variables
     # No -march=native: the cache may be shared by machines with different processors.
 )
+
+_LINK = (
+    "-shared",
+    "-Wl,-z,defs",  # an undefined name is an error now, not in dlopen
+    "-Wl,-z,nodynamic-undefined-weak",  # a weak one is null: dlopen would find Python's own functions in this process
+    "-Wl,-Bsymbolic",  # two modules may use one name for different __constant__ variables
+    *LINKED,
+)
+
+# By version 5 addr2line of binutils 2.40 calls the source <stdin> if it is the first file that has code.
+_DWARF = "-gdwarf-4"
 
 # The usual libraries, listed here because with -fsanitize the compiler would add libubsan to its own list.
 _LIBRARIES = ("-nodefaultlibs", "-Wl,--as-needed", "-lstdc++", "-lm", "-lpthread", "-lgcc_s", "-lgcc", "-lc")
@@ -50,7 +66,6 @@ _LIBRARIES = ("-nodefaultlibs", "-Wl,--as-needed", "-lstdc++", "-lm", "-lpthread
 
 # Checks that g++ and clang++ both have; the messages are in undefined.h.
 _SANITIZE = (
-    "-g",
     "-fno-omit-frame-pointer",
     "-O0",  # an optimiser may remove the wrong access
     "-fsanitize=address,bounds,bool,enum,integer-divide-by-zero,null,return,shift,signed-integer-overflow",
@@ -60,13 +75,13 @@ _SANITIZE_CLANG = ("-fno-sanitize=local-bounds",)  # would end the process witho
 
 
 # The compiler calls functions before accesses to memory: for volatile ones, see volatile.h.
-_WATCHED = ("-g1", "-fsanitize=thread")
+_WATCHED = ("-fsanitize=thread",)
 _WATCHED_PARAMETERS = ("tsan-instrument-func-entry-exit=0", "tsan-distinguish-volatile=1")
 _WATCHED_CLANG = tuple(word for given in _WATCHED_PARAMETERS for word in ("-mllvm", f"-{given}"))
 _WATCHED_GCC = tuple(word for given in _WATCHED_PARAMETERS for word in ("--param", given))
 
 # To find races, see races.h.
-_RACES = ("-O1", "-g", "-fno-sanitize=alignment", "-fsanitize=thread", *_WATCHED_GCC)
+_RACES = ("-O1", "-fno-sanitize=alignment", "-fsanitize=thread", *_WATCHED_GCC)
 
 
 class Built(NamedTuple):
@@ -122,12 +137,13 @@ def compile_source(
         raise CompileError(missing)
     search = [f"-I{_HERE / 'include'}"]
     if include is not None:
+        include = include.absolute()
         search = [f"-iquote{include}", *search, f"-I{include}"]
-    given = {**_PREDEFINED, **(defines or {})}
+    given = {**(_WITH_CLUSTERS if _CLUSTER.search(blank_comments(text)) else _PREDEFINED), **(defines or {})}
     options = [*search, *(f"-D{key}={value}" for key, value in given.items())]
 
     try:
-        preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name)
+        preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name, include)
     except CompileError as error:
         if lacking := without_header(str(error)):
             raise NotOnCpu(lacking) from None
@@ -141,9 +157,11 @@ def compile_source(
         cluster = scan.cluster(entry)
         exports += f"CUDALAB_EXPORT({end}, {address})" + (f" CUDALAB_CLUSTER({end}, {cluster})\n" if cluster else "\n")
     exports += "".join(f"CUDALAB_CONSTANT({i}, {constant})\n" for i, constant in enumerate(scan.constants))
-    program = _numbered(name, rewrite_shared(text)) + '\n#line 1 "(exports)"\n' + exports
+    program = _numbered(name, rewrite_shared(text)) + dtype_macro.alias(entries) + '\n#line 1 "(exports)"\n' + exports
 
-    modes = [f"-DCUDALAB_FIBERS={int(scan.fibers or races)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
+    fibers = scan.fibers or races
+    modes = [f"-D{key}={value}" for key, value in given.items() if key.startswith("CUDALAB_")]  # of the lab's tests
+    modes += [f"-DCUDALAB_FIBERS={int(fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
     if races and _clang():
         raise Unavailable("only g++ finds races")
     modes += ["-DCUDALAB_RACES=1"] if races else []
@@ -155,10 +173,13 @@ def compile_source(
         checks = _RACES
     elif scan.volatile:
         checks = (*_WATCHED, *(_WATCHED_CLANG if _clang() else _WATCHED_GCC))
-    elif scan.waits:
-        checks = ("-g1",)  # so that a thread that waits without end has a line
-    flags = [*_FLAGS, *_poison(), *checks, *modes]
-    libraries = [*_LIBRARIES, *(["-x", "none", str(address_sanitizer())] if sanitize else [])]
+    # A thread that waits without end has a line too.
+    lines = ["-g"] if sanitize or races else ["-g1"] if scan.volatile or scan.waits else []
+    common = [*_FLAGS, *_poison(), *checks, *modes]
+    contends = scan.contends and fibers and not sanitize
+    own = [f"-DCUDALAB_CONTENDS={int(contends)}", *([_DWARF, *lines] if lines else [])]  # the runtime is the same
+    flags = [*common, *own, *_LINK]
+    libraries = [*_LIBRARIES, *([str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
     # kernel in two checkouts is one entry of the cache.
     parts = (
@@ -173,16 +194,17 @@ def compile_source(
     library = cache.folder("host") / f"{digest}.so"
     if cache.get(library) is None:
         lab = ["-include", str(_HERE / "cuda_host.h")]
-        command = [*flags, *options, *lab, "-x", "c++", "-", *libraries]
+        # The kernel comes first: what follows its shared arrays is CUDALAB_ROOM of the runtime (qualifiers.h).
+        command = [*flags, *options, *lab, "-x", "c++", "-", "-x", "none", str(_runtime(common)), *libraries]
         try:
-            _compile_into(library, command, program, name)
+            _compile_into(library, command, program, name, include)
         except CompileError as error:
-            if refused := forbidden(str(error)) or unknown_name(str(error)):
+            if refused := forbidden(str(error)) or unknown_name(str(error)) or scan.system_call(str(error)):
                 raise NotOnCpu(refused) from None
             if lacking := scan.unfit(str(error), exported):
                 raise SpecError(f"{name}: {lacking}") from None
             if taken := _taken(scan.entries, lab):
-                what = f"{', '.join(taken)}: also the name of a function of C or CUDA, which an entry cannot have"
+                what = f"{', '.join(taken)}: C or CUDA already has a function of this name"
                 raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
             raise
     return Built(
@@ -234,7 +256,10 @@ def place_of(library: Path, address: int) -> str:
 
 
 def _compiler() -> list[str]:
-    return shlex.split(os.environ.get("CXX") or "g++")
+    """The compiler's command, which is the same in another folder."""
+    words = shlex.split(os.environ.get("CXX") or "g++")
+    found = shutil.which(words[0]) if words else None
+    return [os.path.abspath(found), *words[1:]] if found else words
 
 
 def _numbered(name: str, text: str) -> str:
@@ -242,13 +267,19 @@ def _numbered(name: str, text: str) -> str:
     return f'#line 1 "{quoted}"\n{text}\n'
 
 
-def _run(arguments: list[str], text: str, name: str) -> str:
-    command = [*_compiler(), *arguments]
+def _run(arguments: list[str], text: str, name: str, include: Path | None = None) -> str:
+    """Call the compiler where `#include "..."` is looked up first: in the folder of the source, not the current one.
+
+    Source without a folder is compiled in the root folder: in one of the lab, `place_of` would take it for the lab's.
+    """
+    command, place = [*_compiler(), *arguments], include or Path(os.sep)
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(Unavailable):
             stack.enter_context(scratch.held())  # another thread that compiles may let the folder go meanwhile
         environment = {**scratch.environment(), "LC_ALL": "C"}  # messages in English, for tests to recognise
-        done = subprocess.run(command, input=text, text=True, capture_output=True, env=environment, check=False)
+        done = subprocess.run(
+            command, input=text, text=True, capture_output=True, env=environment, cwd=place, check=False
+        )
     if done.returncode:
         raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
     return done.stdout
@@ -265,11 +296,28 @@ def _taken(entries: Sequence[str], lab: list[str]) -> list[str]:
     return list(entries)
 
 
-def _compile_into(library: Path, arguments: list[str], program: str, name: str) -> None:
+def _compile_into(library: Path, arguments: list[str], program: str, name: str, include: Path | None) -> None:
     with scratch.folder() as place:
-        fresh = place / library.name
-        _run([*arguments, "-o", str(fresh)], program, name)
+        fresh = place.absolute() / library.name
+        _run([*arguments, "-o", str(fresh)], program, name, include)
         cache.put(library, fresh.read_bytes())
+
+
+def _runtime(flags: Sequence[str]) -> Path:
+    """Find or make the object file that kernels compiled with these flags are linked to; see cuda_host.h.
+
+    To compile it takes longer than a small kernel does.
+    """
+    digest = hashlib.sha256("\0".join((_version(), _headers(), repr(flags))).encode()).hexdigest()[:24]
+    made = cache.folder("host") / f"{digest}.o"
+    with _making.setdefault(digest, Lock()):  # several kernels may be compiled at once
+        if cache.get(made) is None:
+            command = [*flags, "-DCUDALAB_RUNTIME=1", "-c", "-x", "c++", str(_HERE / "cuda_host.h")]
+            _compile_into(made, command, "", "cuda_host.h", None)
+    return made
+
+
+_making: dict[str, Lock] = {}
 
 
 def _clang() -> bool:

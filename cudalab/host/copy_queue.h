@@ -1,7 +1,6 @@
 // Asynchronous copies that have been issued. A copy lands as late as CUDA allows: at the wait that guarantees it. Until
 // then the destination keeps its old contents. In a shuffled order some land at once, which CUDA allows too.
 #pragma once
-#include <algorithm>
 #include <vector>
 
 namespace cudalab {
@@ -37,8 +36,9 @@ public:
     // All batches but the last `prior` have landed.
     void wait_prior(unsigned long long prior) {
         if (prior > 8) prior = 8;  // no function of CUDA waits for fewer
-        const auto end = std::find_if(waiting.begin(), waiting.end(), [&](const entry& e) { return e.batch + prior >= batch; });
-        std::vector<entry> due(waiting.begin(), end);
+        auto end = waiting.begin();
+        while (end != waiting.end() && end->batch + prior < batch) ++end;
+        const std::vector<entry> due(waiting.begin(), end);
         waiting.erase(waiting.begin(), end);
         for (const entry& e : due) e.copy.land();
     }
@@ -67,6 +67,12 @@ struct bound_copy {
 struct transaction {
     const void* barrier;
     long long bytes;
+};
+
+// What the barriers of a block wait for.
+struct awaited_copies {
+    std::vector<bound_copy> bound;
+    std::vector<transaction> transactions;
 };
 
 }  // namespace cudalab

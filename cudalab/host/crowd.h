@@ -82,14 +82,15 @@ public:
     void* (*work)(void*);
     bool (*blocks_left)(const void*);
 
-private:
-    // Something is different for all: votes of before do not count.
-    void agree() { ++turn, votes = 0; }
-    static double elapsed(timespec from) {
+    CUDALAB_UNWATCHED static double elapsed(timespec from) {
         timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         return double(now.tv_sec - from.tv_sec) + 1e-9 * double(now.tv_nsec - from.tv_nsec);
     }
+
+private:
+    // Something is different for all: votes of before do not count.
+    void agree() { ++turn, votes = 0; }
     unsigned number_started() {
         pthread_mutex_lock(&lock);
         const unsigned number = started;

@@ -8,6 +8,8 @@ namespace cudalab {
 // gone: left through fail().
 enum class state : uint8_t { ready, at_block, at_warp, at_group, looks, until, done, gone };
 
+class copy_queue;
+
 struct fiber {
     context where;
     uint3 index;
@@ -18,8 +20,11 @@ struct fiber {
     unsigned operation;    // at a warp operation: which one (all lanes must be at the same one) ...
     unsigned mask;         // ... the lanes it waits for ...
     uint64_t offer;        // ... what it brings ...
+    unsigned source;       // ... from which lane a shuffle takes its value ...
     unsigned present;      // ... and, afterwards, which lanes took part and what each of them brought
     uint64_t settled;
+    uint8_t interrupted;   // how often, before an atomic operation ...
+    uint8_t preempted;     // ... and before other accesses
     unsigned looks;        // at memory that others may change, since it began to run
     const void* code;      // the instruction that looked last
     bool unsure;           // whether one of these looks does not say at what
@@ -44,6 +49,7 @@ template <class... A, void (*kernel)(A...)> struct one_thread<kernel> {
     static void run(void** arguments) { unpack(arguments, std::index_sequence_for<A...>{}); }
 };
 template <auto kernel> constexpr auto body_of = &one_thread<kernel>::run;  // runs one thread
+using kernel_body = void (*)(void**);
 
 constexpr unsigned activemask_operation = 0;
 

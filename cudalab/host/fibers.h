@@ -9,18 +9,19 @@
 
 namespace cudalab {
 
+struct awaited_copies;
+
 class block_runner {
 public:
-    using block_body = void (*)(void**);
     // A block of a `gang` gets its stacks from there.
-    block_runner(block_body body, void** arguments, size_t shared, uint64_t order, crowd& workers, gang* others = nullptr,
+    block_runner(kernel_body body, void** arguments, size_t shared, uint64_t order, crowd& workers, gang* others = nullptr,
                  char* given = nullptr)
         : others(others), body(body), arguments(arguments), count(blockDim.x * blockDim.y * blockDim.z),
           shared_bytes(shared), order(order), workers(workers), stack(count, given) {
         fibers = static_cast<fiber*>(calloc(count, sizeof(fiber)));
         room = static_cast<char*>(aligned_alloc(128, (shared / 128 + 1) * 128 + 2 * shared_guard));
         if (!stack || !fibers || !room) {
-            current_failure->record("no memory for %u threads of a block", count);
+            current_outcome->failed.record("no memory for %u threads of a block", count);
             return;
         }
         shared_memory = room + shared_guard;
@@ -30,7 +31,7 @@ public:
         memset(shared_memory + shared, 0xff, shared_guard);
 #endif
         for (unsigned t = 0; t < count; ++t) {
-            fibers[t].index = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+            fibers[t].index = thread_at(t);
             // Tops are staggered: at equal offsets in a page they would compete for the same few cache lines.
             start(fibers[t].where, stack.of(t), stack_bytes - t % 64 * 64, thread_main);
         }
@@ -44,43 +45,20 @@ public:
         shared_size = shared;
 #endif
     }
-    ~block_runner() {
-        running = nullptr;
-        for (unsigned t = 0; fibers && t < count; ++t) delete fibers[t].copies;
-        free(fibers);
-        free(room);
-    }
+    ~block_runner();
 
     // Returns false and records the reason if the block cannot end. The runner must not be used after that.
     bool run_block(uint64_t block) {
         turns turn(order, block);
-        const int contents = first_contents(turn);
-        memset(shared_memory, contents, shared_bytes);
-        static_shared.spoil(contents);
+        memset(shared_memory, turn.undefined(), shared_bytes);
+        static_shared.spoil(turn.undefined());
         set_dynamic_arrays();
         begin(turn);
         advance(turn);
         return all_done();
     }
 
-    int first_contents(const turns& turn) const {
-        // Shared memory starts with arbitrary contents. All ones is NaN in every floating point format, but also a true
-        // `bool`, an index below all others, and a value that a maximum ignores. So in one of the orders that a check
-        // tries it is zeros, and in another close to the largest float.
-        return turn.shuffled() ? 0 : order == forwards ? 0x7f : 0xff;
-    }
-
-    void begin(const turns& turn) {
-        for (unsigned t = 0; t < count; ++t) {
-            fibers[t].now = state::ready, fibers[t].looks = 0;
-            fibers[t].arrived[0] = fibers[t].arrived[1] = 0;
-        }
-        coins = turn;
-        bound.clear(), transactions.clear();
-#if CUDALAB_RACES
-        races.barrier(), globals.start_block();
-#endif
-    }
+    void begin(const turns& turn);
 
     // Runs the block as far as it can, which is to its end unless it waits for other blocks.
     void advance(turns& turn) {
@@ -91,9 +69,14 @@ public:
             turn.fill(places, warps);
             stopped = false;
             for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
+            if (others && interrupted) {  // another block of the gang runs next
+                changed_in(*others);
+                break;
+            }
         } while (stopped || release_block() || look_again());
+        interrupted = false;
 #if CUDALAB_RACES
-        globals.settle();
+        globals->settle();
 #endif
     }
 
@@ -104,7 +87,7 @@ public:
         const char *const end = shared_memory + shared_bytes, *last = end + shared_guard - 1;
         if (*end == '\xff' && !memcmp(end, end + 1, shared_guard - 1)) return;
         while (*last == '\xff') --last;
-        current_failure->record("wrote up to %zu bytes past its dynamic shared memory of %zu bytes; give the Launch more: "
+        current_outcome->failed.record("wrote up to %zu bytes past its dynamic shared memory of %zu bytes; give the Launch more: "
                                 "shared=BYTES", size_t(last - end + 4) / 4 * 4, shared_bytes);
 #endif
     }
@@ -113,47 +96,68 @@ public:
     race_watch races;
     CUDALAB_UNWATCHED void watch_shared_memory() {
         races.base = static_shared.base;
-        if (!others) globals.begin(static_shared.variables, static_shared.variables_bytes);  // it knows no barriers of a gang
+        if (others) globals = globals_of(*others);
+        else (globals = new global_watch)->begin(static_shared.variables, static_shared.variables_bytes);
         races.add(shared_memory, shared_bytes);
         races.add(static_shared.start, static_shared.bytes);
         races.leave_out(&threadIdx, sizeof threadIdx), races.leave_out(&blockIdx, sizeof blockIdx);
         races.leave_out(&blockDim, sizeof blockDim), races.leave_out(&gridDim, sizeof gridDim);
         races.leave_out(&running, sizeof running), races.leave_out(&dynamic_shared_base, sizeof dynamic_shared_base);
-        races.leave_out(&current_failure, sizeof current_failure), races.leave_out(&current_remark, sizeof current_remark);
-        races.leave_out(&wanted_order, sizeof wanted_order);
+        races.leave_out(&current_outcome, sizeof current_outcome), races.leave_out(&wanted_order, sizeof wanted_order);
     }
-    global_watch globals;
+    global_watch* globals = nullptr;  // shared with the gang
+    global_watch::block_state view;
     // Returns false where the thread must not make this access.
     CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
-        if (!races.holds(address))
-            return globals.touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
-        return races.touch(address, bytes, writes, strength != plain, current, fibers[current].index, code), true;
+        if (!in_thread) return true;
+        preempt(address, bytes);
+        if (strength != plain) races.flush(), globals->settle(), handed.atomic(current);
+        const access now = races.made_by(current, others ? phase_of(*others) : 0, strength != plain, code);
+        if (races.holds(address)) return races.touch(address, address, bytes, writes, now), true;
+        if (others && touch_in(*others, address, bytes, writes, now)) return true;
+        return globals->touch(address, bytes, writes, strength, current, now.code);
     }
+    // In a shuffled order other threads may run before an access, such as one between the two halves of `x += 1`.
+    CUDALAB_UNWATCHED void preempt(const void* address, size_t bytes) {
+        if (landing || !coins.shuffled() || me().preempted == most_preemptions || bytes == 1) return;
+        if (!races.watches(address) && !globals->holds(address)) return;
+        if (++me().preempted % 2 == 0 || !coins.coin()) return;
+        interrupted = true;
+        wait(state::ready, me().file, me().line);
+    }
+    CUDALAB_UNWATCHED void fence(bool of_block) {
+        handed.fence(current);
+        if (!of_block) globals->fence(current);
+        if (!of_block && others) order_in(*others);
+    }
+    handovers handed;
 #endif
 
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
-    fiber& me() { return fibers[current]; }
+    CUDALAB_UNWATCHED fiber& me() { return fibers[current]; }
     unsigned lane() const { return current % 32; }
-    unsigned current_thread() const { return current; }
     const fiber& lane_mate(unsigned lane) const { return fibers[current / 32 * 32 + lane]; }
-    void wait(state reason, const char* file = "", unsigned line = 0) {
+    void wait(state reason, const char* file = "", unsigned line = 0) { leave(waiting(reason, file, line)); }
+    fiber& waiting(state reason, const char* file, unsigned line);  // this thread, which is to leave now
+    // Inlined into the kernel: each function that returned after the switch, to another stack than it was called on, would
+    // be predicted wrong.
+    void leave(fiber& mine) {
         void* fake = nullptr;
-        fiber& mine = me();
-        mine.now = reason, mine.file = file, mine.line = line;
         leaving(&fake, scheduler_stack, scheduler_bytes);
-        switch_to(me().where, scheduler);
+        switch_to(mine.where, scheduler);
         arrived(fake, nullptr, nullptr);
     }
     unsigned votes = 0, voters = 0;  // of the block barrier that was passed last
+    bool landing = false;            // copies of a phase that has ended: no other thread runs before all have landed
     gang* const others;              // the blocks that live at the same time; null: none
 
     // ---- called by gang.h -------------------------------------------------------------------------------------------
     explicit operator bool() const { return shared_memory; }
     unsigned threads() const { return count; }
     fiber& thread(unsigned t) { return fibers[t]; }
-    char* dynamic_memory() const { return shared_memory; }
-    size_t dynamic_bytes() const { return shared_bytes; }
-    static_shared_memory& statics() { return static_shared; }
+    CUDALAB_UNWATCHED char* dynamic_memory() const { return shared_memory; }
+    CUDALAB_UNWATCHED size_t dynamic_bytes() const { return shared_bytes; }
+    CUDALAB_UNWATCHED static_shared_memory& statics() { return static_shared; }
     bool ended() const {
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now != state::done) return false;
@@ -161,7 +165,7 @@ public:
     }
     bool all_done() const { return nobody_waits(fibers, count); }
 
-    bool tells_who_looks() const { return tell_who_looks(fibers, count, false, module_base()); }
+    bool tells_who_looks(bool blocks_left) const { return tell_who_looks(fibers, count, blocks_left, module_base()); }
     bool left() const {  // through fail()
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::gone) return true;
@@ -170,38 +174,26 @@ public:
 
     // This thread looks at memory that others may change, and finds this value; address 0: it does not say at what.
     // After a few times it lets others run.
-    void looked(const void* address, uint64_t value, const void* code) {
-        fiber& mine = me();
-        mine.code = code;
-        if (!address) mine.unsure = true;
-        else note(mine, address, value);
-        if (++mine.looks < 8) return;
-        wait(state::looks, mine.file, mine.line);
-        me().looks = 0, me().unsure = false;
-    }
+    void looked(const void* address, uint64_t value, const void* code);
     void changed() { ++changes; }
     // What was before is in order with what comes: a phase of a barrier has ended, for example.
     void in_order() {
 #if CUDALAB_RACES
-        races.barrier(), globals.in_order();
+        races.barrier(), globals->in_order();
+        if (others) order_in(*others);
 #endif
     }
-    copy_queue& copies() { return *(me().copies ? me().copies : me().copies = new copy_queue); }
+    // Before an atomic operation, in a shuffled order: other threads may make theirs first, also between a read of this one
+    // and the operation. A few times, since a loop that tries again each time would take the square of the threads.
+    void contend();
+    uint64_t undefined_value();  // of a lane that takes no part in a shuffle, which this thread reads
     bool coin() { return coins.shuffled() && coins.coin(); }
-    std::vector<bound_copy> bound;          // asynchronous copies that a barrier's phase waits for
-    std::vector<transaction> transactions;  // bytes that barriers wait for
-    double* room_of_warp() {                // for the matrices of include/mma.h
-        tiles.resize((count + 31) / 32 * 1280);
-        return tiles.data() + current / 32 * 1280;
-    }
+    copy_queue& copies();       // asynchronous ones of this thread
+    awaited_copies& awaited();  // and what barriers wait for
+    double* room_of_warp();     // for the matrices of include/mma.h
 
     // Returns when `until` holds for this object of the block's own.
-    void wait_until(bool (*until)(const void*, uint64_t), const void* object, uint64_t value, const char* file, unsigned line) {
-        while (!until(object, value)) {
-            me().until = until, me().object = object, me().value = value;
-            wait(state::until, file, line);
-        }
-    }
+    void wait_until(bool (*until)(const void*, uint64_t), const void* object, uint64_t value, const char* file, unsigned line);
     bool shares(const void* address) const {
         const char* const at = static_cast<const char*>(address);
         if (size_t(at - shared_memory) < shared_bytes) return true;
@@ -240,7 +232,7 @@ private:
             if (one.now == state::until && one.until(one.object, one.value)) one.now = state::ready, ++woken;
             else if (one.now == state::looks) ++looking, unsure += one.unsure;
         }
-        if (!(woken + looking) || current_failure->happened()) return false;
+        if (!(woken + looking) || current_outcome->failed.happened()) return false;
         if (woken || changes != changes_before) {
             changes_before = changes;
             if (others) changed_in(*others);
@@ -261,13 +253,22 @@ private:
             if (fibers[t].now == state::looks) fibers[t].now = state::ready, fibers[t].looked_last = true;
             else fibers[t].looked_last = false;
     }
-    static void changed_in(gang& blocks);          // in gang.h
+    void tell_undefined(report& fresh);
+    static constexpr unsigned most_interruptions = 32, surely_interrupted = 4, most_preemptions = 255;
+    static void changed_in(gang& blocks);  // in gang.h
     static void wait_in(gang& blocks, bool sure);
+#if CUDALAB_RACES
+    static global_watch* globals_of(gang& blocks);
+    static uint32_t phase_of(const gang& blocks);
+    static void order_in(gang& blocks);
+    static bool touch_in(gang& blocks, const void* address, size_t bytes, bool writes, const access& now);
+#endif
 
     // Returns whether it was stopped where it could have continued.
     bool run_warp(unsigned first, turns& turn) {
         const unsigned lanes = count - first < 32 ? count - first : 32;
         do {
+            bool ready = false;
             uint8_t places[32];
             turn.fill(places, lanes);
             for (unsigned i = 0; i < lanes; ++i) {
@@ -276,13 +277,16 @@ private:
                 threadIdx = me().index;
                 void* fake = nullptr;
                 leaving(&fake, stack.of(current), stack_bytes);
+                in_thread = true;
                 switch_to(scheduler, me().where);
+                in_thread = false;
                 arrived(fake, nullptr, nullptr);
                 changes += me().now != state::looks && me().now != state::until;
+                ready |= me().now == state::ready;
             }
-            if (!release_warp(first, lanes)) return false;
+            if (!release_warp(first, lanes)) return ready;
 #if CUDALAB_RACES
-            races.warp_barrier(first / 32), globals.warp_barrier(first / 32);
+            races.warp_barrier(first / 32), globals->warp_barrier(first / 32);
 #endif
         } while (!turn.shuffled() || turn.coin());
         return true;
@@ -305,7 +309,6 @@ private:
                 if (same) present |= 1u << other;
                 else complete = complete && any_will_do;
             }
-            if (complete && !any_will_do) look_for_returned(warp, lane, lanes);
             if (complete) released |= settle(warp, present);
         }
         for (unsigned lane = 0; lane < lanes; ++lane)
@@ -333,28 +336,20 @@ private:
             votes_now += fibers[t].vote;
         }
         if (!waiting) return false;
-        if (!current_remark->happened()) look_for_another_barrier(fibers, count);
+        if (!current_outcome->remarked.happened()) look_for_another_barrier(fibers, count);
         voters = waiting;
         votes = votes_now;
 #if CUDALAB_RACES
-        races.barrier(), globals.barrier();
+        races.barrier(), globals->barrier();
 #endif
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
         return true;
     }
 
-    // The first frame on every stack. It stays there from block to block.
-    static void thread_main() {
-        arrived(nullptr, &running->scheduler_stack, &running->scheduler_bytes);
-        for (;;) {
-            running->body(running->arguments);
-            if (running->me().copies) running->me().copies->forget();
-            running->wait(state::done);
-        }
-    }
+    static void thread_main();
 
-    block_body body;
+    kernel_body body;
     void** arguments;
     unsigned count, current = 0;
     size_t shared_bytes;
@@ -363,7 +358,10 @@ private:
     crowd::member mine;
     unsigned long long changes = 0, changes_before = 0;  // that threads of this block made, to memory or by going on
     turns coins{alternating};
-    std::vector<double> tiles;
+    bool interrupted = false;  // a thread, before an access, since the block was entered
+    bool in_thread = false;    // a CUDA thread runs, not the scheduler
+    awaited_copies* awaiting = nullptr;
+    double* tiles = nullptr;
     stacks stack;
     context scheduler;
     const void* scheduler_stack = nullptr;
@@ -373,26 +371,17 @@ private:
     static_shared_memory static_shared;
 };
 
-#if CUDALAB_RACES
-CUDALAB_UNWATCHED inline void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
-    if (running && !running->touch(address, bytes, writes, strength, code)) leave_thread();
-}
-CUDALAB_UNWATCHED inline void fenced() {
-    if (running) running->globals.fence(running->current_thread());
-}
-#endif
-
 [[noreturn]] inline void leave_thread() {
     running->wait(state::gone);
     __builtin_unreachable();
 }
 
-// A thread looked at memory that others may change, or changed it. Not inlined, so that its caller is known.
-CUDALAB_UNWATCHED __attribute__((noinline)) inline void looked(const void* address, uint64_t value) {
-    if (running) running->looked(address, value, __builtin_return_address(0));
-}
+void looked(const void* address, uint64_t value);  // a thread looked at memory that others may change
 inline void changed() {
     if (running) running->changed();
+}
+inline void contend() {
+    if (running) running->contend();
 }
 // What this thread did before is in order with what others do after they have seen it, so it is no race (races.h).
 inline void in_order(bool synchronizes) {

@@ -1,18 +1,20 @@
 // Flat mode: no thread ever waits for another, so a block is a loop over its threads that can be vectorised.
 #pragma once
-#include <setjmp.h>
 #include <utility>
 
 namespace cudalab {
 
-// Never read, since no kernel in this file uses shared memory. It only mirrors fibers.h.
-static thread_local jmp_buf leave;
-
-[[noreturn]] inline void leave_thread() { longjmp(leave, 1); }
-
 // No file that waits for other threads runs in this mode (source.py).
 CUDALAB_INLINE void looked(const void*, uint64_t) {}
 CUDALAB_INLINE void changed() {}
+CUDALAB_INLINE void contend() {}
+
+// Where a block is, as the runtime tells the kernel, and in which order its threads run; null: as they are numbered.
+struct block_place {
+    uint3 index;
+    dim3 size, grid;
+    const uint16_t* order;
+};
 
 template <auto kernel> struct flat_block;
 template <class... A, void (*kernel)(A...)> struct flat_block<kernel> {
@@ -27,44 +29,27 @@ template <class... A, void (*kernel)(A...)> struct flat_block<kernel> {
                 }
     }
     // The block in another order, thread by thread.
-    static void one_by_one(const uint16_t* places, A... arguments) {
+    static void one_by_one(const uint16_t* order, A... arguments) {
         const unsigned count = blockDim.x * blockDim.y * blockDim.z;
         for (unsigned i = 0; i < count; ++i) {
-            const unsigned t = places[i];
-            threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+            threadIdx = thread_at(order[i]);
             kernel(arguments...);
         }
     }
-    template <size_t... i> static void unpack(void** arguments, const uint16_t* places, std::index_sequence<i...>) {
-        if (places) one_by_one(places, *static_cast<std::remove_const_t<A>*>(arguments[i])...);
+    template <size_t... i> static void unpack(void** arguments, const uint16_t* order, std::index_sequence<i...>) {
+        if (order) one_by_one(order, *static_cast<std::remove_const_t<A>*>(arguments[i])...);
         else all_threads(*static_cast<std::remove_const_t<A>*>(arguments[i])...);
     }
-    static void run(void** arguments, const uint16_t* places) {
-        unpack(arguments, places, std::index_sequence_for<A...>{});
+    static void run(void** arguments, const block_place& here) {
+        blockIdx = here.index, blockDim = here.size, gridDim = here.grid;
+        unpack(arguments, here.order, std::index_sequence_for<A...>{});
     }
 };
 template <auto kernel> constexpr auto body_of = &flat_block<kernel>::run;  // runs one block
+using kernel_body = void (*)(void**, const block_place&);
 
-class block_runner {
-public:
-    using block_body = void (*)(void**, const uint16_t*);
-    block_runner(block_body body, void** arguments, size_t, uint64_t order, crowd&)
-        : body(body), arguments(arguments), order(order) {}
-    bool run_block(uint64_t block) {
-        if (_setjmp(leave)) return false;
-        const bool as_written = order == alternating || order == forwards;
-        if (!as_written) turns(order, block).fill(places, blockDim.x * blockDim.y * blockDim.z);
-        body(arguments, as_written ? nullptr : places);
-        return true;
-    }
-
-    void check_shared_memory() const {}
-
-private:
-    block_body body;
-    void** arguments;
-    uint64_t order;
-    uint16_t places[1024];
-};
+#if !CUDALAB_RUNTIME
+uint3 thread_of_kernel() { return threadIdx; }  // for the runtime
+#endif
 
 }  // namespace cudalab

@@ -1,5 +1,6 @@
-// Blocks that live at the same time: those of a cluster, or all blocks of a cooperative launch. They run in turn on one
-// operating system thread; each runs until it ends or waits for the others. Static shared arrays are thread-local
+// Blocks that live at the same time: those of a cluster, all blocks of a cooperative launch, or some that may get in each
+// other's way (`loose`). They run in turn on one operating system thread; each runs until it ends, waits for the others, or
+// is interrupted before an atomic operation. Static shared arrays are thread-local
 // variables, so those of the blocks that do not run lie in copies, which is where their neighbours find them.
 #pragma once
 
@@ -11,9 +12,10 @@ static const char* const barrier_names[] = {"the cluster's barrier", "grid.sync(
 class gang {
 public:
     // `first`: the place of its first block in the grid, in blocks; `size`: how many in x, y and z.
-    gang(block_runner::block_body body, void** arguments, size_t shared, uint64_t order, crowd& workers, uint3 size,
-         uint3 cluster, bool cooperative)
-        : order(order), workers(workers), size(size), cluster(cluster), cooperative(cooperative), count(size.x * size.y * size.z) {
+    gang(kernel_body body, void** arguments, size_t shared, uint64_t order, crowd& workers, uint3 size,
+         uint3 cluster, bool cooperative, bool is_loose)
+        : order(order), workers(workers), size(size), cluster(cluster), cooperative(cooperative), is_loose(is_loose),
+          count(size.x * size.y * size.z) {
         const size_t each = size_t(blockDim.x) * blockDim.y * blockDim.z;
         threads = count * each;
         stack = stacks::fresh(threads);
@@ -21,7 +23,7 @@ public:
         places = static_cast<uint32_t*>(calloc(count, sizeof(uint32_t)));
         phases = static_cast<unsigned*>(calloc(count, sizeof(unsigned)));
         if (!stack || !members || !places || !phases) {
-            current_failure->record("no memory for the threads of %u blocks that live at the same time", count);
+            current_outcome->failed.record("no memory for the threads of %u blocks that live at the same time", count);
             return;
         }
         // A process may have 65530 mappings. Without protected pages a system with huge pages would fill all of it.
@@ -35,6 +37,9 @@ public:
             members[b].statics = static_cast<char*>(malloc(members[b].runner->statics().bytes + 1));
         }
         good = true;
+#if CUDALAB_RACES
+        globals.begin(members[0].runner->statics().variables, members[0].runner->statics().variables_bytes);
+#endif
     }
     ~gang() {
         for (unsigned b = 0; members && b < count; ++b) {
@@ -49,18 +54,25 @@ public:
     CUDALAB_UNWATCHED bool run(uint3 first, uint64_t number) {
         if (!good) return false;
         turns turn(order, number);
-        const int contents = members[0].runner->first_contents(turn);
+        const int contents = turn.undefined();
         for (unsigned b = 0; b < count; ++b) {
             member& one = members[b];
             one.begun = one.ended = false;
-            one.index = {first.x + b % size.x, first.y + b / size.x % size.y, first.z + b / size.x / size.y};
+            one.index = is_loose ? block_at(number * count + b)
+                                 : uint3{first.x + b % size.x, first.y + b / size.x % size.y, first.z + b / size.x / size.y};
             memset(one.runner->dynamic_memory(), contents, one.runner->dynamic_bytes());
             memset(one.statics, contents, one.runner->statics().bytes);
+            blockIdx = one.index;
             one.runner->begin(turn);
-            phases[b] = 0;
+            orders += phases[b], phases[b] = 0;
+#if CUDALAB_RACES
+            one.runner->races.owner = b;
+#endif
         }
-        grid_phase = 0;
+        orders += grid_phase + 1, grid_phase = 0;
         unsigned ended = 0;
+        for (unsigned b = 0; b < count; ++b)
+            if (members[b].index.z >= gridDim.z) end(members[b]), ++ended;  // beyond the last block
         for (unsigned pass = 0;; ++pass) {
             fill(pass, turn);
             for (unsigned i = 0; i < count; ++i) {
@@ -72,7 +84,7 @@ public:
                 turns own(order, number + places[i] + (uint64_t(pass) << 32));
                 one.runner->advance(own);
                 leave();
-                if (one.runner->left() || current_failure->happened()) return false;
+                if (one.runner->left() || current_outcome->failed.happened()) return false;
                 if (one.runner->ended()) end(one), ++ended;
                 release_cluster(places[i]);
             }
@@ -85,21 +97,40 @@ public:
         }
     }
 
-    void check_shared_memory() const {
-        for (unsigned b = 0; good && b < count; ++b) members[b].runner->check_shared_memory();
-    }
-
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------
     uint3 cluster_size() const { return cluster; }
-    unsigned cluster_blocks() const { return cluster.x * cluster.y * cluster.z; }
+    CUDALAB_UNWATCHED unsigned cluster_blocks() const { return cluster.x * cluster.y * cluster.z; }
     unsigned cluster_rank() const {
         return (blockIdx.z % cluster.z * cluster.y + blockIdx.y % cluster.y) * cluster.x + blockIdx.x % cluster.x;
     }
     bool whole_grid() const { return cooperative; }
+    bool loose() const { return is_loose; }
 
     // ---- called by a block whose threads wait for memory that another one changes -----------------------------------
     void changed() { progress = true; }
     void waits(bool is_sure) { polling = true, sure = sure && is_sure; }
+
+#if CUDALAB_RACES
+    // ---- called by the race detector --------------------------------------------------------------------------------
+    global_watch globals;
+    CUDALAB_UNWATCHED uint32_t phase() const { return phases[neighbour(now, 0)] + grid_phase + orders; }
+    void in_order() { ++orders; }
+    CUDALAB_UNWATCHED uint3 index_of(unsigned place) const { return members[place].index; }
+    // Returns whether this is memory of another block of the cluster.
+    CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, const access& made) {
+        const char* const at = static_cast<const char*>(address);
+        for (unsigned rank = 0; good && rank < cluster_blocks(); ++rank) {
+            const member& other = members[neighbour(now, rank)];
+            block_runner& block = *other.runner;
+            const size_t fixed = at - other.statics;
+            const bool dynamic = size_t(at - block.dynamic_memory()) < block.dynamic_bytes();
+            if (!dynamic && fixed >= block.statics().bytes) continue;
+            block.races.touch(address, dynamic ? at : block.statics().start + fixed, bytes, writes, made);
+            return true;
+        }
+        return false;
+    }
+#endif
 
     void arrive(group which, const char* file, unsigned line) {
         fiber& me = running->me();
@@ -155,7 +186,7 @@ private:
     };
 
     // The member with this rank in the cluster of another member.
-    unsigned neighbour(unsigned of, unsigned rank) const {
+    CUDALAB_UNWATCHED unsigned neighbour(unsigned of, unsigned rank) const {
         const unsigned x = of % size.x / cluster.x * cluster.x + rank % cluster.x;
         const unsigned y = of / size.x % size.y / cluster.y * cluster.y + rank / cluster.x % cluster.y;
         const unsigned z = of / size.x / size.y / cluster.z * cluster.z + rank / cluster.x / cluster.y;
@@ -174,6 +205,9 @@ private:
     CUDALAB_UNWATCHED void enter(unsigned which) {
         now = which;
         member& one = members[which];
+#if CUDALAB_RACES
+        globals.enter(one.runner->view);
+#endif
         one.runner->statics().put(one.statics);
         blockIdx = one.index;
         running = one.runner;
@@ -183,7 +217,7 @@ private:
     CUDALAB_UNWATCHED void leave() {
         member& one = members[now];
 #if CUDALAB_RACES
-        one.runner->races.flush();
+        for (unsigned b = 0; b < count; ++b) members[b].runner->races.flush();
 #endif
         if (one.runner->statics().bytes) memcpy(one.statics, one.runner->statics().start, one.runner->statics().bytes);
     }
@@ -198,8 +232,8 @@ private:
         if (all(one.runner->dynamic_memory(), one.runner->dynamic_bytes(), contents) &&
             all(one.statics, one.runner->statics().bytes, contents))
             return true;
-        current_failure->record("block (%u,%u,%u): another block of its cluster writes to its shared memory before it "
-                                "has begun; call cluster.sync() before the first access to another block's memory",
+        current_outcome->failed.record("block (%u,%u,%u): another block of the cluster writes to this block's shared memory "
+                                "before this block has begun; call cluster.sync() before the first access to another block's memory",
                                 one.index.x, one.index.y, one.index.z);
         return false;
     }
@@ -217,8 +251,8 @@ private:
             if (all(one.runner->dynamic_memory(), one.runner->dynamic_bytes(), after_end) &&
                 all(one.statics, one.runner->statics().bytes, after_end))
                 continue;
-            current_failure->record("block (%u,%u,%u): another block of its cluster writes to its shared memory after it "
-                                    "has returned; let every block call cluster.sync() before it returns",
+            current_outcome->failed.record("block (%u,%u,%u): another block of the cluster writes to this block's shared "
+                                    "memory after this block has returned; let every block call cluster.sync() before it returns",
                                     one.index.x, one.index.y, one.index.z);
             return false;
         }
@@ -267,6 +301,7 @@ private:
                 block.thread(t).now = state::ready, released = true;
 #if CUDALAB_RACES
         block.races.barrier();
+        globals.enter(block.view), globals.group_barrier();
 #endif
     }
 
@@ -295,8 +330,8 @@ private:
         char where[200];
         if (other->now == state::done) snprintf(where, sizeof where, "has returned without it");
         else snprintf(where, sizeof where, "waits at %s:%u", other->file, other->line);
-        current_failure->record("%s:%u: block (%u,%u,%u), thread (%u,%u,%u) waits at %s for ever: block (%u,%u,%u), thread "
-                                "(%u,%u,%u) %s; every thread has to come",
+        current_outcome->failed.record("%s:%u: block (%u,%u,%u), thread (%u,%u,%u) waits at %s for ever: block (%u,%u,%u), thread "
+                                "(%u,%u,%u) %s; every thread must arrive",
                                 here->file, here->line, block->index.x, block->index.y, block->index.z, here->index.x,
                                 here->index.y, here->index.z, barrier_names[here->group], others_block->index.x,
                                 others_block->index.y, others_block->index.z, other->index.x, other->index.y,
@@ -308,7 +343,7 @@ private:
         for (unsigned b = 0; b < count; ++b) {
             if (members[b].ended) continue;
             blockIdx = members[b].index;
-            if (members[b].runner->tells_who_looks()) break;
+            if (members[b].runner->tells_who_looks(is_loose && workers.blocks_left(workers.job))) break;
         }
         return false;
     }
@@ -317,8 +352,9 @@ private:
     crowd& workers;
     crowd::member mine;
     uint3 size, cluster;
-    bool cooperative, good = false, released = false, polling = false, progress = false, sure = true;
+    bool cooperative, is_loose, good = false, released = false, polling = false, progress = false, sure = true;
     unsigned count, now = 0, grid_phase = 0;
+    uint32_t orders = 0;  // how often something else has put accesses in order: a fence, or that other blocks begin
     size_t threads;
     char* stack = nullptr;
     member* members = nullptr;
@@ -328,5 +364,22 @@ private:
 
 inline void block_runner::changed_in(gang& blocks) { blocks.changed(); }
 inline void block_runner::wait_in(gang& blocks, bool sure) { blocks.waits(sure); }
+#if CUDALAB_RACES
+inline global_watch* block_runner::globals_of(gang& blocks) { return &blocks.globals; }
+CUDALAB_UNWATCHED inline uint32_t block_runner::phase_of(const gang& blocks) { return blocks.phase(); }
+inline void block_runner::order_in(gang& blocks) { blocks.in_order(); }
+CUDALAB_UNWATCHED inline bool block_runner::touch_in(gang& blocks, const void* address, size_t bytes, bool writes, const access& now) {
+    return blocks.touch(address, bytes, writes, now);
+}
+CUDALAB_UNWATCHED inline void race_watch::tell_of_cluster(uint3 a, const char* did, const access& old, uint3 b, const char* does,
+                                                          const access& now, size_t bytes) const {
+    const uint3 c = running->others->index_of(old.block), d = running->others->index_of(now.block);
+    const uint3 home = running->others->index_of(owner);
+    current_outcome->failed.record("race on %zu bytes of the shared memory of block (%u,%u,%u): thread (%u,%u,%u) of block "
+                                   "(%u,%u,%u) %s at @%zx@, thread (%u,%u,%u) of block (%u,%u,%u) %s at @%zx@, without a "
+                                   "barrier of the cluster between them", bytes, home.x, home.y, home.z, a.x, a.y, a.z, c.x,
+                                   c.y, c.z, did, size_t(old.code), b.x, b.y, b.z, d.x, d.y, d.z, does, size_t(now.code));
+}
+#endif
 
 }  // namespace cudalab

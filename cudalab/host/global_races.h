@@ -1,9 +1,9 @@
 // Finds races on global memory: two threads use the same bytes, one of them changes them, and nothing orders the two.
-// The threads of a block are ordered by barriers, as in races.h. Blocks are ordered by a fence and an atomic access: the
+// The threads of a block are ordered by barriers and locks, as in races.h. Blocks are ordered by a fence and an atomic access: the
 // writer calls __threadfence() and then makes an atomic (or volatile) access, the reader makes one before it reads.
 //
-// Blocks run one after another here, so a block's values are always there for the next one. What counts is whether CUDA
-// promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, any
+// Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
+// CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, any
 // atomic access of a block acquires, and an operation of a warp orders like a barrier.
 #pragma once
 
@@ -11,18 +11,37 @@ namespace cudalab {
 
 #if CUDALAB_RACES
 struct place { const void* start; size_t bytes; unsigned granule; };
-static place wanted_places[32];  // the arrays that the next launch watches
-static unsigned wanted_count;
-static bool wanted_huge;                       // reserved arrays: look for addresses beside them, not for races
-static size_t written_first[32], written_last[32];  // of reserved arrays: from which byte and up to which they were written
-static bool atomics_seen;  // of a launch on reserved arrays: blocks may take their numbers from a counter
-static uint64_t wanted_accesses = ~0ull;       // after so many the launch gives up
-static size_t wanted_reach;                    // bytes on both sides of each array that nothing else has
+inline place wanted_places[32];  // the arrays that the next launch watches
+inline unsigned wanted_count;
+inline bool wanted_huge;                       // reserved arrays: look for addresses beside them, not for races
+inline size_t written_up_to[32];               // of reserved arrays: in bytes
+// How an instruction read a reserved array, in the blocks at both ends of the grid.
+struct reader {
+    uintptr_t code;
+    unsigned array;
+    size_t end;                 // up to which byte
+    size_t block, least, before;  // the block that read last, its first byte, and that of the block before it
+    bool late;                  // whether the last blocks are among them
+    bool moved;                 // whether blocks before this one began at unlike bytes
+    CUDALAB_UNWATCHED bool moves() const { return moved || (before != ~size_t(0) && least != before); }
+};
+inline reader readers[256];
+inline unsigned reader_count;
+inline bool atomics_seen;  // of a launch on reserved arrays: blocks may take their numbers from a counter
+inline uint64_t wanted_accesses = ~0ull;       // after so many the launch gives up
+inline size_t wanted_reach;                    // bytes on both sides of each array that nothing else has
 constexpr unsigned variables = 999;           // the number of the module's variables in a message
-constexpr const char* gave_up = "gave up: ";   // module.py knows it
 
 class global_watch {
 public:
+    struct block_state {  // what is known of a block that lives
+        unsigned block = 0;
+        bool acquired = false, fenced = false;
+        uint64_t barrier_at = 0, all_at_barrier = 0;
+        uint64_t own[1024] = {}, own_at_barrier[1024] = {}, all[1024] = {};
+        uint32_t epoch = 1, warp_epoch[32] = {};
+    };
+
     // Watch the arrays of the launch and the module's own variables.
     CUDALAB_UNWATCHED void begin(const char* own_variables, size_t variables_bytes) {
         left = wanted_accesses, reach = wanted_reach, huge = wanted_huge;
@@ -43,21 +62,32 @@ public:
         area[areas] = {static_cast<const char*>(one.start), one.bytes, one.granule, number, nullptr};
         if (!cells || (area[areas].cells = static_cast<cell*>(calloc(cells, sizeof(cell))))) ++areas;
     }
+    // This block runs next.
+    CUDALAB_UNWATCHED void enter(block_state& one) { settle(), my = &one; }
     CUDALAB_UNWATCHED void start_block() {
-        settle();
-        block = unsigned((size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
-        acquired = fenced = false;
-        all_at_barrier = barrier_at = 0;
-        memset(own, 0, sizeof own), memset(own_at_barrier, 0, sizeof own_at_barrier), memset(all, 0, sizeof all);
-        ++epoch;
+        const uint32_t epoch = my->epoch + 1;
+        *my = block_state{}, my->epoch = epoch;
+        my->block = unsigned((size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
     }
-    CUDALAB_UNWATCHED void barrier() { settle(), ++epoch, passed(); }
-    CUDALAB_UNWATCHED void warp_barrier(unsigned warp) { settle(), ++warp_epoch[warp], passed(); }
+    CUDALAB_UNWATCHED void barrier() { settle(), ++my->epoch, passed(); }
+    CUDALAB_UNWATCHED void warp_barrier(unsigned warp) { settle(), ++my->warp_epoch[warp], passed(); }
     // What the block did before is in order with all that comes after its next atomic access.
-    CUDALAB_UNWATCHED void in_order() { settle(), ++epoch, fenced = true, barrier_at = all_at_barrier = ++now; }
+    CUDALAB_UNWATCHED void in_order() {
+        settle(), ++my->epoch, my->fenced = true, my->barrier_at = my->all_at_barrier = ++now;
+    }
+    // What the block did before is there for the other blocks at a barrier, and what they did for this one.
+    CUDALAB_UNWATCHED void group_barrier() {
+        barrier(), my->acquired = true;
+        if (release* const mine = release_of_block()) mine->all = now;
+    }
     CUDALAB_UNWATCHED void fence(unsigned thread) {
         settle();
-        fenced = true, own[thread] = ++now, all[thread] = barrier_at;
+        my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
+    }
+    CUDALAB_UNWATCHED bool holds(const void* address) const {
+        for (unsigned i = 0; i < areas; ++i)
+            if (size_t(static_cast<const char*>(address) - area[i].start) < area[i].bytes) return true;
+        return false;
     }
     // Returns false where the thread must not make this access.
     CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned kind, unsigned thread, uintptr_t code) {
@@ -75,8 +105,9 @@ public:
             if (offset + bytes > area[i].bytes && area[i].number != variables)
                 return outside(area[i], offset, bytes, writes, thread, code);
             if (!follow()) return false;
-            if (huge) return noted(area[i], offset, bytes, writes), true;
-            look(area[i], offset, bytes, {block + 1, epoch, warp_epoch[thread / 32], uint16_t(thread), 0, 0, kind, ++now, code}, writes);
+            if (huge) return writes ? note_write(area[i], offset, bytes) : note_read(area[i], offset, bytes, code), true;
+            look(area[i], offset, bytes, {my->block + 1, my->epoch, my->warp_epoch[thread / 32], uint16_t(thread), 0, 0, kind,
+                                          ++now, handed_over().now(), code}, writes);
             return true;
         }
         if (beside) return outside(*beside, static_cast<const char*>(address) - beside->start, bytes, writes, thread, code);
@@ -102,7 +133,7 @@ private:
     CUDALAB_UNWATCHED bool follow() {
         if (left) return --left, true;
         if (!huge) return areas = 0, true;
-        return current_failure->record("%smore accesses than a check follows", gave_up), false;
+        return current_outcome->failed.record("%smore accesses than the race check can follow", gave_up), false;
     }
     struct access {
         uint32_t block, epoch, warp_epoch;  // block 0: none yet
@@ -110,6 +141,7 @@ private:
         uint8_t low, high;  // the bytes within the cell
         unsigned kind;
         uint64_t at;
+        uint32_t moment;  // of its block's handovers
         uintptr_t code;
     };
     struct cell { access write, reads[2]; };
@@ -153,9 +185,10 @@ private:
         if (old.block != fresh.block && both) return old.kind == block_scope || fresh.kind == block_scope;
         if (both) return false;
         if ((!old_writes || !writes) && (old.kind != plain || fresh.kind != plain)) return false;
-        if (old.block != fresh.block) return !(acquired && visible(old, old_writes));
+        if (old.block != fresh.block) return !(my->acquired && visible(old, old_writes));
         return old.epoch == fresh.epoch && old.thread != fresh.thread &&
-               !(old.thread / 32 == fresh.thread / 32 && old.warp_epoch != fresh.warp_epoch);
+               !(old.thread / 32 == fresh.thread / 32 && old.warp_epoch != fresh.warp_epoch) &&
+               !handed_over().in_order(old.thread, old.moment, old_writes, fresh.thread);
     }
     CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes) const {
         if (!old_writes || old.kind != plain) return true;
@@ -163,67 +196,77 @@ private:
         return of && (old.at <= of->all || old.at <= of->own[old.thread]);
     }
     CUDALAB_UNWATCHED void passed() {
-        barrier_at = ++now;
-        if (!fenced) return;
-        memcpy(own_at_barrier, own, sizeof own);
-        for (uint64_t one : all) all_at_barrier = one > all_at_barrier ? one : all_at_barrier;
+        my->barrier_at = ++now;
+        if (!my->fenced) return;
+        memcpy(my->own_at_barrier, my->own, sizeof my->own);
+        for (uint64_t one : my->all) my->all_at_barrier = one > my->all_at_barrier ? one : my->all_at_barrier;
+    }
+    CUDALAB_UNWATCHED release* release_of_block() {
+        if (!published) return nullptr;
+        release*& found = published[my->block];
+        return found ? found : found = static_cast<release*>(calloc(1, sizeof(release)));
     }
     CUDALAB_UNWATCHED void synchronize(unsigned thread) {
-        acquired = true;
-        if (!published) return;
-        release*& mine = published[block];
-        if (!mine && !(mine = static_cast<release*>(calloc(1, sizeof(release))))) return;
-        if (!fenced) return;
+        my->acquired = true;
+        release* const mine = release_of_block();
+        if (!mine || !my->fenced) return;
         for (unsigned t = 0; t < 1024; ++t)
-            if (own_at_barrier[t] > mine->own[t]) mine->own[t] = own_at_barrier[t];
-        if (own[thread] > mine->own[thread]) mine->own[thread] = own[thread];
-        if (all_at_barrier > mine->all) mine->all = all_at_barrier;
-        if (all[thread] > mine->all) mine->all = all[thread];
-    }
-    CUDALAB_UNWATCHED static uint3 index(unsigned thread) {
-        return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / blockDim.x / blockDim.y};
-    }
-    CUDALAB_UNWATCHED static uint3 place_of(unsigned block) {
-        return {block % gridDim.x, block / gridDim.x % gridDim.y, block / gridDim.x / gridDim.y};
+            if (my->own_at_barrier[t] > mine->own[t]) mine->own[t] = my->own_at_barrier[t];
+        if (my->own[thread] > mine->own[thread]) mine->own[thread] = my->own[thread];
+        if (my->all_at_barrier > mine->all) mine->all = my->all_at_barrier;
+        if (my->all[thread] > mine->all) mine->all = my->all[thread];
     }
     CUDALAB_UNWATCHED void tell(const access& old, const char* did, const access& fresh, const char* does, size_t bytes) {
-        const uint3 a = index(old.thread), b = index(fresh.thread), c = place_of(old.block - 1), d = place_of(fresh.block - 1);
+        const uint3 a = thread_at(old.thread), b = thread_at(fresh.thread), c = block_at(old.block - 1), d = block_at(fresh.block - 1);
         const bool both = old.kind != plain && fresh.kind != plain;
         const char* const why = old.block == fresh.block ? "without a barrier between them"
                                 : both ? "and an atomic of block scope (_block) orders the threads of one block only"
-                                : published[old.block - 1] && acquired
-                                    ? "and the first one calls no __threadfence() between that and its flag or counter"
+                                : published[old.block - 1] && my->acquired
+                                    ? "and the first block may set its flag or counter before the write is visible: call "
+                                      "__threadfence() between them, after a __syncthreads() if another thread sets it"
                                     : "and nothing orders the two blocks: use atomics, or a __threadfence() and a flag";
-        current_failure->record("race on %zu bytes of global memory (#%u#): thread (%u,%u,%u) of block (%u,%u,%u) "
+        current_outcome->failed.record("race on %zu bytes of global memory (#%u#): thread (%u,%u,%u) of block (%u,%u,%u) "
                                 "%s at @%zx@, thread (%u,%u,%u) of block (%u,%u,%u) %s at @%zx@, %s", bytes,
                                 in->number, a.x, a.y, a.z, c.x, c.y, c.z, did, size_t(old.code), b.x, b.y, b.z, d.x,
                                 d.y, d.z, does, size_t(fresh.code), why);
     }
     CUDALAB_UNWATCHED bool outside(const watched& one, size_t offset, size_t bytes, bool writes, unsigned thread, uintptr_t code) {
-        const uint3 a = index(thread);
+        const uint3 a = thread_at(thread);
         const long long element = (long long)offset / (long long)one.granule;
-        current_failure->record("%s %zu bytes outside of an array (#%u#) at @%zx@: element %lld of %zu, block "
+        current_outcome->failed.record("%s %zu bytes outside an array (#%u#) at @%zx@: element %lld of %zu, block "
                                 "(%u,%u,%u), thread (%u,%u,%u)%s", writes ? "writes" : "reads",
                                 bytes, one.number, size_t(code), element, one.bytes / one.granule, blockIdx.x, blockIdx.y,
-                                blockIdx.z, a.x, a.y, a.z, huge ? "; is an index of 32 bits too small?" : "");
+                                blockIdx.z, a.x, a.y, a.z, huge ? "; is a 32-bit index too small?" : "");
         return false;
     }
-    CUDALAB_UNWATCHED static void noted(const watched& one, size_t offset, size_t bytes, bool writes) {
-        if (!writes) return;
-        if (offset < written_first[one.number]) written_first[one.number] = offset;
-        if (offset + bytes > written_last[one.number]) written_last[one.number] = offset + bytes;
+    CUDALAB_UNWATCHED static void note_write(const watched& one, size_t offset, size_t bytes) {
+        if (offset + bytes > written_up_to[one.number]) written_up_to[one.number] = offset + bytes;
+    }
+    CUDALAB_UNWATCHED void note_read(const watched& one, size_t offset, size_t bytes, uintptr_t code) {
+        if (one.number == variables) return;
+        unsigned i = 0;
+        while (i < reader_count && (readers[i].code != code || readers[i].array != one.number)) ++i;
+        if (i == sizeof readers / sizeof *readers) return;
+        const size_t number = (size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+        reader& here = readers[i];
+        if (i == reader_count) here = {code, one.number, 0, number, offset, ~size_t(0), false, false}, ++reader_count;
+        if (here.block != number) {
+            here.moved = here.moves(), here.before = here.least, here.least = offset, here.block = number;
+        }
+        if (offset < here.least) here.least = offset;
+        here.late |= number >= blocks / 2;
+        if (offset + bytes > here.end) here.end = offset + bytes;
     }
 
     watched area[33] = {};
-    unsigned areas = 0, block = 0;
+    unsigned areas = 0;
+    block_state* my = nullptr;  // of the block that runs
     size_t blocks = 0;
     release** published = nullptr;
     uint64_t left = 0;
     size_t reach = 0;
-    uint64_t now = 0, barrier_at = 0, all_at_barrier = 0;
-    bool huge = false, acquired = false, fenced = false;
-    uint64_t own[1024] = {}, own_at_barrier[1024] = {}, all[1024] = {};
-    uint32_t epoch = 1, warp_epoch[32] = {};
+    uint64_t now = 0;
+    bool huge = false;
     char before[32];
     size_t waiting = 0;
     watched* in = nullptr;

@@ -13,20 +13,8 @@ static_assert(std::is_trivial<__half>::value && std::is_trivial<__nv_bfloat162>:
 
 // ---- half -----------------------------------------------------------------------------------------------------------
 inline __half __float2half(float x) { return x; }
-inline __half __float2half_rn(float x) { return x; }
 inline __half __double2half(double x) { return x; }
-inline __half __int2half_rn(int x) { return x; }
-inline __half __uint2half_rn(unsigned x) { return x; }
 inline float __half2float(__half x) { return x; }
-inline int __half2int_rn(__half x) { return __float2int_rn(x); }
-inline unsigned __half2uint_rn(__half x) { return __float2uint_rn(x); }
-inline unsigned __half2uint_rz(__half x) { return __float2uint_rz(x); }
-inline long long __half2ll_rn(__half x) { return __float2ll_rn(x); }
-inline long long __half2ll_rz(__half x) { return __float2ll_rz(x); }
-inline __half __short2half_rn(short x) { return x; }
-inline __half __ushort2half_rn(unsigned short x) { return x; }
-inline __half __ll2half_rn(long long x) { return x; }
-inline int __half2int_rz(__half x) { return __float2int_rz(x); }
 inline unsigned short __half_as_ushort(__half x) { return x.bits; }
 inline short __half_as_short(__half x) { return short(x.bits); }
 inline __half __ushort_as_half(unsigned short bits) { return __half::from_bits(bits); }
@@ -48,18 +36,8 @@ inline __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
 
 // ---- bfloat16 -------------------------------------------------------------------------------------------------------
 inline __nv_bfloat16 __float2bfloat16(float x) { return x; }
-inline __nv_bfloat16 __float2bfloat16_rn(float x) { return x; }
 inline __nv_bfloat16 __double2bfloat16(double x) { return x; }
-inline __nv_bfloat16 __int2bfloat16_rn(int x) { return x; }
 inline float __bfloat162float(__nv_bfloat16 x) { return x; }
-inline int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn(x); }
-inline unsigned __bfloat162uint_rn(__nv_bfloat16 x) { return __float2uint_rn(x); }
-inline unsigned __bfloat162uint_rz(__nv_bfloat16 x) { return __float2uint_rz(x); }
-inline long long __bfloat162ll_rn(__nv_bfloat16 x) { return __float2ll_rn(x); }
-inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return x; }
-inline __nv_bfloat16 __short2bfloat16_rn(short x) { return x; }
-inline __nv_bfloat16 __ushort2bfloat16_rn(unsigned short x) { return x; }
-inline int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz(x); }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
 inline short __bfloat16_as_short(__nv_bfloat16 x) { return short(x.bits); }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) { return __nv_bfloat16::from_bits(bits); }

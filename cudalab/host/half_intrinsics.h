@@ -46,11 +46,19 @@ template <class T> struct half_intrinsics {
     friend bool __hle(T a, T b) { return a <= b; }
     friend bool __hgt(T a, T b) { return a > b; }
     friend bool __hge(T a, T b) { return a >= b; }
+    // True also where either is NaN.
+    friend bool __hequ(T a, T b) { return !(a < b) && !(a > b); }
+    friend bool __hneu(T a, T b) { return a != b; }
+    friend bool __hltu(T a, T b) { return !(a >= b); }
+    friend bool __hleu(T a, T b) { return !(a > b); }
+    friend bool __hgtu(T a, T b) { return !(a <= b); }
+    friend bool __hgeu(T a, T b) { return !(a < b); }
     friend bool __hisnan(T a) { return a != a; }
     friend int __hisinf(T a) { return (a.bits & 0x7fff) != T::infinity ? 0 : a.bits >> 15 ? -1 : 1; }
 
     friend T hexp(T a) { return exp(double(float(a))); }
     friend T hexp2(T a) { return exp2(double(float(a))); }
+    friend T hexp10(T a) { return pow(10.0, double(float(a))); }
     friend T hlog(T a) { return log(double(float(a))); }
     friend T hlog2(T a) { return log2(double(float(a))); }
     friend T hlog10(T a) { return log10(double(float(a))); }
@@ -60,6 +68,7 @@ template <class T> struct half_intrinsics {
     friend T hsin(T a) { return sin(double(float(a))); }
     friend T hcos(T a) { return cos(double(float(a))); }
     friend T htanh(T a) { return tanh(double(float(a))); }
+    friend T htanh_approx(T a) { return htanh(a); }
     friend T hfloor(T a) { return floorf(float(a)); }
     friend T hceil(T a) { return ceilf(float(a)); }
     friend T htrunc(T a) { return truncf(float(a)); }
@@ -84,21 +93,28 @@ template <class T, class P> struct half2_intrinsics {
     friend P __hfma2_sat(P a, P b, P c) { return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)}; }
     friend P __hmax2_nan(P a, P b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; }
     friend P __hmin2_nan(P a, P b) { return {__hmin_nan(a.x, b.x), __hmin_nan(a.y, b.y)}; }
-    friend bool __hbeq2(P a, P b) { return __heq(a.x, b.x) && __heq(a.y, b.y); }
-    friend bool __hbne2(P a, P b) { return __hne(a.x, b.x) && __hne(a.y, b.y); }
-    friend bool __hblt2(P a, P b) { return __hlt(a.x, b.x) && __hlt(a.y, b.y); }
-    friend bool __hble2(P a, P b) { return __hle(a.x, b.x) && __hle(a.y, b.y); }
-    friend bool __hbgt2(P a, P b) { return __hgt(a.x, b.x) && __hgt(a.y, b.y); }
-    friend bool __hbge2(P a, P b) { return __hge(a.x, b.x) && __hge(a.y, b.y); }
-    friend P __hne2(P a, P b) { return {T(__hne(a.x, b.x)), T(__hne(a.y, b.y))}; }
-    friend P __heq2(P a, P b) { return {T(a.x == b.x), T(a.y == b.y)}; }
-    friend P __hlt2(P a, P b) { return {T(a.x < b.x), T(a.y < b.y)}; }
-    friend P __hle2(P a, P b) { return {T(a.x <= b.x), T(a.y <= b.y)}; }
-    friend P __hgt2(P a, P b) { return {T(a.x > b.x), T(a.y > b.y)}; }
-    friend P __hge2(P a, P b) { return {T(a.x >= b.x), T(a.y >= b.y)}; }
+    friend P __hadd2_rn(P a, P b) { return a + b; }
+    friend P __hsub2_rn(P a, P b) { return a - b; }
+    friend P __hmul2_rn(P a, P b) { return a * b; }
+    friend P __hcmadd(P a, P b, P c) {  // complex: a * b + c
+        return {__hfma(-a.y, b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};
+    }
+    friend P __hisnan2(P a) { return {T(__hisnan(a.x)), T(__hisnan(a.y))}; }
+#define CUDALAB_COMPARE(which)                                                                              \
+    friend P __h##which##2(P a, P b) { return {T(__h##which(a.x, b.x)), T(__h##which(a.y, b.y))}; }          \
+    friend bool __hb##which##2(P a, P b) { return __h##which(a.x, b.x) && __h##which(a.y, b.y); }            \
+    friend unsigned __h##which##2_mask(P a, P b) {                                                          \
+        return (__h##which(a.x, b.x) ? 0xffffu : 0u) | (__h##which(a.y, b.y) ? 0xffff0000u : 0u);            \
+    }
+    CUDALAB_COMPARE(eq) CUDALAB_COMPARE(ne) CUDALAB_COMPARE(lt) CUDALAB_COMPARE(le) CUDALAB_COMPARE(gt) CUDALAB_COMPARE(ge)
+    CUDALAB_COMPARE(equ) CUDALAB_COMPARE(neu) CUDALAB_COMPARE(ltu) CUDALAB_COMPARE(leu) CUDALAB_COMPARE(gtu)
+    CUDALAB_COMPARE(geu)
+#undef CUDALAB_COMPARE
 
     friend P h2exp(P a) { return {hexp(a.x), hexp(a.y)}; }
     friend P h2exp2(P a) { return {hexp2(a.x), hexp2(a.y)}; }
+    friend P h2exp10(P a) { return {hexp10(a.x), hexp10(a.y)}; }
+    friend P h2log10(P a) { return {hlog10(a.x), hlog10(a.y)}; }
     friend P h2log2(P a) { return {hlog2(a.x), hlog2(a.y)}; }
     friend P h2sin(P a) { return {hsin(a.x), hsin(a.y)}; }
     friend P h2cos(P a) { return {hcos(a.x), hcos(a.y)}; }
@@ -110,6 +126,7 @@ template <class T, class P> struct half2_intrinsics {
     friend P h2sqrt(P a) { return {hsqrt(a.x), hsqrt(a.y)}; }
     friend P h2rsqrt(P a) { return {hrsqrt(a.x), hrsqrt(a.y)}; }
     friend P h2rcp(P a) { return {hrcp(a.x), hrcp(a.y)}; }
+    friend P h2tanh_approx(P a) { return h2tanh(a); }
     friend P h2tanh(P a) { return {htanh(a.x), htanh(a.y)}; }
 
     friend float __low2float(P a) { return float(a.x); }

@@ -2,7 +2,15 @@
 // exact here: their error on a GPU cannot be reproduced, and the kernel's tolerance has to allow for it.
 #pragma once
 // <math.h> as well as <cmath>: without it exp(float) in the global namespace is silently the double function.
+// The functions that GNU's <cmath> has beside C's (Bessel's and the like), no GPU has: it takes a third of the time of
+// all headers to read them, and they are left out. The guard is that of their header, which brings std::min too.
+#define _GLIBCXX_BITS_SPECFUN_H 1
 #include <cmath>
+#if __has_include(<bits/stl_algobase.h>)
+#include <bits/stl_algobase.h>
+#else
+#include <algorithm>
+#endif
 #include <math.h>
 #include <float.h>
 #include <limits.h>
@@ -41,8 +49,13 @@ template <class To, class From> CUDALAB_INLINE To bits_as(From from) {
 extern "C" {  // these are C23 as well: newer C libraries declare them, with C linkage
 inline float rsqrtf(float x) noexcept { return float(1.0 / sqrt(double(x))); }
 inline double rsqrt(double x) noexcept { return 1.0 / sqrt(x); }
-inline float sinpif(float x) noexcept { return float(sin(M_PI * fmod(double(x), 2.0))); }
-inline float cospif(float x) noexcept { return float(cos(M_PI * fmod(double(x), 2.0))); }
+inline double sinpi(double x) noexcept {  // exact at multiples of a half
+    const double part = x - 2 * rint(0.5 * x);
+    return sin(M_PI * (fabs(part) > 0.5 ? copysign(1.0, part) - part : part));
+}
+inline double cospi(double x) noexcept { return sinpi(0.5 - fabs(x - 2 * rint(0.5 * x))); }
+inline float sinpif(float x) noexcept { return float(sinpi(x)); }
+inline float cospif(float x) noexcept { return float(cospi(x)); }
 }
 CUDALAB_INLINE float rsqrt(float x) { return rsqrtf(x); }
 CUDALAB_INLINE float rcbrtf(float x) { return float(1.0 / cbrt(double(x))); }
@@ -57,6 +70,50 @@ CUDALAB_INLINE float rnorm3df(float x, float y, float z) {
     return float(1.0 / sqrt(double(x) * x + double(y) * y + double(z) * z));
 }
 inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
+inline void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
+CUDALAB_INLINE double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
+inline double norm(int dim, const double* p) {
+    double sum = 0;
+    for (int i = 0; i < dim; ++i) sum = hypot(sum, p[i]);
+    return sum;
+}
+inline double rnorm(int dim, const double* p) { return 1.0 / norm(dim, p); }
+inline float normf(int dim, const float* p) {
+    double sum = 0;
+    for (int i = 0; i < dim; ++i) sum += double(p[i]) * p[i];
+    return float(sqrt(sum));
+}
+inline float rnormf(int dim, const float* p) { return 1.0f / normf(dim, p); }
+CUDALAB_INLINE double norm3d(double x, double y, double z) { return hypot(hypot(x, y), z); }
+CUDALAB_INLINE double norm4d(double x, double y, double z, double w) { return hypot(hypot(x, y), hypot(z, w)); }
+CUDALAB_INLINE double rnorm3d(double x, double y, double z) { return 1.0 / norm3d(x, y, z); }
+CUDALAB_INLINE double rnorm4d(double x, double y, double z, double w) { return 1.0 / norm4d(x, y, z, w); }
+CUDALAB_INLINE float norm4df(float x, float y, float z, float w) { return float(norm4d(x, y, z, w)); }
+CUDALAB_INLINE float rnorm4df(float x, float y, float z, float w) { return float(rnorm4d(x, y, z, w)); }
+// exp(x * x) * erfc(x): above 5 its continued fraction, since erfc underflows.
+inline double erfcx(double x) {
+    if (x < 5) {
+        const double square = x * x;
+        return exp(square) * (1 + fma(x, x, -square)) * erfc(x);
+    }
+    double tail = 0;
+    for (int k = 60; k > 0; --k) tail = 0.5 * k / (x + tail);
+    return 0.56418958354775628695 / (x + tail);  // 1 / sqrt(pi)
+}
+inline float erfcxf(float x) { return float(erfcx(x)); }
+// Modified Bessel functions: all terms of the series are positive, so none cancel.
+namespace cudalab {
+inline double bessel_i(int order, double x) {
+    if (fabs(x) > 720 || x != x) return order && x < 0 ? -fabs(x) * HUGE_VAL : fabs(x) * HUGE_VAL;
+    double term = order ? 0.5 * x : 1, sum = term;
+    for (int k = 1; fabs(term) > 1e-17 * fabs(sum); ++k) sum += term *= 0.25 * x * x / (double(k) * (k + order));
+    return sum;
+}
+}  // namespace cudalab
+inline double cyl_bessel_i0(double x) { return cudalab::bessel_i(0, x); }
+inline double cyl_bessel_i1(double x) { return cudalab::bessel_i(1, x); }
+inline float cyl_bessel_i0f(float x) { return float(cudalab::bessel_i(0, x)); }
+inline float cyl_bessel_i1f(float x) { return float(cudalab::bessel_i(1, x)); }
 // The inverse of the normal distribution: Newton steps on erfc from a start with three correct digits (Abramowitz and
 // Stegun 26.2.23).
 inline double normcdfinv(double p) noexcept {
@@ -74,17 +131,9 @@ inline double erfinv(double x) { return normcdfinv(0.5 + 0.5 * x) * 0.7071067811
 inline float erfinvf(float x) { return float(erfinv(x)); }
 inline double erfcinv(double x) { return -normcdfinv(0.5 * x) * 0.70710678118654752440; }
 inline float erfcinvf(float x) { return float(erfcinv(x)); }
+CUDALAB_INLINE double fdivide(double a, double b) { return a / b; }
 CUDALAB_INLINE float fdividef(float a, float b) { return a / b; }
 CUDALAB_INLINE float __fdividef(float a, float b) { return a / b; }
-CUDALAB_INLINE float __fdiv_rn(float a, float b) { return a / b; }
-CUDALAB_INLINE float __frcp_rn(float a) { return 1.0f / a; }
-CUDALAB_INLINE float __fsqrt_rn(float a) { return sqrtf(a); }
-CUDALAB_INLINE float __frsqrt_rn(float a) { return rsqrtf(a); }
-CUDALAB_INLINE float __fadd_rn(float a, float b) { return a + b; }
-CUDALAB_INLINE float __fsub_rn(float a, float b) { return a - b; }
-CUDALAB_INLINE float __fmul_rn(float a, float b) { return a * b; }
-CUDALAB_INLINE float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-CUDALAB_INLINE double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 CUDALAB_INLINE float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }  // NaN becomes 0, as in CUDA
 
 // ---- conversions ----------------------------------------------------------------------------------------------------
@@ -111,15 +160,6 @@ CUDALAB_CONVERT(double, uint, double, unsigned)
 CUDALAB_CONVERT(double, ll, double, long long)
 CUDALAB_CONVERT(double, ull, double, unsigned long long)
 #undef CUDALAB_CONVERT
-CUDALAB_INLINE float __int2float_rn(int x) { return float(x); }
-CUDALAB_INLINE float __uint2float_rn(unsigned x) { return float(x); }
-CUDALAB_INLINE float __ll2float_rn(long long x) { return float(x); }
-CUDALAB_INLINE float __ull2float_rn(unsigned long long x) { return float(x); }
-CUDALAB_INLINE double __int2double_rn(int x) { return double(x); }
-CUDALAB_INLINE double __uint2double_rn(unsigned x) { return double(x); }
-CUDALAB_INLINE double __ll2double_rn(long long x) { return double(x); }
-CUDALAB_INLINE double __ull2double_rn(unsigned long long x) { return double(x); }
-CUDALAB_INLINE float __double2float_rn(double x) { return float(x); }
 CUDALAB_INLINE int __float_as_int(float x) { return cudalab::bits_as<int>(x); }
 CUDALAB_INLINE float __int_as_float(int x) { return cudalab::bits_as<float>(x); }
 CUDALAB_INLINE unsigned __float_as_uint(float x) { return cudalab::bits_as<unsigned>(x); }
@@ -163,7 +203,7 @@ template <class A, class B, class T = cudalab::mixed<A, B>> CUDALAB_INLINE T max
 
 // ---- memory: a cache hint is a plain access here --------------------------------------------------------------------
 namespace cudalab {
-inline void looked(const void* address, uint64_t value);  // in fibers.h or flat.h
+void looked(const void* address, uint64_t value);  // in fibers.h or flat.h
 inline uint64_t digest(const void* bytes, size_t count) {
     uint64_t words[2] = {};
     memcpy(words, bytes, count < 16 ? count : 16);

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,15 @@ FAR_ACCESSES = 400_000  # the same in reserved arrays, of which each may take a 
 _KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
 
+class Ends(NamedTuple):
+    """What the blocks at both ends of a grid did to arrays, which are named by their addresses."""
+
+    written: Mapping[int, int]  # up to which byte
+    # Of each instruction that the last blocks ran, and that read another place for another block: its address in the
+    # module, the array, up to which byte.
+    read: Sequence[tuple[int, int, int]]
+
+
 class Module:
     """The entries of one `.cu`, ready to run on the CPU. Made by `load`.
 
@@ -53,6 +63,8 @@ class Module:
         entries: names of the `__global__` functions: the plain ones, and those of templates that were asked for.
         constants: names of the `__constant__` variables.
         remarks: by entry, what CUDA leaves undefined in a launch that ended well: its line, its block and two threads.
+        undefined_reads: by line of the source, the first read there of a value that CUDA leaves undefined, in the last
+            launch; with block and thread. It is no fault where the value is not used.
     """
 
     _last: Module | None = None  # the last to launch: it keeps memory for its next launch
@@ -63,16 +75,20 @@ class Module:
         self.entries, self._workers, self._file = tuple(entries), workers or cores(), library
         self._exported = entries
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
-        self._library.cudalab_error.restype = self._library.cudalab_remark.restype = ctypes.c_char_p
+        for said in (self._library.cudalab_error, self._library.cudalab_remark, self._library.cudalab_undefined_read):
+            said.restype = ctypes.c_char_p
         self.remarks: dict[str, str] = {}
+        self.undefined_reads: dict[int, str] = {}
         self._watched: list[int] = []  # places of the arguments that the last launch watched
         self.reach = 0  # bytes on both sides of each array that belong to nothing else; where races are looked for
         self._watches = hasattr(self._library, "cudalab_watch")
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
+        self._constants = {name: self._read_constant(name) for name in self.constants}  # as they must stay
 
     def launch(
         self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int = 0,
-        order: Order = "alternating", cooperative: bool = False, cluster: Sequence[int] | None = None,
+        order: Order = "alternating", cooperative: bool = False, cluster: Sequence[int] | None = None, probe: int = 0,
+        limit: float = math.inf,
     ) -> None:  # fmt: skip
         """Run one entry to its end.
 
@@ -81,9 +97,10 @@ class Module:
         `cooperative` and `cluster` are those of `Launch`.
         `order` is that of blocks, warps and threads: forward, reverse, alternating from block to block, or the seed
         (0 or more) of a shuffle. A correct kernel gives the same result in all of them, except that atomic sums may
-        round differently.
+        round differently. `probe`: a line of the source whose undefined reads find another value than usual. `limit`:
+        seconds after which no more blocks start.
         Raises `LaunchError` for arguments that do not fit the kernel's parameters, for what CUDA
-        refuses, and for a failure inside the kernel.
+        refuses, and for a failure inside the kernel; Unavailable where it takes longer than the limit.
         """
         if entry not in self._parameters:
             raise unknown("entry", entry, self.entries)
@@ -93,7 +110,7 @@ class Module:
             _check_cooperative(entry, grid, block, shared)
         if self._one_block and (cooperative or math.prod(size) > 1):
             raise Unavailable(
-                "the address sanitizer cannot follow blocks that live at once and have static __shared__ arrays"
+                "the address sanitizer cannot follow blocks that run at the same time and have static __shared__ arrays"
             )
         turns = _turns(order)
         boxes = self._boxes(entry, args)
@@ -104,34 +121,45 @@ class Module:
         if (last := Module._last) not in (None, self):
             last._library.cudalab_forget()
         Module._last = self
-        self._library.cudalab_set_order(ctypes.c_uint64(turns))
+        self._library.cudalab_set_order(ctypes.c_uint64(turns), probe, ctypes.c_double(limit))
         self._library.cudalab_set_groups(*map(ctypes.c_uint, size), int(cooperative))
         if self._watches:
             self._watch(args)
-        self._run(entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers))
+        given = ctypes.cast(pointers, ctypes.c_void_p)
+        whole = self._run(entry, lambda: run(*grid, *block, shared, given, self._workers))
+        self._unwritten(entry)
+        if not whole:
+            raise Unavailable(f"{entry}: a launch of {math.prod(grid):,} blocks takes more than {limit:g} s on the CPU")
         if entry not in self.remarks and (text := self._library.cudalab_remark().decode()):
             self.remarks[entry] = text
+        self.undefined_reads = self._undefined_reads()
+
+    def _undefined_reads(self) -> dict[int, str]:
+        found, line = dict[int, str](), ctypes.c_uint()
+        while text := self._library.cudalab_undefined_read(len(found), ctypes.byref(line)):
+            found[line.value] = text.decode()
+        return found
 
     def launch_ends(
         self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int, ends: int
-    ) -> dict[int, tuple[int, int]] | None:
+    ) -> Ends | None:
         """Run `ends` blocks at each end of the grid on arrays of `reserved`, in a module that looks for races.
 
-        Returns by address from which byte and up to which each array was written; None if that says nothing: the launch
-        took too long, or used atomics, from which blocks may take their numbers.
+        Returns None if that says nothing: the launch took too long, or used atomics, from which blocks may take their
+        numbers.
         Raises OverrunError for an access outside of the arrays, and what `launch` raises.
         """
         if entry not in self._parameters:
             raise unknown("entry", entry, self.entries)
         _check_shape(entry, grid, block, shared)
         if math.prod(self._cluster(entry, grid, None)) > 1:
-            raise LaunchError(f"{entry}: clusters do not run in part")
+            raise LaunchError(f"{entry}: a launch with clusters cannot run only some blocks")
         boxes = self._boxes(entry, args)
         if 0 in grid:
-            return {}
+            return Ends({}, [])
         pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
         run = self._runner(entry)
-        self._library.cudalab_set_order(ctypes.c_uint64(_turns("alternating")))
+        self._library.cudalab_set_order(ctypes.c_uint64(_turns("alternating")), 0, ctypes.c_double(math.inf))
         self._library.cudalab_set_groups(1, 1, 1, 0)
         self._watch_none(True, ends, REACH)
         self._watched = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
@@ -139,16 +167,25 @@ class Module:
         for array in arrays:
             place, size = ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
             self._library.cudalab_watch(place, size, array.itemsize)
-        written = self._library.cudalab_written
-        written.restype = ctypes.c_size_t
         try:
             whole = self._run(
                 entry, lambda: run(*grid, *block, shared, ctypes.cast(pointers, ctypes.c_void_p), self._workers)
             )
-            whole = whole and not self._library.cudalab_atomics_seen()
+            return self._ends(arrays) if whole and not self._library.cudalab_atomics_seen() else None
         finally:
             self._watch_none(False, 0, self.reach)
-        return {a.ctypes.data: (written(i, 0), written(i, 1)) for i, a in enumerate(arrays)} if whole else None
+
+    def _ends(self, arrays: Sequence[np.ndarray]) -> Ends:
+        written, reader = self._library.cudalab_written, self._library.cudalab_reader
+        written.restype, reader.restype = ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint64)
+        addresses, read = [array.ctypes.data for array in arrays], list[tuple[int, int, int]]()
+        while found := reader(len(read)):
+            read.append((found[0], addresses[found[1]], found[2]))
+        return Ends({address: written(i) for i, address in enumerate(addresses)}, read)
+
+    def place(self, code: int) -> str:
+        """File and line of an instruction, by its address in the module."""
+        return place_of(self._file, code)
 
     def _watch_none(self, huge: bool, ends: int, reach: int) -> None:
         accesses = FAR_ACCESSES if huge else ACCESSES
@@ -167,7 +204,7 @@ class Module:
         text = self._library.cudalab_error().decode()
         if text.startswith(_GAVE_UP):
             return False
-        text = _CODE.sub(lambda code: place_of(self._file, int(code[1], 16)), text)
+        text = _CODE.sub(lambda code: self.place(int(code[1], 16)), text)
         text = _ARGUMENT.sub(self._named, text)
         if _NOT_HERE in text:
             raise NotOnCpu(text)
@@ -205,13 +242,32 @@ class Module:
         """Set a `__constant__` variable for the launches that follow. Raises NotFound, and InputError for a value that
         does not fit it.
         """
-        describe = self._library[f"cudalab_constant_{self.constants.index(constant_named(name, self.constants))}"]
-        describe.restype = ctypes.POINTER(ctypes.c_size_t)
-        address, size, element, kind = describe()[:4]
+        full = constant_named(name, self.constants)
+        address, size, element, kind = self._describe_constant(full)
         value = np.ascontiguousarray(value)
         if wrong := _misfit(value, size, element, kind):
             raise InputError(f"constant {name}: {wrong}")
         ctypes.memmove(address, value.ctypes.data, size)
+        self._constants[full] = self._read_constant(full)
+
+    def _describe_constant(self, full: str) -> list[int]:
+        """Address, bytes, and bytes and kind of an element of a `__constant__` variable."""
+        describe = self._library[f"cudalab_constant_{self.constants.index(full)}"]
+        describe.restype = ctypes.POINTER(ctypes.c_size_t)
+        return describe()[:4]
+
+    def _read_constant(self, full: str) -> bytes:
+        address, size, *_ = self._describe_constant(full)
+        return ctypes.string_at(address, size)
+
+    def _unwritten(self, entry: str) -> None:
+        """Raise OverrunError where a launch wrote to a `__constant__` variable, which then has its value again."""
+        for name, value in self._constants.items():
+            if self._read_constant(name) != value:
+                ctypes.memmove(self._describe_constant(name)[0], value, len(value))
+                raise OverrunError(
+                    f"{entry}: writes to its __constant__ variable {name!r}, which a kernel may only read"
+                )
 
     def _cluster(self, entry: str, grid: Triple, given: Sequence[int] | None) -> Triple:
         """The cluster of a launch: what the launch gives, or the source by __cluster_dims__, or one block."""
@@ -221,7 +277,7 @@ class Module:
             fixed = tuple(int(d) or 1 for d in describe()[:3])  # type: ignore[assignment]
         asked = None if given is None else (*given, 1, 1)[:3]
         if fixed and asked and fixed != asked:
-            raise LaunchError(f"{entry} has __cluster_dims__{fixed}, its launch gives cluster={tuple(given or ())}")
+            raise LaunchError(f"{entry} has __cluster_dims__{fixed}, but its launch has cluster={tuple(given or ())}")
         size = asked or fixed or (1, 1, 1)
         if wrong := wrong_cluster(grid, size):
             raise LaunchError(f"{entry}: {wrong}")
@@ -327,8 +383,8 @@ def _check_cooperative(entry: str, grid: Triple, block: Triple, shared: int) -> 
     if blocks > room * _SMS:
         raise LaunchError(
             f"{entry}: a cooperative launch of {blocks} blocks of {threads} threads is too large: a GPU holds "
-            f"{room * _SMS} of them at once (an H200: {_SMS} multiprocessors with {room} blocks each); launch as many, "
-            "and let each block do the work of several"
+            f"{room * _SMS} of them at once (an H200: {_SMS} multiprocessors with {room} blocks each); launch at "
+            "most that many, and let each block do the work of several"
         )
 
 

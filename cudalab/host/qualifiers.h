@@ -41,6 +41,26 @@
 #define CUDALAB_UNWATCHED
 #endif
 
+// A variable of the lab that kernel and runtime have in common, for each operating system thread. Not `thread_local`: each
+// use would ask whether it is initialised.
+#if CUDALAB_RUNTIME
+#define CUDALAB_COMMON __thread
+#else
+#define CUDALAB_COMMON extern __thread
+#endif
+
+// Static shared arrays are thread-local variables of the kernel, and those of the runtime follow. The compiler lays them
+// out in the order of their definitions or in the reverse one, so there is room at both ends: a kernel that writes a
+// little past an array does not change them.
+#if CUDALAB_RUNTIME
+#define CUDALAB_ROOM(name) __attribute__((used)) static __thread char room_##name[4096];
+#else
+#define CUDALAB_ROOM(name)
+#endif
+
+// A function that Python finds in the shared object by its name.
+#define CUDALAB_EXTERN extern "C" __attribute__((visibility("default"), used))
+
 // Last parameters of a function, which get the place of its call.
 #define CUDALAB_PLACE const char *file = __builtin_FILE(), unsigned line = __builtin_LINE()
 

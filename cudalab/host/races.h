@@ -1,10 +1,13 @@
-// Finds races on shared memory: two threads of a block use the same bytes, one of them changes them, and no barrier lies
-// between. g++ -fsanitize=thread calls the functions at the end of this file before each access; its own library, which
+// Finds races on shared memory: two threads of a block or cluster use the same bytes, one of them changes them, and no
+// barrier lies between. g++ -fsanitize=thread calls the functions at the end of this file before each access; its own library, which
 // they replace, knows threads of the operating system only.
 //
-// Barriers split the run of a block into epochs, warp operations that of a warp. Two accesses are in order if they are of
-// one thread, of different epochs, or of one warp in different epochs of the warp. A store of the value that is there
-// already is no change. Atomic accesses race with others only.
+// Barriers split the run of a block into epochs, warp operations that of a warp, barriers of a cluster that of its blocks
+// into phases. Two accesses are in order if they are of one thread, of one block in different epochs, of one warp in
+// different epochs of the warp, or of two blocks in different phases. A store of the value that is there already is no
+// change. Atomic accesses race with others only. In a cluster a fence orders all that is before it with all that follows.
+//
+// A lock orders two threads of a block as well: the first calls a fence and makes an atomic access, the second makes one.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,12 +19,34 @@ namespace cudalab {
 enum strength : unsigned { plain, atomic_access, block_scope };
 
 #if CUDALAB_RACES
+// When the threads of a block called fences and made atomic accesses.
+class handovers {
+public:
+    CUDALAB_UNWATCHED void start_block() { memset(threads, 0, sizeof threads), moment = 1; }
+    CUDALAB_UNWATCHED uint32_t now() const { return moment; }
+    CUDALAB_UNWATCHED void fence(unsigned thread) { threads[thread].fence = ++moment; }
+    CUDALAB_UNWATCHED void atomic(unsigned thread) {
+        threads[thread].atomic = ++moment, threads[thread].published = threads[thread].fence;
+    }
+    // Whether what thread `from` did at a moment is in order with what thread `to` does now. A read needs no fence.
+    CUDALAB_UNWATCHED bool in_order(unsigned from, uint32_t at, bool writes, unsigned to) const {
+        return threads[from].atomic > at && threads[to].atomic > at && (!writes || threads[from].published > at);
+    }
+
+private:
+    struct { uint32_t fence, atomic, published; } threads[1024] = {};
+    uint32_t moment = 1;
+};
+
 struct access {
-    uint32_t epoch, warp_epoch;  // epoch 0: none yet
-    uint32_t thread;
+    uint32_t epoch, warp_epoch;  // of the block that makes it; epoch 0: none yet
+    uint32_t phase, at;          // of the cluster; of its block's handovers
+    uint16_t thread, block;      // the block's place among those that live at the same time
     bool atomic;
     uintptr_t code;  // the address of the instruction, from the start of this module
 };
+
+CUDALAB_UNWATCHED const handovers& handed_over();  // of the block that runs, in fibers.h
 
 class race_watch {
 public:
@@ -39,26 +64,33 @@ public:
         for (unsigned i = 0; i < regions; ++i) free(region[i].cells);
     }
     CUDALAB_UNWATCHED bool holds(const void* address) { return at(address); }
-    uintptr_t base = 0;  // where this module is loaded
+    CUDALAB_UNWATCHED bool watches(const void* address) {
+        const cell* const one = at(address);
+        return one && !one->ours;
+    }
+    uintptr_t base = 0;   // where this module is loaded
+    unsigned owner = 0;   // the place of the block that has the memory
 
     CUDALAB_UNWATCHED void flush() { settle(); }
     CUDALAB_UNWATCHED void barrier() { settle(), ++epoch; }
     CUDALAB_UNWATCHED void warp_barrier(unsigned warp) { settle(), ++warp_epoch[warp]; }
-    CUDALAB_UNWATCHED void touch(const void* address, size_t bytes, bool writes, bool atomic, unsigned thread, uint3 index,
-                                 void* code) {
+    CUDALAB_UNWATCHED access made_by(unsigned thread, uint32_t phase, bool atomic, void* code) const {
+        return {epoch, warp_epoch[thread / 32], phase, handed_over().now(), uint16_t(thread), uint16_t(owner), atomic,
+                uintptr_t(code) - base};
+    }
+    // `named`: where the block has these bytes while it runs, which may be elsewhere than at `address`.
+    CUDALAB_UNWATCHED void touch(const void* address, const void* named, size_t bytes, bool writes, const access& now) {
         settle();
-        cell* first = at(address);
-        if (!first || first->ours || !at(static_cast<const char*>(address) + bytes - 1)) return;
-        const bool again = address == asked && thread == asked_by;
-        asked = bytes == 1 && !writes ? address : nullptr, asked_by = thread;
+        cell* first = at(named);
+        if (!first || first->ours || !at(static_cast<const char*>(named) + bytes - 1)) return;
+        const bool again = address == asked && now.thread == asked_by;
+        asked = bytes == 1 && !writes ? address : nullptr, asked_by = now.thread;
         guards = writes && bytes == 1 && again && uintptr_t(address) % 8 == 0 && !*static_cast<const char*>(address);
-        const access now{epoch, warp_epoch[thread / 32], thread, atomic, uintptr_t(code) - base};
-        indices[thread] = index;
         if (!writes) {
             for (size_t i = 0; i < bytes; ++i) {
-                if (read_conflict(first[i].write, now)) return tell(first[i].write, "writes", now, "reads", bytes);
+                if (!first[i].write.atomic && conflict(first[i].write, now)) return tell(first[i].write, "writes", now, "reads", bytes);
                 access* const kept = first[i].reads;
-                kept[in_order(kept[0], now) || kept[0].thread == thread ? 0 : 1] = now;
+                kept[in_order(kept[0], now) || same_thread(kept[0], now) ? 0 : 1] = now;
             }
         } else if (bytes <= sizeof before) {  // looked at again when the value is there
             memcpy(before, address, waiting = bytes);
@@ -78,16 +110,21 @@ private:
         }
         return nullptr;
     }
+    CUDALAB_UNWATCHED static bool same_thread(const access& one, const access& other) {
+        return one.thread == other.thread && one.block == other.block;
+    }
     CUDALAB_UNWATCHED static bool in_order(const access& old, const access& now) {
+        if (old.block != now.block) return old.phase != now.phase;
         return old.epoch != now.epoch || old.thread == now.thread ||
                (old.thread / 32 == now.thread / 32 && old.warp_epoch != now.warp_epoch);
     }
-    CUDALAB_UNWATCHED static bool conflict(const access& old, const access& now) {
-        return old.epoch && !in_order(old, now) && !(old.atomic && now.atomic);
+    CUDALAB_UNWATCHED static bool conflict(const access& old, const access& now, bool old_writes = true) {
+        return old.epoch && now.epoch && !in_order(old, now) && !(old.atomic && now.atomic) &&
+               !(old.block == now.block && handed_over().in_order(old.thread, old.at, old_writes, now.thread));
     }
     // A plain read beside an atomic change is usual: `if (v > *most) atomicMax(most, v)`, and before an atomicCAS().
-    CUDALAB_UNWATCHED static bool read_conflict(const access& write, const access& read) {
-        return !write.atomic && conflict(write, read);
+    CUDALAB_UNWATCHED static bool conflict_with_read(const access& read, const access& write) {
+        return !write.atomic && conflict(read, write, false);
     }
     // Takes in the last store.
     CUDALAB_UNWATCHED void settle() {
@@ -101,25 +138,28 @@ private:
         for (size_t i = 0; i < bytes; ++i) {
             if (conflict(cells[i].write, change)) return tell(cells[i].write, "writes", change, "writes", bytes);
             for (const access& read : cells[i].reads)
-                if (read_conflict(change, read)) return tell(read, "reads", change, "writes", bytes);
+                if (conflict_with_read(read, change)) return tell(read, "reads", change, "writes", bytes);
             const access old = cells[i].write;
             cells[i].write = change;
-            if (change.atomic && !old.atomic && old.epoch == change.epoch && old.thread == change.thread)
+            if (change.atomic && !old.atomic && old.epoch == change.epoch && same_thread(old, change))
                 cells[i].write.atomic = false, cells[i].write.code = old.code;  // a plain one of this thread, just now
         }
     }
     CUDALAB_UNWATCHED void tell(const access& old, const char* did, const access& now, const char* does, size_t bytes) {
-        const uint3 a = indices[old.thread], b = indices[now.thread];
-        current_failure->record("race on %zu bytes of shared memory in block (%u,%u,%u): thread (%u,%u,%u) %s at @%zx@, "
+        const uint3 a = thread_at(old.thread), b = thread_at(now.thread);
+        if (old.block != owner || now.block != owner)
+            return tell_of_cluster(a, did, old, b, does, now, bytes);
+        current_outcome->failed.record("race on %zu bytes of shared memory in block (%u,%u,%u): thread (%u,%u,%u) %s at @%zx@, "
                                 "thread (%u,%u,%u) %s at @%zx@, without a barrier between them", bytes, blockIdx.x,
                                 blockIdx.y, blockIdx.z, a.x, a.y, a.z, did, size_t(old.code), b.x, b.y, b.z, does,
                                 size_t(now.code));
     }
+    CUDALAB_UNWATCHED void tell_of_cluster(uint3 a, const char* did, const access& old, uint3 b, const char* does,
+                                           const access& now, size_t bytes) const;  // in gang.h
 
     struct watched { char* start; size_t bytes; cell* cells; } region[2];
     unsigned regions = 0;
     uint32_t epoch = 1, warp_epoch[32] = {};
-    uint3 indices[1024];
     char before[32];
     size_t waiting = 0;
     const void* asked = nullptr;  // the byte that was read last, and by whom
@@ -131,15 +171,15 @@ private:
 };
 
 CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code);  // fibers.h
-CUDALAB_UNWATCHED void fenced();
+CUDALAB_UNWATCHED void fenced(bool of_block);
 #else
 inline void touched(const void*, size_t, bool, unsigned, void*) {}
-inline void fenced() {}
+inline void fenced(bool) {}
 #endif
 
 }  // namespace cudalab
 
-#if CUDALAB_RACES || CUDALAB_VOLATILE
+#if (CUDALAB_RACES || CUDALAB_VOLATILE) && CUDALAB_RUNTIME
 #define CUDALAB_TSAN extern "C" __attribute__((used, visibility("hidden"), no_sanitize("thread"))) void
 #define CUDALAB_ACCESS(bytes)                                                                                             \
     CUDALAB_TSAN __tsan_read##bytes(void* a) { cudalab::touched(a, bytes, false, cudalab::plain, __builtin_return_address(0)); }   \

@@ -8,8 +8,8 @@
 
 namespace cudalab {
 
-static thread_local const char* shared_start;  // dynamic shared memory of the block that runs
-static thread_local size_t shared_size;
+CUDALAB_COMMON const char* shared_start;  // dynamic shared memory of the block that runs
+CUDALAB_COMMON size_t shared_size;
 
 constexpr size_t shared_guard = 4096;  // bytes before and after it
 
@@ -25,7 +25,7 @@ inline void arrived(void* fake, const void** bottom, size_t* bytes) {
 // Called after the sanitizer has printed its report, to add block and thread; then the process ends. The module
 // that reads the sanitizer's reports (asan.py) reads this line too.
 inline void complete_report(const char*) {
-    if (!current_failure) return;  // not in a kernel
+    if (!current_outcome) return;  // not in a kernel
     fprintf(stderr, "cudalab: in " CUDALAB_WHERE "\n", CUDALAB_HERE);
     fprintf(stderr, "cudalab: shared memory at %p, %zu bytes\n", static_cast<const void*>(shared_start), shared_size);
 }

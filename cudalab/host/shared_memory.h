@@ -6,13 +6,13 @@
 namespace cudalab {
 
 class block_runner;
-static thread_local block_runner* running;      // the block on this operating system thread
-static thread_local char* dynamic_shared_base;  // `extern __shared__` arrays start here
+CUDALAB_COMMON block_runner* running;      // the block on this operating system thread
+CUDALAB_COMMON char* dynamic_shared_base;  // `extern __shared__` arrays start here
 inline void* dynamic_shared() { return dynamic_shared_base; }
 
 // `extern __shared__ T s[];` at file level becomes a thread-local pointer, which every block sets before it runs.
-static void (*block_setters[64])();
-static unsigned block_setter_count;
+inline void (*block_setters[64])();
+inline unsigned block_setter_count;
 inline bool at_block_start(void (*set)()) { return block_setters[block_setter_count++ % 64] = set, true; }
 inline void set_dynamic_arrays() {
     for (unsigned i = 0; i < block_setter_count; ++i) block_setters[i]();
@@ -41,15 +41,15 @@ public:
         const auto block_size = blockDim, grid_size = gridDim;
         const auto runner = running;
         const auto base = dynamic_shared_base;
-        const auto failing = current_failure, remarking = current_remark;
+        const auto outcome = current_outcome;
         const auto order = wanted_order;
         if (from) memcpy(start, from, bytes);
         else memset(start, contents, bytes);
         // No visible code takes the addresses of these, so the compiler would assume that they are unchanged.
         __asm__ volatile("" : "=m"(threadIdx), "=m"(blockIdx), "=m"(blockDim), "=m"(gridDim), "=m"(running));
-        __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_failure), "=m"(current_remark), "=m"(wanted_order));
+        __asm__ volatile("" : "=m"(dynamic_shared_base), "=m"(current_outcome), "=m"(wanted_order));
         threadIdx = index, blockIdx = block, blockDim = block_size, gridDim = grid_size;
-        running = runner, dynamic_shared_base = base, current_failure = failing, current_remark = remarking;
+        running = runner, dynamic_shared_base = base, current_outcome = outcome;
         wanted_order = order;
     }
 
@@ -60,7 +60,8 @@ public:
     size_t variables_bytes = 0;
 
 private:
-    // Finds the module that holds this function, and its thread-local variables without an initial value.
+    // Finds the module that holds this function, and its thread-local variables: first those with an initial value, which
+    // are the shared arrays of a type that has one (CUDA gives them none), then those of zeros.
     static int find(dl_phdr_info* module, size_t, void* result) {
         const uintptr_t here = reinterpret_cast<uintptr_t>(&find) - module->dlpi_addr;
         bool ours = false;
@@ -74,8 +75,8 @@ private:
         if (!ours) return 0;
         if (variables && module->dlpi_tls_data) {
             auto& found = *static_cast<static_shared_memory*>(result);
-            found.start = static_cast<char*>(module->dlpi_tls_data) + variables->p_filesz;
-            found.bytes = variables->p_memsz - variables->p_filesz;
+            found.start = static_cast<char*>(module->dlpi_tls_data);
+            found.bytes = variables->p_memsz;
         }
         auto& found = *static_cast<static_shared_memory*>(result);
         found.base = module->dlpi_addr;

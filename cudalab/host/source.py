@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError
+from cudalab.host import system_calls
 from cudalab.spec import entry_names
 from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameters
 
@@ -15,9 +16,11 @@ from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameter
 # have cudalab::running or cudalab::looked where they need that.
 _COOPERATION = re.compile(
     r"\b(?:__shared__|__activemask|__sync\w+|__shfl\w*|__ballot\w*|__(?:any|all)_sync"
-    r"|__match_\w+|__reduce_\w+|__cluster\w+|__threadfence\w*|__nanosleep|cudalab::(?:running|looked))\b"
+    r"|__match_\w+|__reduce_\w+|__cluster\w+|__threadfence\w*|__nanosleep|atomic(?:CAS|Exch)\w*"
+    r"|cudalab::(?:running|looked))\b"
     r"|\bwhile\s*\([^;{}]*\b(?:atomic[A-Z]\w+|__ldc[gv])\s*\("
 )
+_CONTENDING = re.compile(r"\batomic[A-Z]\w+|\bcudalab::exchange_with\b")
 _WAITING = re.compile(r"\b(?:atomic[A-Z]\w+|__ldc[gv]|__threadfence\w*|__nanosleep|cudalab::looked|phase_barrier)\b")
 # What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
@@ -25,11 +28,11 @@ _NOT_HERE = {
     "surfaces": r"cudaSurfaceObject_t|surf[123]D(?:read|write)",
     "kernel launches from a .cu (dynamic parallelism, host code)": r"<<<",
     "tensor cores' built-in functions": r"\b__(?:h|b|i|d|tf32)?mma_\w+",
-    "matrices of 4 or 1 bits": r"\b(?:wmma::)?experimental::(?:precision|bmma)\w*|\bbmma_sync\b",
+    "4-bit and 1-bit matrices": r"\b(?:wmma::)?experimental::(?:precision|bmma)\w*|\bbmma_sync\b",
     "the pipeline of CUDA 11.0": r"\bnvcuda::experimental\b",
     "bulk copies (TMA)": r"\bcp_async_bulk\w*|\bCUtensorMap\b",
     "PTX": r"\bcuda::ptx\b|\bptx::\w+",
-    "barriers of several GPUs": r"\bthis_multi_grid\b|\bmulti_grid_group\b",
+    "barriers across GPUs": r"\bthis_multi_grid\b|\bmulti_grid_group\b",
     "shuffles and votes without a mask": r"\b__shfl(?:_up|_down|_xor)?\s*\(|\b__(?:any|all|ballot)\s*\(",
     "named barriers": r"\b__barrier_sync\w*|\b__named_barrier\w*",
     "CUB's device-wide algorithms": r"\bcub::Device\w+",
@@ -42,13 +45,13 @@ _NOT_HERE = {
     "cuRAND's Poisson and discrete distributions": r"\bcurand_(?:poisson|discrete)\w*",
     "cuRAND's host API": r"\bcurand(?:Create|Generate|Destroy|Set)\w*\s*\(",
     "the CUDA runtime's API": r"\bcuda(?:Malloc|Mem|Free|DeviceSynchronize|LaunchKernel|Stream|Event)\w*\s*\(",
-    "addresses as shared or global ones": r"\b__cvta_\w+|\b__is(?:Shared|Global|Local|Constant)\b",
+    "address space conversions and queries": r"\b__cvta_\w+|\b__is(?:Shared|Global|Local|Constant)\b",
 }
 _REMEDY = {
     "shuffles and votes without a mask": "no GPU since Volta has them; use those that end in _sync",
-    "CUB's device-wide algorithms": "they are launched by the host; give them as a rival of the entries",
-    "Thrust's algorithms and containers": "they are launched by the host; give them as a rival of the entries",
-    "the CUDA runtime's API": "the lab allocates, copies and launches; leave device code alone in the file",
+    "CUB's device-wide algorithms": "the host launches them; measure them as a rival (rivals= of the spec)",
+    "Thrust's algorithms and containers": "the host launches them; measure them as a rival (rivals= of the spec)",
+    "the CUDA runtime's API": "the lab allocates, copies and launches; leave only device code in the file",
     "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched",
 }
 # CUDA's and its libraries' headers that are not in include/. nvcc knows whether there is one of another name.
@@ -115,6 +118,7 @@ class Scan:
         static_shared: whether it has static shared arrays.
         constants: names of the `__constant__` variables.
         fibers: whether threads of a block depend on each other.
+        contends: whether several threads may change the same memory by atomic operations, and others between them.
         waits: whether a thread may wait for another one by an atomic or a load.
         volatile: whether a thread may look at memory again and again, until another one changes it.
     """
@@ -126,11 +130,12 @@ class Scan:
         names, so `__global__` and the like are still there.
         """
         self.name = name
-        lines = list(_own_lines(preprocessed))
+        self._lines = lines = list(_own_lines(preprocessed))
         code = "\n".join(text for _, _, text, _ in lines)
         self.volatile = any(_VOLATILE.search(text) for file, _, text, _ in lines if not file.startswith(_OURS))
         self.fibers = self.volatile or bool(_COOPERATION.search(code))
         self.entries = entries_of(code)
+        self.contends = bool(_CONTENDING.search(code))
         self.waits = self.fibers and bool(_WAITING.search(code))
         self.functions = entry_names.functions(code)
         self.static_shared = bool(_STATIC_ARRAY.search(code))
@@ -163,6 +168,14 @@ class Scan:
                 raise SpecError(f"{self.name}: {wrong}")
             plain[name] = f"at_{i}", entry_names.resolved_among(self.functions, name).expression
         return plain
+
+    def system_call(self, message: str) -> str:
+        """What to say of a linker's message about a function that starts processes; "" for any other error."""
+        if not (called := system_calls.named(message)):
+            return ""
+        name = re.compile(rf"\b{called}\b")
+        own = (f"{file}:{number}: " for file, number, text, _ in self._lines if name.search(text))
+        return f"{next(own, f'{self.name}: ')}{system_calls.REFUSAL % called}"
 
     def unfit(self, message: str, exported: Mapping[str, tuple[str, str]]) -> str:
         """What to say of a compiler's message about the line of an entry that is asked for; "" for any other error."""

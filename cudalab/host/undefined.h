@@ -4,6 +4,7 @@
 // Alignment is always checked: on a GPU a misaligned access ends the launch ("misaligned address"). Here it would pass
 // undetected, or kill the process where the compiler chose an instruction that requires alignment.
 #pragma once
+#if CUDALAB_RUNTIME
 
 namespace cudalab {
 
@@ -49,18 +50,18 @@ struct operand {
 
 }  // namespace cudalab
 
-#define CUDALAB_HANDLER extern "C" __attribute__((used, cold)) inline void
+#define CUDALAB_HANDLER extern "C" [[noreturn]] __attribute__((used, cold)) void
 
-CUDALAB_HANDLER __ubsan_handle_type_mismatch_v1(cudalab::mismatch* found, uintptr_t address) {
+CUDALAB_HANDLER __ubsan_handle_type_mismatch_v1_abort(cudalab::mismatch* found, uintptr_t address) {
     if (!address) CUDALAB_UNDEFINED(found, "access through a null pointer to %s", found->type->name);
-    CUDALAB_UNDEFINED(found, "misaligned address: %s needs a multiple of %u bytes, got %u beyond one",
+    CUDALAB_UNDEFINED(found, "misaligned address: %s needs an alignment of %u bytes, and the address is %u bytes off",
                       found->type->name, 1u << found->log2_alignment,
                       unsigned(address & ((1u << found->log2_alignment) - 1)));
 }
 
 // ---- of a sanitized build only --------------------------------------------------------------------------------------
 #define CUDALAB_OVERFLOW(what, sign)                                                                                  \
-    CUDALAB_HANDLER __ubsan_handle_##what##_overflow(cudalab::in_type* found, uintptr_t left, uintptr_t right) {      \
+    CUDALAB_HANDLER __ubsan_handle_##what##_overflow_abort(cudalab::in_type* found, uintptr_t left, uintptr_t right) {      \
         CUDALAB_UNDEFINED(found, "signed integer overflow: %s " sign " %s does not fit %s",                           \
                           cudalab::operand(found->type, left).text, cudalab::operand(found->type, right).text,        \
                           found->type->name);                                                                         \
@@ -70,26 +71,26 @@ CUDALAB_OVERFLOW(sub, "-")
 CUDALAB_OVERFLOW(mul, "*")
 #undef CUDALAB_OVERFLOW
 
-CUDALAB_HANDLER __ubsan_handle_negate_overflow(cudalab::in_type* found, uintptr_t value) {
+CUDALAB_HANDLER __ubsan_handle_negate_overflow_abort(cudalab::in_type* found, uintptr_t value) {
     CUDALAB_UNDEFINED(found, "signed integer overflow: -(%s) does not fit %s",
                       cudalab::operand(found->type, value).text, found->type->name);
 }
-CUDALAB_HANDLER __ubsan_handle_divrem_overflow(cudalab::in_type* found, uintptr_t left, uintptr_t right) {
+CUDALAB_HANDLER __ubsan_handle_divrem_overflow_abort(cudalab::in_type* found, uintptr_t left, uintptr_t right) {
     CUDALAB_UNDEFINED(found, "division of %s by %s", cudalab::operand(found->type, left).text,
                       cudalab::operand(found->type, right).text);
 }
-CUDALAB_HANDLER __ubsan_handle_shift_out_of_bounds(cudalab::in_two_types* found, uintptr_t left, uintptr_t right) {
+CUDALAB_HANDLER __ubsan_handle_shift_out_of_bounds_abort(cudalab::in_two_types* found, uintptr_t left, uintptr_t right) {
     CUDALAB_UNDEFINED(found, "shift of %s, which is %s, by %s bits", cudalab::operand(found->left, left).text,
                       found->left->name, cudalab::operand(found->right, right).text);
 }
-CUDALAB_HANDLER __ubsan_handle_out_of_bounds(cudalab::in_two_types* found, uintptr_t index) {
+CUDALAB_HANDLER __ubsan_handle_out_of_bounds_abort(cudalab::in_two_types* found, uintptr_t index) {
     CUDALAB_UNDEFINED(found, "index %s is out of bounds for %s", cudalab::operand(found->right, index).text,
                       found->left->name);
 }
-CUDALAB_HANDLER __ubsan_handle_load_invalid_value(cudalab::in_type* found, uintptr_t) {
-    CUDALAB_UNDEFINED(found, "a value was read that no %s has", found->type->name);
+CUDALAB_HANDLER __ubsan_handle_load_invalid_value_abort(cudalab::in_type* found, uintptr_t) {
+    CUDALAB_UNDEFINED(found, "a value was read that is not valid for %s", found->type->name);
 }
-CUDALAB_HANDLER __ubsan_handle_vla_bound_not_positive(cudalab::in_type* found, uintptr_t bound) {
+CUDALAB_HANDLER __ubsan_handle_vla_bound_not_positive_abort(cudalab::in_type* found, uintptr_t bound) {
     CUDALAB_UNDEFINED(found, "an array of %s elements", cudalab::operand(found->type, bound).text);
 }
 CUDALAB_HANDLER __ubsan_handle_builtin_unreachable(cudalab::in_no_type* found) {
@@ -100,3 +101,4 @@ CUDALAB_HANDLER __ubsan_handle_missing_return(cudalab::in_no_type* found) {
 }
 #undef CUDALAB_HANDLER
 #undef CUDALAB_UNDEFINED
+#endif

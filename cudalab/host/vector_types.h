@@ -48,6 +48,19 @@ CUDALAB_VECTOR(unsigned long long, ulonglong, 16, 16)
 CUDALAB_VECTOR(float, float, 8, 16)
 CUDALAB_VECTOR(double, double, 16, 16)
 #undef CUDALAB_VECTOR
+
+// CUDA 13 has four words of 8 bytes with their alignment in the name.
+#define CUDALAB_WIDE(T, name, bytes)                                             \
+    struct alignas(bytes) name##4_##bytes##a { T x, y, z, w; };                   \
+    inline name##4_##bytes##a make_##name##4_##bytes##a(T x, T y, T z, T w) { return {x, y, z, w}; }
+#define CUDALAB_WIDE_BOTH(T, name) CUDALAB_WIDE(T, name, 16) CUDALAB_WIDE(T, name, 32)
+CUDALAB_WIDE_BOTH(long, long)
+CUDALAB_WIDE_BOTH(unsigned long, ulong)
+CUDALAB_WIDE_BOTH(long long, longlong)
+CUDALAB_WIDE_BOTH(unsigned long long, ulonglong)
+CUDALAB_WIDE_BOTH(double, double)
+#undef CUDALAB_WIDE_BOTH
+#undef CUDALAB_WIDE
 #undef CUDALAB_COPIES_2
 #undef CUDALAB_COPIES_4
 
@@ -62,8 +75,33 @@ struct dim3 {
     constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// `static`, not `extern`: only then does the compiler know that a store through a kernel's pointer cannot change them,
-// which it needs to vectorise the loop over threads (4 times faster on gelu).
-static thread_local uint3 threadIdx, blockIdx;
-static thread_local dim3 blockDim, gridDim;
+// In flat mode kernel and runtime have variables of their own (flat.h): `static` ones, since only then does the compiler
+// know that a store through a kernel's pointer cannot change them, which it needs to vectorise the loop over threads
+// (4 times faster on gelu).
+#if CUDALAB_FIBERS
+#define CUDALAB_INDEX CUDALAB_COMMON
+CUDALAB_ROOM(first)
+#else
+#define CUDALAB_INDEX static thread_local
+#endif
+#if CUDALAB_FIBERS && !CUDALAB_RUNTIME
+#define CUDALAB_ZERO
+#else  // variables with another initial value would lie beside shared arrays of a type that has one, without room between
+#define CUDALAB_ZERO (0, 0, 0)
+#endif
+CUDALAB_INDEX uint3 threadIdx, blockIdx;
+CUDALAB_INDEX dim3 blockDim CUDALAB_ZERO, gridDim CUDALAB_ZERO;
+#undef CUDALAB_INDEX
+#undef CUDALAB_ZERO
 static constexpr int warpSize = 32;
+
+// `static`, as the variables may be.
+namespace cudalab {
+CUDALAB_UNWATCHED static uint3 thread_at(unsigned number) {
+    return {number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y};
+}
+CUDALAB_UNWATCHED static uint3 block_at(unsigned long long number) {
+    const unsigned long long plane = (unsigned long long)gridDim.x * gridDim.y;
+    return {unsigned(number % gridDim.x), unsigned(number / gridDim.x % gridDim.y), unsigned(number / plane)};
+}
+}  // namespace cudalab

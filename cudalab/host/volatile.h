@@ -2,7 +2,7 @@
 // tells volatile ones apart. Before a read other threads may run: they may be those that this one waits for.
 #pragma once
 
-#if CUDALAB_VOLATILE || CUDALAB_RACES
+#if (CUDALAB_VOLATILE || CUDALAB_RACES) && CUDALAB_RUNTIME
 
 namespace cudalab {
 CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes, bool writes, void* code) {

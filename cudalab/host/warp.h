@@ -7,20 +7,24 @@ namespace cudalab {
 // `matrix` comes last: operations of include/mma.h at different lines are different ones.
 enum operation : unsigned { sync = activemask_operation + 1, shuffle, vote, match, reduce, matrix };
 
+// What the runtime does (warp_meeting.h): before a thread waits for the others, and with what each of them brought.
+fiber& coming(operation what, unsigned mask, uint64_t offer, const char* file, unsigned line);
+unsigned those_present();
+uint64_t brought_by(unsigned lane);
+unsigned own_lane();
+
 // Returns the lanes that took part: those of `mask` that exist and have not returned from the kernel.
 inline unsigned meet(operation what, unsigned mask, uint64_t offer, const char* file, unsigned line) {
-    fiber& me = running->me();
-    if (!(mask >> running->lane() & 1))
-        fail(CUDALAB_WHERE ": the mask 0x%08x of a warp operation lacks the calling lane %u", CUDALAB_HERE, mask,
-             running->lane());
-    me.operation = what;
-    me.mask = mask;
-    me.offer = offer;
-    running->wait(state::at_warp, file, line);
-    return me.present;
+    running->leave(coming(what, mask, offer, file, line));
+    return those_present();
 }
 
-inline uint64_t brought_by(unsigned lane) { return running->lane_mate(lane).settled; }
+// From which lane a shuffle takes its value: from one of its number, or of that number in the segment; from one so many
+// lanes away; from the one whose number differs in these bits. The warp is split into segments of `width` lanes; beyond
+// its segment a lane gets its own value.
+enum class source { lane, of_segment, below, above, across };
+fiber& shuffling(source kind, unsigned by, unsigned width, unsigned mask, uint64_t offer, const char* file, unsigned line);
+uint64_t shuffled_bits();
 
 template <class T> inline uint64_t packed(T value) {
     static_assert(sizeof(T) <= 8, "a warp operation moves at most 8 bytes per lane");
@@ -34,17 +38,17 @@ template <class T> inline T unpacked(uint64_t bits) {
     return value;
 }
 
-// In CUDA the value from a lane that takes no part is undefined. Here it is all ones (NaN, -1), so that its use shows.
-template <class T> inline T shuffled(unsigned mask, T value, unsigned source, const char* file, unsigned line) {
-    const unsigned present = meet(shuffle, mask, packed(value), file, line);
-    return unpacked<T>(present >> source & 1 ? brought_by(source) : ~0ull);
+template <class T>
+inline T shuffled(source kind, unsigned mask, T value, unsigned by, int width, const char* file, unsigned line) {
+    running->leave(shuffling(kind, by, unsigned(width), mask, packed(value), file, line));
+    return unpacked<T>(shuffled_bits());
 }
 
 template <class Combine> inline unsigned reduced(unsigned mask, unsigned value, Combine combine, const char* file, unsigned line) {
     const unsigned present = meet(reduce, mask, value, file, line);
     unsigned result = value;
     for (unsigned lane = 0; lane < 32; ++lane)
-        if ((present >> lane & 1) && lane != running->lane()) result = combine(result, unsigned(brought_by(lane)));
+        if ((present >> lane & 1) && lane != own_lane()) result = combine(result, unsigned(brought_by(lane)));
     return result;
 }
 
@@ -54,32 +58,19 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, CUDALAB_PLACE) { cudalab::me
 
 // The lanes that are at this call now, without those that wait elsewhere in the warp.
 inline unsigned __activemask(CUDALAB_PLACE) {
-    cudalab::fiber& me = cudalab::running->me();
-    me.operation = cudalab::activemask_operation;
-    me.mask = 0xffffffffu;
-    cudalab::running->wait(cudalab::state::at_warp, file, line);
-    return me.present;
+    return cudalab::meet(cudalab::operation(cudalab::activemask_operation), 0xffffffffu, 0, file, line);
 }
 
-// ---- shuffles: the warp is split into segments of `width` lanes; beyond its segment a lane gets its own value --------
-template <class T> inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDALAB_PLACE) {
-    const unsigned lane = cudalab::running->lane(), first = lane & ~unsigned(width - 1);
-    return cudalab::shuffled(mask, value, first + (unsigned(source) & unsigned(width - 1)), file, line);
-}
-template <class T> inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDALAB_PLACE) {
-    const unsigned lane = cudalab::running->lane(), first = lane & ~unsigned(width - 1);
-    return cudalab::shuffled(mask, value, lane < first + delta ? lane : lane - delta, file, line);
-}
-template <class T> inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDALAB_PLACE) {
-    const unsigned lane = cudalab::running->lane(), end = (lane & ~unsigned(width - 1)) + unsigned(width);
-    return cudalab::shuffled(mask, value, lane + delta >= end ? lane : lane + delta, file, line);
-}
-template <class T> inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, CUDALAB_PLACE) {
-    // Into an earlier segment is allowed, into a later one is not (PTX shfl.bfly).
-    const unsigned lane = cudalab::running->lane(), end = (lane & ~unsigned(width - 1)) + unsigned(width);
-    const unsigned source = lane ^ unsigned(lanes);
-    return cudalab::shuffled(mask, value, source >= end ? lane : source, file, line);
-}
+// ---- shuffles -------------------------------------------------------------------------------------------------------
+#define CUDALAB_SHUFFLE(name, kind, type)                                                                    \
+    template <class T> inline T name(unsigned mask, T value, type by, int width = 32, CUDALAB_PLACE) {       \
+        return cudalab::shuffled(cudalab::source::kind, mask, value, unsigned(by), width, file, line);       \
+    }
+CUDALAB_SHUFFLE(__shfl_sync, of_segment, int)
+CUDALAB_SHUFFLE(__shfl_up_sync, below, unsigned)
+CUDALAB_SHUFFLE(__shfl_down_sync, above, unsigned)
+CUDALAB_SHUFFLE(__shfl_xor_sync, across, int)
+#undef CUDALAB_SHUFFLE
 
 // ---- votes ----------------------------------------------------------------------------------------------------------
 inline unsigned __ballot_sync(unsigned mask, int predicate, CUDALAB_PLACE) {

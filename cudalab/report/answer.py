@@ -7,7 +7,7 @@ from math import inf
 from cudalab.base import numbers
 from cudalab.base.stats import FASTER
 from cudalab.report import columns
-from cudalab.results import record
+from cudalab.results import comparable, marks, record
 from cudalab.results.record import Case, Results
 
 CLOSE = 2  # the most rows that are named where none is surely the fastest
@@ -15,22 +15,50 @@ CLOSE = 2  # the most rows that are named where none is surely the fastest
 
 def sentence(run: Results, cases: list[Case]) -> str:
     """The answer of one group; of a group that was only checked how many rows are right."""
+    said, right = _answers(cases)
+    every = "right" if right == 1 else f"all {right} right"
+    said.append(f"{right} right" if said else every if right else "no variant runs here")
+    return ", ".join(said) + (f"; {times}" if (times := _times(run, cases)) else "")
+
+
+def short(run: Results, cases: list[Case]) -> str:
+    """The same in fewer words, for a line of 80 columns: of the times our fastest, or the fastest of all."""
+    said, right = _answers(cases)
+    text = ", ".join([*said, f"{right} right"] if said or right else ["no variant runs here"])
+    timed = _timed(run, cases)
+    mine = [c for c in timed if c.backend in record.ENTRIES] if not run.of_study else []
+    peers = [c for c in timed if c.backend not in record.ENTRIES]
+    if timed:
+        text += f"; {_time(run, (mine or timed)[0], cases)}"
+    if mine and peers:
+        text += f", {numbers.ratio(run.ratio(peers[0], mine[0], run.main_kind))} x {peers[0].label}"
+    return f"{text} (busy)" if timed and _busy(run) else text
+
+
+def _answers(cases: list[Case]) -> tuple[list[str], int]:
+    """What is wrong, by status, and how many rows are right."""
     bad: dict[str, list[str]] = {}
     for case in cases:
         if case.status in record.BROKEN:
             bad.setdefault(case.status, []).append(case.label)
-    right = sum(case.status == record.OK for case in cases)
     said = [f"{len(labels)} {status} ({', '.join(labels)})" for status, labels in bad.items()]
-    every = "right" if right == 1 else f"all {right} right"
-    said.append(f"{right} right" if bad else every if right else "nothing that runs here")
-    return ", ".join(said) + (f"; {times}" if (times := _times(run, cases)) else "")
+    return said, sum(case.status == record.OK for case in cases)
+
+
+def _timed(run: Results, cases: list[Case]) -> list[Case]:
+    """The right rows that have the main time, fastest first."""
+    kind = run.main_kind
+    timed = (c for c in cases if c.status == record.OK and c.times.get(kind))
+    return sorted(timed, key=lambda c: c.median(kind) or inf)
+
+
+def _busy(run: Results) -> bool:
+    """Whether other programs have disturbed the main times."""
+    return bool(run.busy) and comparable.of_host(run.main_kind)
 
 
 def _times(run: Results, cases: list[Case]) -> str:
-    kind = run.main_kind
-    timed = sorted(
-        (c for c in cases if c.status == record.OK and c.times.get(kind)), key=lambda c: c.median(kind) or inf
-    )
+    kind, timed = run.main_kind, _timed(run, cases)
     if not timed:
         return ""
     mine = [c for c in timed if c.backend in record.ENTRIES]
@@ -39,10 +67,10 @@ def _times(run: Results, cases: list[Case]) -> str:
         return f"{_time(run, mine[0], cases)}, {_against(run, mine[0], peers[0], cases)}"
     library = "" if mine or run.of_study else " library"
     first, *others = timed
+    if _busy(run):
+        return f"{'shortest time' if others else 'time'}, on a busy machine: {_time(run, first, cases)}"
     if not others:
         return _time(run, first, cases)
-    if run.ratio(others[0], first, kind).disturbed:
-        return f"shortest time, on a busy machine: {_time(run, first, cases)}"
     close = [c for c in others if run.ratio(c, first, kind).verdict() != FASTER]
     if not close:
         return f"fastest{library}: {_time(run, first, cases)}, {_against(run, first, others[0], cases)}"
@@ -55,14 +83,13 @@ def _time(run: Results, case: Case, cases: list[Case]) -> str:
     unit, seconds = columns.unit(run, cases, run.main_kind)
     timing = case.timing(run.main_kind)
     assert timing
-    marks = columns.marks(run, case, cases)
-    return f"{case.label} {numbers.supported(timing.median / seconds, timing.width)}{marks} {unit}"
+    return f"{case.label} {numbers.supported(timing.median / seconds, timing.width)}{marks.of(run, case, cases)} {unit}"
 
 
 def _against(run: Results, case: Case, peer: Case, cases: list[Case]) -> str:
     ratio = run.ratio(peer, case, run.main_kind)
     other = _time(run, peer, cases)
     if ratio.says_nothing:
-        return f"{other}: too rough to compare"
-    ends = numbers.ends(ratio.low, ratio.high)
+        return f"{other}: too imprecise to compare"
+    ends = numbers.interval(ratio)
     return f"{numbers.ratio(ratio)} times as fast as {other} ({ends}, {ratio.verdict()})"

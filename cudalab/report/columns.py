@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from cudalab.base import numbers, stats
 from cudalab.base.memo import kept
-from cudalab.results import comparable, limit, record
+from cudalab.base.text import QUESTION
+from cudalab.report import hints
+from cudalab.results import limit, marks, record
 from cudalab.results.record import Case, Results
 
 GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
 NOT_MEASURED = "-"
+BUSY = "busy"  # no verdict: `busy` says why in the headline
 NOT_TIMED = "not timed"  # a `.cu` on the CPU, which is only checked there
 BASELINES = ("torch_eager", "torch_native", "numpy")
 # Backends whose calls allocate their result, for files that do not say it (`Case.allocates`).
 ALLOCATING = ("torch_eager", "torch_native", "torch_script", "torch_compile", "cupy_eager", "cupy_fuse")
 
-FLOOR = 10  # a time below this many empty event pairs is mostly launch and timer
 FAR = 1000  # ULP; a right answer is as far off only by the absolute tolerance of its budget
-CEILING = 1.01  # a bandwidth this many times the copy's does not come from memory alone
-NOISY = 0.1  # relative width of a median's interval above which the row is marked
-# Marks on a time, and their explanation below the table.
-MARKS = {
-    "~": f"below {FLOOR} x the time of an empty event pair: much of it is launch and timer, not the kernel",
-    "^": "faster than a copy of as many bytes: more read than written, or part of it in cache",
-    "!": "the GPU ran below its highest clock",
-    "#": "the worker processes of the run disagree about this time by more than chance: it has several values",
-    "?": f"the samples fall into two groups, or the median is known to no better than {NOISY:.0%}, "
-    f"or the interval of the speed-up is wider than a factor of {stats.NOTHING:g} and than the speed-up itself",
-}
+# Of a reason: the budget that its row exceeds.
+BUDGET = re.compile(r" differ by more than (?P<ulp>[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) ULP(?P<absolute> \+ )?")
+
+
+UNCLEAR = (
+    f"{stats.UNCLEAR}: the interval is too wide to tell FASTER or SLOWER (more than {100 * stats.MIN_EFFECT:.0f} % "
+    "from 1) from SAME."
+)
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,12 @@ class Column:
 def heading(run: Results) -> str:
     """The first line: the machine that measured the numbers, or why there is no GPU."""
     if run.machine.device == "cpu":
-        how = f"times are wall clock{_processes(run)}" if run.timed else "nothing is timed"
+        how = f"times are wall clock{_processes(run)}" if kinds(run) else "nothing was timed"
+        how += _set(run)
         return f"No GPU: {run.no_gpu}. On the CPU ({run.machine.name}): {how}"
     l2, driver = run.machine.details.get("l2_bytes"), run.machine.details.get("driver", "unknown")
     cache = f"L2 {l2 / 2**20:.0f} MiB, " if isinstance(l2, int) else ""
-    return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}{_processes(run)}"
+    return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}{_processes(run)}{_set(run)}"
 
 
 def _processes(run: Results) -> str:
@@ -59,27 +59,20 @@ def _processes(run: Results) -> str:
     return f", {count} process{'es' if count != 1 else ''}" if isinstance(count, int) and run.timed else ""
 
 
+def _set(run: Results) -> str:
+    """The values that `--set` gave to tunables, if any."""
+    values = run.options.get("parameters")
+    return f", with {values.replace(',', ' ')}" if isinstance(values, str) and values else ""
+
+
 def missing(run: Results) -> str:
     """A warning for an interrupted run, else an empty text."""
-    return "" if run.complete else "INTERRUPTED: some of what was asked for is missing; go on with --resume FILE"
-
-
-def busy(run: Results) -> str:
-    """A warning where other programs kept the processors busy, else an empty text."""
-    host = [kind for kind in dict.fromkeys(k for c in run.cases for k in c.times) if comparable.of_host(kind)]
-    if not run.busy or not host:
-        return ""
-    load, cores = run.busy
-    what = "times" if run.main_kind in host else f"{' and '.join(kind.replace('_', ' ') for kind in host)} times"
-    return (
-        f"Machine busy: load {numbers.compact(load)} of other programs on {numbers.compact(cores)} "
-        f"core{'s' if cores > 1 else ''}: {what} are rough and give no verdict"
-    )
+    return "" if run.complete else "INTERRUPTED: some cases are missing; continue with --resume FILE"
 
 
 def warnings(run: Results) -> list[str]:
     """What a reader must know before the numbers: an interrupted run, a busy machine."""
-    return [text for text in (missing(run), busy(run)) if text]
+    return [text for text in (missing(run), marks.busy(run)) if text]
 
 
 def title(cases: list[Case]) -> str:
@@ -119,15 +112,15 @@ def drawn(run: Results, cases: list[Case]) -> list[Column]:
         Column("max ULP", [verdict(case) for case in shown], joined=True),
         *([Column(f"{_head(main)} \u00b5s", _marked(run, shown, cases, main), joined=True)] if main else []),
     ]
-    computing = computes(run, cases)
+    computing = marks.computes(run, cases)
     if run.machine.device == "cuda":
         found += [] if computing else [
-            Column("% copy", [share(run, case, ceiling(cases)) for case in shown], joined=True),
+            Column("% copy", [share(run, case, marks.ceiling(cases)) for case in shown], joined=True),
         ]  # fmt: skip
         found += [
             Column("% limit", [of_limit(run, case) for case in shown], joined=True),
         ]
-    ratios = [None if computing and c is ceiling(cases) else run.speedup(c, main) for c in shown]
+    ratios = [None if computing and c is marks.ceiling(cases) else run.speedup(c, main) for c in shown]
     found += compared("x eager", ratios, [c is run.baseline(c) for c in shown])
     if computing:
         found.append(Column("TFLOP/s", [throughput(case, main) for case in shown]))
@@ -139,6 +132,11 @@ def drawn(run: Results, cases: list[Case]) -> list[Column]:
                                   for c in shown])
         for tool in others(cases)
     ]  # fmt: skip
+    return with_values(found)
+
+
+def with_values(found: list[Column]) -> list[Column]:
+    """The columns of a table without those that have no value; the first has the names."""
     return [c for c in found if c is found[0] or {*c.cells} != {NOT_MEASURED}]
 
 
@@ -153,9 +151,14 @@ def compared(name: str, ratios: Sequence[stats.Ratio | None], own: Sequence[bool
     values = [(numbers.ratio(o) if o else "1") if r else NOT_MEASURED for r, o in zip(ratios, others, strict=True)]
     return [
         Column(name, values, joined=True),
-        Column("95 % interval", [numbers.ends(o.low, o.high) if o else NOT_MEASURED for o in others], joined=True),
-        Column("verdict", [o.verdict() if o else NOT_MEASURED for o in others], joined=True),
+        Column("95 % interval", [numbers.interval(o) if o else NOT_MEASURED for o in others], joined=True),
+        Column("verdict", [told(o) if o else NOT_MEASURED for o in others], joined=True),
     ]
+
+
+def told(ratio: stats.Ratio) -> str:
+    """The verdict of a ratio; that of times which a busy machine has disturbed is none."""
+    return BUSY if ratio.disturbed else ratio.verdict()
 
 
 def _head(kind: str) -> str:
@@ -167,7 +170,7 @@ def _marked(run: Results, shown: list[Case], cases: list[Case], kind: str) -> li
     return [
         NOT_MEASURED if kind == "call" and allocates(case) else
         NOT_TIMED if case.backend == "host" and case.status == record.OK and not case.times else
-        microseconds(case, kind) + marks(run, case, cases, kind) for case in shown
+        microseconds(case, kind) + marks.of(run, case, cases, kind) for case in shown
     ]  # fmt: skip
 
 
@@ -198,12 +201,6 @@ def bandwidth(case: Case, kind: str) -> str:
     return numbers.supported(rate / 1e9, timing.width, numbers.DERIVED) if rate and timing else NOT_MEASURED
 
 
-def computes(run: Results, cases: list[Case]) -> bool:
-    """Whether the work of a group is arithmetic, as in a product of matrices, and not the movement of its bytes."""
-    counted = [case for case in cases if case.flops]
-    return bool(counted) and limit.computes(counted[0], run.machine)
-
-
 def throughput(case: Case, kind: str) -> str:
     """TFLOP/s, by the operations that the spec counts, with the digits that the time's interval supports."""
     timing = case.timing(kind) if kind != "api" else None
@@ -223,48 +220,13 @@ def others(cases: list[Case]) -> list[str]:
     return list(dict.fromkeys(name for case in cases for name in case.cross if not name.endswith("wall")))
 
 
-@kept
-def ceiling(cases: list[Case]) -> Case | None:
-    return next((c for c in cases if c.status == record.CEILING), None)
-
-
-def marks(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
-    """The MARKS on a time of a case: of `kind`, or the main one, which alone has `^` and is judged with its ratio."""
-    main, copy = run.main_kind, ceiling(cases)
-    kind = kind or main
-    timing = case.timing(kind)
-    if not timing:
-        return ""
-    floor_ = run.calibration.get("empty event pair")
-    found = "~" if floor_ and kind == "cold" and timing.median < FLOOR * stats.median([floor_]) else ""
-    best = copy.median(kind) if copy and kind == main else None
-    found += (
-        "^"
-        if best
-        and not computes(run, cases)
-        and case is not copy
-        and timing.median * CEILING < best
-        and "~" not in found
-        else ""
-    )
-    on_gpu = not comparable.of_host(kind)
-    found += "!" if on_gpu and (case.condition.get("throttled") or (copy and copy.condition.get("throttled"))) else ""
-    found += "#" if timing.disagree else ""
-    ratio = run.speedup(case, kind) if kind == main else None
-    rough = timing.width > NOISY or stats.bimodal(timing.rounds) or (ratio is not None and ratio.says_nothing)
-    return found + ("?" if rough else "")
-
-
-COST_HEADERS = ["variant", "bind ms", "first run ms", "graph build ms", "graph pays back after"]
-
-
-def costs(cases: list[Case]) -> list[list[str]]:
-    """What each variant of a group costs once: rows in the order of COST_HEADERS."""
-    return [
-        [c.label, *(_milliseconds(c, k) for k in ("bind", "first run", "graph build")), _break_even(c)]
-        for c in rows(cases)
-        if c.costs and c.status == record.OK
-    ]
+def costs(cases: list[Case]) -> list[Column]:
+    """What each variant of a group costs once; no columns where nothing is recorded."""
+    shown = [c for c in rows(cases) if c.costs and c.status == record.OK]
+    once = [Column(f"{k} ms", [_milliseconds(c, k) for c in shown]) for k in ("bind", "first run", "graph build")]
+    names, pays = [c.label for c in shown], [_break_even(c) for c in shown]
+    found = with_values([Column("variant", names), *once, Column("graph pays back after", pays)])
+    return found if len(found) > 1 else []
 
 
 def _milliseconds(case: Case, cost: str) -> str:
@@ -311,6 +273,7 @@ def ordered(run: Results, cases: list[Case]) -> list[Case]:
     return [c for c in cases if c.status != record.SKIPPED] if run.of_study else rows(cases)
 
 
+@kept
 def unit(run: Results, cases: list[Case], kind: str) -> tuple[str, float]:
     """The unit of a group's times and its seconds: microseconds; of a study the one that suits its shortest time."""
     shortest = min((s for c in cases if (s := c.median(kind))), default=1.0)
@@ -326,31 +289,52 @@ def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str
     """(status, labels, text) for the lines below a table: reasons of wrong and failed rows, and notes.
 
     `placed`: put kernel, dtype and size before the labels, for tables of several groups; of a variant's reasons that
-    say the same of other values, as at other sizes, the first is shown. A hint that ends several texts stands once.
+    say the same of other values, as at other sizes, one is shown (`_telling`). A hint that ends several texts stands
+    once.
     """
     found: dict[tuple[str, ...], tuple[str, list[Case]]] = {}
     for case in cases:
         if case.status in record.BROKEN:
-            alike = (case.kernel, case.dtype, case.label, _alike(case.reason)) if placed else (case.reason,)
+            alike = same_reason(case) if placed else (case.reason,)
             found.setdefault((case.status, *alike), (case.reason, []))[1].append(case)
         for note in case.notes:
             found.setdefault(("note", note), (note, []))[1].append(case)
-    said, hints = [], set()
+    folded: dict[tuple[str, str, str], list[Case]] = {}  # variants that give one reason at one place
     for (status, *_), (text, about) in found.items():
-        hint = HINT.search(text) if status != "note" else None
-        text = text[: hint.start()] if hint and hint[0] in hints else text
+        if placed and status == record.WRONG:
+            shown = _telling(about)
+            about = [shown, *(case for case in about if case is not shown)]
+            text = shown.reason
+        folded.setdefault((status, text, _place(about[:1]) if placed else ""), []).extend(about)
+    said = [
+        (status, (_place(about) if placed else "") + _labels(about), text)
+        for (status, text, _), about in folded.items()
+    ]
+    return hints_once(said)
+
+
+def _telling(cases: list[Case]) -> Case:
+    """The first of these wrong cases, unless another is off by more than ten times as much."""
+    first, worst = cases[0], max(cases, key=lambda case: case.parity.largest if case.parity else 0.0)
+    return worst if worst.parity and first.parity and worst.parity.largest > 10 * first.parity.largest else first
+
+
+def hints_once(said: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """(status, labels, text), where a hint that ends several texts stands in the first of them; notes stay."""
+    found, hints = [], set()
+    for status, labels, text in said:
+        hint = QUESTION.search(text) if status != "note" else None
+        found.append((status, labels, text[: hint.start()] if hint and hint[0] in hints else text))
         hints.add(hint[0] if hint else "")
-        said.append((status, (_place(about) if placed else "") + _labels(about), text))
-    return said
+    return found
 
 
-HINT = re.compile(r" \([^()]*\?\)$")  # such as " (NaN: was every element written?)"
-
-
-def _alike(reason: str) -> str:
-    """What a reason says, without its numbers and the values that it quotes."""
-    hint = HINT.search(reason)
-    return re.sub(r"[0-9][0-9.,e+-]*", "#", reason.partition(": ")[0]) + (hint[0] if hint else "")
+def same_reason(case: Case) -> tuple[str, ...]:
+    """Equal for the cases of a variant whose reasons differ only in numbers and in the values that they quote."""
+    hint = QUESTION.search(case.reason)
+    alike = re.sub(r"[0-9][0-9.,e+-]*", "#", case.reason.partition(": ")[0]).replace("ULP + #", "ULP")
+    alike += hint[0] if hint else ""
+    return case.kernel, case.dtype, case.label, alike
 
 
 def _labels(cases: list[Case]) -> str:
@@ -363,27 +347,46 @@ def _place(cases: list[Case]) -> str:
 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
-    """(names, reason) of what could not run here: backends; a variant where others of its backend ran."""
+    """(names, reason) of what could not run here: backends; variants where others of their backend ran.
+
+    Variants too where those of a backend were skipped for several reasons.
+    """
     found: dict[str, dict[str, None]] = {}
-    ran = {case.backend for case in run.cases if case.status != record.SKIPPED}
+    split = {case.backend for case in run.cases if case.status != record.SKIPPED}
+    reasons: dict[str, str] = {}
+    for case in run.cases:
+        if reasons.setdefault(case.backend, case.reason) != case.reason:
+            split.add(case.backend)
     for case in run.cases:
         if case.status == record.SKIPPED:
-            in_full = run.of_study or case.backend in ran
+            in_full = run.of_study or case.backend in split
             found.setdefault(case.reason, {})[case.label if in_full else case.backend] = None
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
 
 def footer(run: Results) -> list[str]:
     """How to read the columns, and the times of empty measurements."""
-    lines = ["max ULP: largest error against float64, in units in the last place of the dtype."]
-    if any(c.status == record.OK and c.parity and c.parity.largest > FAR for c in run.cases):
-        lines.append(f"max ULP above {FAR:,}: of an element near 0, whose ULP is tiny; `atol` of the budget allows it.")
+    lines = [*hints.budgets(run), "max ULP: largest error against float64, in units in the last place of the dtype."]
+    wrong = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
+    right = [
+        c.parity for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong
+    ]
+    if any(parity.largest > FAR for parity in right):
+        lines.append(
+            f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
+        )
+    beyond = (BUDGET.search(c.reason) for c in run.cases if c.status == record.WRONG)
+    if any(budget and budget["absolute"] for budget in beyond):
+        lines.append(
+            "ULP + a number: the number is an absolute error that is allowed in addition: `atol` of the budget and, "
+            "in a check, what the rounding of the inputs alone does to the result."
+        )
     if any(c.backend == "host" and c.status != record.SKIPPED for c in run.cases):
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
     if run.machine.device == "cpu":
         wanted = str(run.options.get("modes", "")).split(",")
         if "api" in wanted:
-            lines.append("api: not measured, since the wall time of a call on the CPU is the host's.")
+            lines.append("api: not measured; on the CPU, wall is the host time of a call.")
     elif run.main_kind:
         lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot.")
         if "call" in kinds(run):
@@ -392,7 +395,7 @@ def footer(run: Results) -> list[str]:
             lines.append("api: host time of a call as a user makes it, with the allocation of its result.")
         of = "x eager is" if run.main_kind == "api" else "GB/s, % copy, % limit and x eager are"
         lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
-    if run.main_kind and any(computes(run, cases) for cases in run.groups().values()):
+    if run.main_kind and any(marks.computes(run, cases) for cases in run.groups().values()):
         lines.append(
             "TFLOP/s: the operations that `flops` of the spec counts, per second; % limit: share of the card's peak."
         )
@@ -400,9 +403,12 @@ def footer(run: Results) -> list[str]:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
         lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
     borne = "".join(
-        marks(run, case, cases, kind) for cases in run.groups().values() for case in cases for kind in case.times
+        marks.of(run, case, cases, kind) for cases in run.groups().values() for case in cases for kind in case.times
     )
-    return lines + [f"{mark} {text}." for mark, text in MARKS.items() if mark in borne]
+    ratios = (run.speedup(c, run.main_kind) for c in run.cases if run.main_kind and c is not run.baseline(c))
+    if any(ratio and told(ratio) == stats.UNCLEAR for ratio in ratios):
+        lines.append(UNCLEAR)
+    return lines + marks.explained(borne, disturbed=bool(marks.busy(run)))
 
 
 CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", "rounded", "rel. error", "shapes"]
@@ -418,13 +424,16 @@ def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
 
 
 def _sum_up(cases: list[Case]) -> list[str]:
-    parities = [c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]
+    compared = [(c.parity, c.reason) for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]
     bad = next((c.status for c in cases if c.status != record.OK), "right")
-    if not parities:
+    if not compared:
         return [bad, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, str(len(cases))]
+    parities = [parity for parity, _ in compared]
     n = sum(p.n for p in parities)
     rounded = sum(p.rounded * p.n for p in parities) / n if n else 1.0
-    largest = numbers.ulp(max(p.largest for p in parities))
+    worst, reason = max(compared, key=lambda found: found[0].largest)
+    budget = BUDGET.search(reason)
+    largest = numbers.ulp(worst.largest, float(budget["ulp"]) if budget else 0.5)
     return [bad, largest, numbers.of_all(rounded), f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
 
 
@@ -445,6 +454,19 @@ def largest_errors(run: Results) -> list[tuple[str, str]]:
         (f"{kernel} {dtype} {_in_short(labels, every[kernel, dtype])}", element)
         for (kernel, dtype, element), labels in found.items()
     ]
+
+
+def of_checks(run: Results) -> list[tuple[str, str, str]]:
+    """The lines below the table of a run that only checked, kernel by kernel: largest errors, then `remarks`."""
+    said = [("largest error", labels, element) for labels, element in largest_errors(run)]
+    said += remarks(run.cases, placed=True)
+    kernels = sorted({case.kernel for case in run.cases}, key=len, reverse=True)  # "softmax 2" before "softmax"
+    order = [case.kernel for case in run.cases]
+
+    def place(line: tuple[str, str, str]) -> int:
+        return next((order.index(kernel) for kernel in kernels if line[1].startswith(f"{kernel} ")), len(order))
+
+    return sorted(said, key=place)
 
 
 def _element(case: Case) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
@@ -14,18 +14,25 @@ from cudalab.base.memo import unchanging
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
 from cudalab.report import columns
 from cudalab.report.markdown import cell, inline
-from cudalab.results import record
+from cudalab.results import comparable, marks, record
 from cudalab.results.compare import MOVED, VERDICTS, Comparison, Pair
 from cudalab.results.record import Case
 
 FORMATS = ("table", "markdown", "json")
 HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "threshold", "verdict"]
+DROPPED = ("threshold", "interval")  # that a narrow terminal leaves out, in this order
 ULP_HEADERS = ["kernel", "dtype", "variant", "old max ULP", "new max ULP"]
 STYLES = {SLOWER: "bold red", FASTER: "green", UNCLEAR: "yellow", MOVED: "bold yellow", SAME: ""}
 FOOTER = (
-    "speed-up: old time over new time, with its 95 % interval. threshold: --min-effect and what two runs of the same "
-    "code differ by; UNCLEAR: the processes of a run differ by more, or the copy moved too."
+    "speed-up: old time over new time, with its 95 % interval. threshold: the smallest difference that counts, "
+    "--min-effect widened by what two runs of the same code differ by. UNCLEAR: the processes of a run differ by more "
+    'than the threshold assumes, the speed-up is "?", or the time of the copy changed too.'
 )
+FOOTER_OF_HOST = (
+    "threshold 100 %: times that depend on the host (call, api, wall) count from a factor of 2 on, since other load or "
+    "another machine of the same kind changes them."
+)
+FOOTER_OF_NONE = f"speed-up ?: the amount is unknown, since {marks.NO_RATIO}."
 COMPARISON = "cudalab-comparison"
 
 
@@ -48,21 +55,27 @@ def sentence(found: Comparison) -> str:
         return found.refusal[0].upper() + found.refusal[1:]
     wrong = sum(len({(c.group, c.label) for c in cases}) for cases in found.wrong.values())
     text = f"{wrong} {'answer is' if wrong == 1 else 'answers are'} wrong or missing; " if wrong else ""
+    mended = len(found.mended)
+    right = f"; {mended} {'was' if mended == 1 else 'were'} wrong in the old run, right in the new" if mended else ""
     if not found.pairs:
-        return f"{text}{len(found.checked)} cases were checked in both runs, none was timed in both"
+        checked = len(found.checked)
+        text += f"{checked} {'case was' if checked == 1 else 'cases were'} checked in both runs, "
+        return text + ("none was timed in both" if found.kinds else "nothing was timed") + right
     counts = found.counts
     total = sum(counts.values())
     if not any(pair.old.backend in record.ENTRIES for pair in found.pairs):
         why = ": the CPU checks a .cu and does not time it" if "wall" in found.kinds else ""
         text += f"no kernel was timed in both runs{why}. Of the libraries, "
     slower = f"{counts[SLOWER]} of {total} cases {'is' if counts[SLOWER] == 1 else 'are'} SLOWER"
-    text += slower if counts[SLOWER] else f"none of {total} {'case' if total == 1 else 'cases'} is slower"
+    not_slower = "the one case is not slower" if total == 1 else f"none of {total} cases is slower"
+    text += slower if counts[SLOWER] else not_slower
     others = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v != SLOWER and counts[v])
     kinds = ", ".join(kind.replace("_", " ") for kind in found.kinds)
     text += f"{': ' if others else ''}{others} ({kinds})"
     gone = sum(map(len, found.left_out.values()))
     text += f"; {gone} not compared" if gone else ""
     text += f"; {len(found.untimed)} right, not timed" if found.untimed else ""
+    text += right
     return text[0].upper() + text[1:]
 
 
@@ -76,10 +89,34 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
     drift: dict[str, list[str]] = {}
     for pair in found.drift:
         drift.setdefault(numbers.ratio(pair.ratio), []).append(f"{' '.join(pair.old.group)} {pair.kind}")
-    why = "is the speed-up of the copy, which no change of a kernel explains"
+    why = "is the speed-up of the copy, which does not depend on the kernels"
     moved = [("the machine changed", _several(where), f"{value} {why}") for value, where in drift.items()]
-    wrong = [("wrong", _about(cases), text) for text, cases in found.wrong.items()]
-    return wrong + moved + [("not compared", _about(cases), text) for text, cases in found.left_out.items()]
+    wrong = [("wrong", _about(cases), text) for text, cases in _folded(found.wrong).items()]
+    was_wrong = [("not compared", _about(cases), text) for text, cases in _folded(found.was_wrong).items()]
+    return (
+        columns.hints_once(wrong + was_wrong)
+        + moved
+        + [("not compared", _about(cases), text) for text, cases in found.left_out.items()]
+    )
+
+
+def _folded(wrong: Mapping[str, list[Case]]) -> dict[str, list[Case]]:
+    """The cases of a variant whose reasons say the same of other values, as at other sizes, by the first of these."""
+    texts, found = dict[tuple[str, ...], str](), dict[str, list[Case]]()
+    for text, cases in wrong.items():
+        for case in cases:
+            first = texts.setdefault((text.removesuffix(case.reason), *columns.same_reason(case)), text)
+            found.setdefault(first, []).append(case)
+    return found
+
+
+def footer(found: Comparison) -> list[str]:
+    """How to read the table."""
+    borne = [text for pair in found.pairs for text in pair.marks]
+    unknown = any(pair.ratio.says_nothing for pair in found.pairs) and not any("?" in text for text in borne)
+    amount = [FOOTER_OF_NONE] if unknown else []
+    host = [FOOTER_OF_HOST] if any(comparable.of_host(pair.kind) for pair in found.pairs) else []
+    return [FOOTER, *host, *amount, *marks.explained(borne, disturbed=bool(found.busy))]
 
 
 def errors_in_ulp(found: Comparison) -> list[list[str]]:
@@ -111,8 +148,9 @@ def cells(pair: Pair) -> list[str]:
     r = pair.ratio
     threshold = f"{numbers.compact(100 * pair.effect)} %"
     name = "copy (control)" if pair.control else pair.old.label
-    times = (columns.microseconds(case, pair.kind) for case in (pair.old, pair.new))
-    return [name, *times, numbers.ratio(r), numbers.ends(r.low, r.high), threshold, pair.verdict]
+    times = [columns.microseconds(case, pair.kind) for case in (pair.old, pair.new)]
+    marked = map("".join, zip(times, pair.marks))
+    return [name, *marked, numbers.ratio(r), numbers.interval(r), threshold, pair.verdict]
 
 
 def _about(cases: list[Case]) -> str:
@@ -126,19 +164,25 @@ def _several(names: list[str]) -> str:
 
 
 def _table(found: Comparison, names: tuple[str, str], width: int | None, color: bool) -> str:
-    from cudalab.report.table import columns_of, finished, plain, put, remark, screen
+    from cudalab.report.table import columns_of, finished, fitting, plain, put, remark, screen, without
 
     out = io.StringIO()
     console = screen(out, width, color)
     console.print(plain(f"{names[0]} -> {names[1]}", "bold"))
+    for line in found.busy:
+        console.print(plain(line, "bold yellow"))
     for line in differing(found):
         console.print(plain(f"differs: {line}", "yellow"))
+    gone = dict[str, None]()
     for title, pairs in groups(found.pairs).items():
         console.print()
         console.print(plain(title))
-        table = columns_of(HEADERS, left=1)
-        for pair in pairs:
-            table.add_row(*map(plain, cells(pair)), style="dim" if pair.control else STYLES[pair.verdict])
+        every = [columns.Column(head, list(values)) for head, *values in zip(HEADERS, *map(cells, pairs), strict=True)]
+        drawn, left_out = fitting(every, DROPPED, console.width)
+        gone |= dict.fromkeys(left_out)
+        table = columns_of([column.name for column in drawn], left=1)
+        for pair, *row in zip(pairs, *(column.cells for column in drawn), strict=True):
+            table.add_row(*map(plain, row), style="dim" if pair.control else STYLES[pair.verdict])
         put(console, table)
     if rows := errors_in_ulp(found):
         console.print()
@@ -147,19 +191,22 @@ def _table(found: Comparison, names: tuple[str, str], width: int | None, color: 
             table.add_row(*map(plain, row))
         put(console, table, [ULP_HEADERS.index(name) for name in ("variant", "kernel")])
     console.print()
+    if gone:
+        console.print(without([*gone], "json"))
     for what, which, why in notes(found):
         console.print(remark(what, which, why))
-    if found.pairs:
-        console.print(plain(FOOTER, "dim"))
+    for line in footer(found) if found.pairs else ():
+        console.print(plain(line, "dim"))
     verdict = "bold red" if found.exit_code else "bold green"
     console.print(plain(sentence(found), verdict))
-    return finished(out, width)
+    return finished(out, width, "json")
 
 
 def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:
     changed = [p for p in found.pairs if p.verdict in (SLOWER, FASTER)]
     rest = [p for p in found.pairs if p.verdict not in (SLOWER, FASTER)]
     lines = [f"**{inline(sentence(found))}**", "", f"{inline(names[0])} \u2192 {inline(names[1])}"]
+    lines += [line for text in found.busy for line in ("", inline(text))]
     points = [f"- differs: {inline(line)}" for line in differing(found)]
     points += [f"- {what}: {inline(which)}: {inline(why)}" for what, which, why in notes(found)]
     lines += ["", *points] if points else []
@@ -167,7 +214,16 @@ def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:
     if rows := errors_in_ulp(found):
         lines += ["", *_lines(ULP_HEADERS, rows, 3)]
     if rest:
-        lines += ["", f"<details><summary>{len(rest)} more</summary>", "", *_rows(rest), "", FOOTER, "", "</details>"]
+        lines += [
+            "",
+            f"<details><summary>{len(rest)} more</summary>",
+            "",
+            *_rows(rest),
+            "",
+            *footer(found),
+            "",
+            "</details>",
+        ]
     return lines
 
 
@@ -197,6 +253,7 @@ def _document(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:
         "counts": found.counts,
         "differences": [{"what": d.what, "old": d.old, "new": d.new} for d in found.differences],
         "remarks": found.remarks,
+        "busy": found.busy,
         "pairs": [_pair(pair) for pair in found.pairs],
         "max_ulp": [dict(zip(("kernel", "dtype", "label", "old", "new"), row, strict=True))
                     for row in errors_in_ulp(found)],
@@ -211,5 +268,5 @@ def _pair(pair: Pair) -> dict[str, Any]:
         "kernel": pair.old.kernel, "size": pair.old.size, "shape": list(pair.old.shape), "dtype": pair.old.dtype,
         "label": pair.old.label, "kind": pair.kind, "control": pair.control, "old_seconds": old, "new_seconds": new,
         "speedup": pair.ratio.value, "low": pair.ratio.low, "high": high, "counts_from": pair.effect,
-        "verdict": pair.verdict,
+        "verdict": pair.verdict, "old_marks": pair.marks[0], "new_marks": pair.marks[1],
     }  # fmt: skip

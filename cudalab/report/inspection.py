@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from cudalab.base import numbers
 from cudalab.base.text import visible
 from cudalab.report.columns import NOT_MEASURED
-from cudalab.report.table import plain, screen
-from cudalab.tools.inspect import Inspected
+from cudalab.report.table import Indented, plain, screen
+from cudalab.tools.inspect import Inspected, Whole, diagnosis, wholes
 from cudalab.tools.inspect.instruction_mix import KINDS, OTHER
 from cudalab.tools.inspect.sass import Instruction
 
 Row = tuple[str, list[str]]
+Shown = Inspected | Whole  # a column
 LABEL, COLUMN = 25, 13  # least widths of the column of names and of an entry's column, in characters
 GAP: Row = ("", [])  # an empty line
 NOTE = (
-    "predicted is the largest of the times above it: a bound, which assumes that everything else hides behind it. "
-    "Counted are the instructions of one thread in the middle of the grid."
+    "predicted is the largest of the times above it: a lower bound, which assumes that all other work overlaps it. "
+    "The instructions of one thread in the middle of the grid are counted."
+)
+SUM_NOTE = (
+    "all launches: what adds up over the launches of an entry, which run one after another. Each moves the arrays that "
+    "it takes; what the L2 cache keeps from one launch to the next may take less time than predicted."
 )
 
 
@@ -39,24 +43,31 @@ def render(found: list[Inspected], width: int | None, color: bool, sass: bool = 
         if i:
             console.print()
         console.print(plain(_title(group[0]), "bold"))
-        each = max(COLUMN, *(len(one.entry) + 1 for one in group))
+        shown = wholes(group)
+        each = max(COLUMN, *(len(line) + 1 for one in shown for line in _head(one).split("\n")))
         fitting = max((console.width - LABEL) // each, 1)  # entries beside one another
-        for start in range(0, len(group), fitting):
+        for start in range(0, len(shown), fitting):
             console.print()
-            console.print(_table(group[start : start + fitting]))
+            console.print(_table(shown[start : start + fitting]))
         console.print()
-        for one in group:
-            console.print(plain(one.sentence, "bold"))
-            for text in one.hints:
-                console.print(Padding(plain(f"hint: {text}", "yellow"), (0, 0, 0, 2)))
-            for text in one.path.notes:
-                console.print(Padding(plain(f"assumed: {text}", "dim"), (0, 0, 0, 2)))
+        for part in shown:
+            if isinstance(part, Whole):
+                console.print(plain(diagnosis.of_whole(part), "bold"))
+                continue
+            console.print(plain(part.sentence, "bold"))
+            for text in part.hints:
+                console.print(Indented(plain(f"hint: {text}", "yellow")))
+            for text in part.path.notes:
+                console.print(Indented(plain(f"assumed: {text}", "dim")))
             if sass:
-                console.print(plain("\n".join(code(one)), keep="\n"), soft_wrap=True)
+                console.print(plain("\n".join(code(part)), keep="\n"), soft_wrap=True)
                 console.print()
     if any(one.bounds for one in found):
         console.print()
         console.print(plain(f"{NOTE} Memory: {_source(found)}.", "dim"))
+    if any(one.step for one in found):
+        console.print()
+        console.print(plain(SUM_NOTE, "dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 
 
@@ -66,26 +77,34 @@ def _title(one: Inspected) -> str:
     return f"{one.kernel}  {label}({shape})  {one.dtype}  {one.architecture}"
 
 
-def _table(group: list[Inspected]) -> Table:
+def _head(one: Shown) -> str:
+    """The name of a column; of an entry with several launches, the launch below it."""
+    if isinstance(one, Whole):
+        return f"{one.launches[0].entry}\nall launches"
+    return f"{one.entry}\n{one.step}" if one.step else one.entry
+
+
+def _table(group: Sequence[Shown]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
     table.add_column("", min_width=LABEL - 1, no_wrap=True)
     for one in group:
-        table.add_column(Text(visible(one.entry)), justify="right", min_width=COLUMN - 1, no_wrap=True)
+        head = Text(visible(_head(one), keep="\n"))
+        table.add_column(head, justify="right", min_width=COLUMN - 1, no_wrap=True)
     for name, cells in [*_launch(group), GAP, *_work(group), *_times(group)]:
         style = "bold" if name in ("predicted", "measured, cold") else ""
         table.add_row(*map(plain, (name, *cells)), style=style)
     return table
 
 
-def _launch(group: list[Inspected]) -> list[Row]:
+def _launch(group: Sequence[Shown]) -> list[Row]:
     def row(name: str, cell: Callable[[Inspected], str | int]) -> Row:
-        cells = [cell(one) for one in group]
+        cells = [cell(one) if isinstance(one, Inspected) else "" for one in group]
         return name, [c if isinstance(c, str) else f"{c:,}" for c in cells] if any(cells) else []
 
     found = [
-        row("threads a block", lambda one: one.traced.threads),
+        row("threads per block", lambda one: one.traced.threads),
         row("blocks", lambda one: one.traced.blocks),
-        row("elements a thread", lambda one: numbers.compact(one.elements)),
+        row("elements per thread", lambda one: numbers.compact(one.elements)),
         row("registers", lambda one: str(one.resources.registers)),
         row("spill stores, B", lambda one: one.resources.spill_stores),
         row("spill loads, B", lambda one: one.resources.spill_loads),
@@ -101,32 +120,51 @@ def _launch(group: list[Inspected]) -> list[Row]:
     return [(name, cells) for name, cells in found if cells]  # a number that is 0 for all entries has no row
 
 
-def _work(group: list[Inspected]) -> list[Row]:
-    kinds = [kind for kind in (*KINDS, OTHER) if any(kind in one.mix.kinds for one in group)]
+def _work(group: Sequence[Shown]) -> list[Row]:
+    present = {kind for shown in group for one in _launches(shown) for kind in one.mix.kinds}
+    kinds = [kind for kind in (*KINDS, OTHER) if kind in present]
     return [
-        ("instructions an element", [_number(one.instructions) for one in group]),
-        *((f"  {kind}", [_number(one.mix.kinds.get(kind, 0) / one.elements) for one in group]) for kind in kinds),
-        ("bytes an element", [_number(one.bytes) for one in group]),
-        ("flops a byte", [_number(one.intensity) for one in group]),
+        ("instructions per element", [_number(one.instructions) for one in group]),
+        *((f"  {kind}", [_number(_per_element(one, kind)) for one in group]) for kind in kinds),
+        ("bytes per element", [_number(one.bytes) for one in group]),
+        ("flops per byte", [_number(one.intensity) for one in group]),
     ]
 
 
-def _times(group: list[Inspected]) -> list[Row]:
-    if not any(one.bounds for one in group):
-        return []
-    bounds = [one.bounds.seconds if one.bounds else {} for one in group]
+def _launches(one: Shown) -> tuple[Inspected, ...]:
+    return one.launches if isinstance(one, Whole) else (one,)
+
+
+def _per_element(one: Shown, kind: str) -> float:
+    if isinstance(one, Whole):
+        return one.per_element(lambda launch: launch.mix.kinds.get(kind, 0))
+    return one.mix.kinds.get(kind, 0) / one.elements
+
+
+def _times(group: Sequence[Shown]) -> list[Row]:
+    bounds = [one.seconds for one in group]
     names = dict.fromkeys(name for seconds in bounds for name in seconds)
+    if not names:
+        return []
     found = [
         GAP,
         *((f"{name}, \u00b5s", [_time(seconds.get(name)) for seconds in bounds]) for name in names),
-        ("predicted", [_time(one.bounds.predicted if one.bounds else None) for one in group]),
-        ("bound by", [one.bounds.name if one.bounds else NOT_MEASURED for one in group]),
+        ("predicted", [_time(one.predicted) for one in group]),
+        ("bound by", [_bound(one) for one in group]),
     ]
-    if any(one.measured for one in group):
-        found.append(("measured, cold", [_time(one.measured) for one in group]))
+    measured = [None if isinstance(one, Inspected) and one.step else one.measured for one in group]
+    if any(measured):
+        found.append(("measured, cold", [_time(seconds) for seconds in measured]))
         ratios = [numbers.factor(one.ratio) if one.ratio else NOT_MEASURED for one in group]
         found.append(("measured / predicted", ratios))
     return found
+
+
+def _bound(one: Shown) -> str:
+    """The resource that takes longest; of several launches the launch."""
+    if isinstance(one, Whole):
+        return f"launch {one.longest.traced.number}" if one.longest else NOT_MEASURED
+    return one.bounds.name if one.bounds else NOT_MEASURED
 
 
 def _accesses(one: Inspected, *operations: str) -> str:
@@ -173,19 +211,39 @@ def code(one: Inspected) -> list[str]:
             place = file, number = instruction.file, instruction.line
             own = file == f"{one.kernel}.cu" and 1 <= number <= len(source)
             lines.append(f"{file}:{number}  {source[number - 1].strip()}" if own else f"{file}:{number}")
-        idle = "  ; never in effect" if one.path.idle[instruction.address] == count else ""
+        idle = "  ; predicated off" if one.path.idle[instruction.address] == count else ""
         lines.append(f"{count:>9,} x  {instruction.address:04x}  {instruction.text}{idle}")
     return lines + _left_out(skipped)
 
 
 def _left_out(skipped: list[Instruction]) -> list[str]:
     real = [i for i in skipped if i.root != "NOP"]
-    return [f"{'':13}{real[0].address:04x}  ... {len(real)} instructions that it does not execute"] if real else []
+    word = "instruction" if len(real) == 1 else "instructions"
+    return [f"{'':13}{real[0].address:04x}  ... {len(real)} {word} that this thread skips"] if real else []
 
 
 def as_json(found: list[Inspected]) -> str:
-    """All findings but the code: an object for each entry, dtype and architecture; times in seconds."""
-    return msgspec.json.format(msgspec.json.encode([_as_dict(one) for one in found]), indent=1).decode()
+    """All findings but the code: an object for each entry, dtype and architecture; times in seconds.
+
+    Of an entry with several launches there is one for each launch, then their sum, which has `launches`: how many.
+    """
+    shown = [_sum_as_dict(one) if isinstance(one, Whole) else _as_dict(one) for one in wholes(found)]
+    return msgspec.json.format(msgspec.json.encode(shown), indent=1).decode()
+
+
+def _sum_as_dict(whole: Whole) -> dict[str, Any]:
+    one = whole.launches[0]
+    found: dict[str, Any] = {
+        "kernel": one.kernel, "entry": one.entry, "dtype": one.dtype, "architecture": one.architecture,
+        "size": one.size, "shape": one.shape, "source_sha256": one.digest, "launches": len(whole.launches),
+        "bytes_per_element": whole.bytes, "instructions_per_element": whole.instructions,
+        "flops_per_byte": whole.intensity, "diagnosis": diagnosis.of_whole(whole),
+    }  # fmt: skip
+    if whole.predicted is not None and one.card:
+        found["card"] = one.card.name
+        found["seconds"], found["predicted"] = whole.seconds, whole.predicted
+        found["measured"], found["ratio"] = whole.measured, whole.ratio
+    return found
 
 
 def _as_dict(one: Inspected) -> dict[str, Any]:
@@ -193,7 +251,8 @@ def _as_dict(one: Inspected) -> dict[str, Any]:
     found: dict[str, Any] = {
         "kernel": one.kernel, "entry": one.entry, "dtype": one.dtype, "architecture": one.architecture,
         "size": one.size, "shape": one.shape, "source_sha256": one.digest,
-        "launch": {"grid": launch.grid, "block": launch.block, "shared": launch.shared},
+        "launch": {"function": launch.entry, "number": one.traced.number, "of": one.traced.of, "grid": launch.grid,
+                   "block": launch.block, "shared": launch.shared},
         "resources": msgspec.to_builtins(one.resources),
         "occupancy": {"blocks": got.blocks, "warps": got.warps, "of_warps": got.most, "limit": got.limit},
         "elements_per_thread": one.elements, "bytes_per_element": one.bytes,
@@ -209,5 +268,6 @@ def _as_dict(one: Inspected) -> dict[str, Any]:
         found["seconds"] = dict(bounds.seconds)
         found["memory_rate"] = {"bytes_per_second": bounds.memory.rate, "source": bounds.memory.source}
         found["predicted"], found["bound_by"] = bounds.predicted, bounds.name
-        found["measured"], found["ratio"] = one.measured, one.ratio
+        if not one.step:
+            found["measured"], found["ratio"] = one.measured, one.ratio
     return found

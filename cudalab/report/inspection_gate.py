@@ -33,7 +33,7 @@ def sentence(found: Gate) -> str:
     if found.refusal:
         return found.refusal[0].upper() + found.refusal[1:]
     counts, total = found.counts, len(found.changes)
-    entries = len({change.row.key for change in found.changes})
+    entries = len({change.row.of_entry for change in found.changes})
     worse = f"{counts[WORSE]} of {total} figures {'is' if counts[WORSE] == 1 else 'are'} WORSE"
     head = worse if counts[WORSE] else f"None of {total} figures is worse"
     others = ", ".join(f"{counts[v]} {v}" for v in (BETTER, SAME) if counts[v])
@@ -45,13 +45,14 @@ def cells(change: Change) -> list[str]:
     """One row, in the order of HEADERS."""
     old, new = (_value(change.figure, value) for value in (change.old, change.new))
     by = "from 0" if isinf(change.share) else f"{100 * change.share:+.1f} %"
-    return [change.row.entry, change.figure, old, new, by, change.verdict]
+    entry = f"{change.row.entry}, launch {change.row.launch}" if change.row.launch else change.row.entry
+    return [entry, change.figure, old, new, by, change.verdict]
 
 
 def _value(figure: str, value: float) -> str:
     if figure == "predicted time":
         return f"{numbers.significant(1e6 * value, 4)} \u00b5s"
-    if figure == "instructions an element":
+    if figure == "instructions per element":
         return numbers.significant(value, 4)
     return f"{value:,.0f}" + ("" if figure == "registers" else " B")
 
@@ -109,7 +110,8 @@ def _document(found: Gate, names: tuple[str, str]) -> dict[str, object]:
         "counts": found.counts, "differences": found.differences, "only_old": found.gone, "only_new": found.added,
         "changes": [
             {"kernel": c.row.kernel, "entry": c.row.entry, "dtype": c.row.dtype, "architecture": c.row.architecture,
-             "shape": c.row.shape, "figure": c.figure, "old": c.old, "new": c.new, "verdict": c.verdict}
+             "shape": c.row.shape, "launch": c.row.launch, "figure": c.figure, "old": c.old, "new": c.new,
+             "verdict": c.verdict}
             for c in found.changes
         ],
     }  # fmt: skip

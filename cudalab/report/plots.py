@@ -44,15 +44,10 @@ ASCII = Ink("#", "", ".:-=+*#@")
 
 def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> list[str]:
     """For one group: a heading, then a line for each timed row, in the table's order; empty if nothing was timed."""
-    kind = run.main_kind
-    timed = [c for c in columns.ordered(run, cases) if c.times.get(kind)]
+    kind, timed = run.main_kind, _timed(run, cases)
     if not timed:
         return []
-    label = min(max(len(columns.name(c)) for c in timed), LABEL)
-    bar = min(width - label - VALUE - BINS - 6, BAR)
-    both = bar >= SHORTEST
-    if not both:
-        bar = max(min(width - label - VALUE - 2, BAR), 1)
+    label, bar, both = _widths(timed, width)
     what, speeds = _speeds(run, timed, kind)
     reach = _reach(timed, kind)
     found = [_heading(what, kind, reach, label + 1 + bar + 1 + VALUE, both)]
@@ -65,10 +60,25 @@ def lines(run: Results, cases: list[Case], width: int, ink: Ink = BLOCKS) -> lis
     return found
 
 
-def legend(run: Results) -> str:
-    """The line that explains the histograms."""
+def legend(run: Results, width: int) -> list[str]:
+    """The line that explains the histograms, where a group has some."""
+    if not any(_widths(timed, width)[2] for cases in run.groups().values() if (timed := _timed(run, cases))):
+        return []
     kind = run.main_kind.replace("_", " ")
-    return f"|...|: samples of the {kind} time around each row's own median; the ends hold what lies beyond."
+    return [f"|...|: samples of the {kind} time around each row's own median; the end bins hold all samples beyond."]
+
+
+def _timed(run: Results, cases: list[Case]) -> list[Case]:
+    return [c for c in columns.ordered(run, cases) if c.times.get(run.main_kind)]
+
+
+def _widths(timed: list[Case], width: int) -> tuple[int, int, bool]:
+    """How wide names and bars are, and whether there is room for histograms beside them."""
+    label = min(max(len(columns.name(c)) for c in timed), LABEL)
+    bar = min(width - label - VALUE - BINS - 6, BAR)
+    if bar >= SHORTEST:
+        return label, bar, True
+    return label, max(min(width - label - VALUE - 2, BAR), 1), False
 
 
 def bars(share: float, width: int, ink: Ink = BLOCKS) -> str:

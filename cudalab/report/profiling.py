@@ -38,7 +38,7 @@ def render(profile: Profile, width: int | None = None, color: bool = False) -> s
         put(console, table)
     for row in good:
         if row.longest:
-            console.print(remark("of which", row.label, longest(row)))
+            console.print(remark("longest", row.label, longest(row)))
     if any(row.counters for row in good):
         console.print()
         table = columns_of(["variant", "kernel", *(name for name, _, _ in COUNTED)], left=2)
@@ -51,7 +51,7 @@ def render(profile: Profile, width: int | None = None, color: bool = False) -> s
             console.print(remark(row.status, row.label, row.reason))
     for line in footer(profile):
         console.print(plain(line, "dim"))
-    return finished(out, width)
+    return finished(out, width, "json")
 
 
 def title(profile: Profile) -> str:
@@ -85,12 +85,12 @@ def footer(profile: Profile) -> list[str]:
         lines.append("busy: time in which the GPU was at work, under the profiler. For times, see `cudalab bench`.")
     else:
         lines.append(
-            "operators: those that the call dispatches, without views and without operators inside others. The times "
-            "include both. Code of torch.compile counts as one operator."
+            "operators: those that the call dispatches. Views, and operators called by other operators, are not "
+            "counted; their time is included. Code of torch.compile counts as one operator."
         )
         lines.append("\u00b5s: an operator's own time, under the profiler. For times, see `cudalab bench`.")
     if any(row.counters for row in profile.rows):
-        lines.append("memory, compute, warps: per cent of the peak, by ncu, one kernel at a time from an empty cache.")
+        lines.append("memory, compute, warps: percent of the peak, by ncu, one kernel at a time from an empty cache.")
     return [*lines, *profile.notes]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from cudalab.base import numbers
+from cudalab.base import numbers, stats
 from cudalab.base.errors import named, short
 from cudalab.report import columns
 from cudalab.report.columns import Column
-from cudalab.results import record
+from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 from cudalab.study import found, says, sources
 from cudalab.study.record import Published, Study
@@ -18,6 +19,8 @@ SUFFIXES = {  # endings of quantities' names, and the units that they are printe
     "_bytes": SIZES, "_s": numbers.TIME_UNITS, "_hz": (("MHz", 1e6),), "_w": (("W", 1.0),), "_c": (("\u00b0C", 1.0),),
 }  # fmt: skip
 BLANK = columns.NOT_MEASURED
+FINDING = "Finding: "  # the heading of `conclusion`
+VERDICTS = re.compile(rf"\b(?:{stats.FASTER}|{stats.SAME}|{stats.SLOWER}|{stats.UNCLEAR})\b")
 ITEMS = "items"  # the quantity that is shown as a throughput
 NAMED = {  # quantities that the engine counts, and their explanation
     "peak_bytes": "the largest allocation of torch during a run, minus what it held before the run.",
@@ -87,7 +90,7 @@ def _time(run: Results, case: Case, kind: str, unit: float) -> str:
     timing = case.timing(kind)
     if not timing:
         return _failed(case)
-    return numbers.supported(timing.median / unit, timing.width) + columns.marks(run, case, [], kind)
+    return numbers.supported(timing.median / unit, timing.width) + marks.of(run, case, [], kind)
 
 
 def _any(cases: list[Case], kind: str) -> bool:
@@ -158,13 +161,17 @@ def costs(cases: list[Case]) -> list[Column]:
 def footer(run: Results) -> list[str]:
     """What the columns mean, and where the published numbers were measured."""
     study, kind = found.of(run), run.main_kind
-    lines = ["wall: time of a run, of many back to back until the last is done."] if _any(run.cases, "wall") else []
+    lines = (
+        ["wall: many runs back to back until the last has ended, divided by their number."]
+        if _any(run.cases, "wall")
+        else []
+    )
     if kind:
         lines.append(f"x {study.baseline}: how many times as fast, from the {kind.replace('_', ' ')} time.")
     counted = dict.fromkeys(name for case in run.cases for name in case.quantities)
     lines += [f"{in_name(name)}: {NAMED[name]}" for name in counted if name in NAMED]
-    borne = "".join(columns.marks(run, case, [], kind) for case in run.cases for kind in case.times)
-    lines += [f"{mark} {text}." for mark, text in columns.MARKS.items() if mark in borne]
+    borne = "".join(marks.of(run, case, [], kind) for case in run.cases for kind in case.times)
+    lines += marks.explained(borne)
     articles = printed(study, run.cases)
     for i, p in enumerate(articles):
         number = f" {i + 1}" if len(articles) > 1 else ""
@@ -193,8 +200,15 @@ def finding(run: Results) -> str:
     try:
         said = one.finding(run)
     except (Exception, SystemExit) as error:  # a user's code may raise anything, also where the run lacks a case
-        return f"it fails on this run: {named(error)}"
+        return f"the finding fails on this run: {named(error)}"
     if not isinstance(said, str):
-        return f"it gives {short(said)}, not a text"
+        return f"the finding returns {short(said)}, not a text"
     said = " ".join(said.split())
     return said + ("; ?: this run did not measure it" if "?" in said.replace(",", " ").split() else "")
+
+
+def conclusion(run: Results) -> str:
+    """The finding with its heading, which says so where all of its verdicts are UNCLEAR."""
+    said = finding(run)
+    unclear = set(VERDICTS.findall(said)) == {stats.UNCLEAR}
+    return said and ("No finding: no difference is shown (UNCLEAR): " if unclear else FINDING) + said

@@ -35,7 +35,7 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
         console.print(table.plain(study.title(run, cases)))
         split = table.parts(study.table(run, cases), console.width, _head)
         if not split:
-            console.print(table.plain("nothing that runs here", "dim"))
+            console.print(table.plain("no variant runs here", "dim"))
         for i, part in enumerate(split):
             table.put(console, _drawn(part, [c.status for c in study.shown(cases)]), above=bool(i))
         if plots and (lines := plots_.lines(run, cases, console.width, table.INKS[plots])):
@@ -47,10 +47,10 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     console.print()
     for labels, reason in columns.skipped(run):
         console.print(table.remark("skipped", labels, reason))
-    for line in study.footer(run) + ([plots_.legend(run)] if plots and run.main_kind else []):
+    for line in study.footer(run) + (plots_.legend(run, console.width) if plots and run.main_kind else []):
         console.print(table.plain(line, "dim"))
-    if text := study.finding(run):
-        console.print(table.plain(f"Finding: {text}", "bold"))
+    if text := study.conclusion(run):
+        console.print(table.plain(text, "bold"))
     return table.finished(out, width)
 
 
@@ -80,11 +80,11 @@ def markdown(run: Results) -> str:
         drawn = study.table(run, cases)
         rows = [list(row) for row in zip(*(column.cells for column in drawn), strict=True)]
         lines += ["", f"**{inline(study.title(run, cases))}**", ""]
-        lines += tabled([column.name for column in drawn], rows) if drawn else ["nothing that runs here"]
+        lines += tabled([column.name for column in drawn], rows) if drawn else ["no variant runs here"]
         lines += ["", *remarks(columns.remarks(cases))]
     lines += ["", *skipped(columns.skipped(run))]
     lines += ["", *(f"- {inline(text)}" for text in study.footer(run))]
-    lines += ["", f"**Finding: {inline(study.finding(run))}**"] if study.finding(run) else []
+    lines += ["", f"**{inline(text)}**"] if (text := study.conclusion(run)) else []
     return "\n".join(lines).replace("\n\n\n", "\n\n")
 
 
@@ -93,13 +93,13 @@ def listed(width: int | None, color: bool) -> str:
     out = io.StringIO()
     console = table.screen(out, width, color)
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for head, ratio in (("study", None), ("what it asks", 3), ("sizes", 2)):
+    for head, ratio in (("study", None), ("question", 3), ("sizes", 2)):
         drawn.add_column(head, ratio=ratio, overflow="fold", no_wrap=head == "study")
     for name, one in found.studies().items():
         drawn.add_row(*map(table.plain, (name, one.summary, ", ".join(one.sizes))))
     console.print(drawn)
     console.print()
-    console.print(table.plain("More of one: cudalab study list NAME", "dim"))
+    console.print(table.plain("More about one study: cudalab study list NAME", "dim"))
     return table.finished(out, width)
 
 
@@ -130,7 +130,7 @@ def _facts(one: Study) -> dict[str, list[tuple[str, str]]]:
     """Headings, and under each (name, explanation) pairs."""
     usual = {size: [d for d, names in one.defaults.items() if size in names] for size in one.sizes}
     on = {"cuda": "a GPU", "cpu": "a CPU"}
-    places = {size: f" (usual on {' and '.join(on[d] for d in found_)})" if found_ else ""
+    places = {size: f" (default on {' and '.join(on[d] for d in found_)})" if found_ else ""
               for size, found_ in usual.items()}  # fmt: skip
     return {
         "sizes, for --size": [(size, study.in_words(p) + places[size]) for size, p in one.sizes.items()],

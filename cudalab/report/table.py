@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cudalab.base import stats
 from cudalab.base.errors import unknown
 from cudalab.base.text import visible
 from cudalab.report import answer, columns
@@ -23,7 +25,7 @@ from cudalab.results.record import Results
 
 INKS = {"blocks": plots_.BLOCKS, "ascii": plots_.ASCII}
 SHORT = 12  # the most groups that are summed up in a line each
-PIPED_WIDTH = 140  # columns, if the output is not a terminal
+PIPED_WIDTH = 140  # columns of tables, if the output is not a terminal; lines of text have no limit there
 STYLES = {
     record.WRONG: "bold red",
     record.IMPOSSIBLE: "bold red",
@@ -57,25 +59,37 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
         _checks(console, run)
     for labels, reason in columns.skipped(run):
         console.print(remark("skipped", labels, reason))
-    for line in columns.footer(run) + ([plots_.legend(run)] if plots and run.timed else []):
+    lines, answers = columns.footer(run), _in_short(run)
+    if columns.UNCLEAR not in lines and any(stats.UNCLEAR in text for text in answers):
+        lines.append(columns.UNCLEAR)
+    for line in lines + (plots_.legend(run, console.width) if plots and run.timed else []):
         console.print(plain(line, "dim"))
+    if answers:
+        console.print()
+        console.print(plain("In short", "bold"))
+        for text in answers:
+            console.print(Indented(plain(text)))
     return finished(out, width)
 
 
-def finished(out: io.StringIO, width: int | None) -> str:
-    """What was printed, without blanks at line ends; a last line says so where a table is wider than `width`."""
+def finished(out: io.StringIO, width: int | None, whole: str = "csv") -> str:
+    """What was printed, without blanks at line ends; a last line says so where a table is wider than `width`.
+
+    `whole`: a format of the command that has everything; "": there is none.
+    """
     text = "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
     widest = max((cell_len(line) for line in Text.from_ansi(text).plain.splitlines()), default=0)
     if width is None or widest <= width:
         return text
-    return f"{text}\nThe table has {widest} columns, the terminal {width}: widen it, or give --format csv."
+    advice = f"widen it, or give --format {whole}" if whole else "widen it"
+    return f"{text}\nThe table has {widest} columns, the terminal {width}: {advice}."
 
 
 def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
-    """A Rich console that prints to `out`, in plain text unless `color`."""
+    """A Rich console that prints to `out`, in plain text unless `color`. Without a width no line of text is broken."""
     return Console(
-        file=out, width=width or PIPED_WIDTH, force_terminal=color, no_color=not color, highlight=False,
-        color_system="standard" if color else None, legacy_windows=False,
+        file=out, width=width or PIPED_WIDTH, soft_wrap=width is None, force_terminal=color, no_color=not color,
+        highlight=False, color_system="standard" if color else None, legacy_windows=False,
     )  # fmt: skip
 
 
@@ -93,43 +107,45 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
         for said in columns.remarks(cases):
             console.print(remark(*said))
         if costs and (once := columns.costs(cases)):
-            table = columns_of(columns.COST_HEADERS, left=1)
-            for cells in once:
-                table.add_row(*map(plain, cells))
+            table = columns_of([column.name for column in once], left=1)
+            for texts in zip(*(c.cells for c in once), strict=True):
+                table.add_row(*map(plain, texts))
             put(console, table, above=1, left=2)
     console.print()
-    if 0 < len(groups := run.groups()) <= SHORT:
-        console.print(plain("In short", "bold"))
-        for cases in groups.values():
-            console.print(Padding(plain(f"{' '.join(cases[0].group)}: {answer.sentence(run, cases)}"), (0, 0, 0, 2)))
-        console.print()
+
+
+def _in_short(run: Results) -> list[str]:
+    """The answer of each group, printed last: where the eye is when a run ends."""
+    groups = run.groups().values() if run.timed else ()
+    if len(groups) > SHORT:
+        return []
+    return [f"{' '.join(cases[0].group)}: {answer.sentence(run, cases)}" for cases in groups]
 
 
 def _checks(console: Console, run: Results) -> None:
+    console.print()
     rows = [cells for cells, _ in columns.check_rows(run)]
-    drawn = [Column(head, list(cells)) for head, *cells in zip(columns.CHECK_HEADERS, *rows, strict=True)]
-    left_out = list[str]()
-    for name in DROPPED:
-        if taken(drawn, lambda c: headed(c.name)) > console.width:
-            drawn = [c for c in drawn if c.name != name]
-            left_out.append(name)
-    heads = [c.name for c in drawn]
-    table = columns_of(heads, left=4)
-    for cells, row in zip(zip(*(c.cells for c in drawn), strict=True), rows, strict=True):
-        table.add_row(*map(plain, cells), style=STYLES.get(row[3]))
-    console.print()
-    put(console, table, [heads.index(name) for name in ("variant", "kernel")])
-    console.print()
-    if left_out:
-        names = ", ".join(left_out)
-        console.print(plain(f"columns left out: {names}; widen the terminal, or give --format csv", "dim"))
+    if rows:
+        _check_table(console, rows)
         console.print()
-    errors = [("largest error", labels, element) for labels, element in columns.largest_errors(run)]
-    remarks = errors + columns.remarks(run.cases, placed=True)
+    remarks = columns.of_checks(run)
     for said in remarks:
         console.print(remark(*said))
     if remarks:
         console.print()
+
+
+def _check_table(console: Console, rows: list[list[str]]) -> None:
+    drawn = [Column(head, list(cells)) for head, *cells in zip(columns.CHECK_HEADERS, *rows, strict=True)]
+    drawn, left_out = fitting(drawn, DROPPED, console.width)
+    heads = [c.name for c in drawn]
+    table = columns_of(heads, left=4)
+    for cells, row in zip(zip(*(c.cells for c in drawn), strict=True), rows, strict=True):
+        table.add_row(*map(plain, cells), style=STYLES.get(row[3]))
+    put(console, table, [heads.index(name) for name in ("variant", "kernel")])
+    if left_out:
+        console.print()
+        console.print(without(left_out, "csv"))
 
 
 def parts(drawn: list[Column], width: int, head: Callable[[Column], str]) -> list[list[Column]]:
@@ -160,6 +176,21 @@ def parts(drawn: list[Column], width: int, head: Callable[[Column], str]) -> lis
         else:
             found.append([drawn[0], *block] if found else [*block])
     return found
+
+
+def fitting(drawn: list[Column], dropped: Sequence[str], width: int) -> tuple[list[Column], list[str]]:
+    """The columns without as many of those that may be `dropped`, in this order, as it takes to fit; their names."""
+    left_out = list[str]()
+    for name in dropped:
+        if taken(drawn, lambda c: headed(c.name)) > width:
+            drawn = [c for c in drawn if c.name != name]
+            left_out.append(name)
+    return drawn, left_out
+
+
+def without(left_out: Sequence[str], whole: str) -> Text:
+    """What is said of columns that a narrow terminal leaves out; `whole`: a format that has them."""
+    return plain(f"columns left out: {', '.join(left_out)}; widen the terminal, or give --format {whole}", "dim")
 
 
 def taken(drawn: Sequence[Column], head: Callable[[Column], str]) -> int:
@@ -231,10 +262,23 @@ def put(console: Console, table: Table, names: Sequence[int] = (0,), above: int 
     console.width = width
 
 
-def remark(status: str, labels: str, text: str) -> Padding:
+@dataclass(frozen=True)
+class Indented:
+    """A text two columns to the right. Only where the console has a width, it is broken."""
+
+    text: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if options.no_wrap:  # Padding would cut it
+            yield Text("\n").join(Text("  ") + line for line in self.text.split("\n"))
+        else:
+            yield Padding(self.text, (0, 0, 0, 2))
+
+
+def remark(status: str, labels: str, text: str) -> Indented:
     said = visible(text, keep="\n")  # a compiler's message has several lines
     line = Text.assemble((status, STYLES.get(status, "dim")), f" {visible(labels)}: {said}")
-    return Padding(line, (0, 0, 0, 2))
+    return Indented(line)
 
 
 def plain(text: str, style: str = "", keep: str = "") -> Text:

@@ -35,7 +35,7 @@ def render(found: Sequence[Tuning], width: int | None = None, color: bool = Fals
         for line in excluded(tuning):
             console.print(plain(f"  {line}"))
         console.print(plain(sentence(tuning), "bold"))
-    return finished(out, width)
+    return finished(out, width, "")
 
 
 def title(tuning: Tuning) -> str:
@@ -61,7 +61,7 @@ def row(tuning: Tuning, finalist: Finalist) -> list[str]:
     if default:
         return [*first, *times, "1", "", DEFAULT]
     r = finalist.total
-    return [*first, *times, numbers.ratio(r), numbers.ends(r.low, r.high), finalist.verdict]
+    return [*first, *times, numbers.ratio(r), numbers.interval(r), finalist.verdict]
 
 
 def excluded(tuning: Tuning) -> Iterator[str]:
@@ -75,10 +75,10 @@ def excluded(tuning: Tuning) -> Iterator[str]:
 
 def sentence(tuning: Tuning) -> str:
     winner = tuning.winner
-    where = f"{tuning.kept} has it, for GPUs of compute capability {_architecture(tuning)}"
+    where = f"it is saved in {tuning.kept}, for GPUs of compute capability {_architecture(tuning)}"
     if winner is tuning.finalists[0]:
         return f"no configuration is faster beyond doubt; the default ({assigned(winner.parameters)}) stays; {where}"
-    value, interval = numbers.ratio(winner.total), numbers.ends(winner.total.low, winner.total.high)
+    value, interval = numbers.ratio(winner.total), numbers.interval(winner.total)
     return f"{assigned(winner.parameters)} is {value} times as fast as the default ({interval}); {where}"
 
 
@@ -93,7 +93,7 @@ def described(work: Planned) -> Iterator[str]:
         some = f"tries {work.most}" if work.most else "decides how many it tries"
         yield (
             f"{work.kernel.name}: {work.strategy} {some} of these {count} configurations, at {sizes}, in "
-            f"{', '.join(work.dtypes)}; which ones, the search chooses. The default is timed in any case."
+            f"{', '.join(work.dtypes)}; the search chooses which. The default is always timed."
         )
     for i, parameters in enumerate(configurations):
         yield f"    {labelled(work.entry, parameters)}{'' if i else f' ({DEFAULT})'}"

@@ -26,12 +26,14 @@ def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str
             given: Collection[str]) -> tuple[tuple[str, ...], dict[str, Any]]:  # fmt: skip
     """(kernels, options) to measure what the run `old` in `path` has: options that are not `given` are those of `old`.
 
-    Raises InputError for a run that timed nothing or whose options cannot be used.
+    A run on a CPU may have only checked: its answers are compared then. Raises InputError for a run with nothing to
+    compare, or whose options cannot be used.
     """
     if old.of_study:
         raise InputError(f"{path} is a study's run; run the study again with -o new.json, then: cudalab compare")
-    if not old.main_kind:
-        raise InputError(f"{path} has no times; write a baseline with `cudalab bench -o baseline.json`")
+    if not old.timed or not any(case.times or case.parity for case in old.cases):
+        what = "a run of `cudalab check`" if not old.timed else "without times and answers"
+        raise InputError(f"{path} is {what}; write a baseline with `cudalab bench -o baseline.json`")
     names = old.options.get("kernels", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(f"cannot use {path} as baseline: its kernels are {short(names)}; name the kernels")

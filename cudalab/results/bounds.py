@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import zlib
 from pathlib import Path
 
 from cudalab.base.errors import InputError, why
@@ -15,13 +16,14 @@ from cudalab.base.text import visible
 from cudalab.results.record import Results
 
 BYTES = 256 * 2**20
+GZIP = b"\x1f\x8b"  # how a compressed file begins
 VALUES = 10_000_000  # numbers, texts, lists and objects
 CASES = 100_000
 CELLS = 2_000_000  # cases x (kinds of time + quantities): a table in CSV has a column for each
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a results file, or of a pipe such as /dev/stdin.
+    """The bytes of a results file, or of a pipe such as /dev/stdin; those in it, if it is compressed by gzip.
 
     Raises InputError for what is not a file, and for a file that has more than BYTES or VALUES.
     """
@@ -34,12 +36,26 @@ def read(path: str | os.PathLike[str]) -> bytes:
         raise
     except (OSError, ValueError) as error:  # ValueError: a name with a null byte
         raise InputError(f"cannot read {name}: {why(error)}") from None
+    if data.startswith(GZIP):
+        data = _unpacked(data, name)
     if len(data) > BYTES:
         raise _too_large(name, f"more than {BYTES // 2**20} MiB")
     values = data.count(b",") + data.count(b"[") + data.count(b"{")
     if values > VALUES:
         raise _too_large(name, f"{values:,} values; at most {VALUES:,} are read")
     return data
+
+
+def _unpacked(data: bytes, name: str) -> bytes:
+    """At most BYTES + 1 of what is in the first member of a gzip file."""
+    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        found = unpack.decompress(data, BYTES + 1)
+    except zlib.error as error:
+        raise InputError(f"cannot read {name}: it is damaged ({error})") from None
+    if not unpack.eof and len(found) <= BYTES:
+        raise InputError(f"cannot read {name}: it ends too early; copy or write it again")
+    return found
 
 
 def check(run: Results, path: str) -> Results:

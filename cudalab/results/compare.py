@@ -5,6 +5,7 @@ docs/compare.md says how a verdict is made, and from which data the thresholds c
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from math import exp, hypot, inf, log, log1p
@@ -16,7 +17,7 @@ from cudalab.base.errors import InputError, short, unknown
 from cudalab.base.estimate import Estimate
 from cudalab.base.memo import unchanging
 from cudalab.base.stats import FASTER, MIN_EFFECT, SAME, SLOWER, UNCLEAR, Ratio, Timing
-from cudalab.results import comparable, record
+from cudalab.results import comparable, marks, record
 from cudalab.results.comparable import Difference
 from cudalab.results.record import KINDS, Case, Results
 
@@ -34,6 +35,7 @@ RUN, RUN_FAR = 0.002, 0.015  # rows near the copy, and all others: times of arit
 STATES = {"torch_compile": 0.12}  # a backend whose times fall into one of several states when a process starts
 HOST_EFFECT = 1.0  # times that depend on the host: a factor of 1.75 was seen between two machines of one kind
 
+BUSY_THEN = "give no ratio; a difference counts only if the fastest samples show it too"  # of two runs
 LEAST_ROUNDS = 5  # fewer do not show how rounds scatter; a file of medians has one
 
 Key = tuple[str, str, tuple[int, ...], str, str]
@@ -50,6 +52,7 @@ class Pair:
     effect: float  # smaller differences are not found: 0.04 is a factor of 1.04 either way
     verdict: str
     disagree: bool = False  # the processes of a run differ: see `stats.Timing.disagree`
+    marks: tuple[str, str] = ("", "")  # on the old and on the new time: see `cudalab.results.marks`
 
     @property
     def control(self) -> bool:
@@ -66,10 +69,13 @@ class Comparison:
     differences: list[Difference]  # what forbids a comparison
     forced: bool
     remarks: list[str]  # differences that do not forbid it
+    busy: list[str] = field(default_factory=list)  # a warning for each run during which the machine was busy
     pairs: list[Pair] = field(default_factory=list)
     checked: list[tuple[Case, Case]] = field(default_factory=list)  # cases that both runs compared with float64
     left_out: dict[str, list[Case]] = field(default_factory=dict)  # cases by why they are not compared
-    wrong: dict[str, list[Case]] = field(default_factory=dict)  # cases by what is wrong with them
+    wrong: dict[str, list[Case]] = field(default_factory=dict)  # cases of the new run by what is wrong with them
+    was_wrong: dict[str, list[Case]] = field(default_factory=dict)  # those that were wrong in the old run alone
+    mended: list[Case] = field(default_factory=list)  # of these, those that are right in the new run
 
     @property
     def counts(self) -> dict[str, int]:
@@ -92,9 +98,9 @@ class Comparison:
     def refusal(self) -> str:
         """Why the runs cannot be compared, or an empty text."""
         if self.differences and not self.forced:
-            return "not comparable: the runs differ in what times depend on"
+            return "not comparable: the runs differ in something that changes times"
         judged = any(not pair.control for pair in self.pairs)  # a copy says nothing about a kernel
-        if not (judged or self.wrong or (self.checked and not self.kinds)):
+        if not (judged or self.wrong or self.mended or (self.checked and not self.kinds)):
             return f"not comparable: no case was {'timed' if self.kinds else 'checked'} in both"
         return ""
 
@@ -120,7 +126,7 @@ def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN
     old, new = (_chosen(run, kernels, only, skip, (old, new)) for run in (old, new))
     wanted = _kinds(kinds, old, new)
     differing = comparable.differences(old, new, wanted)
-    found = Comparison(wanted, min_effect, differing, force, comparable.remarks(old, new, wanted))
+    found = Comparison(wanted, min_effect, differing, force, comparable.remarks(old, new, wanted), _busy(old, new))
     if differing and not force:
         return found
     before, after = _by_key(old), _by_key(new)
@@ -129,9 +135,17 @@ def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN
     for kind in wanted:
         found.pairs.extend(_judged(pairs, kind, old, new, min_effect))
     _leave_out(found, before, after)
-    for name, run in (("old", old), ("new", new)):
-        for case in run.broken:
-            found.wrong.setdefault(f"{case.status} in the {name} run: {case.reason}", []).append(case)
+    for case in new.broken:
+        found.wrong.setdefault(f"{case.status} in the new run: {case.reason}", []).append(case)
+    broken = {_key(case) for case in new.broken}
+    for case in old.broken:
+        if _key(case) not in broken:  # it says nothing of the new run
+            now = after.get(_key(case))
+            right = now is not None and now.status == record.OK
+            state = "right in" if right else f"{now.status} in" if now else "absent from"
+            reason = f"{case.status} in the old run, {state} the new run: {case.reason}"
+            found.was_wrong.setdefault(reason, []).append(case)
+            found.mended.extend([case] if right else [])
     return found
 
 
@@ -169,6 +183,12 @@ def _chosen(run: Results, kernels: Collection[str], only: str, skip: str, both: 
     return replace(run, cases=[case for case in run.cases if takes(case)])
 
 
+def _busy(old: Results, new: Results) -> list[str]:
+    """For each run a warning, if other programs kept the machine busy."""
+    warned = {name: marks.busy(run, BUSY_THEN) for name, run in (("old", old), ("new", new))}
+    return [f"{name} run: {text}" for name, text in warned.items() if text]
+
+
 def _kinds(text: str, old: Results, new: Results) -> tuple[str, ...]:
     present = [dict.fromkeys(kind for case in run.cases for kind in case.times) for run in (old, new)]
     known = dict.fromkeys((*KINDS, *present[0], *present[1]))  # a study may have kinds of its own
@@ -186,8 +206,12 @@ def _kinds(text: str, old: Results, new: Results) -> tuple[str, ...]:
 def _by_key(run: Results) -> dict[Key, Case]:
     found: dict[Key, Case] = {}
     for case in run.cases:
-        found.setdefault((case.kernel, case.size, case.shape, case.dtype, case.label), case)
+        found.setdefault(_key(case), case)
     return found
+
+
+def _key(case: Case) -> Key:
+    return case.kernel, case.size, case.shape, case.dtype, case.label
 
 
 def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Results, min_effect: float) -> list[Pair]:
@@ -201,6 +225,7 @@ def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Result
         copy = copies.get(was.group)
         between = _between_runs(was, kind, copy and copy[0])
         ratio = _ratio(before, after, between)
+        ratio = dataclasses.replace(ratio, disturbed=old.disturbed(kind) or new.disturbed(kind))
         least = max(min_effect, HOST_EFFECT) if comparable.of_host(kind) else min_effect
         threshold = least if comparable.of_host(kind) else _threshold(before, after, between, least)
         verdict = ratio.direction(least) or ratio.verdict(least)  # a gate needs no amount
@@ -209,9 +234,11 @@ def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Result
                 verdict = MOVED
             elif not all(r.direction(least) == verdict for r in _otherwise(before, after, kind, ratio, copy)):
                 verdict = UNCLEAR
-        elif _within(ratio, threshold):
+        elif not ratio.says_nothing and _within(ratio, threshold):
             verdict = SAME
-        found.append(Pair(was, now, kind, ratio, threshold, verdict, before.disagree or after.disagree))
+        disagree = before.disagree or after.disagree
+        both = marks.of(old, was, old.groups()[was.group], kind), marks.of(new, now, new.groups()[now.group], kind)
+        found.append(Pair(was, now, kind, ratio, threshold, verdict, disagree, both))
     return found
 
 

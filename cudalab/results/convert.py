@@ -41,7 +41,7 @@ def free(target: str, format: str) -> Path:
     try:
         load(path)
     except InputError as error:
-        raise InputError(f"will not replace {path}, which is not a run's: {error}") from None
+        raise InputError(f"will not replace {path}, which is not a results file: {error}") from None
     if format == "csv" and formats.found_in(data, str(path)) != "csv":
         raise InputError(f"will not replace {path}, which holds more of a run than a CSV does; give another name")
     return path

@@ -65,7 +65,7 @@ def decoded(data: bytes, path: str) -> Results:
 def _row(cells: dict[str, str], number: int, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if None in cells or None in cells.values():
-        raise InputError(f"{path} is not valid: line {number} has another number of columns than the first")
+        raise InputError(f"{path} is not valid: line {number} has a different number of columns than the first")
     for column in flat.COLUMNS:
         if column not in cells:
             continue

@@ -59,4 +59,4 @@ def writable(path: str | os.PathLike[str]) -> None:
         try:
             load(target)
         except InputError as error:
-            raise InputError(f"will not replace {target}, which is not a run's: {error}") from None
+            raise InputError(f"will not replace {target}, which is not a results file: {error}") from None

@@ -101,7 +101,7 @@ def run_of(rows: Sequence[Mapping[str, Any]], name: str) -> Results:
     shared |= {column: rows[0][column] for column in LATER_OF_RUN if rows[0].get(column)}
     for row in rows:
         if other := next((column for column in OF_RUN if row[column] != shared[column]), ""):
-            raise InputError(f"{name} mixes runs: they differ in {other}; keep the rows of one")
+            raise InputError(f"{name} has rows of several runs, which differ in {other}; keep the rows of one run")
     machine = {"device": shared.pop("device"), "name": shared.pop("machine"), "details": shared.pop("details"),
                "versions": shared.pop("versions")}  # fmt: skip
     cases = [
@@ -117,4 +117,6 @@ def _shape(text: str, name: str) -> list[int]:
     try:
         return [int(side) for side in text.split("x") if text]
     except ValueError:
-        raise InputError(f"{name} is not valid: a shape is {text!r}; expected sides and x, such as 32x3") from None
+        raise InputError(
+            f"{name} is not valid: a shape is {text!r}; expected whole numbers joined by x, such as 32x3"
+        ) from None

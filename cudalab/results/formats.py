@@ -53,7 +53,7 @@ def decoded(data: bytes, path: str) -> Results:
 
 def found_in(data: bytes, path: str) -> str:
     """Which of READ the bytes are in; the file's name decides where the bytes do not."""
-    named = SUFFIXES.get(PurePath(path).suffix.lower(), "json")
+    named = SUFFIXES.get(PurePath(path.lower().removesuffix(".gz")).suffix, "json")
     first, _, rest = data.partition(b"\n")
     if data.lstrip()[:1] == b"{":
         lines = rest.strip() or named == "jsonl" or COUNT.search(first)
@@ -73,7 +73,13 @@ def _is_head(line: bytes) -> bool:
 
 
 def whole_format(path: str | os.PathLike[str]) -> str:
-    """The format to save a run in at `path`: JSON Lines if its name says so, else JSON. Raises InputError for a CSV."""
+    """The format to save a run in at `path`: JSON Lines if its name says so, else JSON.
+
+    Raises InputError for a CSV and for a compressed file.
+    """
+    if PurePath(path).suffix.lower() == ".gz":
+        name = PurePath(path).with_suffix("")
+        raise InputError(f"results are written uncompressed; save {name}, then: gzip {name}")
     format = SUFFIXES.get(PurePath(path).suffix.lower(), "json")
     if format not in WHOLE:
         name = PurePath(path).with_suffix(".json")

@@ -46,7 +46,7 @@ def from_frame(frame: pandas.DataFrame) -> Results:
     try:
         plain_rows = msgspec.json.decode(as_json(rows))  # NaN becomes None, and NumPy's numbers Python's
     except TypeError as error:
-        raise InputError(f"{NAME} holds a value that JSON has no form for: {error}") from None
+        raise InputError(f"{NAME} holds a value that JSON cannot represent: {error}") from None
     return flat.run_of(plain_rows, NAME)
 
 

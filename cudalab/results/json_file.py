@@ -21,6 +21,7 @@ from cudalab.results.record import FORMAT, VERSION, Results
 Tree = dict[str, Any]
 
 MARK = "cudalab"  # a key in files for other tools: it says that cudalab wrote the file
+INSPECTION = "cudalab-inspection"  # the format of a file of `inspect -o`
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what decoding bytes that are not JSON raises
 
 
@@ -68,7 +69,12 @@ def checked(head: Head, path: str) -> None:
     """Raise InputError for a file that is not a results file, or has a version that cannot be read."""
     if head.format != FORMAT:
         if head.cudalab is not None:
-            raise InputError(f"{path} was written for another tool, and is not read back; give the run it was made of")
+            raise InputError(f"{path} was written for another tool; give the results file that it was made from")
+        if head.format == INSPECTION:
+            raise InputError(
+                f"{path} was written by `cudalab inspect -o` and holds no times; `cudalab compare OLD NEW` reads two "
+                "such files"
+            )
         raise foreign(path)
     version = head.version
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:
@@ -128,6 +134,6 @@ def is_cut(error: Exception, text: bytes) -> bool:
 def cut_off(where: str, path: str) -> InputError:
     name = shlex.quote(path)
     return InputError(
-        f"{path} seems cut off: it {where}. Copy it again; or keep what is whole, and measure the rest: "
+        f"{path} seems cut off: it {where}. Copy it again, or keep the complete groups and measure the rest: "
         f"cudalab convert --salvage {name} mended.json, then --resume mended.json"
     )

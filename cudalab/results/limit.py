@@ -108,8 +108,8 @@ def _bytes(case: Case, kind: str, machine: Machine) -> Limit | None:
     return Limit(
         must / rate,
         f"{numbers.amount(must)}B must cross the memory bus{stays} at {numbers.amount(rate)}B/s, the memory's "
-        f"{numbers.significant(clock / 1e6, 4)} MHz x {width:.0f} bits x 2 / 8. Is the work done in each run? A kernel "
-        "that need not move all bytes says so with bytes= in its spec",
+        f"{numbers.significant(clock / 1e6, 4)} MHz x {width:.0f} bits x 2 / 8. Is the work done in each run? If "
+        "the kernel need not move all bytes, give bytes= in its spec",
     )
 
 
@@ -133,8 +133,8 @@ def found_answers(case: Case, machine: Machine, calibration: Calibration) -> str
         other = case.timing(kind)
         if other and other.interval[1] < least:
             return (
-                f"a run takes {_us(other.median)} {_said(kind)} and {_us(timed.median)} cold; caches explain no less "
-                f"than {_us(least)}. Do runs find the results of earlier ones?"
+                f"a run takes {_us(other.median)} {_said(kind)} and {_us(timed.median)} cold; caches explain a time of "
+                f"{_us(least)} or more. Do runs reuse earlier results?"
             )
     return ""
 
@@ -177,7 +177,7 @@ def _start(kind: str, calibration: Calibration) -> Limit | None:
     return Limit(
         least,
         f"an {EMPTY[kind]} took at least {_us(min(samples))} here, in steps of {_us(step(samples))}. "
-        "Does a clock lie, or was the work left out?",
+        "Is a clock wrong, or was the work left out?",
     )
 
 
@@ -192,11 +192,11 @@ def _unknown(case: Case, machine: Machine) -> Iterator[str]:
     if machine.device != "cuda":
         return
     if case.nbytes and not bus(machine):
-        yield "no limit by bytes: the driver does not tell the memory's clock and bus width"
+        yield "no limit by bytes: the driver does not report the memory's clock and bus width"
     if case.flops and not rate(machine, case.dtype):
         known = _architecture(machine)
         why = f"compute capability {machine.details.get('compute_capability', '?')} is not known here"
-        yield f"no limit by operations: {f'there is no rate for {case.dtype}' if known else why}"
+        yield f"no limit by operations: {f'no peak rate is known for {case.dtype}' if known else why}"
 
 
 def number(machine: Machine, name: str) -> float:

@@ -38,8 +38,6 @@ COPY = "copy"  # the backend of a ceiling row
 
 ENTRIES: Final = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
 
-BUSY = 0.25  # load of other programs on each core from which times of the host are those of the load too
-
 
 # Bounds far beyond what can be measured, so that no statistic of a file's numbers overflows.
 Seconds = Annotated[float, msgspec.Meta(ge=1e-15, le=1e12)]
@@ -64,7 +62,7 @@ class ErrorCurve(msgspec.Struct, forbid_unknown_fields=True):
     The sorted finite inputs are cut into bins of equally many, and the largest error of each is a point.
     """
 
-    x: Annotated[list[float], _says("the input of the bin's largest error, to five digits")]
+    x: Annotated[list[float], _says("the input with the bin's largest error, to five digits")]
     ulp: Annotated[list[Magnitude | None], _says("that error, in ULP; null where NaN or infinity was wrong")]
 
 
@@ -76,13 +74,13 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
 
     ok: Annotated[bool, _says("whether every element is within the budget of the kernel's spec")]
     n: Annotated[Count, _says("elements compared")] = 0
-    wrong: Annotated[Count, _says("elements out of the budget")] = 0
+    wrong: Annotated[Count, _says("elements whose error exceeds the budget")] = 0
     max_ulp: Annotated[
         Magnitude | None,
-        _says("largest error, in ULP; null where a number was due and NaN or infinity came, or the other way round"),
+        _says("largest error, in ULP; null where NaN or infinity took a number's place, or the other way round"),
     ] = 0.0
     worst: Annotated[str, _says("the element of the largest error in ULP: index, got, wanted, input")] = ""
-    worst_at: Annotated[Integer, _says("its place in the flattened output; -1: none")] = -1
+    worst_at: Annotated[Integer, _says("its index in the flattened output; -1: none")] = -1
     rounded: Annotated[Share, _says("share of elements within half a ULP, that is, correctly rounded; 0 to 1")] = 1.0
     rel_l2: Annotated[Magnitude, _says("Euclidean norm of got - want over that of want, over the finite elements")] = (
         0.0
@@ -106,9 +104,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     size: Annotated[str, _says("the size's name in the spec, or the shape as text; in a check what was looked at")]
     shape: Annotated[tuple[Count, ...], _says("of the first input")]
     dtype: Annotated[str, _says("of inputs and output")]
-    backend: Annotated[
-        str, _says("which backend ran it, of a study the variant's name; `copy`: no backend, the ceiling")
-    ]
+    backend: Annotated[str, _says("the backend that ran it; in a study, the variant's name; `copy` for the ceiling")]
     variant: Annotated[str, _says("an entry's name, where the backend has several")] = ""
     status: Annotated[
         Status,
@@ -121,7 +117,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     ] = OK
     reason: Annotated[str, _says("why it is WRONG, failed or was skipped")] = ""
     parity: Annotated[Parity | None, _says("how its output compares; null: it has not been compared")] = None
-    composed: Annotated[bool, _says("judged by the spec's budget for forms that round at each step")] = False
+    composed: Annotated[
+        bool, _says("judged by the spec's `composed`, the budget for variants that round at each step")
+    ] = False
     nbytes: Annotated[
         Count, _says("bytes: each input read once, the output written once; or what the spec's `bytes` says")
     ] = 0
@@ -147,15 +145,16 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     costs: Annotated[
         dict[str, Quantity],
         _says(
-            "seconds spent once: by the first process `bind` (compilation), `first run`, `graph build`; by all "
-            "`timing`; `nvcc`: only compiled, since the CPU cannot run it (0: there is no nvcc)"
+            "one-time seconds. Of the first process: `bind` (compilation), `first run`, `graph build`. Of all "
+            "processes: `timing`. `nvcc`: compile time of what the CPU cannot run (0: no nvcc)"
         ),
     ] = {}
     cross: Annotated[
         dict[str, Quantity],
         _says(
-            "seconds by another clock: `nvbench cold`, `nvbench batch`, `cupti cold`, and what taking them lasted, "
-            "`nvbench wall`, `cupti wall`"
+            "seconds by another clock: `nvbench cold`, `nvbench batch`, `cupti cold`; by the lab's events: `cupti "
+            "events`, of the samples that CUPTI recorded, and `cupti before`, of samples before the recording; time "
+            "that the cross-check took: `nvbench wall`, `cupti wall`"
         ),
     ] = {}
     condition: Annotated[
@@ -172,7 +171,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         dict[str, Quantity],
         _says(
             "what a study counted beside the times, by name: in SI units where the name ends in one (`peak_bytes`), "
-            "else counts; `items`: samples that one run gets through"
+            "else counts; `items`: samples that one run processes"
         ),
     ] = {}
     notes: Annotated[list[str], _says("what a reader of the times must know")] = []
@@ -224,7 +223,7 @@ class Machine(msgspec.Struct, forbid_unknown_fields=True):
     name: Annotated[str, _says("of the GPU or CPU that ran the cases")]
     details: Annotated[
         dict[str, str | Integer | float],
-        _says("of a GPU its `l2_bytes`, `memory_bytes`, `driver` and more; `system`, `cpu`; sizes are bytes, rates Hz"),
+        _says("for a GPU: `l2_bytes`, `memory_bytes`, `driver` and more; `system`, `cpu`; sizes are bytes, rates Hz"),
     ] = {}
     versions: Annotated[dict[str, str], _says("of Python and of each library that is installed and takes part")] = {}
 
@@ -237,29 +236,30 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     created: Annotated[str, _says("when the run began: ISO 8601, UTC")]
     options: Annotated[
         dict[str, Any],
-        _says("as the run was asked for, with a study's name and baseline; an endless timeout or budget is `inf`"),
+        _says("those of the run, with a study's name and baseline; an endless timeout or budget is `inf`"),
     ]
     machine: Annotated[Machine, _says("what the numbers depend on")]
     no_gpu: Annotated[str, _says("why the CPU was used")] = ""
     sources: Annotated[
         dict[str, str],
         _says(
-            "SHA-256, in hex, by file name: of every .cu and spec; of a study's file, the lab's modules that it "
-            "measures with, and its kernels' .cu and specs"
+            "SHA-256, in hex, by file name: of every .cu and spec, and of the user's modules that a spec imports "
+            "(`NAME.import.MODULE.py`); of a study's file, the lab's modules that it measures with, and its kernels' "
+            ".cu and specs"
         ),
     ] = {}
     calibration: Annotated[
         dict[str, Samples], _says("seconds: samples of an `empty event pair`, `empty kernel` and `empty graph node`")
     ] = {}
-    cases: Annotated[list[Case], _says("one a variant, kernel, size and dtype, in the order of the run")] = []
+    cases: Annotated[list[Case], _says("one per variant, kernel, size and dtype, in the order of the run")] = []
     wall: Annotated[
         dict[str, Quantity],
         _says(
-            "seconds of the whole run, `total` and by phase; two are integrals over `total`: `load of others`, the "
-            "load of other programs, and `cores`, the processors that the run could use"
+            "seconds of the whole run, `total` and by phase; two are not durations but load x seconds: `load of "
+            "others`, the load of other programs, and `cores`, the number of processors that the run could use"
         ),
     ] = {}
-    complete: Annotated[bool, _says("false while cases are missing: the run is on, or was interrupted")] = True
+    complete: Annotated[bool, _says("false while cases are missing: the run is still going, or was interrupted")] = True
     kind: Annotated[str, _says("of the run: `bench`, `check` or `study`")] = ""
     commit: Annotated[
         str, _says("of the lab's source, with a `+` where a file of it was changed; empty where it is not known")
@@ -292,10 +292,19 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return found
 
     @property
-    def busy(self) -> tuple[float, float] | None:
-        """The mean load of other programs and the number of cores, if that load disturbs times of the host."""
+    def others(self) -> tuple[float, float] | None:
+        """The mean load of other programs over the run, and the number of cores; None where they are not recorded."""
         total, others, cores = (self.wall.get(name, 0.0) for name in ("total", load.OTHERS, load.CORES))
-        return (others / total, cores / total) if total > 0 and others > BUSY * cores > 0 else None
+        return (others / total, cores / total) if total > 0 and cores > 0 else None
+
+    @property
+    def busy(self) -> tuple[float, float] | None:
+        """`others`, if that load disturbs times of the host."""
+        return self.others if self.others and load.is_busy(*self.others) else None
+
+    def disturbed(self, kind: str) -> bool:
+        """Whether times of this kind depend on the host, and other programs kept it busy."""
+        return bool(self.busy) and kind not in GPU_KINDS
 
     @property
     def of_study(self) -> bool:
@@ -357,7 +366,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError(f"{(case if one else base).label} has no {kind} times")
         blocked = self.options.get("order") == "blocked"  # rounds were not measured side by side
         found = stats.speedup(one, other, paired=not blocked)
-        return replace(found, disturbed=bool(self.busy) and kind not in GPU_KINDS)
+        return replace(found, disturbed=self.disturbed(kind))
 
     @property
     @kept

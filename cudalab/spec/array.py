@@ -21,6 +21,11 @@ from cudalab.spec.validate import function, optional, or_none, strict
 _DTYPE = (lambda value: value == "" or value in DTYPES), f"one of {', '.join(DTYPES)}"
 _NUMBER = or_none(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)), "a number, or None"
 
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.generic))
+
+
 _END = (
     or_none(lambda v: (isinstance(v, (int, float)) and not isinstance(v, bool)) or (isinstance(v, str) and words(v))),
     "a number, or words such as 'rows'",
@@ -53,7 +58,7 @@ class Out(_Checked):
         without="the kernel's `budgets`",
     )  # fmt: skip
     check: Callable[..., Any] | None = optional(
-        "for random outputs: from this output and inputs by name, True or a text that says what is wrong",
+        "for random outputs: takes this output and inputs by name, returns True or a text that says what is wrong",
         *function("the output and inputs"), without="the reference decides",
     )  # fmt: skip
 
@@ -68,7 +73,7 @@ class In(_Checked):
         "the least value: a number, or words such as 'rows' of the dimensions", *_END, without="0 if there is a high"
     )
     high: float | str | None = optional(
-        "what all values are below; they are uniform from low to high", *_END,
+        "upper bound, itself excluded; values are uniform from low to high", *_END,
         without="normal values; integers of the whole range of their dtype",
     )  # fmt: skip
 
@@ -88,14 +93,32 @@ class In(_Checked):
 class Scalar(_Checked):
     """A number that a kernel takes by value, such as `eps`. Both sides get it rounded to its dtype.
 
-    `value` is a number, or a function of inputs by name, of which only shapes and dtypes may be used.
+    `value` is a number, or a function of inputs by name, of which only shapes and dtypes may be used. A check also runs
+    the kernel with another value: with one of `others`, or with one that it chooses (`checks/other_scalars.py`).
     """
 
     value: Any = optional(
-        "a number, or a function of inputs", lambda v: callable(v) or isinstance(v, (int, float, np.generic)),
+        "a number, or a function of inputs", lambda v: callable(v) or _number(v),
         "a number or a function of inputs", default=0, without="0",
     )  # fmt: skip
     dtype: str = optional("its dtype", *_DTYPE, default="float32", without="float32")
+    others: Any = optional(
+        "other values that a check tries: a tuple of numbers, () for none, or a function of inputs that returns one",
+        or_none(lambda v: callable(v) or (isinstance(v, tuple) and all(map(_number, v)))),
+        "a tuple of numbers, such as (1, 8), a function of inputs, or None", without="the check chooses",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for value in self.others if isinstance(self.others, tuple) else ():
+            self.rounded(value, "among others")
+
+    def others_of(self, arrays: Mapping[str, Any], name: str) -> tuple[np.generic, ...]:
+        """The values of `others` for these inputs, in its dtype. SpecError where `others` returns anything else."""
+        given = validate.called_with(self.others, arrays) if callable(self.others) else self.others
+        if not isinstance(given, tuple) or not all(map(_number, given)):
+            raise SpecError(f"the scalar {name}: others returns {short(given)}; return a tuple of numbers")
+        return tuple(self.rounded(value, name) for value in given)
 
     def of(self, arrays: Mapping[str, Any], name: str) -> np.generic:
         """The number for these inputs, in its dtype. SpecError where the dtype cannot hold it."""

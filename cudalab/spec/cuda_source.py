@@ -25,7 +25,9 @@ _UNREAD = re.compile(
 _ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
 _ENTRY = re.compile(r"\b__global__\b(?:(?!\b__global__\b)[\w\s])*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
 
-_LOCAL = re.compile(r'#[ \t]*include[ \t]*"([^"\n]+)"')  # also in a comment, which is harmless
+_QUALIFIERS = ("const", "volatile", "struct", "__restrict__", "__grid_constant__")  # of a type
+# Also in a comment, which is harmless. What <> names is a header of the user's if it lies beside the `.cu`.
+_LOCAL = re.compile(r'#[ \t]*include[ \t]*["<]([^">\n]+)[">]')
 
 
 def blank_comments(text: str) -> str:
@@ -33,6 +35,7 @@ def blank_comments(text: str) -> str:
     return _blank(_UNREAD, text)
 
 
+@lru_cache(maxsize=64)  # one text is asked about again for each set of operands that a kernel is launched on
 def _blank(what: re.Pattern[str], text: str) -> str:
     return what.sub(lambda m: m[0] if m[0] == '"C"' else re.sub(r"[^\n]", " ", m[0]), text)
 
@@ -53,6 +56,7 @@ def _entry_matches(code: str) -> Iterator[re.Match[str]]:
             yield found
 
 
+@lru_cache(maxsize=64)
 def entries_of(code: str) -> tuple[str, ...]:
     """Names of the entries in comment-free code, in order, each once."""
     return tuple(dict.fromkeys(found[1] for found in _entry_matches(code)))
@@ -74,6 +78,12 @@ class Parameter:
         return "*" in self.text or "[" in self.text
 
     @property
+    def to_pointers(self) -> bool:
+        """Whether it points to pointers, such as `float** rows`."""
+        bare = re.sub(r"<[^<>]*>", "", self.text)
+        return bare.count("*") + ("[" in bare and "(" not in bare) > 1
+
+    @property
     def constant(self) -> bool:
         """Whether it is a pointer to const."""
         return self.pointer and bool(re.search(r"\bconst\b", self._element))
@@ -81,7 +91,7 @@ class Parameter:
     @property
     def ctype(self) -> str:
         """The type, or that of the elements it points to, without const: `float`, `scalar_t`, `long long`."""
-        words = self._element.replace("const", " ").split()
+        words = [word for word in self._element.split() if word not in _QUALIFIERS]
         return " ".join(words if "*" in self.text else words[:-1])
 
     @property
@@ -94,7 +104,7 @@ class Parameter:
 
     @property
     def _element(self) -> str:
-        return re.split(r"[*\[]", self.text)[0]
+        return re.split(r"[*\[=]", self.text)[0]
 
 
 @lru_cache(maxsize=256)  # asked before every launch
@@ -170,7 +180,7 @@ def read(path: Path) -> str:
         kept = _Kept(text + _digest_of_headers(headers), states)
     except OSError as error:
         named = error.filename or path  # which may be a header's
-        raise SpecError(f"cannot read {named}: {error.strerror}; the .cu stands beside its spec") from None
+        raise SpecError(f"cannot read {named}: {error.strerror}; put the .cu beside its spec") from None
     if all(state is None or now - max(state[:2]) > SETTLED for state in kept.states.values()):
         _kept[path] = kept
     return kept.text
@@ -187,7 +197,7 @@ def _decoded(data: bytes, path: Path) -> str:
         line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
         raise SpecError(f"{path}:{line}: the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
     if "\0" in text:
-        raise SpecError(f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: a zero byte; is this file text?")
+        raise SpecError(f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: a zero byte; is this a text file?")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

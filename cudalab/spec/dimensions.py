@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 
 from cudalab.base.errors import InputError, SpecError
@@ -19,6 +20,7 @@ Dimensions = dict[str, Shape]  # the length of each name; that of REST is all th
 REST = "..."
 Given = str | Callable[..., Shape]  # a shape as a spec gives it: words, or a function of the inputs' shapes by name
 WORDS = "words such as 'rows cols', or a function of the inputs' shapes"
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _ALLOWED = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Name, ast.Load, ast.Constant)
 
 
@@ -34,7 +36,7 @@ def names(shapes: Iterable[Given]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for shape in shapes:
         for word in _words(shape) if isinstance(shape, str) else ():
-            found.update(dict.fromkeys([REST] if word == REST else re.findall(r"[A-Za-z_]\w*", word)))
+            found.update(dict.fromkeys([REST] if word == REST else _NAME.findall(word)))
     return tuple(found)
 
 
@@ -48,7 +50,8 @@ def of_size(shapes: Iterable[Given], size: Shape) -> Dimensions:
     if rest < 0 or (REST not in known and len(size) != len(known)):
         least = len(known) - (REST in known)
         raise InputError(
-            f"sizes of {least} dimensions{' or more' if REST in known else ''}, got {size}; they are {' '.join(known)}"
+            f"sizes of {least} dimensions{' or more' if REST in known else ''} ({' '.join(known)}), got {size}"
+            f"{_alike(known) if len(known) > len(size) else ''}"
         )
     left, found = list(size), Dimensions()
     for name in known:
@@ -66,21 +69,64 @@ def of_arrays(shapes: Mapping[str, Given], arrays: Mapping[str, Shape]) -> Dimen
             continue
         rest = words[:1] == (REST,)
         if len(shape) < len(words) - rest or (not rest and len(shape) != len(words)):
-            raise InputError(f"{array} is {given or 'a single number'!r}, {len(words) - rest} dimensions"
-                             f"{' or more' if rest else ''}; it has the shape {shape}")  # fmt: skip
+            count = len(words) - rest
+            raise InputError(f"{array} must have {count} dimension{'s' * (count != 1)}{' or more' if rest else ''} "
+                             f"({given or 'a single number'!r}), got the shape {shape}")  # fmt: skip
         head = len(shape) - len(words) + 1 if rest else 0
         pairs = [(REST, shape[:head])] if rest else []
         pairs += [(word, (n,)) for word, n in zip(words[rest:], shape[head:], strict=True) if word.isidentifier()]
         for name, length in pairs:
             if found.setdefault(name, length) != length:
-                raise InputError(
-                    f"{name} is {_shown(found[name])} in {by[name]} and {_shown(length)} in {array}, of shape {shape}"
-                )
+                of = f", of shape {shape}" if length != shape else ""
+                raise InputError(f"{name} is {_shown(found[name])} in {by[name]} and {_shown(length)} in {array}{of}")
             by.setdefault(name, array)
+    for array, shape in arrays.items():  # names that follow from a length, such as that of `segments+1`
+        computed = [word for word in _words(shapes.get(array)) if word != REST]
+        for word, side in zip(computed, shape[len(shape) - len(computed) :], strict=True):
+            if (name := _unknown(word, found)) and (n := _solved(word, name, side, found)) is not None:
+                if n < 0:
+                    raise InputError(
+                        f"{array} has the shape {shape}, but no value of {name} makes its shapes= entry "
+                        f"{shapes[array]!r} that shape"
+                    )
+                found[name], by[name] = (n,), array
     for array, shape in arrays.items():  # what is computed, now that all names are known
         if isinstance(given := shapes.get(array), str) and (due := shape_of(given, found)) != shape:
-            raise InputError(f"{array} is {given!r}, here {due}; it has the shape {shape}")
+            raise InputError(
+                f"shapes declares {array} as {given!r}, which is {due} here, but the array's shape is {shape}"
+            )
     return found
+
+
+def _alike(known: tuple[str, ...]) -> str:
+    """Which name is nearly an earlier one."""
+    for i, name in enumerate(known):
+        if name != REST and (close := get_close_matches(name, known[:i], n=1, cutoff=0.75)):
+            return f"; did you mean {close[0]} in place of {name}?"
+    return ""
+
+
+def _unknown(word: str, known: Dimensions) -> str:
+    """The name in a word that has no length yet; "" where that is none or several."""
+    unknown = {name for name in _NAME.findall(word) if name not in known}
+    return unknown.pop() if len(unknown) == 1 else ""
+
+
+def _solved(word: str, name: str, length: int, known: Dimensions) -> int | None:
+    """The length of `name` with which the word has this length, negative if there is none.
+
+    None where the word is no straight line in it, such as `n//2` or `n*n`.
+    """
+    tree = _parsed(word)
+    assert tree is not None
+    if any(isinstance(node, ast.FloorDiv) for node in ast.walk(tree)):
+        return None
+    at = [_value(tree.body, {**known, name: (n,)}) for n in range(3)]
+    slope = at[1] - at[0]
+    if not slope or at[2] - at[1] != slope:
+        return None
+    n, rest = divmod(length - at[0], slope)
+    return -1 if rest else n
 
 
 def shape_of(given: str, dimensions: Dimensions) -> Shape:
@@ -90,9 +136,13 @@ def shape_of(given: str, dimensions: Dimensions) -> Shape:
         if word == REST:
             found += dimensions.get(REST, ())
             continue
-        for name in re.findall(r"[A-Za-z_]\w*", word):
+        for name in _NAME.findall(word):
             if name not in dimensions:
-                raise SpecError(f"shapes: {given!r} names {name}, which no input has; give a function of the shapes")
+                raise SpecError(
+                    f"shapes: {given!r} names {name}, which no input defines; write {name}, or an expression of it "
+                    f"such as {name}+1 or 2*{name}, as a dimension of an input in shapes=, or give a function of the "
+                    "inputs' shapes, such as lambda x: (x[0] - 1,)"
+                )
         tree = _parsed(word)
         assert tree is not None
         found.append(_value(tree.body, dimensions))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cudalab.base.errors import InputError, unknown
+from cudalab.base.errors import InputError, NotFound, unknown
 
 EXPONENT = np.int64(0x7FF << 52)  # the bits of a float64 that are its exponent
 LARGEST = 2.0**1023  # the largest power of two that float64 has
@@ -91,21 +91,48 @@ DTYPES = {
     )
 }
 
-# Other names of these types in CUDA C++. `long` is that of Linux; `char` has a sign there on x86-64 alone.
+# Other names of these types in CUDA C++, beside the ways to write an integer type in several words.
 _ALIASES = {
     "half": "float16", "nv_bfloat16": "bfloat16", "cuComplex": "complex64",
-    "int8_t": "int8", "int16_t": "int16", "short int": "int16", "int32_t": "int32", "signed int": "int32",
-    "int64_t": "int64", "long": "int64", "long long int": "int64", "uint8_t": "uint8", "uint16_t": "uint16",
-    "unsigned": "uint32", "uint": "uint32", "uint32_t": "uint32", "unsigned long": "uint64", "size_t": "uint64",
-    "uint64_t": "uint64",
+    "int8_t": "int8", "int16_t": "int16", "int32_t": "int32", "int64_t": "int64", "uint8_t": "uint8", "uchar": "uint8",
+    "uint16_t": "uint16", "ushort": "uint16", "uint": "uint32", "uint32_t": "uint32", "ulong": "uint64",
+    "size_t": "uint64", "uint64_t": "uint64",
 }  # fmt: skip
-C_DTYPES = {d.ctype: d for d in DTYPES.values()} | {alias: DTYPES[name] for alias, name in _ALIASES.items()}
+OTHER_NAMES = {  # of these types, as people write them: what a message suggests
+    "fp64": "float64", "f64": "float64", "double": "float64", "fp32": "float32", "f32": "float32", "float": "float32",
+    "single": "float32", "fp16": "float16", "f16": "float16", "half": "float16", "__half": "float16",
+    "bf16": "bfloat16", "bfloat": "bfloat16", "e4m3": "float8_e4m3fn", "float8_e4m3": "float8_e4m3fn",
+    "fp8": "float8_e4m3fn", "e5m2": "float8_e5m2", "complex": "complex64", "i8": "int8", "char": "int8", "i16": "int16",
+    "short": "int16", "i32": "int32", "int": "int32", "i64": "int64", "long": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "bool_": "bool",
+}  # fmt: skip
+_NAMED = {d.ctype: d for d in DTYPES.values()} | {alias: DTYPES[name] for alias, name in _ALIASES.items()}
+_BITS = {"char": 8, "short": 16, "long": 64}  # `long` is that of Linux
+
+
+def of_c(ctype: str) -> DType | None:
+    """The element type that CUDA C++ calls so: `float`, `unsigned`, `long unsigned int`, `std::uint8_t`.
+
+    None if there is none, and for plain `char`, which is signed on x86-64 alone.
+    """
+    words = ctype.replace("std::", "").split()
+    if not words or not set(words) <= {"signed", "unsigned", "int", *_BITS}:
+        return _NAMED.get(" ".join(words))
+    if "char" in words and len(words) == 1:
+        return None
+    bits = next((bits for word, bits in _BITS.items() if word in words), 32)
+    return DTYPES[f"{'u' * ('unsigned' in words)}int{bits}"]
+
+
+def unknown_dtype(name: str) -> NotFound:
+    """The error for a name that no element type has; it suggests the one that is meant."""
+    return unknown("dtype", name, DTYPES, OTHER_NAMES)
 
 
 def dtype(name: str) -> DType:
     """The element type called `name`; raises NotFound with the closest name."""
     if name not in DTYPES:
-        raise unknown("dtype", name, DTYPES)
+        raise unknown_dtype(name)
     return DTYPES[name]
 
 

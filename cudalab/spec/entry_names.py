@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from cudalab.base.errors import SpecError, unknown
-from cudalab.spec import cuda_source
+from cudalab.spec import cuda_source, dtype_macro
 from cudalab.spec.cuda_source import Parameter
 
 MARKER = "cudalab_entry"  # a function template whose instances name, in their arguments, the functions asked for
@@ -79,7 +79,7 @@ class Function:
 def asked(name: str) -> Asked:
     """Take a name apart. Raises SpecError for what names no function."""
     found = _NAME.match(name)
-    wrong = SpecError(f"entry {name!r} names no function; write k, ns::k, row_sum<64, float> or k(float*, int)")
+    wrong = SpecError(f"entry {name!r} does not name a function; write k, ns::k, row_sum<64, float> or k(float*, int)")
     if not found or _ILLEGAL.search(name) or not name.isprintable():
         raise wrong
     rest, arguments, signature = name[found.end() :].strip(), None, None
@@ -252,7 +252,7 @@ def source(text: str, file: str, names: Iterable[str] = (), *, instantiate: bool
     """
     names = tuple(names)
     wanted = not_plain(text, names) if instantiate else ()
-    program = cuda_source.with_c_names(text, file, _of_cpp(text, names))
+    program = cuda_source.with_c_names(text, file, _of_cpp(text, names)) + dtype_macro.alias(names)
     return program + (markers([expression(text, name) for name in wanted]) if wanted else "")
 
 
@@ -297,7 +297,7 @@ def wrong_among(known: Sequence[Function], name: str) -> str:
             return f"{name} is in several namespaces; write {' or '.join(repr(f.full) for f in plain.values())}"
         return f"{name} is overloaded; write {' or '.join(repr(f.with_types) for f in plain.values())}"
     if one.arguments is not None and not templates:
-        return f"{one.base} is no template; write {mine[0].full!r}"
+        return f"{one.base} is not a template; write {mine[0].full!r}"
     return ""
 
 

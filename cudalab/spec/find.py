@@ -9,7 +9,8 @@ import os
 import pkgutil
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from math import prod
@@ -22,54 +23,79 @@ import numpy as np
 from cudalab.base import genuine
 from cudalab.base.bounded import Stopped, bounded
 from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
+from cudalab.base.globs import names_of
 from cudalab.base.text import visible
-from cudalab.spec import cuda_source, entry_names
+from cudalab.spec import cuda_source, entry_names, plain
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
 
+Bad = Callable[[SpecError], object]  # is told of a spec that cannot be used
 LAB = "cudalab.kernels"  # the package with the lab's own kernels
+
+
+@cache
+def lab_names() -> tuple[str, ...]:
+    """The names of the lab's own kernels, which need not be imported for that."""
+    package = importlib.import_module(LAB)
+    return tuple(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
 
 
 @cache
 def kernels() -> dict[str, Kernel]:
     """The lab's own kernels, by name."""
-    package = importlib.import_module(LAB)
-    names = [info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")]
-    return {name: _spec_of(importlib.import_module(f"{LAB}.{name}")) for name in names}
+    return {name: _of_lab(name) for name in lab_names()}
+
+
+@cache
+def _of_lab(name: str) -> Kernel:
+    return _spec_of(importlib.import_module(f"{LAB}.{name}"))
 
 
 def of_lab(kernel: Kernel) -> bool:
     """Whether a kernel is one of the lab's own."""
-    folders = importlib.import_module(LAB).__path__
-    return Path(kernel.file).resolve().parent in (Path(folder).resolve() for folder in folders)
+    return Path(kernel.file).resolve().parent in _folders()
+
+
+@cache
+def _folders() -> frozenset[Path]:
+    return frozenset(Path(folder).resolve() for folder in importlib.import_module(LAB).__path__)
 
 
 def kernel(name: str) -> Kernel:
     """A kernel by its name in the lab, or by the path of its spec (`./mine/softmax.py`) or `.cu`."""
     if is_path(name):
         return _load(_path(name))
-    if name not in kernels():
-        hint = unknown("kernel", name, kernels())
-        own = f"./{name}" if _is_folder(Path(name)) else f"./{Path(name).stem}.py"
-        hint.args = (f"{hint}; a kernel of your own is named by its path, such as {own}",)
+    if name not in (known := lab_names()):
+        beside = _beside(Path())
+        hint = unknown("kernel", name, known, beside)
+        if not any(repr(path) in str(hint) for path in beside.values()):
+            own = f"./{name}" if _is_folder(Path(name)) else f"./{Path(name).stem}.py"
+            hint.args = (f"{hint}; a kernel of your own is named by its path, such as {own}",)
         raise hint
-    return kernels()[name]
+    return _of_lab(name)
 
 
-def chosen(names: Iterable[str]) -> list[Kernel]:
+def chosen(names: Iterable[str], bad: Bad | None = None) -> list[Kernel]:
     """The kernels of these names: each a name, a glob on the lab's names, the path of a spec or `.cu`, or a folder.
 
-    A folder stands for its own specs, without those of its subfolders.
+    A folder stands for its own specs, without those of its subfolders. One of them that cannot be used is told to `bad`
+    and left out; without `bad` it raises SpecError, as a spec that is named itself does.
     """
     found: list[Kernel] = []
     for name in names:
-        if not is_path(name) and name not in kernels() and any(c in name for c in "*?["):
-            fitting = fnmatch.filter(kernels(), name)
+        if not is_path(name) and any(c in name for c in "*?["):
+            fitting = fnmatch.filter(lab_names(), name)
             if not fitting:
-                raise unknown("kernel", name, kernels())
-            found += [kernels()[fit] for fit in fitting]
+                raise unknown("kernel", name, lab_names())
+            found += [_of_lab(fit) for fit in fitting]
         elif is_path(name) and (path := _path(name)).is_dir():
-            found += [_load(spec) for spec in _specs(path)]
+            for spec in _specs(path):
+                try:
+                    found.append(_load(spec))
+                except SpecError as error:
+                    if bad is None:
+                        raise
+                    bad(error)
         else:
             found.append(kernel(name))
     return found
@@ -82,7 +108,7 @@ def words(given: Iterable[Any]) -> list[str]:
         if isinstance(one, Kernel):
             found.append(one.name if of_lab(one) else one.file)
         elif isinstance(one, str):
-            found.append(one)
+            found += names_of(one)
         elif isinstance(one, os.PathLike):
             path = os.fsdecode(one)
             found.append(path if is_path(path) else f"./{path}")
@@ -118,9 +144,9 @@ def of_results(names: Sequence[str], path: str, command: str, option: str) -> tu
 def _path(name: str) -> Path:
     """The path of a spec. It must be UTF-8, as the results file that will hold it is."""
     try:
-        path = Path(name).resolve()
-        if not path.is_dir() or path.with_suffix(".py").is_file():
-            path = Path(name).with_suffix(".py").resolve()
+        path, stem = Path(name).resolve(), name.removesuffix(".py").removesuffix(".cu")
+        if not path.is_dir() or Path(f"{stem}.py").is_file():
+            path = Path(f"{stem}.py").resolve()
         str(path).encode()
         path.is_file()  # raises for a name that is too long
     except (OSError, ValueError, RuntimeError) as error:  # a zero byte, no name, undecodable bytes, a loop of links
@@ -138,7 +164,9 @@ def _load(path: Path) -> Kernel:
         path = first
     if not path.is_file():
         code = path.with_suffix(".cu")
-        advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else ""
+        close = get_close_matches(path.stem, others := _beside(path.parent), n=1)
+        advice = f"; did you mean {others[close[0]]}?" if close else ""
+        advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else advice
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py{advice}")
     return _spec_of(loaded(path))
 
@@ -151,6 +179,15 @@ def _specs(folder: Path) -> list[Path]:
         advice = " ".join(shlex.quote(str(f)) for f in below) or "a spec, such as ./softmax.py"
         raise SpecError(f"{folder} is a folder without a pair of .cu and .py; give {advice}")
     return pairs
+
+
+def _beside(folder: Path) -> dict[str, str]:
+    """The user's files in a folder that may be kernels: by name, what to type. A spec comes before its `.cu`."""
+    try:
+        files = sorted(f for f in folder.iterdir() if f.suffix in (".cu", ".py"))
+    except OSError:
+        return {}
+    return {file.stem: str(file) if file.is_absolute() else f"./{file}" for file in files}  # .py replaces .cu
 
 
 def _is_folder(path: Path) -> bool:
@@ -171,7 +208,7 @@ def loaded(path: Path) -> ModuleType:
         found = importlib.util.spec_from_file_location(module_name, path, loader=_Fresh(module_name, str(path)))
         assert found is not None and found.loader is not None
         genuine.watch()
-        before = genuine.replaced()
+        before = {*genuine.replaced(), *genuine.configured()}
         module = sys.modules[module_name] = importlib.util.module_from_spec(found)
         try:
             with bounded():
@@ -181,7 +218,7 @@ def loaded(path: Path) -> ModuleType:
             if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
                 raise
             raise SpecError(f"{path}: {_said(error)}") from error
-        if names := sorted(set(genuine.replaced()) - set(before)):
+        if names := sorted({*genuine.replaced(), *genuine.configured()} - before):
             del sys.modules[module_name]
             raise SpecError(f"{path}: {genuine.refusal(names)}")
     return sys.modules[module_name]
@@ -196,7 +233,7 @@ class _Fresh(SourceFileLoader):
 
 def _said(error: BaseException) -> str:
     if isinstance(error, Stopped):
-        return f"{error}; a spec only defines its kernel"
+        return f"{error}; a spec must only define its kernel"
     try:
         return visible(named(error).rstrip(": "), keep="\n")
     except Exception:  # from a __str__ of the spec's author
@@ -208,6 +245,8 @@ def _spec_of(module: ModuleType) -> Kernel:
     if len(specs) != 1:
         name = Path(str(module.__file__)).stem
         raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
+    if wrong := plain.wrong(specs[0]):
+        raise SpecError(f"{module.__file__}: {wrong}")
     text = cuda_source.read(specs[0].cu)
     for entry in specs[0].entries:
         if (wrong := entry_names.wrong(text, entry)) and not _launches_others(specs[0], entry):

@@ -12,7 +12,10 @@ from cudalab.spec.launch import Shape
 Arrays = dict[str, np.ndarray]
 
 # Inputs of one character each, which a check tries (checks/characters.py).
-CHARACTERS = ("zeros", "negative", "large", "tiny", "ties", "ends", "rising", "falling")
+INFINITE = ("neginf", "posinf")  # rows of an infinity throughout
+CHARACTERS = (
+    "zeros", "negative", "large", "tiny", "ties", "ends", "rising", "falling", "positive", "masked", *INFINITE,
+)  # fmt: skip
 
 
 def draw(shape: Shape, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:

@@ -74,7 +74,7 @@ def counted(n: int, kind: type[np.integer], beyond: int = 0) -> np.integer:
     Raises InputError if the type cannot hold that number: NumPy 1 would wrap around silently.
     """
     if n + beyond > np.iinfo(kind).max:
-        raise InputError(f"a length of {n:,}: the kernel counts in {kind.__name__}; give the array in parts")
+        raise InputError(f"a length of {n:,} does not fit the kernel's {kind.__name__}; give the array in parts")
     return kind(n)
 
 

@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 
 from cudalab.spec.cuda_source import Parameter
-from cudalab.spec.dtype import C_DTYPES, DTYPES, DType, dtype_of
+from cudalab.spec.dtype import DTYPES, DType, dtype_of, of_c
 from cudalab.spec.launch import Launch
 
+STRUCT = (
+    "a Launch carries arrays and numbers, no struct: let the kernel take its members as parameters of their own, such "
+    "as float a, float b, or as a __constant__ array, which `constants` sets"
+)
+POINTERS = (
+    "a Launch gives the address of an array, not an array of addresses: let the kernel take each array as a parameter "
+    "of its own, or all in one array with the place of each"
+)
 PORTABLE_CLUSTER, MAX_CLUSTER = 8, 16  # blocks: CUDA programming guide, "Thread Block Clusters"
 
 
@@ -40,11 +48,11 @@ def wrong_cluster(grid: Sequence[int], cluster: Sequence[int]) -> str:
         return f"cluster is {tuple(cluster)}; give whole numbers of 1 or more"
     if (blocks := math.prod(map(int, cluster))) > MAX_CLUSTER:
         return (
-            f"a cluster of {shown} has {blocks} blocks; {PORTABLE_CLUSTER} run on every GPU that has clusters, and "
-            f"{MAX_CLUSTER} are the most on any"
+            f"a cluster of {shown} has {blocks} blocks; every GPU with clusters runs up to {PORTABLE_CLUSTER}, and "
+            f"none more than {MAX_CLUSTER}"
         )
     if 0 not in grid and any(g % c for g, c in zip(grid, cluster, strict=True)):
-        return f"the grid of {'x'.join(map(str, grid))} blocks is no multiple of the cluster of {shown}"
+        return f"the grid of {'x'.join(map(str, grid))} blocks is not a multiple of the cluster of {shown}"
     return ""
 
 
@@ -57,25 +65,38 @@ def wrong(
     when two are swapped. `of_kernel`: an array of the kernel's dtype, which `scalar_t` is.
     """
     if len(launch.args) != len(declared):
-        return f" takes {len(declared)} arguments, its launch gives {len(launch.args)}"
+        takes = ", ".join(parameter.text for parameter in declared)
+        return f" takes {len(declared)} arguments, but its launch passes {len(launch.args)}; its signature is ({takes})"
     of_output = dtype_of(arrays[of_kernel]) if of_kernel in arrays else None
     for given, parameter in zip(launch.args, declared, strict=True):
         name = next((n for n, a in arrays.items() if a is given), "")
-        kind = of_output if parameter.ctype == "scalar_t" and of_output else C_DTYPES.get(parameter.ctype)
-        said = _wrong_array(name, given, parameter, kind) if name else _wrong_number(given, parameter, kind)
+        kind = of_output if parameter.ctype == "scalar_t" and of_output else of_c(parameter.ctype)
+        said = (
+            _wrong_array(name, given, parameter, kind, name in written)
+            if name
+            else _wrong_number(given, parameter, kind)
+        )
         if said:
             return said
         if name in written and parameter.constant:
-            return f": the output {name!r} is given for the read-only {parameter.text!r}; swapped?"
+            return f": the output {name!r} is passed as the read-only {parameter.text!r}; are two arguments swapped?"
     return ""
 
 
-def _wrong_array(name: str, given: Any, parameter: Parameter, kind: DType | None) -> str:
+def _wrong_array(name: str, given: Any, parameter: Parameter, kind: DType | None, written: bool) -> str:
     if not parameter.pointer:
-        return f" wants {parameter.text!r}, its launch gives the array {name!r}"
+        return f" wants {parameter.text!r}, but its launch passes the array {name!r}"
+    if parameter.to_pointers:
+        return f" wants {parameter.text!r}, pointers to pointers, but its launch passes the array {name!r}; {POINTERS}"
     elements = str(given.dtype).removeprefix("torch.")
     if kind and elements != kind.name and not _same_bytes(DTYPES.get(elements), kind):
-        return f" wants {parameter.text!r}, but {name!r} has {elements} elements"
+        own = (
+            f'outputs={{"{name}": Out(dtype="{kind.name}")}}' if written else f'inputs={{"{name}": In("{kind.name}")}}'
+        )
+        return (
+            f" wants {parameter.text!r}, but {name!r} has {elements} elements; give {own} for this array alone, or "
+            f'dtypes=("{kind.name}",) for all'
+        )
     return ""
 
 
@@ -88,12 +109,16 @@ def _same_bytes(given: DType | None, declared: DType) -> bool:
 
 def _wrong_number(given: Any, parameter: Parameter, kind: DType | None) -> str:
     if parameter.pointer:
-        return f" wants {parameter.text!r}, its launch gives a number ({_type_of(given)})"
-    fitting = kind.numpy.name if kind else "int64"
+        return f" wants {parameter.text!r}, but its launch passes {_type_of(given)}; give one of its arrays as it is"
+    if isinstance(given, np.void):
+        return f" wants {parameter.text!r}, but its launch passes {_type_of(given)}; {STRUCT}"
     if not isinstance(given, np.generic):
-        return f": give {parameter.text!r} as a NumPy scalar: np.{fitting}(...)"
+        if kind is None:
+            number = f"where {parameter.ctype} is a number, give a NumPy scalar of its size, such as np.float32(...)"
+            return f" wants {parameter.text!r}, but its launch passes {_type_of(given)}; {number}; {STRUCT}"
+        return f": give {parameter.text!r} as a NumPy scalar: np.{kind.numpy.name}(...)"
     if kind and not _fits(given, kind):
-        return f" wants {parameter.text!r}, not {_type_of(given)}; give np.{fitting}"
+        return f" wants {parameter.text!r}, not {_type_of(given)}; give np.{kind.numpy.name}"
     return ""
 
 
@@ -102,8 +127,10 @@ def _whole(value: Any) -> bool:
 
 
 def _type_of(value: Any) -> str:
-    """A number's type as a spec writes it: np.int64, int."""
-    return f"np.{value.dtype.name}" if isinstance(value, np.generic) else type(value).__name__
+    """What a spec gives for a parameter, as a message names it: np.int64, int, a structured value."""
+    if isinstance(value, np.void):
+        return f"a structured value of {', '.join(value.dtype.names or ())}"
+    return f"np.{value.dtype.name}" if isinstance(value, np.generic) else f"a value of type {type(value).__name__}"
 
 
 def _fits(value: np.generic, declared: DType) -> bool:

@@ -40,7 +40,7 @@ def of_kernel(kernel: Kernel, values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: result[name] for name in names}
     if isinstance(result, (tuple, list)) and len(result) == len(names):
         return dict(zip(names, result, strict=True))
-    raise SpecError(f"{kernel.file}: reference gives {short(result)}; give a tuple of {', '.join(names)}")
+    raise SpecError(f"{kernel.file}: reference returns {short(result)}; return a tuple of {', '.join(names)}")
 
 
 def of_output(kernel: Kernel, name: str, values: Mapping[str, Any]) -> Any:

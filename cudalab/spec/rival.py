@@ -55,7 +55,7 @@ def clash(words: Iterable[str]) -> str:
     given = tuple(words)
     libraries = [word for word in dict.fromkeys(given) if word in ARRAYS]
     if libraries[1:]:
-        return f"{' and '.join(libraries)} name two libraries of arrays; give one"
+        return f"{' and '.join(libraries)} are two array libraries; give one"
     if "jax" in given and OUT in given:
         return "JAX's arrays cannot be written to; leave out 'out', and return the result"
     runs_on = {"cupy": "cuda", "numpy": "cpu"}.get(libraries[0]) if libraries else None

@@ -89,7 +89,7 @@ def writable(path: str | os.PathLike[str]) -> Path:
     try:
         target = files.place(path)
     except InputError as error:
-        raise InputError(f"{error}; it is read beside the .cu alone, so copy it there later") from None
+        raise InputError(f"{error}; cudalab reads it only beside the .cu, so copy it there later") from None
     if target.exists() and target.stat().st_size:
         try:
             load(target)
@@ -183,8 +183,8 @@ def _fitting(kernel: Kernel, entry: str, dtype: DType, card: Card, found: Tuned)
     if choice is None:
         others = ", ".join(sorted(choices))
         here = card.architecture
-        return kernel, [f"{file} is for compute capability {others}, not for {here}: `cudalab tune` finds one"]
+        return kernel, [f"{file} is for compute capability {others}, not for {here}: run `cudalab tune` on this GPU"]
     if choice.sources != sources(kernel, entry):
-        return kernel, [f"{file} is ignored: {entry} has changed since it was tuned: `cudalab tune` it again"]
+        return kernel, [f"{file} is ignored: {entry} has changed since it was tuned: run `cudalab tune` again"]
     tuned = kernel.with_parameters(choice.parameters)
     return tuned, [] if card.name in (choice.card, "") else [f"its launch parameters were tuned on an {choice.card}"]

@@ -18,6 +18,7 @@ from cudalab.base.errors import SpecError, short, unknown
 
 _COMPILE_OPTION = re.compile(
     r"-D[A-Za-z_]\w*(=[\w.+-]*)?|--?(use_fast_math|extra-device-vectorization|restrict|maxrregcount=\d+"
+    r"|expt-relaxed-constexpr|extended-lambda"
     r"|(ftz|fmad|prec-div|prec-sqrt)=(true|false))"
 )
 
@@ -68,7 +69,10 @@ def first_wrong(record: object, fields: Fields) -> str:
 
 
 def strict(record: Record) -> Record:
-    """Decorate a dataclass: an unknown field is a SpecError that names the closest one; the docstring lists fields."""
+    """Decorate a dataclass: a mistake in its fields is a SpecError that says what to give; the docstring lists fields.
+
+    The mistakes: an unknown field, which gets the closest one named, a field that is missing, and one given twice.
+    """
     init = record.__init__  # type: ignore[misc]
     names = inspect.signature(record).parameters
 
@@ -79,12 +83,34 @@ def strict(record: Record) -> Record:
                 raise SpecError(f"{record.__name__} has no field {name} any more; {remedy}")
             if name not in names:
                 raise SpecError(str(unknown(f"field of {record.__name__}", name, names)))
-        init(self, *args, **given)
+        try:
+            init(self, *args, **given)
+        except TypeError:
+            if wrong := _miscalled(record, names, args, given):
+                raise SpecError(wrong) from None
+            raise
 
     record.__init__ = __init__  # type: ignore[misc]
     if record.__doc__ and (lines := _lines(record)):
         record.__doc__ = f"{inspect.cleandoc(record.__doc__)}\n\nFields:\n{lines}\n"
     return record
+
+
+def _miscalled(
+    record: type, names: Mapping[str, inspect.Parameter], args: tuple[Any, ...], given: Mapping[str, Any]
+) -> str:
+    """Which fields are missing from a call of a record, or given twice, and what to give; "" if none is."""
+    ordered = [name for name, taken in names.items() if taken.kind is not taken.KEYWORD_ONLY]
+    if len(args) > len(ordered):
+        return f"{record.__name__} got {len(args)} positional values; give each as FIELD=VALUE"
+    if twice := [name for name in ordered[: len(args)] if name in given]:
+        return f"{record.__name__} got {twice[0]} by position and by name; give it once"
+    needed = [name for name, taken in names.items() if taken.default is taken.empty]
+    missing = [name for name in needed if name not in given and name not in ordered[: len(args)]]
+    said, call = described(record), f"{record.__name__}({', '.join(needed)})"
+    return "\n".join(
+        f"{record.__name__} lacks {name}; give {said[name].advice if name in said else call}" for name in missing
+    )
 
 
 def _lines(record: type) -> str:
@@ -110,12 +136,20 @@ def refused(function: Callable[..., Any], given: tuple[str, ...] = (), by_name: 
     return ""
 
 
+def called(function: Callable[..., Any], *given: Any, **by_name: Any) -> Any:
+    """What a function of a spec gives. Raises SpecError if it calls sys.exit(), which would end the run's process."""
+    try:
+        return function(*given, **by_name)
+    except SystemExit as error:
+        raise SpecError(f"{getattr(function, '__name__', 'a function')} of the spec calls sys.exit()") from error
+
+
 def called_with(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    """What `function` gives for those of the values that its parameters name."""
+    """What `function` gives for those of the values that its parameters name. Raises as `called` does."""
     taken = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-        return function(**values)
-    return function(**{name: value for name, value in values.items() if name in taken})
+        return called(function, **values)
+    return called(function, **{name: value for name, value in values.items() if name in taken})
 
 
 def shown(value: Any) -> str:

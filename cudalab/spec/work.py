@@ -25,7 +25,9 @@ def amount(kernel: Kernel, arrays: Arrays, output_bytes: int) -> Amount:
     whole = sum(array.nbytes for array in arrays.values()) + output_bytes
     nbytes = _count(kernel, "bytes", kernel.bytes, arrays) if kernel.bytes else whole
     if nbytes > whole:
-        raise SpecError(f"{kernel.file}: bytes gives {nbytes:,}, but inputs and output have {whole:,}; count each once")
+        raise SpecError(
+            f"{kernel.file}: bytes returns {nbytes:,}, but inputs and output have {whole:,}; count each once"
+        )
     flops = _count(kernel, "flops", kernel.flops, arrays) if kernel.flops else 0
     return Amount(nbytes, min(output_bytes, nbytes), flops)
 
@@ -33,5 +35,5 @@ def amount(kernel: Kernel, arrays: Arrays, output_bytes: int) -> Amount:
 def _count(kernel: Kernel, field: str, function: Callable[..., int], arrays: Arrays) -> int:
     found = function(**arrays)
     if isinstance(found, bool) or not isinstance(found, (int, np.integer)) or not 0 <= found <= 2**62:
-        raise SpecError(f"{kernel.file}: {field} gives {short(found)}; give a whole number, 0 or more")
+        raise SpecError(f"{kernel.file}: {field} returns {short(found)}; return a whole number, 0 or more")
     return int(found)

@@ -69,7 +69,7 @@ def finding(run: Results) -> str:
     sizes = says.sizes(run)
     ends = list(dict.fromkeys((sizes[0], sizes[-1])))
     rates = " and ".join(
-        f"{says.rate(run, size, study.baseline)} samples a second at a batch of {says.parameter(run, size, 'batch')}"
+        f"{says.rate(run, size, study.baseline)} samples per second at a batch of {says.parameter(run, size, 'batch')}"
         for size in ends
     )
     others = [label for label in LABELS[1:] if any(says.ran(run, size, label) for size in ends)]
@@ -83,7 +83,7 @@ def finding(run: Results) -> str:
     largest = ", ".join(f"{label} {n:,.0f}" for label, size, n in fits if size == fits[0][1])
     fitting = f"; the largest batch within {within(run, fits[0][1])}: {largest}" if fits else ""
     compared = f"; compared with it, {compared}" if compared else ""
-    return f"training in float32 without TF32 gets through {rates}{compared}{fitting}"
+    return f"training in float32 without TF32 processes {rates}{compared}{fitting}"
 
 
 def images(batch: int, gib: float = 0.0) -> dict[str, Any]:
@@ -98,7 +98,7 @@ LABELS = ("float32", "tf32", "amp-bf16", "amp-fp16")
 
 study = Study(
     file=__file__,
-    summary="samples a second and memory of a step of training by batch size, in float32, TF32 and mixed precision",
+    summary="samples per second and memory of a training step by batch size, in float32, TF32 and mixed precision",
     sizes={
         "16": images(16),
         "32": images(32),

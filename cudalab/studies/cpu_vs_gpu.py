@@ -152,7 +152,7 @@ def on_cpu(lab: Lab) -> Work:
     if LEAST <= lab["n"] < ARTICLE:
         growth = (ARTICLE / lab["n"]) ** 3
         measured = {**measured, EXTRAPOLATED: growth * measured["third_call_s"]}
-        work.notes.append(f"extrapolated 15360: not measured, the third call times (15360/{lab['n']})^3 = {growth:g}")
+        work.notes.append(f"extrapolated 15360: not measured; third call's time x (15360/{lab['n']})^3 = {growth:g}")
     return Work(work.run, work.result if lab.cuda else None, quantities=lambda: measured, notes=work.notes)
 
 
@@ -194,7 +194,7 @@ def finding(run: Results) -> str:
             said += f" and the GPU {says.took(run, at, 'gpu-fp32')}, {says.ratio(run, at, 'gpu-fp32', 'cpu')} as fast"
         if seconds := says.counted(run, at, "cpu", EXTRAPOLATED):
             grown = f"15,360 would take the CPU {seconds:.0f} s if time grew as n^3"
-            said += f" (by its third call {grown}, which was not measured)"
+            said += f" (extrapolated from its third call, not measured: {grown})"
         parts.append(said)
     if at := next((size for size, label in timed if label == "gpu-fp32"), ""):
         parts.append(

@@ -95,12 +95,12 @@ def trained(benchmark: bool) -> Callable[[Lab], Work]:
 def finding(run: Results) -> str:
     def gain(size: str) -> str:
         first = [says.counted(run, size, label, "first_step_s") for label in ("off", "on")]
-        cost = f", its first {first[1]:.2g} s instead of {first[0]:.2g} s long," if all(first) else ""
+        cost = f"; the first step takes {first[1]:.2g} s, not {first[0]:.2g} s" if all(first) else ""
         gpu = says.factor(run, size, "on", GPU)
-        work = f", the GPU's work in it {gpu}" if gpu != "?" else ""
-        return f"{says.factor(run, size, 'on')} as fast{work}{cost}"
+        work = f"; the GPU's part of it is {gpu} as fast" if gpu != "?" else ""
+        return f"at {size} a training step is {says.factor(run, size, 'on')} as fast{work}{cost}"
 
-    return f"where cuDNN tries its algorithms before it takes one, a training step is {says.at_sizes(run, gain)}"
+    return f"where cuDNN tries its algorithms before it takes one, {'; '.join(map(gain, says.sizes(run)))}"
 
 
 study = Study(

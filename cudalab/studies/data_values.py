@@ -140,5 +140,5 @@ study = Study(
     "The inputs differ, so each result is compared with the same operation in float64. error: relative to the "
     "largest value.\n"
     "Clock, power and temperature: medians of NVML's readings during the samples. On a CPU they are not read.\n"
-    "gelu: the lab's kernel, on a CPU its form in PyTorch. F.gelu: PyTorch's own.",
+    "gelu: the lab's kernel; on a CPU the same formula in PyTorch. F.gelu: PyTorch's own.",
 )

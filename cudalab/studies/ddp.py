@@ -118,7 +118,7 @@ def finding(run: Results) -> str:
     said = [f"at {size}: {told}" for size in says.sizes(run) if (told := "; ".join(_scaling(run, size)))]
     one, two = ("one GPU", "two") if run.machine.device == "cuda" else ("one process", "two on the same CPU")
     if not said:
-        return f"{one} alone was measured"
+        return f"only {one} was measured"
     return f"compared with {one}, {two} are {'; '.join(said)}"
 
 
@@ -134,7 +134,7 @@ def _scaling(run: Results, size: str) -> list[str]:
     weak = says.speedup(run, says.case(run, size, WEAK))
     if weak:
         per_second = says.in_words(weak.over(1 / RANKS))
-        said.append(f"with a batch each as large as that of one (weak scaling) {per_second} as many samples a second")
+        said.append(f"with a batch each as large as that of one (weak scaling) {per_second} as many samples per second")
     return said
 
 

@@ -112,7 +112,7 @@ def finding(run: Results) -> str:
 
 study = Study(
     file=__file__,
-    summary="launches and bytes of each form of GELU, counted, against its time",
+    summary="launches and bytes of each way to compute GELU, counted, and its time",
     sizes={
         "small": {"shape": (1, 3, 224, 224)},
         "large": {"shape": (32, 3, 224, 224)},
@@ -135,7 +135,7 @@ study = Study(
     about="ours: the lab's kernel as a user calls it from Python, with the allocation of its result.\n"
     "kernels, launches: of one call, counted by torch.profiler. operators (on a CPU): those that the call "
     "dispatches.\n"
-    "torch.compile's code counts as one operator. TorchScript fuses on a GPU alone, so it dispatches all five "
+    "torch.compile's code counts as one operator. TorchScript fuses only on a GPU, so it dispatches all five "
     "on a CPU.\n"
     "moved: the bytes of the kernels' operands. Traffic that the L2 cache saves is not subtracted.",
 )

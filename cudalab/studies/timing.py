@@ -159,10 +159,10 @@ def finding(run: Results) -> str:
         took, work = (says.took(run, size, study.baseline, kind) for kind in (WALL, WORK))
         naive, waits = (says.factor(run, size, label) for label in ("naive", "synchronize"))
         if run.machine.device != "cuda":
-            return f"a step takes {took}; a clock around the call shows it {naive} as fast"
+            return f"a step takes {took}; a clock around the call makes it look {naive} as fast"
         return (
-            f"a step takes {took} of wall time; a clock that does not wait for the GPU shows it {naive} as fast, "
-            f"one that waits shows it {waits} as fast; the GPU works {work} of it, and events show this work "
+            f"a step takes {took} of wall time; a clock that does not wait for the GPU makes it look {naive} as "
+            f"fast, one that waits {waits} as fast; the GPU works {work} of it, and events make this work look "
             f"{says.factor(run, size, 'event', WORK)} as fast"
         )
 

@@ -127,7 +127,7 @@ def trained(way: Callable[[Training, Lab], Callable[[Any, Any], Any]]) -> Callab
 def finding(run: Results) -> str:
     def gain(size: str) -> str:
         if not says.ran(run, size, "graph"):
-            return f"{says.factor(run, size, 'static')} as fast in the form that a CUDA Graph would capture"
+            return f"{says.factor(run, size, 'static')} as fast when it is written so that a CUDA Graph can capture it"
         alone = says.factor(run, size, "callables")
         parts = {"the GPU's own work": "hot", "the host's enqueueing": "call"}
         gains = {part: says.factor(run, size, "graph", kind) for part, kind in parts.items()}

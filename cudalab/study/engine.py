@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from cudalab import timing
-from cudalab.base.errors import CudalabError, InputError, unknown
+from cudalab.base.errors import InputError, kept, unknown
 from cudalab.checks.parity import compare, joined
 from cudalab.device.operands import Bound
 from cudalab.engine.job import Job
@@ -28,7 +28,6 @@ from cudalab.study.lab import Lab
 from cudalab.study.record import Variant, Work
 from cudalab.timing.clock import Clock
 
-T = TypeVar("T")
 WALL = "wall"
 RUNS = 2  # runs before the check: the first compiles and loads, the second is like all later ones
 
@@ -100,7 +99,7 @@ class _StudyRound(Round[Variant, Work]):
         if case.label == self.study.baseline:
             self.wanted = got
         if self.wanted is None:
-            case.notes.append(f"not compared: {self.study.baseline}, to which it should be equal, has no result")
+            case.notes.append(f"not compared: the baseline, {self.study.baseline}, has no result")
             return
         case.parity = agreement(got, self.wanted, tolerance)
         if not case.parity.ok:
@@ -130,7 +129,7 @@ class _StudyRound(Round[Variant, Work]):
                 found |= {kind: offered[kind] for kind in more}
         if not found:
             wanted = ", ".join(self.study.kinds)
-            case.notes.append(f"not timed, {wanted}: on a CPU there is {WALL}, and what a Work's clocks give")
+            case.notes.append(f"no {wanted} time: a CPU has only {WALL} and the kinds of a Work's clocks")
         return {kind: replace(clock, sample=partial(_sampled, kind, clock.sample)) for kind, clock in found.items()}
 
     def timed(self, label: str, case: Case) -> None:
@@ -145,9 +144,6 @@ class _StudyRound(Round[Variant, Work]):
         if work.items:
             case.quantities["items"] = float(work.items)
 
-    def guarded(self, case: Case, what: Callable[[], object]) -> None:
-        super().guarded(case, lambda: _kept(what))
-
     def _drop(self, label: str) -> None:
         self._closed(self.works.pop(label).close, label)
 
@@ -161,22 +157,14 @@ class _StudyRound(Round[Variant, Work]):
     def _closed(self, close: Callable[[], object], *labels: str) -> None:
         """Call `close`. If it fails, the rows of `labels` get a note: what was measured is still right."""
         try:
-            _kept(close)
+            kept(close)
         except Exception as error:  # any library's, of a device that is lost too
             for label in labels:
                 self.cases[label].notes.append(f"failed while it was closed: {said(error, self.study)}")
 
 
 def _sampled(kind: str, sample: Callable[[], object]) -> list[float]:
-    return fields.samples(kind, _kept(sample))
-
-
-def _kept(call: Callable[[], T]) -> T:
-    """The result of `call`. SystemExit and KeyboardInterrupt become an error of one row: the worker goes on."""
-    try:
-        return call()
-    except (SystemExit, KeyboardInterrupt) as error:
-        raise CudalabError(f"it ended Python by {type(error).__name__}") from error
+    return fields.samples(kind, sample())
 
 
 def arrays(result: Any) -> list[np.ndarray]:
@@ -202,7 +190,7 @@ def agreement(got: list[np.ndarray], want: list[np.ndarray], tolerance: float) -
     nothing.
     """
     if len(got) != len(want):
-        return Parity(ok=False, message=f"its result has {len(got)} arrays, the baseline's {len(want)}")
+        return Parity(ok=False, message=f"its result has {len(got)} arrays, and the baseline's has {len(want)}")
     parts = []
     for ours, theirs in zip(got, want, strict=True):
         if ours.dtype == theirs.dtype == np.int64:

@@ -81,7 +81,7 @@ def _told(run: Results, name: str) -> Study:
     labels = dict.fromkeys(case.label for case in run.cases)
     sizes: dict[str, Mapping[str, Any]] = {case.size: {} for case in run.cases}
     return Study(
-        file=name, summary="a study that is not one of this cudalab's", sizes=sizes, variants=(), defaults={},
+        file=name, summary="a study that this cudalab does not have", sizes=sizes, variants=(), defaults={},
         baseline=str(run.options.get("baseline") or next(iter(labels), "")), finding=lambda run: "",
     )  # fmt: skip
 
@@ -129,7 +129,7 @@ class Workload:
         return sorted(here, key=lambda v: v.label != self.study.baseline)
 
     def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
-        """Implements `cudalab.engine.plan.Rows.task`."""
+        """Implements `cudalab.engine.selection.Rows.task`."""
         order = StudyWork(self.path or self.name, self.size, dict(self.settings), omit, timed)
         return Task.of("cudalab.study.engine:ordered", order, self.files)
 
@@ -159,7 +159,7 @@ def workloads(
     `size_text`: a comma-separated list, "all", or empty for the study's defaults on that device.
     """
     if not size_text and device not in study.defaults:
-        here, there = ("GPU", "--device cpu") if device == "cuda" else ("CPU", "a GPU")
+        here, there = ("GPU", "the CPU; add --device cpu") if device == "cuda" else ("CPU", "a GPU")
         raise InputError(f"{study.name} does not run on a {here}: {study.why or f'it is for {there}'}")
     names = tuple(study.sizes) if size_text == "all" else split(size_text) if size_text else study.defaults[device]
     if not names:

@@ -20,7 +20,7 @@ SPAN = 20e-3  # least seconds of a sample of wall time, so that the clock and th
 MOST = 10_000  # runs in a sample
 QUIET = {"KINETO_LOG_LEVEL": "6", "TORCH_CPP_LOG_LEVEL": "ERROR"}  # keeps torch.profiler off stderr
 
-NO_KERNEL = "tensors on a CPU go to PyTorch's own form, not to the lab's kernel"  # a reason to leave a variant out
+NO_KERNEL = "PyTorch computes tensors on a CPU itself, without the lab's kernel"  # a reason to leave a variant out
 
 
 @dataclass

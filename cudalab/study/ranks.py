@@ -70,7 +70,7 @@ def agreed(results: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         for name, value in first.items():
             scale = float(np.abs(value).max(initial=0.0))
             if not np.allclose(other[name], value, rtol=0, atol=SAME * scale):
-                raise CudalabError(f"rank {number} has other {name} than rank 0: they do not train one model")
+                raise CudalabError(f"rank {number} has different {name} than rank 0: the ranks do not train one model")
     return first
 
 
@@ -181,7 +181,7 @@ class Ranks:
         from torch.distributed import TCPStore
 
         self._store = TCPStore("127.0.0.1", 0, self.count, is_master=True, wait_for_workers=False)
-        self.order(Begin(self.devices, self.seed, self._store.port), STARTING, "the processes find each other")
+        self.order(Begin(self.devices, self.seed, self._store.port), STARTING, "connecting the processes")
 
     def order(self, order: Order | None, limit: float = 0.0, phase: str = "") -> list[Answer]:
         """Give an order and return each rank's answer; None: wait for the answers to the start. `phase`: give signs of

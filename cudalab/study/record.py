@@ -30,15 +30,15 @@ class Work:
     """A variant made ready: the function that is run again and again, and how to judge and count it."""
 
     run: Callable[[], object] = field(
-        metadata=about("a call, a step or an epoch: what is timed; it may only enqueue the work", callable,
+        metadata=about("a call, a step or an epoch: what is timed; it may return before the work is done", callable,
                        "a function without arguments")
     )  # fmt: skip
     result: Callable[[], Any] | None = optional(
-        "gives what the last run computed: tensors, arrays or numbers, nested as you like",
+        "returns what the last run computed: tensors, arrays or numbers, nested as you like",
         or_none(callable), "a function without arguments, or None", without="nothing is compared",
     )  # fmt: skip
     clocks: Mapping[str, Callable[[], list[float]]] | None = optional(
-        "functions that return samples, in seconds a run, by kind of time: for what is timed in a way of its own",
+        "functions that return samples, in seconds per run, by kind of time: for work that needs its own way of timing",
         or_none(values.functions), "functions by kind of time, such as {'step': sample}, or None",
         without="the study's `kinds`",
     )  # fmt: skip
@@ -48,17 +48,17 @@ class Work:
                        "(`_bytes`, `_s`, `_per_s`), or it is a count", *_COUNTS, "none"),
     )  # fmt: skip
     afterwards: Callable[[], Mapping[str, float]] = field(
-        default=dict, metadata=about("quantities of the timed runs, asked for after them", *_COUNTS, "none")
+        default=dict, metadata=about("quantities of the timed runs, counted after them", *_COUNTS, "none")
     )
     items: float = optional(
         "samples, tokens or the like that one run processes, for the throughput",
-        values.not_negative, "a number, how many one run gets through", default=0.0, without="no throughput",
+        values.not_negative, "a number: how many one run processes", default=0.0, without="no throughput",
     )  # fmt: skip
     notes: list[str] = field(
         default_factory=list, metadata=about("lines below the table", values.notes, "a list of texts", "none")
     )
     close: Callable[[], object] = optional(
-        "gives back what the variant holds: processes, files, hooks",
+        "releases what the variant holds: processes, files, hooks",
         callable, "a function without arguments", default=lambda: None, without="nothing",
     )  # fmt: skip
 
@@ -96,7 +96,7 @@ class Published:
         metadata=about("its times by (size, label)", values.seconds,
                        "seconds by size and label, such as {('small', 'loop'): 2e-3}")
     )  # fmt: skip
-    differs: str = field(metadata=about("what was measured otherwise than here", *_LINE))
+    differs: str = field(metadata=about("what was measured differently from here", *_LINE))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Study:
     """One experiment."""
 
     file: str = field(metadata=about("`__file__` of the study: gives the name"))
-    summary: str = field(metadata=about("one line: what it asks", *_LINE))
+    summary: str = field(metadata=about("the question that it answers, in one line", *_LINE))
     sizes: Mapping[str, Parameters] = field(
         metadata=about("its workloads by name: parameters that `make` reads from the lab", values.sizes, _SIZES)
     )
@@ -125,12 +125,13 @@ class Study:
                        "a function of the run that returns a sentence")
     )  # fmt: skip
     settings: Mapping[str, Setting] = optional(
-        "what --set may change, with defaults, which give the types",
+        "what --set may change, with default values, whose types the settings have",
         values.settings, "numbers, texts, True or False by name, such as {'steps': 10}", default=dict, without="none",
     )  # fmt: skip
     kinds: tuple[str, ...] = optional(
-        "kinds of time: `wall` (a run, from the start of many to the end of the last), and on a GPU `cold`, `hot`, "
-        "`call`, `graph` as for kernels; ratios and findings are about the first",
+        "kinds of time: `wall` (many runs back to back until the last has ended, divided by their number), and on a "
+        "GPU "
+        "`cold`, `hot`, `call`, `graph` as for kernels; ratios and findings are about the first",
         values.some_names, "a tuple of kinds of time, such as ('wall',)", default=("wall",), without="`wall`",
     )  # fmt: skip
     tolerance: float = optional(
@@ -147,7 +148,7 @@ class Study:
         values.count, "a number of rounds, at least 1", default=10, without="10",
     )  # fmt: skip
     kernels: tuple[str, ...] = optional(
-        "the kernels of the lab that it calls: their digests are kept with the results",
+        "the kernels of the lab that it calls; the results keep their digests",
         values.names, "a tuple of kernels' names, such as ('gelu',)", default=(), without="none",
     )  # fmt: skip
     why: str = optional("why it does not run on a device", *_LINES, default="", without="no reason")

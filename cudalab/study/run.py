@@ -11,8 +11,8 @@ from typing import Any
 from cudalab.base.errors import InputError, need_seconds, unknown
 from cudalab.base.globs import fits, split
 from cudalab.engine.options import BUDGET, File, as_text, claimed, setup_of
-from cudalab.engine.plan import Selection
 from cudalab.engine.progress import Report, ignore
+from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session, Told, Words
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results.record import Results

@@ -42,7 +42,9 @@ def in_words(ratio: stats.Ratio | None, verdict: str = "") -> str:
     """A ratio as text, with its interval and its verdict: "1.82 times (1.80 to 1.84, FASTER)"."""
     if ratio is None:
         return "?"
-    interval, verdict = numbers.ends(ratio.low, ratio.high), verdict or ratio.verdict()
+    interval, verdict = numbers.interval(ratio), verdict or ratio.verdict()
+    if ratio.disturbed:
+        return f"an unknown number of times (the machine was busy, {verdict})"
     if ratio.says_nothing:
         return f"{interval} times ({verdict})"
     return f"{numbers.ratio(ratio)} times ({interval}, {verdict})"

@@ -73,8 +73,8 @@ def outdated(study: Study, run: Results) -> str:
     theirs = str(run.options.get("baseline", ours[0])), str(run.options.get("kinds", ours[1])).split(",")[0]
     if ours == theirs or not study.variants:  # a stand-in, see `changed`
         return ""
-    was, now = (f"{kind} times against {base}" for base, kind in (theirs, ours))
+    was, now = (f"{kind} times with those of {base}" for base, kind in (theirs, ours))
     return (
-        f"this file is older than the study: its ratios are of {was}, the study's of {now}; "
-        f"measure it again by `cudalab study {study.name}`"
+        f"this file is older than the study: its ratios compare {was}, but those of the study compare {now}; "
+        f"measure it again with `cudalab study {study.name}`"
     )

@@ -24,5 +24,5 @@ def error(got: Any, want: Any) -> float:
 def judged(error: float, tolerance: float) -> float:
     """The error, if it is within the tolerance. Raises CudalabError if it is larger, or NaN."""
     if not error <= tolerance:
-        raise CudalabError(f"off from float64 by {error:.3g} of the largest value; {tolerance:.3g} are allowed")
+        raise CudalabError(f"differs from float64 by {error:.3g} of the largest value; {tolerance:.3g} is allowed")
     return error

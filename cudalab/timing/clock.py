@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -13,3 +13,6 @@ class Clock:
     sample: Callable[[], list[float]]  # takes a few samples, each the seconds of one run
     build_seconds: float = 0.0  # the cost of making the clock: a graph's capture and instantiation
     width: float = 0.01  # the median is known when its 95 % interval is at most this wide, relative to it
+    # Called once with all rounds that were sampled: raises where they are not what a run takes on contents that it
+    # meets for the first time.
+    confirm: Callable[[Sequence[Sequence[float]]], None] = lambda rounds: None

@@ -31,6 +31,8 @@ ROUND_SPAN = 20e-3  # seconds that one kind of samples may take in a round; slow
 OFF = 0.02  # of a time: events and the GPU's own timer may differ by this share and ...
 OFF_SECONDS = 2e-6  # ... by this, which holds a timer that ticks once a microsecond
 
+MARKS = ("cudalab_hold", "cudalab_stamp")  # the kernels around each held sample
+
 IN_A_ROW = 5  # samples in which they differ by more
 
 Run = Callable[[], object]
@@ -58,8 +60,8 @@ class Timer:
         self._stamps = pycuda.pagelocked_zeros(2, np.uint64, mem_flags=mapped)  # nanoseconds of the GPU's own timer
         self._stamped = int(self._stamps.base.get_device_pointer())
         self._cycles = int(HOLD_SECONDS * 1000 * device.attribute("CLOCK_RATE"))  # the attribute is in kHz
-        self._hold = device.lab.get_function("hold").prepare("PiqPP")
-        self._stamp = device.lab.get_function("stamp").prepare("P")
+        self._hold = device.lab.get_function(MARKS[0]).prepare("PiqPP")
+        self._stamp = device.lab.get_function(MARKS[1]).prepare("P")
         self._empty = device.lab.get_function("empty").prepare("")
         self._start, self._stop = driver.Event(), driver.Event()
         self._clear = _Clear(device, flush)
@@ -68,6 +70,7 @@ class Timer:
         self._contradicted: WeakKeyDictionary[Work, int] = WeakKeyDictionary()  # samples in a row
         self.blocking = os.environ.get("CUDALAB_BLOCKING") != "0" and self.can_hold(self.empty)
         spans = [self._one(Unproven(self.empty), self.blocking) for _ in range(40)]
+        self.on_cpu = not any(span for _, span in spans)  # this GPU is a stand-in, which has no timer of its own
         beside = [span - seconds for seconds, span in spans[20:]]
         self._beside, self._slack = float(np.median(beside)), max(OFF_SECONDS, 2 * (max(beside) - min(beside)))
 
@@ -145,7 +148,7 @@ class Timer:
             if touch:
                 work.touch()
             seconds, span = self._one(work, held)
-            if held and span:  # 0: this GPU is a stand-in on the CPU
+            if held and not self.on_cpu:
                 self._agree(work, seconds, span - self._beside)
             work.verify()
             found.append(seconds)
@@ -157,8 +160,8 @@ class Timer:
         self._contradicted[work] = self._contradicted.get(work, 0) + 1 if apart else 0
         if self._contradicted[work] >= IN_A_ROW:
             raise LaunchError(
-                f"the events measure {1e6 * seconds:.3g} us, the GPU's own timer {1e6 * other:.3g}: one of the two "
-                "clocks has been replaced, or fails"
+                f"the events measure {1e6 * seconds:.3g} \u00b5s, but the GPU's own timer {1e6 * other:.3g} \u00b5s: "
+                "one of the clocks was replaced, or is faulty"
             )
 
     def _one(self, work: Work, held: bool) -> tuple[float, float]:

@@ -6,11 +6,12 @@ contents of the inputs change between samples, outputs are poisoned before each,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from cudalab.base import stats
 from cudalab.base.errors import CudalabError, LaunchError
 from cudalab.device.gpu import Gpu
 from cudalab.device.operands import Bound, Operands
@@ -18,15 +19,17 @@ from cudalab.spec.kernel import blocks
 from cudalab.timing.clock import Clock
 from cudalab.timing.events import CALLS_MOST, COLD, HOT_LEAST, HOT_MOST, Timer, affordable
 from cudalab.timing.graph import Graph
-from cudalab.timing.proof import Proof
+from cudalab.timing.proof import CPU, NOT_CONFIRMED, Proof
 from cudalab.timing.work import (
     Batch,
     FreshCode,
     Replay,
     Returning,
     RotatingReplay,
+    SharedResult,
     Unproven,
     Work,
+    apart,
     own_outputs,
     repeatable,
     spent,
@@ -34,15 +37,15 @@ from cudalab.timing.work import (
 
 ROTATION = 5  # times the L2's size that the buffers of a cold graph hold together
 MOST_SETS = 1024  # of operands in a cold graph
-NOT_HELD = "waits for the GPU inside the call: the queue is not held, and launch gaps are counted"
-LET_GO = "in some samples the hold of the queue ran out: they include launch gaps, or a wait for the GPU"
+NOT_HELD = "waits for the GPU inside the call, so the queue cannot be held and the time includes launch gaps"
+LET_GO = "in some samples the queue was not held long enough: they include launch gaps, or a wait for the GPU"
 HOST_WIDTH = 0.05  # relative width at which a host time's median is known; wider where a sample has few calls
 API_WARM_UPS = 3  # warm-up calls; the first may compile or load code
 KEEPS = (
-    "the .cu keeps {} B in __device__ variables from one launch to the next, so a run may find an earlier one's "
-    "answer: the cold time is of newly loaded code, and there is no hot or graph time"
+    "the .cu keeps {} B in __device__ variables from one launch to the next, so a run may reuse an earlier "
+    "result: the cold time is taken with newly loaded code, and there is no hot or graph time"
 )
-KEEPS_ALL = "the .cu keeps {} B in __device__ variables from one launch to the next; only pycuda's rows are timed"
+KEEPS_ALL = "the .cu keeps {} B in variables of its own from one launch to the next; only pycuda's rows are timed"
 
 _timers: WeakKeyDictionary[Gpu, Timer] = WeakKeyDictionary()
 
@@ -78,6 +81,8 @@ def clocks(
     if bound.kept and not bound.fresh and proof:
         notes.append(KEEPS_ALL.format(bound.kept))
         return {}
+    if proof and timer.on_cpu:
+        proof.limits = CPU
     run = repeatable(device, bound)
     held = timer.blocking and timer.can_hold(run)
     if timer.blocking and not held:
@@ -88,11 +93,15 @@ def clocks(
     if not proof and spent(bound):  # each run needs new contents, which nobody makes inside a batch
         runs = calls = 1
     width = HOST_WIDTH * (CALLS_MOST / calls) ** 0.5
-    if "launch" in modes:
+    if "launch" in modes or ("graph" in modes and proof):  # the cold time is what bounds that of a graph
         found["cold"] = _cold_clock(device, bound, affordable(COLD, once), held, notes, proof)
+    if "launch" in modes:
         if not (proof and bound.kept):
-            hot = _batch(device, bound, runs, proof)
-            found["hot"] = Clock(_noting(timer, lambda: timer.hot(hot, held), notes))
+            try:
+                hot = _batch(device, bound, runs, proof)
+                found["hot"] = Clock(_noting(timer, lambda: timer.hot(hot, held), notes))
+            except SharedResult as error:
+                notes.append(f"no hot time: {error}")
         if bound.on or not proof:
             launches = _batch(device, bound, calls, proof)
             found["call"] = Clock(lambda: timer.host(launches), width=width)
@@ -131,8 +140,9 @@ def graph_clock(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Cl
     """A clock that replays `runs` runs on the same inputs, each with an output of its own."""
     bounds = own_outputs(device, bound, runs) if proof and bound.on else [bound] * runs
     graph = _graph(device, bounds)
+    results = graph.results if bound.on is None else _different(graph.results)
     work: Work = _Graphed(graph) if proof is None else Replay(
-        device, graph.replay, graph.runs, _different(graph.results), repeatable(device, bound), proof,
+        device, graph.replay, graph.runs, apart(results), repeatable(device, bound), proof,
         [each.on for each in bounds if each.on] if proof and bound.on else (),
     )  # fmt: skip
     return _replayed(device, graph, work, cold=False)
@@ -143,7 +153,7 @@ def cold_graph_clock(device: Gpu, bound: Bound, proof: Proof | None) -> Clock:
     bounds, operands = rotating(device, bound)
     graph = _graph(device, bounds)
     work: Work = _Graphed(graph) if proof is None else RotatingReplay(
-        device, graph.replay, graph.runs, graph.results, operands, proof
+        device, graph.replay, graph.runs, apart(graph.results), operands, proof
     )  # fmt: skip
     return _replayed(device, graph, work, cold=True)
 
@@ -172,7 +182,16 @@ def _cold_clock(device: Gpu, bound: Bound, samples: int, held: bool, notes: list
         proof.meet(work.met, found)
         return found
 
-    return Clock(_noting(timer, sample, notes))
+    def fresh() -> float:
+        proof.known()
+        timer.cold(Unproven(repeatable(device, bound)), samples, held)  # its clocks fell while contents were drawn
+        return timer.cold(work, 1, held)[0]
+
+    def confirm(rounds: Sequence[Sequence[float]]) -> None:
+        if not proof.confirm(fresh, stats.median(rounds)):
+            notes.append(NOT_CONFIRMED)
+
+    return Clock(_noting(timer, sample, notes), confirm=confirm)
 
 
 def _batch(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Work:

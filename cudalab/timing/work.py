@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
+from cudalab.base.errors import LaunchError
+from cudalab.device.arrays import as_plain, span
 from cudalab.device.gpu import Gpu
-from cudalab.device.operands import Bound, Operands, Written
+from cudalab.device.operands import Bound, Operands, Written, pieces
 from cudalab.timing.proof import Proof
 
 SHARE = 4  # the outputs of a batch take at most this part of the free memory
@@ -74,7 +77,7 @@ class _Proven:
     def verify(self) -> None:
         self.met.append(self.contents)
         for result, digest in zip(self._results, self._device.digests(self._results), strict=True):
-            self._proof.judge(self.contents, result, digest)
+            self._proof.judge(self.contents, result, digest, self)
 
 
 class Batch(_Proven):
@@ -97,15 +100,22 @@ class Batch(_Proven):
             enqueue()
 
 
+class SharedResult(LaunchError):
+    """Results of several calls lie in the same memory."""
+
+
 class Returning(_Proven):
     """Calls of a library that returns its results. All of a sample are kept, so that no call gets an earlier one's
-    memory. Before the next sample they are poisoned and let go: its results take their place.
+    memory. Before the next sample they are poisoned and let go: its results take their place. Raises SharedResult for a
+    call that returns an earlier result's memory all the same: it may have found its answer there.
     """
 
     def __init__(self, device: Gpu, call: Callable[[], Any], proof: Proof, runs: int) -> None:
         super().__init__(device, proof, runs)
         self._call = call
         self._results = [call() for _ in range(runs + 1)]
+        if runs > 1:
+            apart(self._results)
 
     def before(self) -> None:
         super().before()
@@ -118,6 +128,10 @@ class Returning(_Proven):
         call = self._call
         self._results += [call() for _ in range(self.runs)]
 
+    def verify(self) -> None:
+        apart(self._results)
+        super().verify()
+
 
 class FreshCode(_Proven):
     """One run of newly loaded code, which has met other contents only: its `__device__` variables hold no answer."""
@@ -129,7 +143,7 @@ class FreshCode(_Proven):
 
     def before(self) -> None:
         proof, bound = self._proof, self._load()
-        warm = proof.change()
+        warm = proof.known()
         repeatable(self._device, bound)()  # brings its instructions near
         self._results, self.run = [bound.output()], bound.run
         self._operands = [bound.on] if bound.on else []
@@ -170,7 +184,18 @@ class RotatingReplay(_Proven):
     def verify(self) -> None:
         digests = self._device.digests(self._results)
         for contents, result, digest in zip(self._loaded, self._results, digests, strict=True):
-            self._proof.judge(contents, result, digest)
+            self._proof.judge(contents, result, digest, self)
+
+
+def apart(results: list[Any]) -> list[Any]:
+    """These results of several runs. Raises SharedResult where two of them share memory."""
+    spans = sorted(span(piece) for result in results for piece in pieces(result) if as_plain(piece).nbytes)
+    if any(start < end for (_, end), (start, _) in pairwise(spans)):
+        raise SharedResult(
+            "several calls return the same memory, where other variants write each result to memory of its own; "
+            "return a new array, such as y.clone()"
+        )
+    return results
 
 
 def own_outputs(device: Gpu, bound: Bound, runs: int) -> list[Bound]:

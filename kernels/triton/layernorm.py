@@ -7,28 +7,13 @@ times, as in the tutorial: for the mean, for the variance and for the result.
 import triton
 import triton.language as tl
 
-from cudalab.backends._triton import tuned
+from cudalab.backends._triton import held_rows, tuned
 
 HELD = 2**15  # columns
 EPS = 1e-5  # as in layernorm.py
 
 
-def fits(values):
-    """4 to 32 elements a thread; more than two rows only if they are short."""
-    elements = values["ROWS"] * values["COLS"] // (32 * values["num_warps"])
-    return 4 <= elements <= 32 and (values["ROWS"] <= 2 or values["COLS"] <= 1024)
-
-
-@tuned(
-    [
-        triton.Config({"ROWS": rows, "HINT": hint}, num_warps=warps)
-        for rows in (1, 2, 4, 8, 16)
-        for warps in (1, 2, 4, 8, 16, 32)
-        for hint in ("", "evict_last")
-    ],
-    key=["rows", "cols"],
-    fits=fits,
-)
+@held_rows
 @triton.jit
 def held(
     x_ptr, gamma_ptr, beta_ptr, y_ptr, rows, cols, eps, COLS: tl.constexpr, ROWS: tl.constexpr, HINT: tl.constexpr

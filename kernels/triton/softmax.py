@@ -7,15 +7,9 @@ than rows run. A row of more than HELD columns is read twice: for its maximum an
 import triton
 import triton.language as tl
 
-from cudalab.backends._triton import multiprocessors, tuned
+from cudalab.backends._triton import multiprocessors, rows_fit, tuned
 
 HELD = 2**15  # columns
-
-
-def fits(values):
-    """4 to 32 elements a thread; more than two rows only if they are short."""
-    elements = values["ROWS"] * values["COLS"] // (32 * values["num_warps"])
-    return 4 <= elements <= 32 and (values["ROWS"] <= 2 or values["COLS"] <= 1024)
 
 
 @tuned(
@@ -31,7 +25,7 @@ def fits(values):
         for stages in (2, 4)
     ],
     key=["rows", "cols"],
-    fits=fits,
+    fits=rows_fit,
 )
 @triton.jit
 def held(

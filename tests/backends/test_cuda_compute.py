@@ -148,8 +148,8 @@ def test_16_bits_are_added_in_float32(compute):
     [
         (("reduce", "sum"), (2,), "a reduction gives one element, and the output has 2"),
         (("segmented_reduce", "sum"), (3,), "a reduction of each row gives 2 elements, and the output has 3"),
-        (("scan", "sum"), (3,), "scan gives as many elements as it gets, 6, not 3"),
-        (("sort",), (3,), "sort gives as many elements as it gets, 6, not 3"),
+        (("scan", "sum"), (3,), "scan writes as many elements as it reads: 6, not 3"),
+        (("sort",), (3,), "sort writes as many elements as it reads: 6, not 3"),
     ],
 )
 def test_an_output_of_another_size_is_refused(compute, words, shape, said):

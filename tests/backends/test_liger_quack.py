@@ -48,11 +48,24 @@ def test_liger_is_called_as_it_is_declared():
     declared = functions("liger_kernel", "transformers/functional.py")
     assert declared["liger_softmax"] == ["x"]
     assert declared["liger_layer_norm"] == ["X", "W", "B", "eps"]
+    assert declared["liger_rms_norm"][:3] == ["X", "W", "eps"]
+    assert declared["liger_fused_add_rms_norm"][:4] == ["X", "R", "W", "eps"]
+    assert declared["liger_swiglu"] == ["a", "b"]
+    backward = functions("liger_kernel", "ops/softmax.py")["_softmax_backward"]
+    assert backward == ["dy", "y", "BLOCK_SIZE", "num_warps", "multi_block_launch"]
 
 
 def test_quack_is_called_as_it_is_declared():
-    assert functions("quack", "softmax.py")["softmax_fwd"] == ["x"]
-    assert functions("quack", "rmsnorm.py")["layernorm_fwd"][:4] == ["x", "weight", "bias", "eps"]
+    declared = functions("quack", "softmax.py")
+    assert declared["softmax_fwd"] == ["x"] and declared["softmax_bwd"] == ["dy", "y"]
+    declared = functions("quack", "cross_entropy.py")
+    assert declared["cross_entropy_fwd"][:2] == ["x", "target"]
+    assert {"ignore_index", "return_lse"} <= {*declared["cross_entropy_fwd"]}
+    assert declared["cross_entropy_bwd"][:4] == ["x", "target", "dloss", "lse"]
+    assert "ignore_index" in declared["cross_entropy_bwd"]
+    declared = functions("quack", "rmsnorm.py")
+    assert declared["layernorm_fwd"][:4] == ["x", "weight", "bias", "eps"]
+    assert declared["rmsnorm_fwd"][:2] == ["x", "weight"] and {"residual", "eps"} <= {*declared["rmsnorm_fwd"]}
 
 
 @pytest.fixture
@@ -68,10 +81,17 @@ def libraries(monkeypatch):
         return made
 
     package = module("liger_kernel.transformers")
-    package.functional = module("liger_kernel.transformers.functional", liger_softmax=1, liger_layer_norm=2)
+    package.functional = module(
+        "liger_kernel.transformers.functional", liger_softmax=1, liger_layer_norm=2, liger_rms_norm=5,
+        liger_fused_add_rms_norm=("y", "sum"), liger_swiglu=6,
+    )  # fmt: skip
     module("liger_kernel"), module("quack")
-    module("quack.softmax", softmax_fwd=3)
-    module("quack.rmsnorm", layernorm_fwd=4)
+    operations = module("liger_kernel.ops")
+    operations.softmax = module("liger_kernel.ops.softmax", _softmax_backward=7)
+    module("liger_kernel.ops.utils", calculate_settings=("block", "warps"))
+    module("quack.softmax", softmax_fwd=3, softmax_bwd=7)
+    module("quack.rmsnorm", layernorm_fwd=4, rmsnorm_fwd=("y", "sum", None))
+    module("quack.cross_entropy", cross_entropy_fwd=("loss", "lse"), cross_entropy_bwd=8)
     monkeypatch.setattr(_torch, "tensors", lambda on: [host_arrays.seen(a) for a in on.inputs.values()])
     monkeypatch.setattr(_torch, "pool", lambda on: _torch.nullcontext)
     return calls
@@ -98,6 +118,71 @@ def test_the_functions_get_the_arrays_and_the_kernels_eps(backend, libraries):
     assert libraries[-1][0] == ("liger_softmax" if backend is liger else "softmax_fwd")
 
 
+@BOTH
+def test_the_functions_of_rmsnorm_get_the_scalar_and_the_outputs_come_in_the_order_of_the_spec(backend, libraries):
+    x, weight = np.zeros((2, 8), np.float32), np.zeros(8, np.float32)
+    on = replace(host_arrays.operands({"x": x, "weight": weight}, x.copy()), scalars={"eps": np.float32(0.25)})
+    bound = backend.bind(find.kernel("rmsnorm"), "", dtype("float32"), on)
+    bound.run()
+    name, given, named = libraries[-1]
+    assert name == ("liger_rms_norm" if backend is liger else "rmsnorm_fwd")
+    assert (given[2:] or tuple(named.values())) == (0.25,)
+    assert bound.output() == (5 if backend is liger else "y")
+    assert list(find.kernel("fused_add_rmsnorm").outs) == ["sum", "y"]
+    assert backend.fused_add_rmsnorm(x, x, weight, eps=0.25) == ("sum", "y")
+
+
+def test_quack_gets_the_ignored_class_and_returns_the_log_sum_exp(libraries):
+    logits, targets = np.zeros((2, 8), np.float32), np.zeros(2, np.int64)
+    on = replace(
+        host_arrays.operands({"logits": logits, "targets": targets}, np.zeros(2, np.float32)),
+        scalars={"ignore_index": np.int64(7)},
+    )
+    bound = quack.bind(find.kernel("cross_entropy"), "", dtype("float32"), on)
+    bound.run()
+    name, given, named = libraries[-1]
+    assert (name, len(given), named) == ("cross_entropy_fwd", 2, {"ignore_index": 7, "return_lse": True})
+    assert bound.output() == ("loss", "lse") and list(find.kernel("cross_entropy").outs) == ["loss", "lse"]
+
+
+def bound_by(backend, name, arrays, **scalars):
+    """What a function of a library returns for the kernel of this name, and the names of the arrays that it gets."""
+    kernel = find.kernel(name)
+    on = replace(host_arrays.operands(arrays, next(iter(arrays.values())).copy()), scalars=scalars)
+    bound = backend.bind(kernel, "", dtype("float32"), on)
+    bound.run()
+    return bound.output()
+
+
+def given(libraries):
+    """Of the last call: the function, the first elements of its tensors, its other arguments, and those by name."""
+    name, positional, named = libraries[-1]
+    arrays = [float(a.reshape(-1)[0]) for a in positional if hasattr(a, "reshape")]
+    return name, arrays, [a for a in positional if not hasattr(a, "reshape")], named
+
+
+def test_each_array_is_where_the_library_takes_it(libraries):
+    def filled(*shape, value):
+        return np.full(shape, value, np.float32)
+
+    pair = {"y": filled(2, 8, value=1), "dy": filled(2, 8, value=2)}
+    assert bound_by(quack, "softmax_backward", pair) == 7
+    assert given(libraries) == ("softmax_bwd", [2, 1], [], {})
+    assert bound_by(liger, "softmax_backward", pair) == 7
+    assert libraries[-2][1] == (8,)  # the columns, whose settings it takes
+    assert given(libraries) == ("_softmax_backward", [2, 1], ["block", "warps"], {"multi_block_launch": False})
+    assert bound_by(liger, "swiglu", {"gate": filled(2, 8, value=1), "up": filled(2, 8, value=2)}) == 6
+    assert given(libraries) == ("liger_swiglu", [1, 2], [], {})
+    rows = {
+        "logits": filled(2, 8, value=1),
+        "lse": filled(2, value=2),
+        "targets": np.full(2, 3),
+        "dloss": filled(2, value=4),
+    }
+    assert bound_by(quack, "cross_entropy_backward", rows, ignore_index=np.int64(5)) == 8
+    assert given(libraries) == ("cross_entropy_bwd", [1, 3, 4, 2], [], {"ignore_index": 5})
+
+
 def test_what_they_do_not_take_is_said(libraries):
     arrays, y = rows(columns=70_000)
     with pytest.raises(Unavailable, match=r"rows of at most 65,536 elements, and these have 70,000"):
@@ -111,7 +196,9 @@ def test_what_they_do_not_take_is_said(libraries):
         quack.bind(find.kernel("softmax"), "", dtype("float32"), on)
     odd = host_arrays.operands({"x": np.zeros((2, 7), np.float32)}, y)
     odd.inputs["x"] = replace(odd.inputs["x"], ptr=odd.inputs["x"].ptr // 16 * 16 + 4)
-    quack.refuse(odd)  # it reads such rows element by element
+    quack.refuse(quack.layernorm, odd)  # it reads such rows element by element
+    with pytest.raises(Unavailable, match="QuACK's softmax takes rows whose size is a multiple of 16 bytes"):
+        quack.bind(find.kernel("softmax"), "", dtype("float32"), odd)
 
 
 @BOTH
@@ -128,11 +215,13 @@ def test_their_absence_is_said(backend, monkeypatch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["liger", "quack"])
-@pytest.mark.parametrize("kernel", ["softmax", "layernorm"])
+@pytest.mark.parametrize("kernel", sorted({form[0] for form in (*liger.FORMS, *quack.FORMS)}))
 def test_on_a_gpu(name, kernel):
     import cudalab
     from cudalab import backends
 
+    if not backends.by_name()[name].variants(find.kernel(kernel)):
+        pytest.skip(f"{name} has no {kernel}")
     if reason := backends.by_name()[name].missing("cuda"):
         pytest.skip(reason)
     found = cudalab.check(kernel, only=name, device="cuda")

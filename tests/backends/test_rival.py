@@ -15,9 +15,10 @@ from cudalab.backends import _jax, rival
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.cpu import Cpu
 from cudalab.device.operands import Operands
-from cudalab.engine import group, plan
+from cudalab.engine import kernel_round
+from cudalab.engine.groups import Group, beside
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -63,18 +64,18 @@ def raises(x):
     raise RuntimeError("out of luck")
 """
 NO_RESULTS = {  # a function's text, and what its row says
-    "def none(x):\n    pass": "returns None; let it return its result, or, if it writes into its last argument",
+    "def none(x):\n    pass": "returns None; return the result, or, if it writes into its last argument",
     "async def later(x):\n    return x + 1": "it is an async function, and a rival is called without await",
-    "def stream(x):\n    yield x + 1": "returns a generator; give an array, or a tuple of arrays for several outputs",
-    "def number(x):\n    return 3.0": "returns a float; give an array",
-    "def named(x):\n    return {'y': x + 1}": "returns a dict; give an array",
-    "def mixed(x):\n    return (None,)": "returns a tuple with a NoneType; give an array",
+    "def stream(x):\n    yield x + 1": "returns a generator; return an array, or a tuple of arrays for several outputs",
+    "def number(x):\n    return 3.0": "returns a float; return an array",
+    "def named(x):\n    return {'y': x + 1}": "returns a dict; return an array",
+    "def mixed(x):\n    return (None,)": "returns a tuple with a NoneType; return an array",
     "def strided(x):\n    return torch.stack([x + 1, x], 1)[:, 0]": "returns an array that is not C-contiguous",
-    "def view(x):\n    return x[:]": "returns the memory of its input 'x'; give a copy of it, such as x.clone()",
-    "def pair(x):\n    return x + 1, x": "returns the memory of its input 'x'",
+    "def view(x):\n    return x[:]": "its result shares memory with its input 'x'; return a copy, such as x.clone()",
+    "def pair(x):\n    return x + 1, x": "its result shares memory with its input 'x'",
     "def twice(x):\n    return x + 1, x + 1": "the result is 2 arrays, expected 1: y",
     "def empty(x):\n    return ()": "the result is 0 arrays, expected 1: y",
-    "def double(x):\n    return (x + 1).double()": "the output's dtype is float64, expected float32",
+    "def double(x):\n    return (x + 1).double()": "the output's dtype is float64, expected float32; convert it",
     "def column(x):\n    return (x + 1)[:, None]": "the output's shape is (100, 1), expected (100,)",
 }
 
@@ -101,7 +102,7 @@ def test_right_rivals_are_timed_and_wrong_ones_are_not(mine):
     assert all(bool(found[f"rival:{name}"].times) == (name in right) for name in status)
     assert {status[name] for name in ("wrong", "lazy")} == {record.WRONG}
     assert status["keeps"] in (record.WRONG, record.ERROR)  # it finds its first answer again
-    assert "returns the memory of its input" in found["rival:same"].reason
+    assert "its result shares memory with its input" in found["rival:same"].reason
     assert "RuntimeError: out of luck" in found["rival:raises"].reason
     assert [found[f"rival:{name}"].allocates for name in ("returns", "writes", "plain")] == [True, False, True]
 
@@ -143,11 +144,11 @@ def test_rivals_of_a_kernel_in_place_get_new_contents_and_its_scalars(tmp_path):
     }
     kernel = several.adam(tmp_path, dtypes=("float32",), edges=((1,),), rivals=rivals)
     job = Job(Cpu(), Selection(only=("rival",)), (), 0, 0.01, lambda step: None)
-    cases = group.cases(job, plan.Group(kernel, "small", (300,), dtype("float32")))
+    cases = kernel_round.cases(job, Group(kernel, "small", (300,), dtype("float32")))
     found = {case.variant: (case.status, case.reason) for case in cases}
     assert {name for name, (status, _) in found.items() if status == record.OK} == {"in_place", "new"}
     assert found["two"][1].startswith("the result is 2 arrays, expected 3: p, m, v")
-    assert "updates its input 'p' in place; name it with out" in found["unsaid"][1]
+    assert "updates its input 'p' in place; add :out" in found["unsaid"][1]
 
 
 def test_jax_gets_the_arrays_by_dlpack(tmp_path):
@@ -158,13 +159,13 @@ def test_jax_gets_the_arrays_by_dlpack(tmp_path):
     given = [f"{mine}:inc:jax", f"{mine}:same:jax"]
     found = rows(cudalab.bench("plus_one", sizes="100", only="rival", rivals=given, device="cpu", budget=0.02, seed=0))
     assert found["rival:inc"].status == record.OK and found["rival:inc"].times
-    assert "returns the memory of its input 'x'" in found["rival:same"].reason
+    assert "its result shares memory with its input 'x'" in found["rival:same"].reason
 
 
 def test_jax_that_is_absent_is_said(mine, monkeypatch):
     monkeypatch.setattr(_jax, "installed", lambda module: False)
     _jax.missing.cache_clear()
-    kernel = plan.beside(find.kernel("plus_one"), (f"{mine}:returns:jax",))
+    kernel = beside(find.kernel("plus_one"), (f"{mine}:returns:jax",))
     try:
         with pytest.raises(Unavailable, match=r"JAX is not installed; .*jax"):
             rival.bind(kernel, "returns", dtype("float32"), Operands({}, None))
@@ -211,7 +212,7 @@ def test_a_run_with_rivals_is_resumed_only_by_who_names_them(mine, tmp_path):
     assert run.options["rivals"] == given
     assert "plus_one.rival.returns.py" in run.sources
     options = {"rivals": "", "sizes": ""}
-    with pytest.raises(InputError, match=r"name them yourself: --rival .*mine.py:returns"):
+    with pytest.raises(InputError, match=r"name it yourself: --rival .*mine.py:returns"):
         resume.adopted(str(out), (), options, ())
     _, kept = resume.adopted(str(out), (), options | {"rivals": given}, ("rivals",))
     assert kept["rivals"] == given
@@ -276,6 +277,28 @@ def test_a_broken_backend_of_a_package_costs_its_row_only(installed, text, said)
     found = installed(theirs=text)["theirs"]
     assert said in found.missing("cpu")
     assert "update or uninstall it" in found.missing("cuda")
+
+
+def test_a_package_that_replaces_what_times_rely_on_is_refused(installed, monkeypatch):
+    from cudalab.timing import cpu
+
+    monkeypatch.setattr(cpu, "SAMPLES", cpu.SAMPLES)  # is put back
+    found = installed(theirs=f"from cudalab.timing import cpu\ncpu.SAMPLES = 1\n{BACKEND}")["theirs"]
+    said = "(their_theirs) replaced cudalab.timing.cpu.SAMPLES, which times and verdicts rely on; do not replace it"
+    assert said in found.missing("cpu")
+
+
+@pytest.mark.parametrize("name", ["copy", "a:b", "a b", ""])
+def test_a_backend_cannot_be_named_like_the_ceiling_or_a_variant(monkeypatch, name):
+    monkeypatch.setattr(backends, "entry_points", lambda group: [EntryPoint(name, "json", backends.GROUP)])
+    backends.by_name.cache_clear()
+    try:
+        found = backends.by_name()
+        assert name not in found
+        (why,) = [one.missing("cpu") for one in found.values() if isinstance(one, backends.Broken)]
+        assert f"(json): a backend cannot be named {name!r}; give a name in letters" in why
+    finally:
+        backends.by_name.cache_clear()
 
 
 def test_a_package_cannot_replace_a_backend_of_the_lab(installed):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cudalab.backends import torch_compile
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.groups import Group
+from cudalab.engine.selection import Selection
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 

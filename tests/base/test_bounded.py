@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posix
 import signal
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def load(folder: Path, text: str) -> None:
 def test_a_spec_that_does_not_end_is_stopped(soon, tmp_path, text):
     start, left, handler = monotonic(), signal.getitimer(signal.ITIMER_REAL)[0], signal.getsignal(signal.SIGALRM)
     with pytest.raises(
-        SpecError, match=r"spec.py: it did not end within 0.2 s; a longer --timeout allows more; a spec only"
+        SpecError, match=r"spec.py: it did not end within 0.2 s; give a longer --timeout; a spec must only"
     ):
         load(tmp_path, text)
     assert monotonic() - start < 10
@@ -49,14 +50,23 @@ def test_a_spec_that_does_not_end_is_stopped(soon, tmp_path, text):
     assert (left - 10 if left else 0) <= signal.getitimer(signal.ITIMER_REAL)[0] <= left  # a test's own limit
 
 
-@pytest.mark.parametrize("text", ["import os\nos._exit(0)", "from os import _exit as leave\nleave(0)"])
-def test_a_spec_that_ends_the_process_is_refused(tmp_path, text):
-    leave = os._exit
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("import os\nos._exit(0)", r"_exit\(0\)"),
+        ("from os import _exit as leave\nleave(status=0)", r"_exit\(0\)"),
+        ("import posix\nposix._exit(0)", r"_exit\(0\)"),
+        ("import os\nos.execv('/bin/true', ['true'])", r"execv\('/bin/true'\)"),
+        ("import os\nos.execlp('true', 'true')", r"execv\(b'.*/true'\)"),
+    ],
+)
+def test_a_spec_that_ends_the_process_is_refused(tmp_path, text, call):
+    before = os._exit, os.execv, os.execve, posix._exit
     with pytest.raises(
-        SpecError, match=r"spec.py: it ends the process by os._exit\(0\); a spec only defines its kernel"
+        SpecError, match=rf"spec.py: it ends the process with os.{call}; a spec must only define its kernel"
     ):
         load(tmp_path, text)
-    assert os._exit is leave
+    assert (os._exit, os.execv, os.execve, posix._exit) == before
 
 
 def test_a_process_that_a_spec_forks_may_end(tmp_path):
@@ -64,6 +74,13 @@ def test_a_process_that_a_spec_forks_may_end(tmp_path):
         tmp_path,
         "import os\nif not (child := os.fork()): os._exit(7)\ncode = os.waitpid(child, 0)[1]\nassert code == 7 << 8",
     )
+
+
+def test_a_process_that_a_spec_forks_does_no_work_of_the_lab(tmp_path):
+    (tmp_path / "spec.py").write_text("import os\nif os.fork(): os.wait()")
+    code = f"from pathlib import Path; from cudalab.spec import find; find.loaded(Path({str(tmp_path / 'spec.py')!r}))"
+    done = subprocess.run([sys.executable, "-c", f"{code}; print('loaded')"], text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, "loaded\n"), done.stderr
 
 
 def test_a_clock_that_runs_already_goes_on(tmp_path):
@@ -83,7 +100,7 @@ def test_a_clock_that_runs_already_goes_on(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("import os; os._exit(0)", "by os._exit(0)"), ("while True: pass", "it did not end within 0.3 s")],
+    [("import os; os._exit(0)", "with os._exit(0)"), ("while True: pass", "it did not end within 0.3 s")],
 )
 def test_the_command_line_says_so(tmp_path, monkeypatch, text, says):
     monkeypatch.setattr(bounded, "LEAST", 0.3)

@@ -45,7 +45,7 @@ def test_it_is_the_user_s_alone_whatever_the_umask(base, monkeypatch):
 def test_a_folder_that_others_can_write_is_refused(base, where, open_to):
     cache.folder("host")
     (base / where).chmod(open_to)
-    says = rf"will not run code from .*others can write to it \(mode 0{open_to:o}\); remove it \(rm .*CUDALAB_CACHE"
+    says = rf"does not run code from .*other users can write to it \(mode 0{open_to:o}\); remove it .*CUDALAB_CACHE"
     with pytest.raises(Unavailable, match=says):
         cache.folder("host")
 
@@ -56,7 +56,38 @@ def test_in_a_folder_like_tmp_it_has_private_folders(base):
     made = cache.folder("host")
     assert mode(made) == 0o700
     made.chmod(0o1777)
-    with pytest.raises(Unavailable, match="others can write"):
+    with pytest.raises(Unavailable, match="other users can write"):
+        cache.folder("host")
+
+
+@pytest.mark.parametrize("depth", ["cache", "deep/er/cache"])
+def test_below_a_folder_that_all_can_write_it_is_refused_unless_that_is_sticky(tmp_path, monkeypatch, depth):
+    """Others may rename the folder of this user there, and put their own in its place."""
+    place, link = tmp_path / "open", tmp_path / "link"
+    place.mkdir()
+    link.symlink_to(place)
+    for base in (place / depth, link / depth):
+        monkeypatch.setenv("CUDALAB_CACHE", str(base))
+        place.chmod(0o777)
+        says = r"other users can replace it, since .* is open to all \(mode 0777\); type chmod \+t .*, or set"
+        with pytest.raises(Unavailable, match=says):
+            cache.folder("host")
+        assert not any(place.iterdir())
+    place.chmod(0o1777)
+    assert cache.folder("host") == link / depth / "host"
+    place.chmod(0o777)
+    with pytest.raises(Unavailable, match="set CUDALAB_CACHE to a folder of yours elsewhere"):
+        cache.folder("host")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder away")
+def test_the_owner_of_a_sticky_folder_can_replace_what_is_in_it(tmp_path, monkeypatch):
+    place = tmp_path / "theirs"
+    place.mkdir()
+    place.chmod(0o1777)
+    os.chown(place, 1234, 1234)
+    monkeypatch.setenv("CUDALAB_CACHE", str(place / "cache"))
+    with pytest.raises(Unavailable, match=r"is open to all \(mode 1777\); set CUDALAB_CACHE"):
         cache.folder("host")
 
 
@@ -129,6 +160,19 @@ def test_an_entry_that_others_can_write_is_not_there(base):
     assert cache.get(base / "host") is None
 
 
+def test_an_entry_that_is_a_link_is_replaced_and_not_the_file_behind_it(base, tmp_path):
+    entry, other, new = cache.folder("host") / "entry", tmp_path / "other", tmp_path / "new"
+    other.write_text("mine")
+    for behind in (other, new):
+        entry.unlink(missing_ok=True)
+        entry.symlink_to(behind)
+        cache.put(entry, b"code")
+        assert cache.get(entry) == b"code"
+        assert not entry.is_symlink()
+    assert other.read_text() == "mine"
+    assert not new.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 def test_a_damaged_module_is_compiled_again(base):
@@ -141,7 +185,7 @@ def test_a_damaged_module_is_compiled_again(base):
         host.load(TEXT).launch("set", (1, 1, 1), (1, 1, 1), [x])
         assert x[0] == 41
         assert cache.get(library)
-    assert [path.name for path in library.parent.iterdir()] == [library.name]
+    assert [path.name for path in library.parent.iterdir() if path.suffix != ".o"] == [library.name]
 
 
 def test_damaged_files_of_libraries_are_removed(base):

@@ -162,9 +162,9 @@ def test_a_long_answer_takes_time_in_proportion_to_its_length():
         ({"exit": 3, "say": "one\nlast words\n"}, "ended with exit code 3", "one\nlast words\n", 3),
         ({"exit": 0}, "ended with exit code 0", "", 0),
         ({"raise": "no"}, "ended with exit code 1", "ValueError: no", 1),
-        ({"garbage": "no JSON\n"}, r"wrote something else to the pipe of its answers: b'no JSON\n'", "", -9),
-        ({"garbage": "{"}, "wrote something else to the pipe of its answers: b'{'", "", -9),
-        ({"garbage": "{}\n"}, "wrote something else to the pipe of its answers: b'{}", "", -9),
+        ({"garbage": "no JSON\n"}, r"wrote something that is not an answer to its answer pipe: b'no JSON\n'", "", -9),
+        ({"garbage": "{"}, "wrote something that is not an answer to its answer pipe: b'{'", "", -9),
+        ({"garbage": "{}\n"}, "wrote something that is not an answer to its answer pipe: b'{}", "", -9),
     ],
     ids=["exits", "ends", "raises", "garbage", "part of a line", "a forged answer"],
 )
@@ -190,7 +190,7 @@ def test_a_silent_child_is_killed_unless_there_is_another_sign_of_life():
         process.send({"sleep": 1.0})
         assert process.receive(0.5, lambda: True)
         process.send({"sleep": 60})
-        with pytest.raises(Ended, match=r"no end within 0.3 s") as caught:
+        with pytest.raises(Ended, match=r"did not end within 0.3 s") as caught:
             process.receive(0.3, lambda: False)
         assert caught.value.hung and caught.value.code == -9
 
@@ -235,6 +235,25 @@ def test_a_child_is_killed_with_what_it_started():
     while Path(f"/proc/{other}/stat").exists() and "Z" not in Path(f"/proc/{other}/stat").read_text().split():
         assert monotonic() < deadline
         sleep(0.02)
+
+
+SPAWNS = """
+import subprocess, sys
+def found(parent):
+    parent.answer(subprocess.run([sys.executable, "-c", "import colorsys"], capture_output=True, text=True).stdout)
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH came with Python 3.11")
+def test_what_a_child_starts_does_not_import_from_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "spawns.py").write_text(SPAWNS)
+    (tmp_path / "colorsys.py").write_text("print('mine')")
+    monkeypatch.syspath_prepend(tmp_path / "path")
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    monkeypatch.chdir(tmp_path)
+    with Child("spawns.found", answers=str) as started:
+        assert started.receive() == ""
 
 
 @pytest.mark.usefixtures("mine")

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 
 from cudalab.base import genuine
+from cudalab.base.threads import cores
 
 
 def said(code, before="import cudalab.timing.cpu"):
@@ -20,6 +21,9 @@ def said(code, before="import cudalab.timing.cpu"):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
+
+
+FEWER_CORES = ["os.sched_setaffinity"] if cores() > 1 else []
 
 
 @pytest.mark.parametrize(
@@ -38,9 +42,32 @@ def said(code, before="import cudalab.timing.cpu"):
         ("import numpy; numpy.array_equal = lambda *a: True", ["numpy.array_equal"]),
         ("import os; del os.pwrite", ["os.pwrite"]),
         ("import sys; sys.meta_path.pop(0)", ["sys.meta_path"]),
+        (
+            "from cudalab.results import limit; limit.EMPTY['cold'] = 'nothing'",
+            ["cudalab.results.limit.EMPTY"],
+        ),
+        ("import os; os.environ['CUDA_LAUNCH_BLOCKING'] = '1'", ["os.environ['CUDA_LAUNCH_BLOCKING']"]),
+        ("import os; os.environ['EDITOR'] = 'ed'", []),
+        (
+            "import os; os.environ['TORCHINDUCTOR_CPP_SIMDLEN'] = '1'",
+            ["os.environ['TORCHINDUCTOR_CPP_SIMDLEN']"],
+        ),
+        ("import os; os.environ['TORCHINDUCTOR_CACHE_DIR'] = '/x'", []),  # as PyTorch and the lab do
+        ("import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})", FEWER_CORES),
+        ("import os; os.setpriority(0, 0, os.getpriority(0, 0) + 1)", ["os.setpriority"]),
+        ("import sys; sys.setprofile(lambda *given: None)", ["sys.setprofile"]),
+        (
+            "import signal; signal.signal(signal.SIGVTALRM, print); signal.setitimer(signal.ITIMER_VIRTUAL, 99)",
+            ["signal.setitimer"],
+        ),
+        # It is kept in mind, although it was changed back.
+        (
+            "import os; os.environ['OMP_NUM_THREADS'] = '1'; genuine.settled(); del os.environ['OMP_NUM_THREADS']",
+            ["os.environ['OMP_NUM_THREADS']"],
+        ),
         ("import cudalab.timing.cpu as c; c.own = 1; import time; time.mine = 2", []),
         ("import colorsys, wave, cudalab.report.html.page", []),
-        ("import cudalab.engine.group", []),  # which imports cudalab.engine.round, no builtin
+        ("import cudalab.engine.kernel_round", []),  # which imports cudalab.engine.round, no builtin
     ],
 )
 def test_what_is_replaced_is_named(code, names):
@@ -87,4 +114,25 @@ def test_it_says_what_was_replaced():
     assert genuine.refusal(["a.b"]).startswith("the spec replaced a.b, which")
     many = genuine.refusal([f"a.b{i}" for i in range(7)])
     assert "a.b4 and 2 more" in many
-    assert "leave them" in many
+    assert "do not replace them" in many
+
+
+@pytest.mark.slow
+def test_settings_of_pytorch_that_slow_others_down_are_named():
+    pytest.importorskip("torch")
+    code = """
+        import torch
+        torch.use_deterministic_algorithms(True)
+        torch.set_num_threads(torch.get_num_threads() + 1)
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.set_float32_matmul_precision("high")
+        from torch.overrides import TorchFunctionMode
+        class Slow(TorchFunctionMode): pass
+        Slow().__enter__()
+        torch._C._set_mkldnn_enabled(False)
+    """
+    names = [
+        "backends.cuda.enable_flash_sdp", "backends.mkldnn.enabled", "overrides.TorchFunctionMode", "set_num_threads",
+        "use_deterministic_algorithms",
+    ]  # fmt: skip
+    assert said(code) == [f"torch.{name}" for name in names]

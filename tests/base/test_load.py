@@ -100,3 +100,11 @@ def test_a_quota_of_the_older_control_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(load, "PROC", tmp_path)
     monkeypatch.setattr(load, "CGROUP", tmp_path)
     assert load.cores() == 0.5
+
+
+def test_the_means_since_the_creation(machine):
+    watch = Watch()
+    machine.runs(60, 4.0)
+    others, cores = watch.means()
+    assert others == pytest.approx(mean(watch), rel=0.01) and cores == 2.0
+    assert load.is_busy(others, cores) and not load.is_busy(0.4, 2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -52,7 +53,8 @@ def test_what_is_derived_has_at_most_three():
 def test_a_ratio_and_the_ends_of_its_interval(ratio, value, ends):
     assert numbers.ratio(ratio) == value
     assert numbers.ends(ratio.low, ratio.high) == ends
-    assert numbers.with_ends(ratio) == f"{value} ({ends})"
+    assert numbers.with_ends(ratio) == (f"{value} ({ends})" if ends != "?" else "?")
+    assert numbers.with_ends(replace(ratio, disturbed=True)) == "?"
 
 
 def test_two_ends_that_differ_are_not_printed_alike():
@@ -67,6 +69,12 @@ def test_all_results_are_all_of_them():
     assert numbers.of_all(0.95942) == "95.94 %"
 
 
+def test_a_number_above_a_limit_has_the_digits_that_say_so():
+    assert [numbers.above(v, 4) for v in (4.5, 4.03, 4.0000001, 4.0, 3.0)] == ["4.5", "4.03", "4.0000001", "4", "3"]
+    assert numbers.above(4.0 + 1e-15, 4) == "4+"
+
+
 def test_more_than_half_a_ulp_is_told_from_half_of_one():
+    assert [numbers.ulp(e, 4) for e in (3.0, 4.0, 4.003, 4.2, 1e9)] == ["3", "4", "4.003", "4.2", "1e+09"]
     errors = (0.25, 0.5, 0.5000001, 0.5003, 0.5049, 0.51, 9.96, 1e9)
     assert [numbers.ulp(e) for e in errors] == ["0.25", "0.5", "0.5000001", "0.5003", "0.505", "0.51", "10", "1e+09"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,17 @@ def test_what_a_compiler_was_writing_into_a_library_s_cache_goes_with_it(tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == {"whole.so", "x.lock"}
 
 
+def test_a_group_is_stopped_before_it_is_looked_at_and_killed(monkeypatch):
+    """Otherwise processes that start others would do so faster than each is looked at."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    sent, kill = [], os.killpg
+    monkeypatch.setattr(os, "killpg", lambda group, number: (sent.append(number), kill(group, number)))
+    leftovers.end_group(process.pid)
+    assert process.wait() == -9
+    assert sent == [signal.SIGSTOP, signal.SIGKILL]
+    leftovers.end_group(process.pid)  # it is gone: nothing happens
+
+
 def test_what_a_killed_cleaner_leaves_is_removed_by_the_next(holder, monkeypatch):
     process, place, sleeper, cleaner, out = holder
     os.kill(cleaner, 9)
@@ -97,6 +109,24 @@ def test_what_a_killed_cleaner_leaves_is_removed_by_the_next(holder, monkeypatch
         soon(lambda: not place.exists())
         files.place(out)
         assert list(out.parent.iterdir()) == [mine]
+
+
+def test_a_lock_that_the_kernel_gives_back_a_moment_later_is_waited_for(tmp_path, monkeypatch):
+    """Of a killed process the cleaner's pipe may be closed before the file that it was writing."""
+    folder, out, pauses = tmp_path / "cudalab-run-x", tmp_path / "r.json", []
+    folder.mkdir()
+    (folder / leftovers.WRITTEN).write_bytes(os.fsencode(out) + b"\0")
+    half = files._beside(out)
+
+    def pause(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            half.close()
+
+    monkeypatch.setattr(leftovers, "end_processes", lambda folder: None)
+    monkeypatch.setattr(leftovers.time, "sleep", pause)
+    leftovers.clean(folder)
+    assert len(pauses) == 3 and not list(tmp_path.iterdir())
 
 
 def test_what_a_living_process_has_stays(holder):

@@ -80,7 +80,7 @@ def test_kernels_as_users_write_them():
     np.testing.assert_array_equal(kernel("complex_multiply")(a, b), a * b)
     v = np.array([-1.5, 0.25, 448], ml_dtypes.float8_e4m3fn)
     np.testing.assert_array_equal(kernel("fp8_relu")(v).astype(float), [0, 0.25, 448])
-    with pytest.raises(InputError, match="bool_not has no uint8; convert to one of bool"):
+    with pytest.raises(InputError, match=r"bool_not has no uint8; convert to bool$"):
         kernel("bool_not")(x.view(np.uint8))
 
 

@@ -8,8 +8,8 @@ import pytest
 from cudalab import Budget, Kernel, Launch
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks.misaligned import offsets
-from cudalab.engine import plan
-from cudalab.engine.session import check
+from cudalab.engine.check_plan import checks
+from cudalab.engine.runs import check
 from cudalab.spec import find
 
 SOURCE = """
@@ -48,10 +48,11 @@ def test_a_kernel_of_float4_is_right_with_the_alignment_that_it_asks_for(spec, a
     run = check(spec(aligned), only="host", device="cpu")
     said = {case.size: case.reason for case in run.cases if case.status != "ok"}
     assert not said if right else all("misaligned address" in reason for reason in said.values()) and said
+    assert all("does the kernel need `aligned=16` in its spec?" in reason for reason in said.values())
 
 
 def test_arrays_move_by_the_alignment(spec):
-    groups = [g for g in plan.checks([spec({"x": 16})], "float32") if g.offsets]
+    groups = [g for g in checks([spec({"x": 16})], "float32") if g.offsets]
     assert {g.size: g.offsets for g in groups} == {
         "4, all +4 B or more": (16, 4, 4), "64, all +4 B or more": (16, 4, 4),
         "32, all +4 B or more": (16, 4, 4), "32, all +8 B or more": (16, 8, 8),

@@ -10,7 +10,9 @@ import pytest
 from cudalab import Budget, Kernel, Out, SpecError
 from cudalab.checks import characters
 from cudalab.checks.expected import Expected
+from cudalab.checks.parity import compare
 from cudalab.engine import plan
+from cudalab.engine.check_plan import checks
 from cudalab.spec.dtype import dtype
 from cudalab.spec.inputs import CHARACTERS
 
@@ -33,11 +35,26 @@ def made(kernel, which, kind=F32):
 def test_each_character_is_what_its_name_says(tmp_path):
     x = {which: made(kernel(tmp_path), which)["x"] for which in CHARACTERS}
     assert all(a.dtype == np.float32 and a.shape == (8, 40) for a in x.values())
-    assert not x["zeros"].any() and x["negative"].max() < -100
+    assert not x["zeros"].any() and x["negative"].max() < -100 and x["positive"].min() > 100
     assert np.abs(x["large"]).max() > 1e8 and 0 < np.abs(x["tiny"]).max() < 1e-8
     assert set(np.unique(x["ties"])) == {-1, 0, 1}
     assert (x["ends"].argmax(axis=1) % 39 == 0).all() and len(set(x["ends"].argmax(axis=1))) == 2
+    assert not np.isinf(x["masked"]).any()  # the sum would be
+    for which, value in (("neginf", -np.inf), ("posinf", np.inf)):
+        assert (x[which][::2] == value).all() and np.isfinite(x[which][1::2]).all()
     assert (np.diff(x["rising"], axis=1) >= 0).all() and (np.diff(x["falling"], axis=1) <= 0).all()
+
+
+def test_masked_inputs_are_tried_where_the_result_is_finite_or_a_copy(tmp_path):
+    def top(x):
+        return -np.sort(-x, axis=1)[:, :40]
+
+    exact = made(kernel(tmp_path, top, budgets={"float32": Budget(0)}), "masked")["x"]
+    assert np.isinf(exact).any() and np.isfinite(exact).any(axis=1).all()
+    assert np.isfinite(made(kernel(tmp_path, top), "masked")["x"]).all()  # not exact: -inf may come from arithmetic
+    softmax = made(kernel(tmp_path, lambda x: np.exp(x - x.max(axis=1, keepdims=True))), "masked")["x"]
+    assert (np.isfinite(softmax).sum(axis=1) == 1).all()  # one finite value in each row
+    assert np.isfinite(made(kernel(tmp_path), "masked")["x"]).all()  # a sum is -inf
 
 
 def test_only_inputs_that_look_free_are_replaced(tmp_path):
@@ -58,7 +75,16 @@ def test_only_inputs_that_look_free_are_replaced(tmp_path):
 def test_integers_are_replaced_only_where_the_lab_draws_them(tmp_path):
     k = kernel(tmp_path, lambda x: x, dtypes=("int32",), budgets={"int32": Budget(0)})
     assert not made(k, "zeros", dtype("int32"))["x"].any()
-    assert np.array_equal(made(k, "negative", dtype("int32"))["x"], k.make((8, 40), dtype("int32"), 1)["x"])
+    assert np.array_equal(made(k, "large", dtype("int32"))["x"], k.make((8, 40), dtype("int32"), 1)["x"])
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int64"])
+def test_integers_of_one_sign_stay_within_their_dtype(tmp_path, name):
+    """A maximum that starts at 0, or a bitwise AND that starts at 0, is right for values of the whole range."""
+    k = kernel(tmp_path, lambda x: x, dtypes=(name,), budgets={name: Budget(0)})
+    limits = np.iinfo(name)
+    negative, positive = (made(k, which, dtype(name))["x"] for which in ("negative", "positive"))
+    assert negative.max() == max(limits.min, -128) and positive.min() == min(limits.max, 128)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +155,68 @@ def test_a_property_is_one_of_the_usual_inputs_unless_the_spec_says_otherwise(tm
 def test_a_spec_chooses_its_characters(tmp_path, monkeypatch):
     def groups(**more):
         monkeypatch.setattr(plan, "named", lambda names: {"k": kernel(tmp_path, **more)})
-        return [group.values for group in plan.checks(("k",), "") if group.values]
+        return [group.values for group in checks(("k",), "") if group.values]
 
     assert groups() == list(CHARACTERS)
     assert groups(characters=False) == []
     assert groups(characters=("ties",)) == ["ties"]
     with pytest.raises(SpecError, match=r"characters is .*give True, False, or a tuple of zeros, negative"):
         groups(characters=("knots",))
+
+
+def test_a_copy_that_loses_the_sign_of_a_zero_is_wrong_and_a_maximum_is_not_blamed(tmp_path):
+    """Budget(0) asks for the same bits at every character; a budget of more takes either zero."""
+    copies = kernel(tmp_path, lambda x: x, budgets={"float32": Budget(0)})
+    x = made(copies, "ties")
+    want = Expected(copies, x)
+    budgets = {"y": copies.budget(F32, output="y")}
+    assert characters.widened(copies, F32, x, want, budgets, seed=0) == budgets
+    assert np.signbit(x["x"][x["x"] == 0]).all() and (x["x"] == 0).any()
+    found = compare(x["x"] + np.float32(0), want.of("y", {}), F32, budgets["y"])
+    assert not found.ok and "only the sign of zeros differs, which Budget(0) asks for" in found.message
+    assert compare(x["x"] + np.float32(0), want.of("y", {}), F32, Budget(0.5)).ok
+    assert compare(x["x"], want.of("y", {}), F32, budgets["y"]).ok
+
+
+# ---- rows of an infinity throughout ----------------------------------------------------------------------------------
+
+
+def test_rows_of_an_infinity_are_tried_where_the_reference_says_something(tmp_path):
+    def tried(reference, **more):
+        return bool(np.isinf(made(kernel(tmp_path, reference, **more), "neginf")["x"]).any())
+
+    assert tried(lambda x: x.max(axis=1), shapes={"x": "rows cols", "y": "rows"})
+    with np.errstate(all="ignore"):
+        assert tried(lambda x: x - x.max(axis=1, keepdims=True))  # NaN in these rows, numbers in the others
+        assert not tried(lambda x: x + 0 * x.sum())  # NaN everywhere
+        whole = {"outputs": {"y": Out(dtype="int32", budgets=Budget(0))}, "shapes": {"x": "rows cols", "y": "rows"}}
+        assert tried(lambda x: x.argmax(axis=1), **whole)
+        assert not tried(lambda x: np.rint(x.sum(axis=1) / x.max(axis=1)), **whole)  # NaN is no integer
+    assert not tried(lambda x: 1 / 0 if np.isinf(x).any() else x)
+
+
+def test_one_row_or_none_is_infinite_throughout():
+    for shape in ((7,), (1, 7), (3, 2, 7), ()):
+        x = characters.MAKERS["posinf"](np.ones(shape), np.inf)
+        assert x.shape == shape and np.isinf(x).reshape(-1, shape[-1] if shape else 1)[::2].all()
+
+
+def settled(tmp_path, got, due, budget, **more):
+    k = kernel(tmp_path, lambda x: np.array(due), shapes={"x": "rows cols", "y": str(len(due))}, budgets=budget, **more)
+    given = {"x": np.zeros((8, 40), np.float32)}
+    results = [np.array(got, np.float32)]
+    return characters.settled(k, F32, {"y": k.budget(F32)}, results, Expected(k, given))
+
+
+def test_where_the_reference_gives_nan_any_result_is_right_and_elsewhere_none_but_its_own(tmp_path):
+    (y,), doubts = settled(tmp_path, [0, 1, 2, -1e38], [np.nan, np.nan, 5, -np.inf], Budget(4))
+    np.testing.assert_array_equal(y, np.array([np.nan, np.nan, 2, -1e38], np.float32))
+    assert not doubts
+
+
+def test_nan_for_an_infinity_is_doubtful_and_wrong_where_values_are_exact(tmp_path):
+    (y,), doubts = settled(tmp_path, [np.nan, 1], [-np.inf, 1], Budget(4))
+    np.testing.assert_array_equal(y, np.array([-np.inf, 1], np.float32))
+    assert doubts == ["y is NaN where the reference gives an infinity, for rows of an infinity throughout"]
+    (y,), doubts = settled(tmp_path, [np.nan, 1], [-np.inf, 1], Budget(0))
+    assert np.isnan(y[0]) and not doubts

@@ -13,9 +13,10 @@ import pytest
 from cudalab import host
 from cudalab.checks import hard_inputs, parity
 from cudalab.device.cpu import Cpu
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.check_plan import checks
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection, checks
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.spec import find
 from cudalab.spec.dtype import DTYPES, dtype
 from cudalab.spec.inputs import draw

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import cudalab
 from cudalab import Budget, Kernel, Launch, Out, Scalar, Work, blocks, host
 from cudalab.backends import host as backend
 from cudalab.base.errors import Unavailable
@@ -28,6 +30,15 @@ __global__ void index_int{SIGNATURE} {{ int i = I; if (i < n) y[i] = x[i] + 1; }
 __global__ void index_unsigned{SIGNATURE} {{ unsigned i = I; if (i < n) y[i] = x[i] + 1; }}
 __global__ void stride_int{SIGNATURE} {{ for (int i = I; i < n; i += gridDim.x * blockDim.x) y[i] = x[i] + 1; }}
 __global__ void count_int(const float* x, float* y, int n) {{ int i = I; if (i < n) y[i] = x[i] + 1; }}
+__global__ void read_unsigned{SIGNATURE} {{
+    long long i = (long long)I; if (i < n) y[i] = x[i] + x[(unsigned)i]; }}
+__global__ void read_bytes{SIGNATURE} {{
+    long long i = (long long)I; if (i < n) y[i] = *(const float*)((const char*)x + 4 * (unsigned)i); }}
+__global__ void right_reversed{SIGNATURE} {{ long long i = (long long)I; if (i < n) y[i] = x[n - 1 - i] + x[i]; }}
+__global__ void right_first{SIGNATURE} {{
+    long long i = (long long)I; if (i < n) y[i] = x[i] - x[0] + x[threadIdx.x]; }}
+__global__ void right_last{SIGNATURE} {{
+    long long i = (long long)I; if (i < n) y[i] = x[i]; if (i == n - 1) y[i] += x[1]; }}
 __global__ void nothing{SIGNATURE} {{ int m = n; long long i = (long long)I; if (i < m) y[i] = x[i] + 1; }}
 """
 
@@ -46,7 +57,8 @@ def stride(x, y):
 
 ENTRIES = {
     "right": each, "right_stride": stride, "index_int": each, "index_unsigned": each, "stride_int": stride,
-    "count_int": narrow, "nothing": each,
+    "count_int": narrow, "nothing": each, "read_unsigned": each, "read_bytes": each, "right_reversed": each,
+    "right_first": each, "right_last": each,
 }  # fmt: skip
 
 
@@ -77,11 +89,13 @@ def test_indices_that_are_too_small_are_told_and_right_ones_are_not(tmp_path):
             return f"refused: {reason}"
 
     found = {entry: said(entry) for entry in ENTRIES}
-    assert found["right"] == found["right_stride"] == ""
+    assert {entry: said for entry, said in found.items() if entry.startswith("right") and said} == {}
+    for entry, line in (("read_unsigned", 11), ("read_bytes", 13)):
+        assert found[entry].startswith(f"k.cu:{line}: the last blocks read none but the first 1,048,579 elements of 'x")
     for entry in ("index_int", "stride_int"):
-        assert "outside of an array (argument 1) at k.cu:" in found[entry] and "element -21" in found[entry]
-    assert "nothing of the second half of 'y'" in found["index_unsigned"]
-    assert "write nothing of 'y'" in found["nothing"]
+        assert "outside an array (argument 1) at k.cu:" in found[entry] and "element -21" in found[entry]
+    assert "nothing to the second half of 'y'" in found["index_unsigned"]
+    assert "write nothing to 'y'" in found["nothing"]
     assert found["count_int"].startswith("refused: at x 2148532")
 
 
@@ -105,7 +119,7 @@ def test_the_first_dimension_grows_and_arrays_that_do_not_have_it_stay(tmp_path)
     [
         ({"inputs": lambda shape, dtype, rng: {"x": np.zeros(7, dtype)}}, "no array grows with the first dimension"),
         ({"inputs": lambda shape, dtype, rng: {"x": np.zeros(shape[0] ** 2, dtype)}}, "first dimension alone"),
-        ({"sizes": {"large": (1 << 26,)}, "edges": ((1,),)}, "no size or edge of the spec is small"),
+        ({"sizes": {"large": (1 << 26,)}, "edges": ((1,),)}, "no small size or edge of the spec"),
     ],
 )
 def test_what_cannot_grow_is_refused_with_the_reason(tmp_path, more, why):
@@ -177,4 +191,12 @@ __global__ void second(const float* work, double* y, long long n) {
     assert set(beyond[1 << 31]) == {"x", "p", "y", "work"}
     assert list(huge.fault(load, k, "wide", F32, beyond)) == ["", ""]
     (said,) = huge.fault(load, k, "narrow", F32, beyond)
-    assert said.startswith("first<int>: ") and "outside of an array (argument 1) at k.cu:5" in said
+    assert said.startswith("first<int>: ") and "outside an array (argument 1) at k.cu:5" in said
+
+
+def test_indices_that_the_inputs_would_give_are_said_not_to_be_tried():
+    embedding = Path(__file__).parents[1] / "data" / "kernels" / "embedding.py"
+    (row,) = [c for c in cudalab.check(embedding, dtypes="float32", only="host", huge=True).cases if "2^31" in c.size]
+    if row.status == "skipped":
+        pytest.skip(row.reason)
+    assert any("every index in index is 0" in note for note in row.notes), row

@@ -12,9 +12,10 @@ from cudalab.checks.expected import expected
 from cudalab.checks.hard_inputs import every
 from cudalab.checks.parity import compare
 from cudalab.device.cpu import Cpu
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.kernels.gelu import gelu
 from cudalab.spec.dtype import DTYPES, dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch, blocks
@@ -56,7 +57,15 @@ def test_a_near_miss_is_shown_with_the_digits_that_tell():
     parity = compare(np.array([1.5], np.float32), want, F32, Budget(0.5))
     assert not parity.ok
     assert parity.message.startswith("1 of 1 values differ by more than 0.5 ULP: [0] got 1.5, want 1.49999994;")
-    assert parity.message.endswith("the largest error is 0.5005 ULP")
+    assert parity.message.endswith("largest error 6e-08 at [0], 0.5005 ULP at most")
+    assert compare(np.array([1.5], np.float32), want, F32, Budget(0)).message.endswith(", 0.5005 ULP at most")
+
+
+def test_got_and_want_are_quoted_with_the_digits_that_tell():
+    want = np.array([1 / 3])
+    parity = compare(np.nextafter(want, 1), want, dtype("float64"), Budget(0.5))
+    assert "[0] got 0.33333333333333337, want 0.33333333333333331" in parity.message
+    assert compare(want, want, dtype("float64"), Budget(0)).ok
 
 
 def test_a_wrong_element_of_a_pointwise_kernel_is_quoted_with_its_inputs():
@@ -79,6 +88,36 @@ def test_errors_are_counted_in_ulp_of_the_output():
     assert "1 of 1,000 values differ by more than 2 ULP: [7] got 1.00292969, want 1" in parity.message
     assert compare(got, want, F16, Budget(3)).ok
     assert compare(got, want, F16, Budget(0, atol=3e-3)).ok
+
+
+def test_the_largest_error_is_named_with_its_place_however_many_are_wrong():
+    want = np.full((8, 8), 7.0)
+    got = (want + 1e-5).astype(np.float32)
+    got[6, 7] += 1
+    assert compare(got, want, F32, Budget(4)).message.endswith("; ...; largest error 1 at [6, 7]")
+    assert compare(got.astype(np.int32) + 3, want.astype(np.int32), I32, Budget(0)).message.endswith(
+        "error 4 at [6, 7]"
+    )
+    got[0, 0] = np.nan
+    assert "largest error" not in compare(got, want, F32, Budget(4)).message
+
+
+def test_values_near_0_whose_error_is_small_beside_the_others_are_called_so():
+    want = np.array([100.0, 1e-9])
+    near = compare(np.array([100, 2e-7], np.float32), want, F32, Budget(4))
+    assert near.message.endswith("largest error 2e-07 at [1], where values are near 0")
+    assert "near 0" not in compare(np.array([100, 1], np.float32), want, F32, Budget(4)).message
+
+
+def test_a_value_that_just_misses_its_budget_is_not_called_near_0():
+    want = np.array([5.0, 0.9995])
+    found = compare(np.array([5, 0.9995 + 4.4 * 2**-24], np.float32), want, F32, Budget(4))
+    assert re.search(r"largest error 2.\de-07 at \[1\], 4.\d+ ULP at most$", found.message)
+
+
+def test_infinity_where_a_number_is_due_is_an_overflow_on_the_way():
+    overflown = compare(np.array([np.inf, 1], np.float32), np.array([3.4e38, 1]), F32, Budget(4))
+    assert overflown.message.endswith("(inf: does it overflow on the way, beyond the largest float32?)")
 
 
 def test_nan_where_a_number_is_due_never_passes():
@@ -160,7 +199,9 @@ def test_an_element_that_is_never_written_is_seen_where_nan_was_due(tmp_path):
     assert checked(tmp_path, "if (i < n) y[i] = x[i] + 1;").status == "ok"
     case = checked(tmp_path, "if (i < n && x[i] == x[i]) y[i] = x[i] + 1;")
     assert case.status == "WRONG"
-    assert "[2] got 1.30577099e+36, want nan for x = nan (the result depends on what the output held" in case.reason
+    assert (
+        "[2] got 1.30577099e+36, want nan for x = nan; never written: 1 of 70 elements of y, first [2]" in case.reason
+    )
 
 
 @pytest.mark.parametrize(("name", "poison"), [("uint8", 255), pytest.param("int64", -1, marks=pytest.mark.slow)])
@@ -171,7 +212,21 @@ def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_p
     assert checked(tmp_path, f"if (i < n) y[i] = x[i] > 5 ? {poison} : x[i];", name, reference).status == "ok"
     case = checked(tmp_path, "if (i < n && x[i] <= 5) y[i] = x[i];", name, reference)
     assert case.status == "WRONG"
-    assert f"want {poison} for x = 8; ... (the result depends on what the output held before the launch" in case.reason
+    assert f"want {poison} for x = 8; ...; largest error " in case.reason
+    assert case.reason.endswith("; never written: 64 of 70 elements of y, first [6]")
+
+
+def test_an_output_that_is_added_to_unset_is_told_to_be_zeroed(tmp_path):
+    case = checked(tmp_path, "if (i < n) atomicAdd(&y[i], x[i] + 1);")
+    assert case.status == "WRONG"
+    said = 'y is read before it is written: zero it in the kernel, or give outputs={"y": Out(fill=0)}'
+    assert case.reason.endswith(f"; {said}") and "was every element written" not in case.reason
+
+
+@pytest.mark.parametrize("body", ["if (i < n) y[i] = x[i] + 1.03f;", 'if (i < n) y[i] = nanf("");'])
+def test_of_what_is_wrong_on_all_contents_alike_they_are_not_the_cause(tmp_path, body):
+    case = checked(tmp_path, body)
+    assert case.status == "WRONG" and "written:" not in case.reason and "before it is written:" not in case.reason
 
 
 @pytest.mark.slow
@@ -191,7 +246,7 @@ def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
     assert checked(tmp_path, right, awkward=True).status == checked(tmp_path, twice).status == "ok"
     case = checked(tmp_path, twice, awkward=True)
     assert case.status == "WRONG"
-    assert "with the output in the memory of 'x', which pointwise=True allows" in case.reason
+    assert "in place, with 'x' as its output too, which pointwise=True allows" in case.reason
 
 
 def test_an_error_in_place_is_not_blamed_on_the_next(monkeypatch):

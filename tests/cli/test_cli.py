@@ -14,10 +14,14 @@ from click.testing import CliRunner
 
 import cudalab
 from cudalab import backends
+from cudalab.base.errors import InputError
 from cudalab.cli import main, measure
 from cudalab.results import file, record
 from cudalab.spec import cuda_source as source
 from cudalab.spec import find
+from cudalab.study.run import study
+from cudalab.tools.crossover import bisect
+from cudalab.tools.tune import tune
 
 QUICK = ["--device", "cpu", "--skip", "torch_*", "--budget", "0.01"]
 
@@ -41,7 +45,7 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert all("cpu" in backends.by_name()[name].devices for name in here)
     assert all(set(c.times) <= {"wall"} for c in loaded.cases)
     seed = loaded.options["seed"]
-    assert f"the same inputs again: --seed {seed}\n" in run.stderr
+    assert f"for the same inputs: --seed {seed}\n" in run.stderr
     shown = invoke("show", tmp_path / "r.json")
     assert shown.stdout == run.stdout
 
@@ -78,7 +82,7 @@ def test_deprecation_noise_stays_out(tmp_path):
         (["bench", "gelu", "--sizes", "smal"], "no size named 'smal'; did you mean 'small'?"),
         (["bench", "gelu", "--dtypes", "flota16"], "no dtype named 'flota16'; did you mean 'float16'?"),
         (["bench", "add2d", "--dtypes", "float16"], "no dtype of add2d named 'float16'"),
-        (["bench", "add2d", "--sizes", "1M"], "add2d takes sizes of 2 dimensions, got (1000000,)"),
+        (["bench", "add2d", "--sizes", "1M"], "add2d takes sizes of 2 dimensions (rows cols), got (1000000,)"),
         (["bench", "gelu", "--only", "torch_egaer"], "did you mean 'torch_eager'?"),
         (["bench", "gelu", "--skip", "nothing*"], "no backend or entry named 'nothing*'"),
         (["bench", "gelu", "--only", "numpy", "--skip", "numpy", "--device", "cpu"], "no variant is left"),
@@ -92,8 +96,8 @@ def test_deprecation_noise_stays_out(tmp_path):
         (["bench", "gelu", "--budget", "nan"], "budget is nan s"),
         (["bench", "gelu", "--seed", "-1"], "Invalid value for '--seed'"),
         (["bench", "gelu", "--processes", "17"], "Invalid value for '--processes'"),
-        (["bench", "gelu", "--quick", "--processes", "2"], "a quick run is one process, and processes is 2"),
-        (["study", "graphs", "--quick", "--processes", "2"], "a quick run is one process, and processes is 2"),
+        (["bench", "gelu", "--quick", "--processes", "2"], "a quick run uses one process, and processes is 2"),
+        (["study", "graphs", "--quick", "--processes", "2"], "a quick run uses one process, and processes is 2"),
         (["study", "graphs", "--processes", "x"], "Invalid value for '--processes'"),
         (["crossover", "numpy", "torch_native", "--kernel", "gelu", "--processes", "17"], "Invalid value"),
         (["bench", "./no/such.py"], "no spec at"),
@@ -110,6 +114,27 @@ def test_bad_input_is_one_clear_message_and_exit_code_2(args, message):
     assert run.exit_code == 2, run.output
     assert message in run.output
     assert "Traceback" not in run.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["bench gelu", "bench", "check gelu", "tune gelu", "tune gelu --dry-run", "study zero-grad", "selftest",
+     "profile gelu", "crossover numpy torch_eager --kernel gelu"],
+)  # fmt: skip
+def test_a_word_that_names_no_device_is_refused_before_anything_else_is_said(command):
+    run = invoke(*command.split(), "--device", "tpu")
+    assert run.exit_code == 2
+    assert run.output == "Error: no device 'tpu'; use auto, cpu, cuda or cuda:N\n"
+
+
+@pytest.mark.parametrize("work", [
+    lambda: cudalab.bench("gelu", device="tpu"), lambda: cudalab.check("gelu", device="tpu"),
+    lambda: tune.tune("gelu", device="tpu"), lambda: bisect.crossover("numpy", "torch_eager", "gelu", device="tpu"),
+    lambda: study("zero-grad", device="tpu"),
+])  # fmt: skip
+def test_a_word_that_names_no_device_is_refused_from_python_too(work):
+    with pytest.raises(InputError, match="no device 'tpu'; use auto"):
+        work()
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="there is a GPU here")
@@ -219,15 +244,18 @@ def test_a_kernel_of_ones_own(mine):
 @pytest.mark.parametrize(
     ("spec", "source", "message"),
     [
-        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "nothing says what y is; give reference"),
+        (SPEC.replace("    reference=lambda x: 2 * x,\n", ""), SOURCE, "nothing says what y should be; give "
+            "reference="),
         (SPEC.replace("summary", "sumary"), SOURCE, "no field of Kernel named 'sumary'; did you mean 'summary'?"),
         (SPEC.replace("why=", "wy="), SOURCE, "no field of Budget named 'wy'; did you mean 'why'?"),
         (SPEC.replace('"float32": Budget', '"float16": Budget'), SOURCE, "budgets has no entry for dtype 'float32'"),
-        (SPEC.replace('dtypes=("float32",)', 'dtypes=("float23",)'), SOURCE, "unknown dtype 'float23'"),
+        (SPEC.replace('dtypes=("float32",)', 'dtypes=("float23",)'), SOURCE, "'float23'; did you mean 'float32'?"),
+        (SPEC.replace('dtypes=("float32",)', 'dtypes=("fp32",)'), SOURCE, "named 'fp32'; did you mean 'float32'?"),
         (SPEC.replace('sizes={"small": (1000,)}', "sizes={}"), SOURCE, "sizes is empty"),
         (SPEC.replace('entries={"twice"', 'entries={"twise"'), SOURCE, "did you mean 'twice'?"),
         (SPEC.replace("twice = Kernel", "twice = dict"), SOURCE, "must define one `twice = Kernel("),
         (SPEC.replace("edges=(", "shapes={'x': 'r c'}, edges=("), SOURCE, "shapes asks for sizes of 2"),
+        (SPEC.replace("edges=(", "shapes={'x': 'cols col'}, edges=("), SOURCE, "did you mean cols in place of col?"),
         (SPEC.replace("edges=(", "rank=2, edges=("), SOURCE, "no field rank any more; name the dimensions instead"),
         (SPEC + "\n)", SOURCE, "SyntaxError"),
         (SPEC + "\nimport no_such_module", SOURCE, "No module named 'no_such_module'"),
@@ -244,9 +272,13 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("(x, y, np.int32(x.size))", "(y, x, np.int32(x.size))", "the output 'y' is given for the read-only"),
-        ("(x, y, np.int32(x.size))", "(x, y)", "takes 3 arguments, its launch gives 2"),
-        ("(x, y, np.int32(x.size))", "(x, np.int32(x.size), y)", "wants 'float* y', its launch gives a number"),
+        ("(x, y, np.int32(x.size))", "(y, x, np.int32(x.size))", "the output 'y' is passed as the read-only"),
+        ("(x, y, np.int32(x.size))", "(x, y)", "takes 3 arguments, but its launch passes 2; its signature is (const "),
+        (
+            "(x, y, np.int32(x.size))",
+            "(x, np.int32(x.size), y)",
+            "wants 'float* y', but its launch passes np.int32; give one of",
+        ),
         ("np.int32(x.size)", "x.size", "give 'int n' as a NumPy scalar: np.int32(...)"),
         ("np.int32(x.size)", "np.int64(x.size)", "wants 'int n', not np.int64; give np.int32"),
         ("np.int32(x.size)", "np.float32(x.size)", "wants 'int n', not np.float32; give np.int32"),
@@ -254,20 +286,28 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
         (
             "    reference",
             "    shapes={'x': 'n', 'y': lambda x: x[0]}, reference",
-            "shapes['y'] gives 1000; give a tuple",
+            "shapes['y'] returns 1000; return a tuple",
         ),
-        ("    pointwise=True", "    shapes={'x': 'n', 'y': '1'}", "shape (1000,), but shapes says (1,)"),
-        ("2 * x,", "2 * x[:1],", "reference gives shape (1,) for (1000,); is the kernel pointwise?"),
-        ("Launch((", "(lambda *a: a[0])((", "twice: its launch gives (8,); give a Launch(grid, block, args)"),
+        (
+            "    pointwise=True",
+            "    shapes={'x': 'n', 'y': '1'}",
+            "the reference returns y of shape (1000,), but shapes= says (1,)",
+        ),
+        ("2 * x,", "2 * x[:1],", "returns y of shape (1,) for inputs of shape (1000,); is the kernel pointwise?"),
+        ("Launch((", "(lambda *a: a[0])((", "twice: its launch returns (8,); return a Launch(grid, block, args)"),
         ("Launch((blocks(x.size, 128),)", "Launch(blocks(x.size, 128)", "twice: grid is 8; write (8,)"),
         ("np.int32(x.size))", "np.int32(x.size)), 0.5", "twice: shared is 0.5; give a whole number of bytes"),
-        ("    reference", "    inputs=lambda *a: {'z': 1}, reference", "inputs gives z; give a dict of x"),
+        ("    reference", "    inputs=lambda *a: {'z': 1}, reference", "inputs returns z; return a dict of x"),
         (
             "    reference",
             "    shapes={'x': 'n'}, inputs=lambda *a: {'x': a[2].random((1, 9))}, reference",
-            "inputs gives x (1, 9): x is 'n', 1 dimensions; it has the shape (1, 9)",
+            "x (1, 9): x must have 1 dimension ('n'), got the shape (1, 9)",
         ),
-        ("    reference", "    inputs=lambda *a: a[2], reference", "inputs gives of type Generator; give a dict of x"),
+        (
+            "    reference",
+            "    inputs=lambda *a: a[2], reference",
+            "inputs returns a Generator; return a dict of x",
+        ),
     ],
 )
 def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
@@ -320,7 +360,7 @@ def test_list_and_doctor():
     for kernel in find.kernels().values():
         assert f"{kernel.name}: {kernel.summary}" in text
     text = invoke("doctor").stdout
-    assert re.search(r"^processes +(1 process|3 processes) for a run with times, or --processes N$", text, re.MULTILINE)
+    assert re.search(r"^processes +(1 process|3 processes) for a timed run, unless .*", text, re.MULTILINE)
     for name in backends.by_name():
         assert re.search(rf"^{name} \(", text, re.MULTILINE)
     for tool in ("nvdisasm", "NVML", "ncu", "compute-sanitizer", "Kernel Tuner", "NVBench"):
@@ -338,7 +378,9 @@ def test_doctor_keeps_to_the_terminals_width(monkeypatch):
 def test_a_reference_of_another_shape_asks_for_shapes(mine):
     spec = SPEC.replace("2 * x,", "x[:1],").replace("pointwise=True,", "")
     (row,) = cudalab.check(mine(spec), sizes="small", only="host", device="cpu").cases
-    assert row.reason.endswith("gives shape (1,), but the first input has (1000,); set shapes")
+    assert row.reason.endswith(
+        "the reference returns y of shape (1,), but y has the shape of x, (1000,), unless shapes= gives it another"
+    )
 
 
 @pytest.mark.slow

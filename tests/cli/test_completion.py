@@ -173,9 +173,9 @@ def test_every_help_has_an_example_and_exit_codes(name):
     [
         (["bnech"], "no command named 'bnech'; did you mean 'bench'? known: bench, check"),
         (["\x1b[2J"], r"no command named '\x1b[2J'; known: "),
-        (["check", "gelu", "--dtypes", ","], "dtypes is ',', which names nothing"),
-        (["check", "gelu", "--only", " , "], "only is ' , ', which names nothing"),
-        (["bench", "gelu", "--skip", ","], "skip is ',', which names nothing"),
+        (["check", "gelu", "--dtypes", ","], "dtypes is ',', which has no name in it"),
+        (["check", "gelu", "--only", " , "], "only is ' , ', which has no name in it"),
+        (["bench", "gelu", "--skip", ","], "skip is ',', which has no name in it"),
         (["check", "."], "is a folder without a pair of .cu and .py; give a spec, such as ./softmax.py"),
         (["bench", "nothing/"], "no spec at"),
     ],

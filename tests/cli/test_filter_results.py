@@ -62,7 +62,7 @@ def test_variants_are_backends_entries_or_both(only, skip, kept):
 def test_what_fits_nothing_is_said():
     with pytest.raises(NotFound, match="no variant in these results named 'pycuda:gelu_vek'; did you mean"):
         filtered([timed()], only="pycuda:gelu_vek")
-    with pytest.raises(InputError, match="no row of these results fits without all"):
+    with pytest.raises(InputError, match="no row of these results matches without all"):
         filtered([timed()], skip="all,*")
     one, two = timed(), timed()
     one.cases = [case for case in one.cases if case.size == "small"]
@@ -106,5 +106,5 @@ def test_a_report_of_a_part(file, tmp_path):
     assert "triton" not in text
     assert "xlarge" not in text
     done = invoke("report", file, "-o", tmp_path / "plot.svg", "--size", "*large")
-    assert "--size *large fits large, xlarge; a plot is of one size" in done.output
+    assert "--size *large matches large, xlarge; a plot shows one size" in done.output
     assert invoke("report", file, "-o", tmp_path / "plot.svg", "--size", "1M", "-q").output == ""

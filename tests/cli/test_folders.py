@@ -13,8 +13,11 @@ from click.testing import CliRunner
 import cudalab
 from cudalab.base.errors import InputError, NotFound, SpecError
 from cudalab.cli import main
+from cudalab.engine import plan
+from cudalab.engine.selection import Selection
 from cudalab.kernels.gelu import gelu
 from cudalab.spec import find
+from cudalab.tools.inspect import chosen_entries
 
 EXAMPLE = Path("bench/examples/softmax.py")
 CPU = {"only": "numpy", "device": "cpu"}
@@ -52,6 +55,52 @@ def test_a_folder_stands_for_its_specs(mine, monkeypatch):
     assert "such as ./mine" in invoke("bench", "mine").output  # a word without a slash is a name of the lab's
 
 
+def test_commas_make_a_list_of_kernels_unless_a_file_has_them(mine, monkeypatch):
+    monkeypatch.chdir(mine)
+    names = re.findall(r"^(\S.*?):", invoke("list", "./soft_a.py,plus_one,below/").stdout, re.MULTILINE)
+    assert names == ["soft_a", "plus_one", "soft_c", "backends"]
+    assert find.words(["./soft_a.py,plus_one"]) == ["./soft_a.py", "plus_one"]
+    (mine / "a,b.py").touch()
+    assert find.words(["./a,b.py"]) == ["./a,b.py"]
+    assert "no kernel named ''" in invoke("bench", "").output  # of an unset shell variable, and not all of the lab
+    with pytest.raises(SpecError, match=r"no spec at .*/soft_a\.txt\.py"):
+        find.kernel("./soft_a.txt")
+
+
+@pytest.mark.filterwarnings("default:left out")
+def test_kernels_without_the_dtype_are_left_out_with_a_word(mine):
+    done = invoke("check", "plus_one", mine, "--size", "4x8", "--dtype", "int32", "--only", "numpy", "--device", "cpu")
+    assert done.exit_code == 0 and "soft" not in done.stdout
+    assert "\nWarning: left out, without dtype int32: soft b, soft_a\n" in f"\n{done.stderr}"
+
+
+def test_profile_and_inspect_take_variants_of_some_of_the_kernels(mine):
+    plus_one, soft = find.kernel("plus_one"), find.kernel(f"{mine}/soft_a.py")
+    chosen = {plus_one.file: ["plus_one_vec"], soft.file: ["softmax"]}
+    assert chosen_entries([plus_one, soft], "plus_one_vec,softmax", "") == chosen
+    assert chosen_entries([plus_one, soft], "softmax", "") == {soft.file: ["softmax"]}
+    with pytest.raises(NotFound, match="no entry of plus_one, soft_a named 'gone'"):
+        chosen_entries([plus_one, soft], "softmax,gone", "")
+    with pytest.raises(InputError, match="no entry of plus_one, soft_a is left"):
+        chosen_entries([plus_one, soft], "", "*")
+    selection = Selection.of("plus_one_vec,torch_*", "softmax")
+    one, other = plan.groups(["plus_one"], "4", ""), plan.groups([soft.file], "4x8", "")
+    selection.check(one + other)
+    assert selection.about(one[0]) == Selection(("plus_one_vec", "torch_*"), ())
+    assert selection.about(other[0]) == Selection(("torch_*",), ("softmax",))
+
+
+def test_a_bad_spec_of_a_folder_does_not_hide_the_others(mine):
+    spec = (mine / "soft_a.py").read_text()
+    (mine / "soft_a.py").write_text(f"{spec}\n1 / 0\n")
+    (mine / "soft b.py").write_text(f"{spec}\nfrom cudalab import todo\ndef later():\n    todo('its grid')\n")
+    done = invoke("list", mine, mine / "below")
+    assert done.exit_code == 2 and "soft_c: " in done.stdout
+    assert "soft_a.py: ZeroDivisionError" in done.stderr and "soft b.py" in done.stderr and "its grid" in done.stderr
+    assert invoke("list", mine / "soft_a.py").exit_code == 2
+    assert invoke("check", mine, "--device", "cpu").exit_code == 2  # what measures takes all or none
+
+
 def test_a_folder_where_one_kernel_is_needed(mine):
     with pytest.raises(SpecError, match=r"several specs, and one is needed here; give one of: '.*/soft b.py' .*_a.py"):
         find.kernel(str(mine))
@@ -63,8 +112,31 @@ def test_a_folder_where_one_kernel_is_needed(mine):
     assert done.stdout.startswith("gelu: 12 configurations")
     assert done.stderr.count("left out: soft") == 2
     done = invoke("tune", "gelu", "softmax", "-o", mine / "x.json", "--dry-run")
-    assert "2 kernels are given, and a file of -o is of one" in done.output
+    assert "-o writes the parameters of one kernel, but 2 were given" in done.output
+    assert "none of soft b, soft_a declares tunables" in invoke("tune", mine, "--dry-run").output
     assert "Missing argument 'KERNEL...'" in invoke("inspect").output
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "meant"),
+    [
+        (["groupnorm.py"], "groupnrm", "did you mean './groupnorm.py'?"),
+        (["groupnorm.cu"], "groupnrm", "did you mean './groupnorm.cu'?"),
+        (["groupnorm.cu", "groupnorm.py"], "groupnorm", "did you mean './groupnorm.py'?"),
+        (["groupnorm.cu", "gelu_mine.txt"], "gelo", "did you mean 'gelu'? "),
+        (["groupnorm.cu", "groupnorm.py"], "./groupnrm.cu", "did you mean {folder}/groupnorm.py?"),
+        (["groupnorm.cu"], "groupnorm.cu", "write one: cudalab new {folder}/groupnorm.cu"),
+        ([], "groupnrm", "a kernel of your own is named by its path, such as ./groupnrm.py"),
+        ([], "gone/groupnrm.py", "no spec at {folder}/gone/groupnrm.py"),
+    ],
+)
+def test_an_unknown_name_may_mean_a_file_of_the_folder(tmp_path, monkeypatch, there, asked, meant):
+    for name in there:
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    done = invoke("check", asked)
+    assert done.exit_code == 2 and meant.format(folder=tmp_path) in done.output
+    assert not ("did you mean './" in done.output and "named by its path" in done.output)
 
 
 def test_globs_name_kernels_of_the_lab():
@@ -81,7 +153,7 @@ def test_what_python_takes_for_kernels(mine):
     for wrong in (3, None, b"gelu", ["gelu", 2.5], {"gelu": 1}):
         with pytest.raises(InputError, match=r"got .* of type \w+ for a kernel; give a name such as 'gelu'"):
             cudalab.bench(wrong)
-    with pytest.raises(NotFound, match="no option named 'sise'; did you mean 'sizes'"):
+    with pytest.raises(NotFound, match=r"no option named 'sise'; did you mean 'size'. known: size, dtype, sizes"):
         cudalab.bench("gelu", sise="small")
     with pytest.raises(InputError, match="sizes is given twice"):
         cudalab.check("gelu", size="8", sizes="8")
@@ -101,3 +173,14 @@ def test_help_of_a_kernel_whose_inputs_cannot_be_made(mine):
     spec = mine / "soft_a.py"
     spec.write_text(spec.read_text().replace("reference=", "inputs=lambda *given: 1 / 0, reference=", 1))
     assert re.search(r"^    x$", find.kernel(str(spec)).__doc__, re.MULTILINE)
+
+
+@pytest.mark.parametrize("call", [cudalab.check, cudalab.bench])
+@pytest.mark.parametrize("given", [([],), ([], ()), ([[]],)])
+def test_an_empty_list_of_kernels_is_not_the_whole_lab(call, given):
+    with pytest.raises(
+        InputError, match="got an empty list of kernels; give a name such as 'gelu', or leave the list out"
+    ):
+        call(*given)
+    with pytest.raises(InputError, match="got an empty list of kernels"):
+        call(kernel=[])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from click import Context
 from click.testing import CliRunner
+from typed import parsed
 
 from cudalab.cli import main, next_steps
 from cudalab.device import cuda
-from cudalab.results.record import Case, Machine, Results
+from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.tools.inspect import compilers
 
 
 def run_of(kind, *cases, **options):
@@ -34,6 +35,7 @@ def commands(run, output=None, width=140):
 @pytest.fixture(autouse=True)
 def nvcc(monkeypatch):
     monkeypatch.setattr(cuda, "nvcc", lambda: "/usr/bin/nvcc")
+    monkeypatch.setattr(compilers, "nvdisasm", lambda: "/usr/bin/nvdisasm")
 
 
 @pytest.mark.parametrize(("run", "output", "first"), [
@@ -50,28 +52,69 @@ def test_two_or_three_commands_that_the_command_line_takes(run, output, first):
     for text in found:
         program, name, *words = shlex.split(text)
         assert program == "cudalab"
-        command = main.get_command(Context(main), name)
-        command.make_context(name, list(words))
+        parsed(name, words)
 
 
 def test_a_budget_that_numpy_misses_too_is_the_first_suspect():
     run = run_of("bench", case("numpy", "WRONG"), case("host:softmax", "WRONG"))
     assert commands(run) == [
         "cudalab check ./mine/softmax.py",
-        "cudalab check ./mine/softmax.py --only host:softmax --sizes small --seed 7",
+        "cudalab check ./mine/softmax.py --only host:softmax --size small --seed 7",
     ]
-    assert "wider budget" in next_steps.lines(run, None, 140)[0]
+    assert "widen the spec's budget" in next_steps.lines(run, None, 140)[0]
+
+
+def wrong(label, reason="", **parity):
+    found = case(label, "WRONG")
+    found.reason, found.parity = reason, Parity(**{"ok": False, "n": 64, "wrong": 64, "rel_l2": 0.003, **parity})
+    return found
+
+
+def purpose(*cases):
+    return next_steps.lines(run_of("check", *cases), None, 999)[0].partition("  # ")[2]
+
+
+def test_the_advice_follows_from_what_is_wrong():
+    finite, infinite = {"max_ulp": 9.0}, {"max_ulp": None}
+    assert "widen" in purpose(wrong("numpy", **finite), wrong("host:a", **finite))
+    assert "atol" in purpose(wrong("numpy", "error 2e-7, where values are near 0", **finite), wrong("host:a", **finite))
+    assert "overflows in NumPy too" in purpose(wrong("numpy", **infinite), wrong("host:a", **infinite))
+    assert "memory errors" in purpose(wrong("numpy", **finite), wrong("host:a", **infinite))
+    for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y"):
+        assert "set every element" in purpose(wrong("numpy", **finite), wrong("host:a", cause, **infinite))
+
+
+def test_the_sanitizer_is_for_what_a_memory_error_may_do():
+    alone = "the wrong entry alone, with the same inputs"
+    assert purpose(wrong("host:a", max_ulp=5e5)) == alone
+    for found in ({"max_ulp": None}, {"wrong": 3}, {"rel_l2": 1e20}, {"wrong": 0}, {"rel_l2": 0.5}):
+        assert "memory errors" in purpose(wrong("host:a", **found))
+
+
+def test_all_kernels_the_size_and_quick_are_kept():
+    other = Case("gelu", "small", (4,), "float32", "host", "gelu")
+    options = {"kernels": ["softmax", "gelu"], "sizes": "small", "processes": 1, "budget": 0.2}
+    assert commands(run_of("bench", *RIGHT, other, **options))[0] == (
+        "cudalab bench softmax gelu --size small --quick -o bench.json"
+    )
+    assert commands(run_of("check", *RIGHT, other, **options))[0] == "cudalab bench softmax gelu --size small"
 
 
 def test_without_room_the_purpose_stands_above_the_command():
     lines = next_steps.lines(run_of("bench", *RIGHT), "a_rather_long_name_of_a_file.json", 60)
     assert lines[0] == "next: # these tables again, with bars"
     assert lines[1] == "      cudalab show a_rather_long_name_of_a_file.json"
+    assert next_steps.lines(run_of("check", *RIGHT), None, 50)[2:5] == [
+        "      # keeps every result, for show, report and",
+        "      # compare",
+        "      cudalab check ./mine/softmax.py -o check.json",
+    ]
 
 
-def test_inspect_is_named_only_where_there_is_a_compiler(monkeypatch):
+@pytest.mark.parametrize("lacking", [(cuda, "nvcc"), (compilers, "nvdisasm")], ids=["nvcc", "nvdisasm"])
+def test_inspect_is_named_only_where_it_can_run(monkeypatch, lacking):
     assert "cudalab inspect ./mine/softmax.py" in commands(run_of("bench", *RIGHT))
-    monkeypatch.setattr(cuda, "nvcc", lambda: None)
+    monkeypatch.setattr(*lacking, lambda: None)
     assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("bench", *RIGHT))
 
 

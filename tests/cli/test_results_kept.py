@@ -118,7 +118,7 @@ def test_an_early_ctrl_c_of_a_resumed_run_says_how_to_go_on(tmp_path, monkeypatc
 
     monkeypatch.setattr(session.Session, "__enter__", stop)
     done = invoke("check", EXAMPLE, "--resume", out, "-q")
-    assert (done.exit_code, done.stderr) == (130, f"stopped; go on with: cudalab check {EXAMPLE} --resume {out}\n")
+    assert (done.exit_code, done.stderr) == (130, f"stopped; continue with: cudalab check {EXAMPLE} --resume {out}\n")
 
 
 @pytest.mark.filterwarnings("always:cannot write")
@@ -136,7 +136,7 @@ def test_ctrl_c_says_where_the_finished_groups_are_if_not_in_the_file(tmp_path, 
     monkeypatch.setattr(session.Session, "finished", stop)
     done = invoke("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "--sizes", "8x33,7x5", "-o", out, "-q")
     said = re.fullmatch(
-        r"stopped after 1 of 2 groups; go on with: cudalab check (\S+) --resume (\S+)", done.stderr.splitlines()[-1]
+        r"stopped after 1 of 2 groups; continue with: cudalab check (\S+) --resume (\S+)", done.stderr.splitlines()[-1]
     )
     assert said and done.exit_code == 130, done.stderr
     assert [case.size for case in cudalab.load(said[2]).cases] == ["8x33"]

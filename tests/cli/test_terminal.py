@@ -16,11 +16,13 @@ import termios
 import time
 
 import pytest
+from click import Context
 
 import cudalab
 from cudalab.base import numbers
-from cudalab.cli import live, terminal
-from cudalab.engine import messages, plan
+from cudalab.cli import live, main, measure, terminal
+from cudalab.engine import messages
+from cudalab.engine.groups import Group
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.progress import Pace, Progress, guess
 from cudalab.report import table
@@ -118,9 +120,9 @@ def test_the_table_fills_in_and_is_gone_at_the_end(bench, plain):
     watched = Watched(bench, rows=60)
     assert watched.until() == 0
     pictures = "\n\n".join(watched.frames)
-    assert re.search(r"^\[1/2\] twice small float32: [a-z ]+   0:0\d, \? left$", pictures, re.MULTILINE)
+    assert re.search(r"^\[1/2\] twice small float32: [a-z ]+   0:0\d$", pictures, re.MULTILINE)
     assert re.search(r"^    numpy       waiting$", pictures, re.MULTILINE)
-    assert re.search(r"^twice small float32: all 2 right; numpy [\d.,]+\S* µs\n\[2/2\]", pictures, re.MULTILINE)
+    assert re.search(r"^twice small float32: 2 right; numpy [\d.,]+\S* µs( \(busy\))?\n\[2/2\]", pictures, re.MULTILINE)
     assert re.search(r"^\[2/2\] twice large float32: .* s left$", pictures, re.MULTILINE)
     last = watched.frames[-1]
     assert "[2/2]" not in last
@@ -149,7 +151,7 @@ def test_ctrl_c_leaves_a_clean_screen(bench, plain):
     assert not watched.screen.cursor.hidden  # nor is it after SIGKILL, therefore
     os.write(watched.fd, b"\x03")
     assert watched.until() == 130
-    assert watched.frames[-1].endswith("stopped after 0 of 2 groups; nothing is\nkept without -o FILE")
+    assert watched.frames[-1].endswith("stopped after 0 of 2 groups; nothing was\nsaved; to save results, add -o FILE")
     assert "[1/2]" not in watched.frames[-1]
     assert "waiting" not in watched.frames[-1]
     assert not watched.screen.cursor.hidden
@@ -191,7 +193,7 @@ def test_a_terminal_that_is_a_log_gets_lines(bench, plain, variables):
         plain.setenv(name, value)
     watched = Watched([*bench, "--sizes", "small"])
     assert watched.until() == 0
-    assert re.search(rb"^\[1/1\] twice small float32: all 2 right; numpy \S+ \S+s, took", watched.raw, re.MULTILINE)
+    assert re.search(rb"^\[1/1\] twice small float32: all 2 right; .*numpy \S+ \S+s, took", watched.raw, re.MULTILINE)
     text = re.sub(rb"\x1b\[[0-9;]*m", b"", watched.raw) if "CI" in variables else watched.raw  # colours are welcome
     assert b"\x1b" not in text
 
@@ -201,11 +203,12 @@ def test_a_pipe_gets_lines_and_quiet_means_nothing(bench, plain):
     done = subprocess.run([*bench, "--format", "csv"], capture_output=True, text=True, check=True)
     assert "\x1b" not in done.stdout + done.stderr
     said = done.stderr.splitlines()
+    assert f"measuring {bench[4]}" in said
     assert "as the spec is imported" in said
     first = next(line for line in said if line.startswith("[1/2]"))
-    assert re.fullmatch(r"\[1/2\] twice small float32: all 2 right; numpy \S+ µs, (under )?\d+ s left", first)
-    assert re.fullmatch(r"\[2/2\] twice large float32: all 2 right; numpy \S+ µs, took \d+ s", said[-2])
-    assert re.fullmatch(r"the same inputs again: --seed \d+", said[-1])
+    assert re.fullmatch(r"\[1/2\] twice small float32: all 2 right; .*numpy \S+ µs, (under )?\d+ s left", first)
+    assert re.fullmatch(r"\[2/2\] twice large float32: all 2 right; .*numpy \S+ µs, took \d+ s", said[-2])
+    assert re.fullmatch(r"for the same inputs: --seed \d+", said[-1])
     lines = done.stdout.splitlines()
     assert lines[0].startswith("kernel,size,dtype")
     assert all(line.startswith("twice,") for line in lines[1:])
@@ -227,7 +230,7 @@ def test_the_picture():
     lines = [text for text, _ in live.picture(progress(), ["gelu small float32: fastest numpy 812 µs"], 80, 24)]
     assert lines == [
         "gelu small float32: fastest numpy 812 µs",
-        "[3/6] gelu large float32: check   1:12, 2 min left",
+        "[3/6] gelu large float32: checking   1:12, 2 min left",
         "    host:gelu_scalar  right, 9305 ULP   first 2,200 µs",
         "    host:gelu_vec     WRONG",
         "  > numpy             checking",
@@ -237,7 +240,21 @@ def test_the_picture():
 
 def test_the_picture_of_several_processes():
     lines = [text for text, _ in live.picture(progress(process=2, processes=3), [], 80, 24)]
-    assert lines[0] == "[3/6] gelu large float32, process 2 of 3: check   1:12, 2 min left"
+    assert lines[0] == "[3/6] gelu large float32, process 2 of 3: checking   1:12, 2 min left"
+
+
+def test_before_a_group_is_finished_the_picture_says_what_is_done():
+    heads = [live.picture(Progress(step, elapsed=3.0, groups=2), [], 80, 24)[0][0] for step in (
+        Step("", "start"), Step("worker", "loading libraries"), Step("gelu small float32", "compile"),
+    )]  # fmt: skip
+    assert heads == ["starting   0:03", "starting: loading libraries   0:03",
+                     "[1/2] gelu small float32: compiling   0:03"]  # fmt: skip
+
+
+def test_a_finished_group_fits_80_columns_with_its_time():
+    rows = [case("torch_native", seconds=8e-4), case("torch_eager", seconds=16e-4)]
+    said = live.summary(group(*rows, *(case(f"host:gelu_{i}") for i in range(6))), short=True)
+    assert said == "gelu small float32: 8 right; torch_native 800 µs"
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 140])
@@ -293,13 +310,17 @@ def test_a_line_for_each_timed_group():
     log = live.Log(said.append, clock=lambda: 0.0)
     log(Progress(Step("gelu small float32", "check", "numpy")))
     log(group(case("numpy", seconds=8e-4), case("torch_eager", seconds=16e-4), case("host:gelu_vec", "WRONG")))
-    log(group(case("host:gelu_vec", "error"), done=9))
+    log(group(case("host:gelu_full", "error"), done=9))
+    log(group(case("host:gelu_full", "error"), done=9))
     log(group(done=9))
     assert said == [
         "[1/9] gelu small float32: 1 WRONG (host:gelu_vec), 2 right; fastest library: numpy 800 µs, 2.00 times as fast "
         "as torch_eager 1,610 µs (1.96 to 2.04, FASTER), 41 s left",
-        "[9/9] gelu small float32: 1 error (host:gelu_vec), 0 right, took 10 s",
-        "[9/9] gelu small float32: nothing that runs here, took 10 s",
+        "  WRONG host:gelu_vec: why",
+        "[9/9] gelu small float32: 1 error (host:gelu_full), 0 right, took 10 s",
+        "  error host:gelu_full: why",
+        "[9/9] gelu small float32: 1 error (host:gelu_full), 0 right, took 10 s",
+        "[9/9] gelu small float32: no variant runs here, took 10 s",
     ]
 
 
@@ -309,7 +330,16 @@ def test_groups_that_were_only_checked_and_are_right_do_not_flood_a_log():
     for i in range(1, 10):
         log(group(case("numpy", "WRONG" if i == 4 else "ok"), timed=False, done=i))
         now[0] += 0.5
-    assert [line[:5] for line in said] == ["[1/9]", "[4/9]", "[8/9]", "[9/9]"]
+    assert [line[:5] for line in said] == ["[1/9]", "[4/9]", "  WRO", "[8/9]", "[9/9]"]
+
+
+def test_one_fault_at_all_shapes_is_told_once_with_its_reason():
+    said, now = [], [0.0]
+    log = live.Log(said.append, clock=lambda: now[0])
+    for i in range(1, 20):
+        log(group(case("host:gelu_vec", "error"), timed=False, done=i, groups=19))
+        now[0] += 0.01
+    assert [line.split(" ")[0] for line in said] == ["[1/19]", "", "[19/19]"]
 
 
 # ---- the time left -----------------------------------------------------------------------------------------------
@@ -337,7 +367,7 @@ def test_the_time_left_follows_what_was_finished():
 
 def test_a_guess_grows_with_the_work():
     kernel = find.kernels()["gelu"]
-    small, large = (plan.Group(kernel, "s", (n,), dtype.dtype("float32")) for n in (10, 10**9))
+    small, large = (Group(kernel, "s", (n,), dtype.dtype("float32")) for n in (10, 10**9))
     assert guess(large, 3, 0.0) > 100 * guess(small, 3, 0.0)
     assert guess(small, 6, 1.0) == pytest.approx(2 * guess(small, 3, 1.0))
 
@@ -448,3 +478,46 @@ def test_an_encoding_without_micro_is_no_reason_to_fail(plain, tmp_path):
     assert b"|" in done.stdout
     plain.setenv("FORCE_COLOR", "1")
     assert b"\x1b[1m" in subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def test_an_error_is_cut_between_words_on_a_terminal_and_is_one_line_in_a_pipe(plain):
+    command = [sys.executable, "-m", "cudalab", "check", "no_such_kernel"]
+    watched = Watched(command, columns=60)
+    assert watched.until() == 2
+    lines = watched.frames[-1].splitlines()
+    env = dict(os.environ)  # readline, which pytest loads, sets COLUMNS behind Python's back
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert len(done.stderr.splitlines()) == 1 and len(done.stderr) > 120
+    assert " ".join(lines) == done.stderr.strip() and max(map(len, lines)) <= 60  # no word is cut
+
+
+@pytest.mark.parametrize(("columns", "indent"), [(80, 34), (64, 34), (63, 4), (40, 4), (20, 4)])
+def test_a_text_beside_a_name_is_indented_where_there_is_room(monkeypatch, columns, indent):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = terminal.wrapped(f"{'NVML':34}{'word ' * 40}", 34).splitlines()
+    assert max(map(len, lines)) <= max(columns, terminal.ROOM) and len(lines) > 1
+    assert all(line.startswith(" " * indent + "word") for line in lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        ("40", "stopped after 1 of 3 groups; continue\nwith:\ncudalab bench gelu --resume a_long_name.json\n"),
+        ("140", "stopped after 1 of 3 groups; continue with: cudalab bench gelu --resume a_long_name.json\n"),
+    ],
+)
+def test_a_command_to_copy_is_in_one_piece(monkeypatch, capsys, columns, shown):
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit) as stop:
+        terminal.stopped("stopped after 1 of 3 groups; continue with:", "cudalab bench gelu --resume a_long_name.json")
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == shown
+
+
+def test_a_run_of_the_whole_lab_says_so_at_once_and_how_to_name_a_kernel():
+    said = []
+    with Context(main.get_command(Context(main), "check"), info_name="check"):
+        log = live.Log(said.append, begins=measure._what_begins((), ""))
+    for _ in range(2):
+        log(Progress(Step("", "start")))
+    assert said == [f"checking all {len(find.kernels())} kernels of the lab: minutes; for one: cudalab check gelu"]

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cudalab.cli import main
-from cudalab.cli.options import VOCABULARY
+from cudalab.cli.options import OF_STUDY, VOCABULARY
 
 COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
 ALIASES = {"--kernel": "--kernels", "--size": "--sizes", "--dtype": "--dtypes", "--output": "-o"}
@@ -21,7 +21,7 @@ TAKE = {
     "--size": (MEASURE - {"crossover"}) | READ | {"study"},  # crossover has --from and --to
     "--dtype": MEASURE | READ,
     "--only": {"bench", "check", "study", "profile", "inspect"} | READ,
-    "--skip": {"bench", "check", "study", "profile"} | READ,
+    "--skip": {"bench", "check", "study", "profile", "inspect"} | READ,
     "--device": {"bench", "check", "study", "crossover", "profile", "tune", "selftest"},
     "--output": {"bench", "check", "study", "crossover", "profile", "tune", "report", "show", "convert"},
 }
@@ -32,6 +32,17 @@ def options(name):
             if isinstance(param, click.Option)}  # fmt: skip
 
 
+@pytest.mark.parametrize("columns", [50, 64, 80])
+def test_the_list_of_commands_has_whole_sentences(columns):
+    said = CliRunner().invoke(main, ["--help"], terminal_width=columns).stdout.partition("Commands:")[2]
+    lines = said.strip("\n").splitlines()
+    for name, command in COMMANDS.items():
+        first = re.split(r"(?<=\.)\s", command.help, maxsplit=1)[0]
+        assert f"{name} {' '.join(first.split())}" in " ".join(said.split())
+    assert max(map(len, lines)) <= columns
+    assert (len(lines) == len(COMMANDS)) == (columns == 80)  # each fits a usual terminal
+
+
 @pytest.mark.parametrize("option", VOCABULARY)
 def test_an_option_is_the_same_in_every_command(option):
     found = {name: options(name)[option] for name in COMMANDS if option in options(name)}
@@ -40,7 +51,8 @@ def test_an_option_is_the_same_in_every_command(option):
     for name, param in found.items():
         assert param.opts == first.opts, name
         assert (type(param.type), param.metavar, param.multiple) == (type(first.type), first.metavar, first.multiple)
-        assert param.help.startswith(VOCABULARY[option]), name
+        words = OF_STUDY.get(option) if name == "study" else None
+        assert param.help.startswith(words or VOCABULARY[option]), name
         assert "Default: " in param.help or param.required, name
         assert param._custom_shell_complete, name
     assert ALIASES.get(option, option) in first.opts
@@ -53,6 +65,52 @@ def test_every_option_says_its_default(name):
         record = param.get_help_record(click.Context(COMMANDS[name]))
         if not param.is_flag or param.secondary_opts:
             assert re.search(r"Default: |\[.*(default: |required)", record[1]), (option, record[1])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_no_type_of_click_and_no_doubled_parentheses(name):
+    said = CliRunner().invoke(main, [name, "--help"], terminal_width=200).stdout
+    assert not re.search(r" (INTEGER|FLOAT|TEXT)\b|RANGE|default: \(", said)
+
+
+def test_a_file_that_is_written_may_be_left_unsaid():
+    """`wrote FILE` goes to standard error, and --quiet leaves it out, in every command with -o."""
+    for name in COMMANDS:
+        if "--output" in options(name) | {opt: 0 for param in options(name).values() for opt in param.opts}:
+            assert "-q" in {opt for param in COMMANDS[name].params for opt in param.opts}, name
+
+
+@pytest.mark.parametrize("columns", [50, 60, 80])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_cuts_no_example(name, columns):
+    """What the help quotes stands whole at any width, so that it can be copied."""
+    wide, narrow = (CliRunner().invoke(main, [name, "--help"], terminal_width=n).stdout for n in (200, columns))
+    assert re.findall(r"'[^'\s]+'", narrow) == re.findall(r"'[^'\s]+'", wide)
+
+
+@pytest.mark.parametrize(("words", "example"), [
+    ("study", "NAME|list'; for example: cudalab study list"),
+    ("report", "RESULTS...'; for example: cudalab report results.json checks.json -o report.html"),
+    ("compare", "OLD'; for example: cudalab compare main.json branch.json"),
+    ("compare a.json", "NEW'; for example: cudalab compare main.json branch.json"),
+    ("show", "FILE'; for example: cudalab show "),
+    ("convert", "IN'; for example: cudalab convert "),
+    ("crossover", "FIRST'; for example: cudalab crossover pycuda:gelu_vec torch_native"),
+    ("new", "FILE.cu'; for example: cudalab new mine/rmsnorm.cu"),
+])  # fmt: skip
+def test_a_missing_argument_has_an_example(words, example):
+    said = CliRunner().invoke(main, words.split())
+    assert said.exit_code == 2 and f"Error: Missing argument '{example}" in said.output
+
+
+def test_a_missing_output_has_an_example():
+    said = CliRunner().invoke(main, ["report", "r.json"])
+    assert said.exit_code == 2 and "Missing option -o; give the name of the file, such as -o report.html" in said.output
+
+
+def test_one_spelling_of_set():
+    found = {param.metavar for name in COMMANDS for option, param in options(name).items() if option == "--set"}
+    assert found == {"NAME=VALUE"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

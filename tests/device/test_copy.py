@@ -19,10 +19,8 @@ needs_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason=
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDALAB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield host.load(copy.SOURCE.read_text(), name=copy.SOURCE.name)
+def module():
+    return host.load(copy.SOURCE.read_text(), name=copy.SOURCE.name)
 
 
 def aligned(words):
@@ -80,7 +78,7 @@ def test_the_names_say_what_the_source_does():
             assert form.name == "persistent"
             continue
         assert int(found[2]) == (form.piece or form.packs)
-        size = f"{copy.PACK * form.piece >> 10} KB" if form.piece else f"{copy.PACK * form.packs} bytes a thread"
+        size = f"{copy.PACK * form.piece >> 10} KB" if form.piece else f"{copy.PACK * form.packs} bytes per thread"
         assert size in form.says
         assert ("kept(from)" in line or ", true>" in line) == ("evict_last loads" in form.says)
         assert ("given_up(to)" in line) == ("evict_first stores" in form.says)

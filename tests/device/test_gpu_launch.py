@@ -10,9 +10,10 @@ import pytest
 
 from cudalab.base.errors import LaunchError
 from cudalab.device import constants, cuda, driver, launch, limits
-from cudalab.engine import plan
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.check_plan import checks
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -33,8 +34,8 @@ def needs_clusters() -> None:
 def test_parity(gpu, name, only):
     if name == "cluster":
         needs_clusters()
-    for group in plan.checks([str(DATA / f"{name}.py")], "all"):
-        for case in cases_of(Job(gpu, plan.Selection(only=only), (), 0, 0.1, lambda text: None), group):
+    for group in checks([str(DATA / f"{name}.py")], "all"):
+        for case in cases_of(Job(gpu, Selection(only=only), (), 0, 0.1, lambda text: None), group):
             assert case.status in (record.OK, record.SKIPPED), f"{case.label}: {case.reason}"
             assert case.status == record.OK or case.label.startswith("cupy"), f"{case.label}: {case.reason}"
 
@@ -86,7 +87,7 @@ def ran(gpu, kernel: Kernel) -> np.ndarray:
 def test_all_the_shared_memory_that_a_block_can_have(gpu, tmp_path):
     most = limits.most_shared(driver.current_context())
     np.testing.assert_array_equal(ran(gpu, shared(tmp_path, most // 4 * 4)), 2 * np.arange(64))
-    with pytest.raises(LaunchError, match=f"this GPU has {most:,} for a block"):
+    with pytest.raises(LaunchError, match=f"this GPU has {most:,} per block"):
         ran(gpu, shared(tmp_path, most + 4))
 
 

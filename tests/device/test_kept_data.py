@@ -8,7 +8,7 @@ from struct import pack
 
 import pytest
 
-from cudalab.device.kept_data import kept_bytes
+from cudalab.device.kept_data import constant_bytes, kept_bytes
 
 
 def elf(sections, symbols=()):
@@ -46,13 +46,26 @@ def test_variables_are_counted_and_tables_of_cuda_are_not():
     assert kept_bytes(elf({".text.k": 128}, [("k", ".text.k", 128)])) == 0
     assert kept_bytes(elf({".text.k": 128}, [("malloc", "", 0)])) == 1
     assert kept_bytes(b"not ELF") == 0
+    constants = elf(
+        {".nv.constant3": 64, ".nv.constant0.k": 32}, [("a", ".nv.constant3", 60), ("k", ".nv.constant0.k", 32)]
+    )
+    assert (constant_bytes(constants), constant_bytes(b"not ELF")) == (60, 0)
 
 
 SOURCES = {
     "none": ('extern "C" __global__ void k(float* y) { y[0] = sinf(y[1]); }', 0),
     "device": ('__device__ int n; extern "C" __global__ void k(int* y) { y[0] = n++; }', 4),
     "static": ('extern "C" __global__ void k(int* y) { static __device__ int n[8]; y[0] = n[y[1]]++; }', 32),
+    "managed": ('__managed__ int n[3]; extern "C" __global__ void k(int* y) { y[0] = n[y[1]]++; }', 12),
+    # Only a template that is instantiated has its variables.
+    "template": (
+        "template <class T> __device__ T n[5]; template <class T> __global__ void k(T* y) { y[0] = n<T>[y[1]]++; }"
+        "\ntemplate __global__ void k<int>(int*);",
+        20,
+    ),
+    "no template": ("template <class T> __global__ void k(T* y) { static __device__ T n[5]; y[0] = n[y[1]]++; }", 0),
     "heap": ('extern "C" __global__ void k(int** y) { y[0] = (int*)malloc(8); }', 1),
+    "new": ('extern "C" __global__ void k(int** y) { y[0] = new int; }', 1),
 }
 
 

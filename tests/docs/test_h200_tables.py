@@ -128,6 +128,12 @@ def test_files_of_different_commits_are_marked(folder):
     assert "The files come from 2 commits." in h200.files()
 
 
+def test_a_kernel_without_results_is_in_the_summary_and_says_so(folder):
+    text = h200.summary()
+    assert f"| add2d | - | - | - | - | - | {committed.NOT_YET} |" in text
+    assert not [line for line in text.splitlines() if "| gelu |" in line and committed.NOT_YET in line]
+
+
 def test_throttling_reaches_the_pages(folder):
     ROWS.cases[7].condition = {"throttled": "power cap"}
     ROWS.save(folder / "gelu.json")

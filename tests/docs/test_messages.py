@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from messages import LIST, READERS, has_words, listed, of_c, of_python, of_script, of_template
+from messages import LIST, READERS, has_words, listed, of_c, of_python, of_script, of_template, reader
 
+HEADERS = LIST.parents[2] / "cudalab" / "host" / "include"
 HOW = "read the new lines as a user, then write the list: python tests/support/messages.py"
 
 
@@ -33,7 +34,8 @@ def test_words_of_other_languages_are_found():
     assert list(of_c('fail("no memory left", n); // "not this one"\n#include "a b.h"')) == ["no memory left"]
     assert list(of_script("say(`${n} of many rows`); // 'not this'")) == ["{} of many rows"]
     assert list(of_template("<p>Nothing was run{% if x %} at all{% endif %}</p>")) == ["Nothing was run at all"]
-    assert set(READERS) == {".py", ".h", ".js", ".j2"}
+    assert set(READERS) == {".py", ".h", ".cuh", ".js", ".j2"}
+    assert reader(HEADERS / "cuda" / "atomic") is of_c and reader(HEADERS / "cuda") is None
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from cudalab.call import fast_path
 from cudalab.cli import main
 from cudalab.device.operands import Operands, returning, writing
 from cudalab.engine import plan
-from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.report import columns
 from cudalab.report.results import Results
 from cudalab.results import comparable, record
@@ -111,7 +112,7 @@ def test_calls_allocate_as_compiled_programs_do_where_there_is_one_device():
 def test_a_call_costs_no_more_than_half_as_much_again_as_pytorchs_and_less_than_that_of_compilers(gpu):
     (group,) = plan.groups(["gelu"], "2^10", "float32")
     only = ("pycuda", "torch_native", "torch_compile", "triton", "cupy_raw", "cupy_elementwise", "cupy_eager")
-    job = Job(gpu, plan.Selection(only=only), ("api",), 0, 0.4, lambda text: None)
+    job = Job(gpu, Selection(only=only), ("api",), 0, 0.4, lambda text: None)
     cases = {case.label: case for case in cases_of(job, group)}
     for label, case in cases.items():
         assert case.status in (record.OK, record.CEILING), f"{label}: {case.reason}"

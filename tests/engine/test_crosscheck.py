@@ -15,10 +15,12 @@ from cudalab.engine import cross_check, plan
 from cudalab.engine.cross_check import cupti, nvbench, ready
 from cudalab.engine.cross_check.nvbench import BATCH, COLD, WALL
 from cudalab.engine.cross_check.ready import Found, Request
-from cudalab.engine.group import cases as cases_of
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.rows import row
+from cudalab.engine.selection import Selection
+from cudalab.timing.events import MARKS
+from cudalab.timing.gpu import NOT_HELD
 
 
 def benchmark(name, skipped=False, **values):
@@ -84,7 +86,7 @@ def test_only_rows_with_times_are_asked_for(monkeypatch, tool):
     monkeypatch.setattr(cross_check.TOOLS[tool], "times", found)
     cross_check.add(tool, cases, group(), 7, "cuda:1")
     assert [case.cross.get(COLD) for case in cases] == [2e-6, 2e-6, None, None, None]
-    gave = f"no cross-check: {cross_check.NAMES[tool]} gave no time"
+    gave = f"no cross-check: {cross_check.NAMES[tool]} reported no time"
     assert [case.notes for case in cases] == [[], [], [gave], ["no cross-check: records lost"], []]
 
 
@@ -134,12 +136,13 @@ def on_gpu(name, start, end, kind=KERNEL):
 
 def recorded(*runs, marks=True):
     """Records of runs, each a list of (start, end) in ns, with the lab's flush and marks around them."""
+    before, after = MARKS
     events, now = [Event("aten::add", OPERATOR, 0, 10**9), Event("cuLaunchKernel", LAUNCH, 5, 6)], 1000
     for run in runs:
         events += [on_gpu("Memset (Device)", now, now + 10, COPY), on_gpu("sweep", now + 10, now + 90)]
-        events += [on_gpu(cupti.MARK, now + 91, now + 92)] if marks else []
+        events += [on_gpu(before, now + 91, now + 92)] if marks else []
         events += [on_gpu("work", now + 100 + a, now + 100 + b) for a, b in run]
-        events += [on_gpu(cupti.MARK, now + 9001, now + 9002)] if marks else []
+        events += [on_gpu(after, now + 9001, now + 9002)] if marks else []
         now += 10_000
     return events[::-1]  # CUPTI gives them in no order
 
@@ -156,12 +159,22 @@ def test_copies_and_fills_of_a_run_count():
     assert cupti.spans(events, 1) == pytest.approx([100e-9])
 
 
+def test_a_run_that_cannot_be_held_has_no_second_time(monkeypatch):
+    def clocks(device, work, modes, notes):
+        notes.append(NOT_HELD)
+        return {"cold": None}
+
+    monkeypatch.setattr(cupti.timing, "clocks", clocks)
+    found = cupti.recorded(None, {"torch_eager": "waits"})
+    assert found == {"torch_eager": Found(why=f"it {NOT_HELD}")}
+
+
 @pytest.mark.parametrize(
     ("events", "runs", "said"),
     [
-        (recorded([(0, 5), (6, 9)], [(0, 5)]), 2, "between 1 and 2 kernels a run"),
-        (recorded([(0, 5)], []), 2, "between 0 and 1 kernels a run"),
-        (recorded([], []), 2, "no kernel a run"),
+        (recorded([(0, 5), (6, 9)], [(0, 5)]), 2, "between 1 and 2 kernels per run"),
+        (recorded([(0, 5)], []), 2, "between 0 and 1 kernels per run"),
+        (recorded([], []), 2, "no kernel per run"),
         (recorded([(0, 5)]), 2, "2 of 4 marks around 2 runs"),
         (recorded([(0, 5)], [(0, 5)], marks=False), 2, "0 of 4 marks"),
         ([], 3, "0 of 6 marks"),
@@ -177,12 +190,14 @@ def test_a_variant_that_loses_records_costs_the_others_nothing(monkeypatch):
     def cold(device, work):
         if work == "lossy":
             raise LaunchError("records were lost")
-        return [3e-6, 1e-6, 2e-6]
+        return {cupti.COLD: 2e-6, cupti.EVENTS: 3e-6}
 
     monkeypatch.setattr(cupti, "_cold", cold)
+    monkeypatch.setattr(cupti, "_before", lambda device, work: {cupti.BEFORE: 4e-6})
     found = cupti.recorded(None, {"torch_eager": "lossy", "copy": "whole"})
     assert found["torch_eager"] == Found(why="records were lost")
-    assert found["copy"].times[cupti.COLD] == 2e-6
+    seconds = {cupti.COLD: 2e-6, cupti.EVENTS: 3e-6, cupti.BEFORE: 4e-6}
+    assert {kind: found["copy"].times[kind] for kind in seconds} == seconds
     assert found["copy"].times[cupti.WALL] >= 0
 
 
@@ -195,8 +210,10 @@ def test_cupti_and_the_lab_agree_on_the_gpu(gpu):
     cross_check.add("cupti", cases, large, 0, f"cuda:{gpu.index}")
     assert {case.label for case in cases} == set(labels)
     for case in cases:
-        assert set(case.cross) == {cupti.COLD, cupti.WALL}, case.notes
-        assert case.cross[cupti.COLD] == pytest.approx(stats.median(case.times["cold"]), rel=0.05), case.label
+        assert set(case.cross) == {cupti.COLD, cupti.EVENTS, cupti.BEFORE, cupti.WALL}, case.notes
+        start = case.cross[cupti.EVENTS] - case.cross[cupti.COLD]  # of a pair of events around a kernel
+        assert 0 <= start < 4e-6, case.label
+        assert case.cross[cupti.EVENTS] == pytest.approx(stats.median(case.times["cold"]), rel=0.05), case.label
 
 
 @pytest.mark.gpu

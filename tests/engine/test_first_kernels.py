@@ -9,9 +9,10 @@ import pytest
 
 from cudalab import Budget, Kernel, Launch, blocks
 from cudalab.device.cpu import Cpu
-from cudalab.engine.group import cases
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 from cudalab.spec.work import amount
 

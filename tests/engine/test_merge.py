@@ -36,7 +36,7 @@ def test_a_kind_that_one_process_lacks_is_kept_and_said():
     row = one(case(times=both), case(notes=["no graph: why"]), case(times=both))
     assert row.times["graph"] == [[2.0], [2.0]]
     assert row.processes == {"cold": [1, 1, 1], "graph": [1, 0, 1]}  # so round i of two rows can be set side by side
-    assert row.notes == ["no graph: why", "graph is from 2 of 3 processes"]
+    assert row.notes == ["no graph: why", "the graph time is from 2 of 3 processes"]
 
 
 @pytest.mark.parametrize("status", [record.WRONG, record.IMPOSSIBLE, record.ERROR, record.SKIPPED])

@@ -28,26 +28,30 @@ def run(*cases):
 
 
 def case(size, ours, theirs=None, **more):
-    cross = {} if theirs is None else {"cupti cold": theirs, "cupti wall": 1.0}
-    return Case("gelu", size, (8,), "float32", "pycuda", "gelu_vec", times={"cold": [[ours]]}, cross=cross, **more)
+    cross = {} if theirs is None else {
+        "cupti cold": theirs, "cupti events": ours, "cupti before": ours + 1e-6, "cupti wall": 1.0,
+    }  # fmt: skip
+    cold = [[ours + 2e-6]]
+    return Case("gelu", size, (8,), "float32", "pycuda", "gelu_vec", times={"cold": cold}, cross=cross, **more)
 
 
-def test_the_table_has_both_times_and_what_is_left_without_the_start(second_clock):
+def test_the_table_tells_the_clocks_from_the_processes_and_from_recording(second_clock):
     found = run(
         case("small", 4.2e-6, 1.7e-6), case("tiny", 3.9e-6, 1.4e-6), case("large", 108e-6, 102e-6), case("odd", 1e-6)
     )
     assert second_clock.start(found) == pytest.approx(2.5e-6)
+    assert second_clock.HEAD == ["cold, µs", "cudalab", "before", "recording", "CUPTI", "start", "beyond"]
     assert second_clock.rows(found) == [
-        ["`gelu` small `pycuda:gelu_vec`", "4.20", "1.70", "+2.50", "+0.00 %", ""],
-        ["`gelu` tiny `pycuda:gelu_vec`", "3.90", "1.40", "+2.50", "+0.00 %", ""],
-        ["`gelu` large `pycuda:gelu_vec`", "108.00", "102.00", "+6.00", "+3.43 %", "beyond"],
+        ["`gelu` small `pycuda:gelu_vec`", "6.20", "5.20", "4.20", "1.70", "2.50", ""],
+        ["`gelu` tiny `pycuda:gelu_vec`", "5.90", "4.90", "3.90", "1.40", "2.50", ""],
+        ["`gelu` large `pycuda:gelu_vec`", "110.00", "109.00", "108.00", "102.00", "6.00", "beyond"],
     ]
 
 
 def test_lacking_and_disagreeing_rows_are_faults(second_clock):
     found = run(
-        case("small", 4.2e-6, 4.0e-6), case("large", 97e-6, 100e-6), case("odd", 1e-6, notes=["records were lost"]),
-        case("wrong", 1e-6, status=record.WRONG),
+        case("small", 4.2e-6, 1.7e-6), case("tiny", 4.2e-6, 1.7e-6), case("large", 97e-6, 100e-6),
+        case("odd", 1e-6, notes=["records were lost"]), case("wrong", 1e-6, status=record.WRONG),
     )  # fmt: skip
     assert second_clock.faults(found) == [
         "gelu odd pycuda:gelu_vec: records were lost",

@@ -13,6 +13,7 @@ from cudalab.engine import plan
 from cudalab.engine.messages import Step, Task
 from cudalab.engine.options import setup_of
 from cudalab.engine.progress import FINISHED
+from cudalab.engine.selection import Selection
 from cudalab.engine.session import Look, Session
 from cudalab.engine.supervisor import Death
 from cudalab.results import file
@@ -30,7 +31,7 @@ def group(tmp_path):
 def opened(group, **more):
     options = {"device": "cpu", "only": "numpy,pycuda", "skip": "", "seed": 0, "budget": 0.01}
     setup = setup_of(options, ("launch",), [group])
-    return Session("bench", options, setup, plan.Selection.parse(options["only"], ""), **more)
+    return Session("bench", options, setup, Selection.parse(options["only"], ""), **more)
 
 
 def task(name, files=None, value=21):
@@ -130,4 +131,4 @@ def test_bytes_and_operations_of_the_spec_are_in_its_rows(tmp_path):
     with opened(group) as session:
         (case,) = session.cases(group)
     assert case.status == "error"
-    assert case.reason.endswith("bytes gives -1; give a whole number, 0 or more")
+    assert case.reason.endswith("bytes returns -1; return a whole number, 0 or more")

@@ -11,9 +11,10 @@ from several import ADAM_FAULTS, COUNT_FAULTS, TAPS, adam, box, count, step
 from cudalab import Budget, Launch, Out, Scalar, Work
 from cudalab.base.errors import SpecError
 from cudalab.device.cpu import Cpu
-from cudalab.engine.group import cases
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 
 
@@ -45,6 +46,7 @@ def test_arrays_in_place_have_fresh_contents_for_every_variant_and_run(tmp_path,
     assert found["numpy"].nbytes == elements * (7 * 4 if name == "float32" else 2 + 4 + 4 + 2 + 2 + 4 + 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ADAM_FAULTS)
 def test_faults_of_an_update_in_place_are_found(tmp_path, fault):
     case = rows(adam(tmp_path, *ADAM_FAULTS[fault]), only=("host",))["host:adam"]
@@ -66,6 +68,7 @@ def test_faults_around_a_workspace_are_found(tmp_path, fault):
     assert case.status == "WRONG", (fault, case.reason)
 
 
+@pytest.mark.slow
 def test_a_buffer_without_its_fill_is_wrong(tmp_path):
     counts = Out(lambda x: np.array([(x <= 0).sum(), (x > 0).sum()]), dtype="int32")
     total = Out(lambda x: x.sum(keepdims=True))
@@ -105,19 +108,19 @@ def test_a_later_output_is_judged_by_the_kernels_own_earlier_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("said", "status", "reason"),
-    [(True, "ok", ""), ("mean is off", "WRONG", "mean is off"), (False, "WRONG", "the check of total says False")],
+    [(True, "ok", ""), ("mean is off", "WRONG", "mean is off"), (False, "WRONG", "the check of total returns False")],
 )
 def test_a_property_decides_where_no_value_can(tmp_path, said, status, reason):
     got = []
 
     def check(total, x):
         got.append((total.shape, x.size))
-        return said
+        return said if total.any() else "nothing was written"
 
     counts = count(tmp_path).outputs["counts"]
     found = rows(count(tmp_path, outputs={"total": Out(check=check), "counts": counts}))
     assert (found["host:count"].status, found["host:count"].parity.message) == (status, reason and f"total: {reason}")
-    assert found["numpy"].status == "skipped" and "total is random: its check decides" in found["numpy"].reason
+    assert found["numpy"].status == "skipped" and "total is judged by a check=" in found["numpy"].reason
     assert set(got) == {((1,), 3000)}
 
 
@@ -131,21 +134,23 @@ def test_scalars_are_rounded_once_for_both_sides(tmp_path):
     scalars = {"lr": Scalar(lambda p: 1 / p.shape[0]), "b1": Scalar(0.9), "b2": Scalar(0.999)}
     found = rows(adam(tmp_path, reference=reference, scalars=scalars), only=("host",))
     assert found["host:adam"].status == "ok", found["host:adam"].reason
-    assert set(seen) == {float(np.float32(1 / 3000))}
+    assert seen[0] == float(np.float32(1 / 3000))
+    assert len(set(seen)) > 1 and all(value == float(np.float32(value)) for value in seen)  # a check tries another one
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"outputs": {"p": Out(), "m": Out()}}, "reference gives"),
-        ({"reference": lambda p, m, v, g, lr, b1, b2: (p, m)}, "reference gives"),
+        ({"outputs": {"p": Out(), "m": Out()}}, "reference returns"),
+        ({"reference": lambda p, m, v, g, lr, b1, b2: (p, m)}, "reference returns"),
     ],
 )
 def test_a_reference_with_too_few_items_says_which_there_should_be(tmp_path, fields, message):
     found = rows(adam(tmp_path, **fields), only=("host",))
-    assert message in found["host:adam"].reason and "give a tuple of p, m" in found["host:adam"].reason
+    assert message in found["host:adam"].reason and "return a tuple of p, m" in found["host:adam"].reason
 
 
+@pytest.mark.slow
 def test_constants_are_set_before_each_launch(tmp_path):
     (tmp_path / "flipped").mkdir()
     assert rows(box(tmp_path), only=("host",))["host:box"].status == "ok"
@@ -164,7 +169,7 @@ def test_constants_are_set_before_each_launch(tmp_path):
         ({"tap": TAPS}, "no __constant__ variable named 'tap'; did you mean 'taps'"),
         ({"taps": TAPS[:2]}, "constant taps: got 8 bytes"),
         ({"taps": TAPS.astype(np.float64)}, "constant taps: got "),
-        ({"taps": lambda x: [1, 2, 3]}, "constants['taps'] gives [1, 2, 3]; give a NumPy array"),
+        ({"taps": lambda x: [1, 2, 3]}, "constants['taps'] is [1, 2, 3]; give a NumPy array"),
     ],
 )
 def test_constants_that_do_not_fit_are_refused(tmp_path, constants, message):
@@ -179,9 +184,9 @@ def broken(**fields):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (broken(reference=None), "nothing says what p is; give reference"),
+        (broken(reference=None), "nothing says what p should be; give reference="),
         (broken(scalars={"p": Scalar(1)}), "'p' is the name of two of these: arrays, scalars, workspace"),
-        (broken(output="q"), "output is 'q', and outputs names p, m, v; give one of both"),
+        (broken(output="q"), "output is 'q', and outputs names p, m, v; give one of the two"),
         (broken(elementwise="p + 1"), "elementwise is an expression of one element"),
         (broken(shapes={"q": "n"}), "shapes: no array named 'q'"),
         (broken(shapes={"p": lambda p: p}), "shapes: p is an input; give words"),
@@ -243,5 +248,5 @@ def test_torchscript_says_which_scalars_lack_a_type(tmp_path):
     assert rows(adam(tmp_path, torch=typed), only=("torch_script",))["torch_script"].status == "ok"
     case = rows(adam(tmp_path, torch=torch_step), only=("torch_script",))["torch_script"]
     assert (case.status, case.reason) == (
-        "skipped", "TorchScript takes every parameter for a tensor; write def with lr: float, b1: float, b2: float"
+        "skipped", "TorchScript treats a parameter without a type as a tensor; annotate lr: float, b1: float, b2: float"
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -16,7 +17,7 @@ from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.cpu import Cpu
 from cudalab.engine import supervisor
 from cudalab.engine.job import WAIT, Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.selection import Selection
 from cudalab.engine.supervisor import Supervisor
 from cudalab.results import record
 
@@ -128,11 +129,11 @@ def test_a_verdict_holds_for_the_same_inputs_only(tmp_path):
             np.save(kept, 2 * x)
         return np.load(kept)"""
     spec = numbered(tmp_path, replay)
-    spec.write_text(spec.read_text().replace("rng.standard_normal(shape)", "np.full(shape, 1.0 + number())"))
+    spec.write_text(spec.read_text().replace("rng.standard_normal(shape)", "(rng.random(shape) + 10 * number())"))
     case = three("numpy", spec=spec)["numpy"]
-    assert case.status == record.WRONG
+    assert case.status == record.WRONG, case.reason
     assert case.reason.startswith("in process 2 of 3: 1,000 of 1,000 values differ")
-    assert "[0] got 4, want 6" in case.reason
+    assert re.search(r"\[\d+\] got 2\d\.\d+, want 4\d\.\d+", case.reason)
 
 
 def test_the_share_of_a_process():
@@ -147,14 +148,14 @@ def test_the_share_of_a_process():
 
 @pytest.mark.slow
 def test_nothing_is_timed_while_another_process_starts(monkeypatch):
-    """The later processes open 1.5 s late: the first waits with its times, and not with its checks."""
-    late, said = time.monotonic() + 1.5, []
+    """The later processes open only when the first one waits: with its times, and not with its checks."""
+    late, said = time.monotonic() + 90, []
     opened = Supervisor.opened
 
     def slowly(self, wait=True):
         if not self.setup.process:
             return opened(self, wait)
-        if not wait and time.monotonic() < late:
+        if not wait and WAIT not in said and time.monotonic() < late:
             return False
         said.append("opened")
         return opened(self, wait)
@@ -221,7 +222,7 @@ def test_a_second_process_that_hangs(tmp_path, workers):
     spec = numbered(tmp_path, "if not judges(x) and number() == 2: time.sleep(60)")
     case = three("numpy", spec=spec, timeout=1.0)["numpy"]
     assert case.reason == (
-        "in process 2 of 3: no end within 1 s: numpy (first run) was stopped; a longer --timeout allows more"
+        "in process 2 of 3: numpy (first run) did not end within 1 s and was stopped; give a longer --timeout"
     )
     assert all_gone(workers)
 
@@ -290,7 +291,7 @@ def test_a_run_is_resumed_with_as_many_processes(begun):
 
 def test_a_run_is_not_resumed_with_another_number(begun):
     spec, out = begun
-    with pytest.raises(InputError, match="--processes 2 there, --processes 3 here"):
+    with pytest.raises(InputError, match="it has --processes 2, this run --processes 3"):
         rows("numpy", spec=spec, sizes="small,medium", resume=out, processes=3)
     run = cudalab.load(out)
     for wrong in (0, -1, 10**6, "two", True):
@@ -317,7 +318,7 @@ def test_an_older_run_was_of_one_process(begun):
         ({"processes": -1}, "processes is -1; give a whole number"),
         ({"processes": "3"}, "processes is '3'; give a whole number"),
         ({"processes": True}, "processes is True; give a whole number"),
-        ({"processes": 2, "quick": True}, "a quick run is one process, and processes is 2; leave out one of the two"),
+        ({"processes": 2, "quick": True}, "a quick run uses one process, and processes is 2; leave out one of the two"),
     ],
 )
 def test_wrong_numbers_are_refused(asked, message):

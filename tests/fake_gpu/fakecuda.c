@@ -697,6 +697,8 @@ API cuMemHostGetFlags(unsigned *flags, void *pointer) {
 
 // ---- copies ---------------------------------------------------------------------------------------------------------
 
+enum { STAGED_BYTES = 64 << 10 };  // by the driver's documentation of the synchronous copies
+
 static void run_copy(Task *t) {
   const Copy *c = &t->copy;
   for (size_t z = 0; z < c->depth; z++)
@@ -722,7 +724,24 @@ static CUresult copy_async(Task task, const void *host, CUstream stream) {
 }
 
 API cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n) { return copy(dst, src, n); }
-API cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t n) { return copy(dst, (CUdeviceptr)src, n); }
+
+// CUDA returns from a short copy of pageable memory when that is staged. It arrives later, and a non-blocking stream does
+// not wait for it; so late that whoever reads it without waiting gets what was there before.
+static void run_late_copy(Task *t) {
+  usleep(500);
+  run_copy(t);
+  free((void *)t->copy.src);
+}
+
+API cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t n) {
+  NEED_CONTEXT;
+  if (n > STAGED_BYTES || is_pinned(src)) return copy(dst, (CUdeviceptr)src, n);
+  Task late = line(dst, (CUdeviceptr)memcpy(malloc(n), src, n), n);
+  late.run = run_late_copy;
+  submit(NULL, late);
+  return OK;
+}
+
 API cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t n) { return copy((CUdeviceptr)dst, src, n); }
 API cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t n) { return copy_async(line(dst, src, n), NULL, NULL); }
 

@@ -21,9 +21,10 @@ from cudalab.device import cuda, gpu, launch
 from cudalab.device import driver as libcuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
-from cudalab.engine import group, plan
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine import judge, plan
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
@@ -31,6 +32,8 @@ from cudalab.kernels.transpose import transpose
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype, dtype_of
+from cudalab.timing.gpu import API_WARM_UPS
+from cudalab.timing.rounds import LEAST_ROUNDS
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +193,7 @@ def torch(fake, monkeypatch):
             return found
         return DeviceArray(tuple(array.shape), dtype_of(array).numpy, array.data_ptr(), array)
 
-    for user in (arrays, gpu, group):
+    for user in (arrays, gpu, judge):
         monkeypatch.setattr(user, "as_plain", as_plain)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0, raising=False)
     for name, value in (("on_gpu", True), ("device", 0), ("stream", 0)):
@@ -283,6 +286,7 @@ def prepared(fake):
     arrays = {n: DeviceArray((1000,), np.dtype(np.int32), int(m)) for n, m in zip("xy", memory, strict=False)}
     made = launch.for_call(plus_one, "plus_one_vec", dtype("int32"), arrays, libcuda.primary_context(0))
     driver.memcpy_htod(memory[0], np.arange(1000, dtype=np.int32))
+    fake._context.synchronize()  # pageable memory: the copy may arrive after the call, and our stream does not wait
 
     def read(at):
         back = np.empty(1000, np.int32)
@@ -403,7 +407,7 @@ def test_what_the_driver_refuses_is_an_error_that_says_so(fake, kernel, tmp_path
 
 def api_cases(fake):
     (group,) = plan.groups(["gelu"], "1000", "")
-    job = Job(fake, plan.Selection(only=("pycuda",)), ("launch", "api"), 0, 0.05, lambda text: None)
+    job = Job(fake, Selection(only=("pycuda",)), ("launch", "api"), 0, 0.05, lambda text: None)
     return {case.label: case for case in cases_of(job, group)}
 
 
@@ -432,17 +436,17 @@ def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: fake.stream.handle, raising=False)
     monkeypatch.setattr(arrays.TorchTensors, "stream", staticmethod(lambda tensor: fake.stream.handle))
     cases = api_cases(fake)
-    assert all(case.status in (record.OK, record.CEILING) for case in cases.values())
+    assert not [f"{c.label} {c.reason}" for c in cases.values() if c.status not in (record.OK, record.CEILING)]
     assert "api" in cases["pycuda:gelu_scalar"].times
     assert "api" not in cases["pycuda:gelu_vec"].times
     assert "api" not in cases["copy"].times
-    assert len(kept) > 100
+    assert len(kept) > API_WARM_UPS + LEAST_ROUNDS  # a slow stand-in gets few calls a round
 
 
 def test_where_torch_sees_no_gpu_a_note_says_so(fake):
     cases = api_cases(fake)
     called = cases["pycuda:gelu_scalar"]
-    assert called.status == record.OK
+    assert called.status == record.OK, called.reason
     assert "api" not in called.times
-    assert any(note.startswith("no api time: it is that of gelu(x) on torch") for note in called.notes)
+    assert any(note.startswith("no api time: api is the time of gelu(x) on torch") for note in called.notes)
     assert not any("api" in note for note in cases["pycuda:gelu_vec"].notes)

@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 import several
 
-from cudalab import backends, timing
+from cudalab import Budget, Kernel, Launch, Scalar, backends, timing
 from cudalab.base.errors import LaunchError
-from cudalab.device import copy, cuda, driver
+from cudalab.device import copy, cuda, driver, kept_data
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
-from cudalab.device.operands import Bound
+from cudalab.device.operands import Bound, returning
 from cudalab.engine import plan
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -28,7 +31,7 @@ from cudalab.timing import ceiling
 from cudalab.timing.events import OFF_SECONDS
 from cudalab.timing.gpu import cold_graph_clock, graph_clock, rotating, timer_of
 from cudalab.timing.graph import Graph
-from cudalab.timing.proof import Contents, Proof
+from cudalab.timing.proof import CPU, GPU, Contents, Proof
 from cudalab.timing.work import Unproven
 
 ONLY = ("pycuda", "pycuda_elementwise")
@@ -42,11 +45,16 @@ def fake():
 
 
 def rows(fake, group, modes=()):
-    return cases_of(Job(fake, plan.Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
+    return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
 
 
-@pytest.mark.parametrize("group", plan.checks([], "all"), ids=str)
+SAMPLE = (1 << 18) + 701  # values of "every exponent": large enough for several blocks of each multiprocessor
+
+
+@pytest.mark.parametrize("group", checks([], "all", sample=SAMPLE), ids=str)
 def test_parity(fake, group):
+    if group.why:
+        pytest.skip("; ".join(why for _, why in group.why))
     for case in rows(fake, group):
         assert case.status == record.OK, f"{case.label}: {case.reason}"
 
@@ -69,7 +77,7 @@ def test_times_of_all_kinds_are_taken(fake):
 @pytest.mark.parametrize("make", [several.adam, several.count, several.box])
 def test_arrays_in_place_and_filled_ones_are_new_for_every_run(fake, tmp_path, make):
     kernel = make(tmp_path)
-    group = plan.Group(kernel, "small", (300,), dtype("float32"))
+    group = Group(kernel, "small", (300,), dtype("float32"))
     for case in rows(fake, group, ("launch", "graph")):
         assert case.status in (record.OK, record.CEILING), f"{case.label}: {case.reason}"
         assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(case.times), case.notes
@@ -78,7 +86,7 @@ def test_arrays_in_place_and_filled_ones_are_new_for_every_run(fake, tmp_path, m
 @pytest.mark.parametrize("fault", several.ADAM_FAULTS)
 def test_a_fault_in_place_is_wrong(fake, tmp_path, fault):
     kernel = several.adam(tmp_path, *several.ADAM_FAULTS[fault])
-    (case,) = rows(fake, plan.Group(kernel, "small", (3000,), dtype("float32")))
+    (case,) = rows(fake, Group(kernel, "small", (3000,), dtype("float32")))
     assert case.status == record.WRONG, case.reason
 
 
@@ -132,15 +140,20 @@ def test_a_graph_runs_each_bound_once(fake, placed):
 def proof_of(fake, bound, contents=2):
     """Judges a bound of plus_one on 1,000 numbers, whose inputs take `contents` in turn."""
     (group,) = plan.groups(["plus_one"], "1000", "")
-    arrays = [group.arrays(seed) for seed in range(contents)]
-    for kept in arrays:
-        fake.keep(kept)
+    arrays = []
 
-    def judge(number, result, digest):
+    def draw():
+        arrays.append(group.arrays(len(arrays)))
+        fake.keep(arrays[-1])
+
+    for _ in range(contents):
+        draw()
+
+    def judge(number, result, digest, clock):
         assert fake.fingerprint(result) == digest
         np.testing.assert_array_equal(fake.fetch(result), arrays[number]["x"] + 1)
 
-    return Proof(Contents(contents, fake.load, np.random.default_rng(0), lambda: None), judge)
+    return Proof(Contents(contents, fake.load, np.random.default_rng(0), draw), judge)
 
 
 def test_a_cold_graph_rotates_over_operands_with_other_contents(fake, placed):
@@ -157,7 +170,7 @@ def test_a_cold_graph_rotates_over_operands_with_other_contents(fake, placed):
 def test_every_run_of_a_batch_and_of_a_graph_is_judged(fake, placed):
     proof, judged = proof_of(fake, placed), []
     real = proof.judge
-    proof.judge = lambda number, result, digest: (judged.append(result.ptr), real(number, result, digest))
+    proof.judge = lambda number, result, digest, clock: (judged.append(result.ptr), real(number, result, digest, clock))
     found = timing.clocks(fake, placed, ("launch", "graph"), [], proof)
     for kind, results in (("cold", 1), ("hot", 4), ("call", 8), ("graph", 4)):
         judged.clear()
@@ -181,8 +194,57 @@ def test_events_that_the_gpu_s_own_timer_contradicts_are_refused(fake, monkeypat
     monkeypatch.setattr(timer, "_slack", OFF_SECONDS)  # a busy CPU has more
     for _ in range(4):
         timer._agree(work, held, other)
-    with pytest.raises(LaunchError, match="one of the two clocks") if raises else nullcontext():
+    with pytest.raises(LaunchError, match="one of the clocks was replaced") if raises else nullcontext():
         timer._agree(work, held, other)
+
+
+def test_the_cold_clock_confirms_its_time_on_new_contents(fake, placed):
+    proof = proof_of(fake, placed)
+    proof.contents.last = True
+    clock = timing.clocks(fake, placed, ("launch",), [], proof)["cold"]
+    for _ in range(4):
+        clock.sample()
+    clock.confirm([[1.0]])
+    assert (proof.contents.count, max(proof.met)) == (3, 2)
+    clock.confirm([[-1.0]])  # no run is so fast, on known contents neither
+    assert proof.contents.count == 3 + proof.limits.tries
+
+
+def test_the_limits_of_a_stand_in_are_those_of_the_cpu_that_it_runs_on(fake, placed):
+    proof = proof_of(fake, placed)
+    assert timer_of(fake).on_cpu and proof.limits is GPU
+    timing.clocks(fake, placed, ("launch",), [], proof)
+    assert proof.limits is CPU
+
+
+def test_newly_loaded_code_never_meets_new_contents_before_its_sample(fake, placed):
+    """Else its `__device__` variables would hold the answer when the last run confirms the time."""
+    proof, loaded = proof_of(fake, placed), []
+    proof.contents.last = True
+    clock = timing.clocks(fake, replace(placed, kept=4, fresh=lambda: placed), ("launch",), [], proof)["cold"]
+    clock.sample()
+    real = proof.contents.load
+    proof.contents.load = lambda number, operands=None, names=(): (loaded.append(number), real(number, operands))
+    clock.confirm([[1.0]])
+    assert loaded[-1] == 2 and loaded.count(2) == 1 and len(loaded) >= 2
+
+
+def test_graphs_have_a_cold_time_beside_them_that_bounds_theirs(fake, placed):
+    assert list(timing.clocks(fake, placed, ("graph",), [], proof_of(fake, placed))) == ["cold", "graph", "graph_cold"]
+
+
+def test_calls_that_return_one_array_again_and_again_have_no_hot_and_no_graph_time(fake, placed):
+    again, notes = placed.output(), []
+
+    def ready(on):
+        function = placed.again(on.writing_to(again)).run
+        return returning(lambda: (function(), again)[1], lambda on: [], on)
+
+    bound = replace(ready(placed.on), again=ready)
+    found = timing.clocks(fake, bound, ("launch", "graph", "api"), notes, proof_of(fake, placed))
+    assert set(found) == {"cold"}
+    assert [note.partition(":")[0] for note in notes] == ["no hot time", "no api time", "no graph"]
+    assert all("several calls return the same memory" in note for note in notes)
 
 
 def test_what_does_not_fit_into_a_graph_is_refused(fake, placed):
@@ -238,6 +300,75 @@ def test_a_changed_input_is_wrong(fake):
     fake.poison(DeviceArray((1,), np.dtype(np.float32), operands.inputs["x"].ptr))
     assert fake.tampered(operands) == "changed its input 'x'"
     fake.release()
+
+
+def with_a_constant(folder, when):
+    """plus_one, whose entries write to a `__constant__` variable through its address `when` this is so."""
+    kernel = find.kernel("plus_one")
+    text = kernel.cu.read_text().replace(
+        'extern "C"', "__constant__ int seen[4];\n__device__ int calls;\n" + 'extern "C"', 1
+    )
+    write = f"    if (i == 0 && {when}) const_cast<volatile int*>(seen)[1] = 7;\n"
+    text = text.replace("    if (i < n) y[i]", f"{write}    if (i < n) y[i]")
+    assert write in text
+    (folder / "plus_one.cu").write_text(text)
+    (folder / "plus_one.py").write_text(Path(kernel.file).read_text())
+    shutil.copytree(kernel.cu.parent / "common", folder / "common")
+    return plan.groups([str(folder / "plus_one.py")], "1000", "")[0]
+
+
+@pytest.mark.parametrize(("when", "reason"), [("true", ""), ("calls++ > 60", " (in a timed run)")])
+def test_a_write_to_a_constant_is_wrong(fake, tmp_path, when, reason):
+    """Else a kernel could keep answers there, from one launch to the next."""
+    found = {c.label: c for c in rows(fake, with_a_constant(tmp_path, when), ("launch",))}
+    case = found["pycuda:plus_one_scalar"]
+    assert (case.status, case.times) == (record.WRONG, {})
+    assert case.reason == f"wrote to its __constant__ variable 'seen', which a kernel may only read{reason}"
+    assert found["pycuda:plus_one_vec"].status == record.OK
+
+
+@pytest.mark.parametrize("used", ["doubled[0] / 2", "1.5f"])
+def test_scalars_have_other_values_and_constants_follow_them_and_come_back(fake, tmp_path, used):
+    """A `__constant__` variable that follows from a scalar has the spec's value again when times are taken."""
+    (tmp_path / "scaled.cu").write_text(
+        "__constant__ float doubled[1];\n"
+        "__global__ void scaled(const float* x, float* y, int n) {\n"
+        f"    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = x[i] * ({used});\n}}\n"
+    )
+    kernel = Kernel(
+        file=str(tmp_path / "scaled.py"), summary="", dtypes=("float32",), sizes={"small": (1000,)}, edges=(),
+        reference=lambda x, a: x * a, budgets=Budget(1), scalars={"a": Scalar(1.5)},
+        constants={"doubled": lambda a: np.array([2 * a], np.float32)},
+        entries={"scaled": lambda x, y: Launch((8,), (128,), (x, y, np.int32(x.size)))},
+    )  # fmt: skip
+    (case, *_) = rows(fake, Group(kernel, "small", (1000,), dtype("float32")), ("launch", "graph"))
+    if used == "1.5f":
+        assert case.status == record.WRONG and "this is the result for a=1.5; is that value" in case.reason
+    else:
+        assert case.status == record.OK, case.reason
+        assert {"cold", "hot", "graph"} <= set(case.times), case.notes
+
+
+def test_variables_of_what_a_launch_instantiates_count_as_kept(fake, monkeypatch, tmp_path):
+    """The launch of an entry may name a template that no entry names; an expression may call what no entry calls."""
+    codes = []
+    monkeypatch.setattr(kept_data, "kept_bytes", lambda code, source="": codes.append(code) or 4)
+    (tmp_path / "one.cu").write_text(
+        "template <int BY> __device__ int by() { static int n[4]; n[0] += BY; return BY; }\n"
+        "template <int BY> __global__ void add(const float* x, float* y, int n) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = x[i] + by<BY>();\n}\n"
+    )
+    kernel = Kernel(
+        file=str(tmp_path / "one.py"), summary="", dtypes=("float32",), sizes={"small": (1000,)}, edges=(),
+        pointwise=True, reference=lambda x: x + 1, budgets=Budget(1), elementwise="x + by<1>()",
+        entries={"plus": lambda x, y: Launch((8,), (128,), (x, y, np.int32(x.size)), entry="add<1>")},
+    )  # fmt: skip
+    group = Group(kernel, "small", (1000,), dtype("float32"))
+    found = {c.label: c for c in rows(fake, group, ("launch", "graph"))}
+    assert found["pycuda:plus"].status == record.OK, found["pycuda:plus"].reason
+    assert set(found["pycuda:plus"].times) == {"cold", "call"}
+    assert all(b"2by" in code for code in codes) and len(codes) == 2  # the instances are in the code that is looked at
+    assert "only pycuda's rows are timed" in found["pycuda_elementwise"].notes[-1]
 
 
 def test_a_file_that_does_not_compile_costs_its_rows_only(fake, tmp_path):

@@ -12,9 +12,10 @@ import pytest
 from cudalab.base.errors import InputError, LaunchError, NotFound
 from cudalab.device import constants, cuda, driver, launch
 from cudalab.device.open import open_gpu
-from cudalab.engine import plan
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.check_plan import checks
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -32,8 +33,8 @@ def fake():
 
 @pytest.mark.parametrize("name", ["names", "grid_sync", "cluster"])
 def test_parity(fake, name):
-    for group in plan.checks([str(DATA / f"{name}.py")], "all"):
-        for case in cases_of(Job(fake, plan.Selection(only=("pycuda",)), (), 0, 0.1, lambda text: None), group):
+    for group in checks([str(DATA / f"{name}.py")], "all"):
+        for case in cases_of(Job(fake, Selection(only=("pycuda",)), (), 0, 0.1, lambda text: None), group):
             assert case.status == record.OK, f"{case.label}: {case.reason}"
 
 
@@ -103,9 +104,7 @@ def test_shared_memory_beyond_48_kb_is_opted_in(fake, tmp_path):
 
 
 def test_shared_memory_that_no_block_has_is_refused_with_the_number(fake, tmp_path):
-    with pytest.raises(
-        LaunchError, match="k: 300,000 bytes of dynamic shared memory; this GPU has 232,448 for a block"
-    ):
+    with pytest.raises(LaunchError, match="k: 300,000 bytes of dynamic shared memory; this GPU has 232,448 per block"):
         ran(fake, twice(tmp_path, SHARED, shared=300_000))
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cudalab.engine import plan
-from cudalab.engine.plan import Work
+from cudalab.engine.groups import Work
 from cudalab.tools.profile import child, events
 from cudalab.tools.profile.events import KERNEL, Event, Recording
 

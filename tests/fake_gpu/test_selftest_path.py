@@ -36,7 +36,7 @@ def test_every_check_measures_something(fake):
     report = selftest.examine(fake, 0.1, shown.append)
     said = {f.name: f.measured for f in report.findings}
     assert shown == report.findings
-    clock = re.search(r"500000 cycles at (\d\.\d+) GHz are ([\d.]+) us; off by cold", said["known cycles"])
+    clock = re.search(r"500000 cycles at (\d\.\d+) GHz are ([\d.]+) µs; off by cold", said["known cycles"])
     assert float(clock[1]) * float(clock[2]) == pytest.approx(500, rel=0.2)
     assert re.search(r"ms by events, .* ms by the host", said["host's clock"])
     assert re.search(r"64 MiB at \d+ GB/s, .* % of a bus of 2048$", said["known bytes"])
@@ -44,8 +44,7 @@ def test_every_check_measures_something(fake):
     assert "wrong by a factor of" in said["naive timing"]
     assert "intervals lie within" in said["A/A small"]
     assert "intervals lie within" in said["A/A large"]
-    # On a busy machine the stand-in's times look like those of a kernel that keeps answers.
-    assert re.search(r"\(\d+ %\).* in 3 processes$|it stores answers", said["A/A processes"]), said["A/A processes"]
+    assert re.search(r"\(\d+ %\).* in 3 processes$", said["A/A processes"]), said["A/A processes"]
     assert report.smallest > 0
     states = {f.name: f.state for f in report.findings}
     assert said["empty capture"] == "nothing was refused, work elsewhere was refused, 4 runs were captured as 4 kernels"

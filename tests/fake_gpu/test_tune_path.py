@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cudalab.engine import session
+from cudalab.engine import runs
 from cudalab.report import tuning as report
 from cudalab.spec import tuned as stored
 from cudalab.tools.tune import tune
@@ -43,7 +43,7 @@ def test_what_is_wrong_is_never_timed_and_the_winner_is_used(spec):
     assert choice.parameters == found.winner.parameters
     assert "4 of 4 configurations tried" in report.render([found])
     stored.save(path.with_suffix(".tuned.json"), [_with(choice, THREADS=256)])
-    run = session.bench(str(path), sizes="small", only="pycuda", budget=0.05, modes="launch")
+    run = runs.bench(str(path), sizes="small", only="pycuda", budget=0.05, modes="launch")
     row = next(c for c in run.cases if c.label == "pycuda:scale")
     assert row.parameters == {"THREADS": 256, "PER_THREAD": 1}
     assert row.notes == [n for n in row.notes if "tuned" not in n]

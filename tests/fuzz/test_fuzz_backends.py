@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from cudalab import backends
 from cudalab.device.cpu import Cpu
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype

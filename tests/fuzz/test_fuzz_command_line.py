@@ -17,7 +17,8 @@ from cudalab.base.errors import CudalabError
 from cudalab.cli import main
 from cudalab.device import cpu
 from cudalab.device.open import open_device
-from cudalab.engine import plan, session
+from cudalab.engine import plan, runs, session
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.results.record import Machine, Results
 from cudalab.spec.sizes import MAX_ELEMENTS, MAX_SIZES, parse
@@ -168,7 +169,7 @@ class TestOptions:
     def test_the_same_texts_from_python(self, text):
         for name in ("sizes", "dtypes", "only", "skip", "modes", "device"):
             try:
-                session.bench("gelu", **{name: text})
+                runs.bench("gelu", **{name: text})
             except CudalabError as error:
                 said_clearly(error, text)
 
@@ -181,7 +182,7 @@ def test_values_of_any_type_from_python(name, value):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session.Session, "_measured", without_cases)
         try:
-            session.bench("gelu", **{name: value})
+            runs.bench("gelu", **{name: value})
         except CudalabError as error:
             said_clearly(error, value)
         if name not in ("dtypes", "modes"):
@@ -195,11 +196,11 @@ def test_values_of_any_type_from_python(name, value):
 @given(option_texts, option_texts)
 def test_selections_hold_what_they_say(only, skip):
     try:
-        chosen = plan.Selection.parse(only, skip)
+        chosen = Selection.parse(only, skip)
     except CudalabError as error:
         said_clearly(error, (only, skip))
         return
     group = plan.groups(["gelu"], "small", "")[0]
-    every = {v.label for v in plan.Selection().variants(group)}
+    every = {v.label for v in Selection().variants(group)}
     assert {v.label for v in chosen.variants(group)} <= every
     assert all(name in backends.by_name() for name in {label.partition(":")[0] for label in every})

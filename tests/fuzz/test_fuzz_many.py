@@ -24,7 +24,8 @@ from cudalab.base import child
 from cudalab.base.errors import CudalabError, InputError, Unavailable
 from cudalab.cli import main
 from cudalab.device import cpu
-from cudalab.engine import plan, session
+from cudalab.engine import session
+from cudalab.engine.selection import Selection
 from cudalab.report import comparison
 from cudalab.report.html import page
 from cudalab.report.results import Results
@@ -278,7 +279,7 @@ def test_specs(tmp_path):
         try:
             kernel = Kernel(**fields)
             kernel.accepts((2, 3))
-            plan.Selection.parse("", "")
+            Selection.parse("", "")
         except CudalabError as error:
             said_clearly(error, fields)
         except TypeError as error:  # Python's own, for a field that is missing

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from cudalab.base.errors import CudalabError
 from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.check_plan import checks
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.results.record import Case
 from cudalab.spec import cuda_source, find
 
@@ -110,12 +112,12 @@ def written(path: Path, text: str | bytes) -> None:
 def looked_at(path: Path) -> None:
     """Do all steps with a spec before its kernel runs on a device; then make NumPy's rows of small sizes."""
     kernel = find.kernel(str(path))
-    groups = [*plan.groups([str(path)], "small", "all"), *plan.checks([str(path)], "all")]
-    chosen = plan.Selection(only=("numpy", "host"))
+    groups = [*plan.groups([str(path)], "small", "all"), *checks([str(path)], "all")]
+    chosen = Selection(only=("numpy", "host"))
     chosen.check(groups)
     kernel.accepts((2, 3))
     for group in [g for g in groups if math.prod(g.shape) < 1000][:3]:
-        job = Job(device=Cpu(), selection=plan.Selection(only=("numpy",)), modes=(), seed=0, budget=0.01,
+        job = Job(device=Cpu(), selection=Selection(only=("numpy",)), modes=(), seed=0, budget=0.01,
                   progress=lambda step: None)  # fmt: skip
         rows = cases_of(job, group)
         assert [row.backend for row in rows] == ["numpy"]

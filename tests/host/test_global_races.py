@@ -63,7 +63,7 @@ SAYS = {
     "two_threads": "without a barrier between them",
     "two_blocks": "nothing orders the two blocks: use atomics, or a __threadfence() and a flag",
     "of_block": "an atomic of block scope (_block) orders the threads of one block only",
-    "no_fence": "calls no __threadfence() between that and its flag or counter",
+    "no_fence": "may set its flag or counter before the write is visible: call __threadfence() between them",
 }
 
 
@@ -102,7 +102,7 @@ def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(modu
     x, part, y = room[1024:1088], np.zeros(64, np.float32), np.zeros(64, np.float32)
     try:
         module.reach = 1024
-        with pytest.raises(OverrunError, match=r"reads 4 bytes outside of an array \(argument 1\).*element 64 of 64"):
+        with pytest.raises(OverrunError, match=r"reads 4 bytes outside an array \(argument 1\).*element 64 of 64"):
             module.launch("fine_atomic", (2, 1, 1), (64, 1, 1), [x, part, y, np.int32(n + 1)])
     finally:
         module.reach = 0

@@ -28,7 +28,7 @@ __global__ void too_early(int* y) { __shared__ int s[64]; int t = threadIdx.x; s
     int next = s[(t + 1) % 64];
     s[t] = next + 1; __syncthreads(); y[t] = s[t]; }
 __global__ void set_late(int* y) { __shared__ int s; int t = threadIdx.x;
-    if (t == 0) s = 0;
+    if (t == 0) s = 1;
     atomicAdd(&s, 1); __syncthreads(); y[t] = s; }
 __global__ void other_warp(int* y) { __shared__ int s[64]; int t = threadIdx.x;
     s[t] = t; __syncwarp();

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +19,8 @@ pytestmark = [  # each test compiles several files
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDALAB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
-def module(cache: None) -> host.Module:
+def module() -> host.Module:
     return host.load((DATA / "lookback.cu").read_text(), name="lookback.cu")
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from entries import loaded
 
-from cudalab import host
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks import hard_inputs
 from cudalab.checks.expected import expected
@@ -19,9 +19,10 @@ from cudalab.checks.parity import compare
 from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_device
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine.check_plan import checks
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection, checks
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
 from cudalab.kernels._h200 import even_threads
 from cudalab.results.record import OK
 from cudalab.spec import cuda_source, find
@@ -31,13 +32,6 @@ from cudalab.tools.inspect import compilers
 
 KERNELS = find.kernels()
 SAMPLE = 2**18  # values of float32, no exponent missing
-
-
-def loaded(kernel, of):
-    """The `.cu`, compiled for the host and one dtype."""
-    return host.load(
-        cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(of), include=kernel.cu.parent
-    )
 
 
 def ran(kernel, entry, arrays, shape):
@@ -239,6 +233,7 @@ def test_what_a_call_of_layernorm_runs(shape, kind, entry):
     assert KERNELS["layernorm"].entry_of_call(arrays) == entry
 
 
+@pytest.mark.slow
 def test_sum_has_the_same_bits_every_time():
     """The bits do not depend on which block ends last; and the counter is reset for the next launch."""
     kernel = KERNELS["sum"]
@@ -270,7 +265,8 @@ def test_the_table_of_sum_has_room():
     assert all(kernel.launch(entry, {"x": x, "y": x[:1]}).grid[0] <= table for entry in kernel.entries)
 
 
-@pytest.mark.parametrize("kind", ["float32", pytest.param("float16", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
     """The columns of tiles are spread over y and z, and the last z need not be full: here 3 at most in y."""
     kernel, of = KERNELS["transpose"], dtype(kind)
@@ -302,7 +298,7 @@ def test_what_a_kernel_cannot_count_is_an_error(entry, shape):
     """The kernel must not get a number that has wrapped around, as NumPy 1 makes it."""
     kernel, x = KERNELS[entry.rpartition("_")[0]], np.broadcast_to(np.zeros(1, np.float32), shape)
     arrays = dict.fromkeys((*kernel.input_names, kernel.output), x)
-    with pytest.raises(InputError, match=r"length of [\d,]{13}: the kernel counts in u?int32; give the array in parts"):
+    with pytest.raises(InputError, match=r"length of [\d,]{13} does not fit the kernel's u?int32; give the array"):
         kernel.launch(entry, arrays)
 
 
@@ -321,5 +317,5 @@ def test_compiles_without_a_spill(kernel, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = compilers.resources(done.stdout + done.stderr)
-    assert found.keys() == kernel.entries.keys()
+    assert found.keys() >= kernel.entries.keys()  # an entry may have further launches
     assert not any(r.stack or r.spill_stores or r.spill_loads for r in found.values()), found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,12 @@ def test_each_stage_is_named_before_pip_runs(tmp_path, target, stages):
     installs = [part for part in text.split('stage "')[1:] if "pip install" in part]
     assert [name for name in ("torch", "report", "test", "dev") if f"'cudalab[{name}]'" in text] == stages
     assert len(installs) == 1 + len(stages) and all(part.partition('"')[0].strip() for part in installs)
+
+
+def test_a_users_tests_in_the_checkout_need_no_plugin_of_the_labs_own_tests(tmp_path):
+    """`make bench` installs no pytest-timeout, and docs/pytest.md says that `pip install pytest` is enough."""
+    (tmp_path / "test_mine.py").write_text("def test_mine(): pass")
+    without = [word for plugin in ("timeout", "xdist", "hypothesispytest") for word in ("-p", f"no:{plugin}")]
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "setup.cfg"), *without, str(tmp_path)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -8,11 +8,14 @@ import pytest
 from report_runs import checked, timed
 
 from cudalab import report
+from cudalab.base import numbers
 from cudalab.base.load import CORES, OTHERS
 from cudalab.base.stats import Ratio
 from cudalab.report import answer, columns, crossover, plots
-from cudalab.report.html import figures, findings
-from cudalab.results.record import Case, Machine, Parity, Results
+from cudalab.report.html import environment, figures, findings
+from cudalab.report.html.figures import OURS
+from cudalab.results import marks
+from cudalab.results.record import WRONG, Case, Machine, Parity, Results
 from cudalab.tools.crossover.bisect import Crossover, Probe
 
 
@@ -68,9 +71,26 @@ def test_a_backend_is_not_called_skipped_where_one_of_its_variants_ran():
     assert columns.skipped(run) == [("torch_eager:tuned, triton", "needs a GPU")]
 
 
+def test_variants_of_one_backend_that_are_skipped_for_several_reasons_are_named_in_full():
+    run = on_cpu(**SURE)
+    for variant, reason in (("", "needs PyTorch"), ("max_autotune", "needs a GPU")):
+        run.cases.append(Case("gelu", "small", (4,), "float32", "torch_compile", variant, "skipped", reason))
+    run.cases.append(Case("gelu", "small", (4,), "float32", "cupy_raw", "gelu_vec", "skipped", "needs a GPU"))
+    assert columns.skipped(run) == [("torch_compile", "needs PyTorch"),
+                                    ("torch_compile:max_autotune, cupy_raw", "needs a GPU")]  # fmt: skip
+
+
 def test_a_fastest_that_is_not_sure_is_not_called_so():
     run = on_cpu(**ROUGH)
     assert "fastest library uncertain: " in answer.sentence(run, run.cases)
+
+
+def test_the_answer_is_last_and_a_verdict_that_it_has_is_explained():
+    run = timed()
+    text = report.render(run, "table", 80)
+    assert text.index("In short") > text.index("max ULP: largest error")
+    unclear = "UNCLEAR" in text.partition("In short")[2]
+    assert unclear == ("UNCLEAR: the interval is too wide" in text)
 
 
 def test_an_interval_that_says_nothing_leaves_no_ratio_verdict_or_bar():
@@ -86,6 +106,12 @@ def test_an_interval_that_says_nothing_leaves_no_ratio_verdict_or_bar():
     assert "? (" in text and text.count('"h": "') == 1  # one bar, the baseline's
 
 
+def test_one_row_with_times_has_no_chart_of_speed_ups():
+    run = on_cpu(**ROUGH)
+    run.cases = [case for case in run.cases if case.backend == "torch_eager"]
+    assert run.cases and figures.speedup(run, run.cases) is None
+
+
 def test_a_finding_of_the_page_does_not_quote_such_a_ratio():
     run = timed()
     group = [c for c in run.cases if c.size == "large"]
@@ -93,7 +119,7 @@ def test_a_finding_of_the_page_does_not_quote_such_a_ratio():
         if case.label == "torch_native":
             case.times["cold"] = [[s] for s in wild(1e-5)]
     said = findings.timed(run, group, {})
-    assert "too rough to compare with torch_native" in said.sentence and said.mood != "good"
+    assert "too imprecise to compare with torch_native" in said.sentence and said.mood != "good"
 
 
 @pytest.mark.parametrize("load", [0.3, 8.0])
@@ -101,12 +127,57 @@ def test_a_busy_machine_is_the_headline_and_no_verdict_stands(load):
     run = on_cpu(load, **SURE)
     texts = [report.render(run, format, 80) for format in ("table", "markdown")]
     if load < 1:
-        assert run.busy is None and not columns.busy(run)
+        assert run.busy is None and not marks.busy(run)
         assert all("FASTER" in text and "Machine busy" not in text for text in texts)
         return
-    assert columns.busy(run).startswith("Machine busy: load 8 of other programs on 2 cores: times are rough")
+    assert marks.busy(run).startswith("Machine busy: load 8 of other programs on 2 cores: times are imprecise")
     assert all("FASTER" not in text and " ".join(text.split()).count("Machine busy: load 8") == 1 for text in texts)
     assert "shortest time, on a busy machine: numpy" in answer.sentence(run, run.cases)
+    verdicts = [column.cells for column in columns.drawn(run, run.cases) if column.name == "verdict"]
+    assert set(verdicts[0]) == {"busy", "-"}
+    assert answer.short(run, run.cases).endswith(" µs (busy)") and len(answer.short(run, run.cases)) < 50
+    alone = on_cpu(load, numpy=SURE["numpy"])
+    assert "time, on a busy machine: numpy 100" in answer.sentence(alone, alone.cases)
+
+
+def test_a_busy_machine_leaves_no_ratio_interval_or_bar_of_what_was_surely_measured():
+    """Threads that wait for each other make large ratios with narrow intervals."""
+    run = on_cpu(8.0, numpy=jittered(1e-6), torch_eager=jittered(4e-4))
+    ratio = run.speedup(run.cases[0], "wall")
+    assert ratio.says_nothing and (numbers.ratio(ratio), numbers.with_ends(ratio)) == ("?", "?")
+    shown = dict(zip(*[columns.table(run, run.cases)[0], columns.table(run, run.cases)[1][0]]))
+    assert (shown["x eager"], shown["95 % interval"], shown["verdict"]) == ("?", "?", "busy")
+    assert shown["wall \u00b5s"].endswith("?")
+    bars = plots.lines(run, run.cases, 100)
+    assert "?" in bars[1] and not set(bars[1].split("|")[0]) & set(plots.BLOCKS.full + plots.BLOCKS.parts)
+    text = json.dumps(figures.speedup(run, run.cases).spec)
+    assert '"?"' in text and text.count('"h": "') == 1  # one bar, the baseline's
+    assert f"{marks.NO_RATIO}. A busy machine is a reason for both." in report.render(run, "table")
+
+
+def test_a_time_of_a_busy_machine_is_marked_without_a_ratio_too():
+    run = on_cpu(8.0, numpy=jittered(1e-4))
+    assert marks.of(run, run.cases[0], run.cases) == "?"
+    page = findings.timed(run, run.cases, {})
+    assert page.detail.startswith("fastest of the others: numpy, 10") and page.detail.endswith("? \u00b5s")
+
+
+def test_the_pages_environment_has_the_mean_load_and_no_integral_among_the_seconds():
+    run = on_cpu(3.0, **SURE)
+    parts = dict(environment.of("run", run).parts)
+    assert ("mean load", "3 of other programs on 2 cores") in parts["Machine"]
+    assert parts["Time spent"] == [("total", "10.0 s")]
+    run.wall = {"total": 10.0}  # an older file
+    assert not any(name == "mean load" for name, _ in dict(environment.of("run", run).parts)["Machine"])
+
+
+def test_the_largest_error_of_a_page_is_that_of_a_right_answer():
+    run = checked()
+    wrong = next(case for case in run.cases if case.backend in OURS)
+    wrong.status, wrong.parity = WRONG, Parity(ok=False, n=4, wrong=1, max_ulp=1e6)
+    said = findings.checked(run, run.cases)
+    assert "; WRONG: " in said.sentence and "WRONG" not in said.detail
+    assert said.detail == "" or said.detail.startswith("largest error of our right answers: ")
 
 
 def test_a_busy_host_leaves_the_gpus_own_times_alone():
@@ -115,7 +186,7 @@ def test_a_busy_host_leaves_the_gpus_own_times_alone():
     case = next(c for c in run.cases if c.label == "pycuda:gelu_vec" and c.size == "large")
     assert run.speedup(case, "cold").verdict() == "FASTER"
     assert run.speedup(case, "call").verdict() == "UNCLEAR"
-    assert "call times are rough" in columns.busy(run)
+    assert "call times are imprecise" in marks.busy(run)
 
 
 def test_a_wide_interval_that_shows_the_direction_still_says_something():
@@ -141,4 +212,18 @@ def test_a_crossover_on_a_busy_machine_names_no_winner():
         found[load] = crossover.render(Crossover("numpy", "torch_eager", "wall", run, ends), 200)
     assert "numpy is faster at both ends" in found[0.0]
     assert "is faster" not in found[8.0]
-    assert "Machine busy: load 8" in found[8.0] and "neither is surely faster" in found[8.0]
+    assert "Machine busy: load 8" in found[8.0] and "no crossover" not in found[8.0] and "x)" not in found[8.0]
+    assert "not decided: the machine was busy; run it again when the machine is idle (gelu, float32" in found[8.0]
+    row = next(line.split() for line in found[8.0].splitlines() if line.startswith("small"))
+    assert row[3:] == ["?", "?", "not", "decided"]
+
+
+def test_a_crossover_says_what_is_equal_and_what_is_not_decided():
+    run = on_cpu(**SURE)
+    equal, unsure = Ratio(1, 0.995, 1.005), Ratio(1, 0.9, 1.1)
+    for ratio, said in (
+        (equal, "no crossover: at small both are equally fast (0.995 to 1.005x)"),
+        (unsure, "no crossover found: at small which is faster is not decided (0.90 to 1.10x)"),
+    ):
+        ends = [Probe("small", n, ratio, ratio.verdict()) for n in (1, 4)]
+        assert crossover.sentences(Crossover("numpy", "torch_eager", "wall", run, ends))[0].startswith(said)

@@ -8,12 +8,14 @@ import json
 import re
 
 import pytest
+from msgspec.structs import replace
 from report_runs import timed, undrawn
 
 from cudalab import report
 from cudalab.report import columns
 from cudalab.report.html import figures, findings, page
 from cudalab.results import nvbench_file, pytest_benchmark_file, record
+from cudalab.results.record import Parity
 
 
 def group(run, size="xlarge"):
@@ -73,9 +75,72 @@ def test_footnotes_are_about_what_is_there():
     assert not any(line.startswith(("host rows", "max ULP above", "TFLOP/s")) for line in columns.footer(run))
     case = next(case for case in run.cases if case.parity)
     case.parity.max_ulp = 9.7e6
-    assert any(line.startswith("max ULP above 1,000: of an element near 0") for line in columns.footer(run))
+    assert any(line.startswith("max ULP above 1,000: the element is near 0") for line in columns.footer(run))
     case.backend = "host"
     assert any(line.startswith("host rows") for line in columns.footer(run))
+    assert not any(line.startswith("ULP + a number") for line in columns.footer(run))
+    alike = (other for other in run.cases if (other.dtype, other.variant) == (case.dtype, case.variant))
+    mate = next(other for other in alike if other.size != case.size)
+    mate.backend = case.backend
+    mate.status, mate.reason = record.WRONG, "17 of 64 values differ by more than 4 ULP + 921.141: [0] got 1, want 2"
+    lines = columns.footer(run)
+    assert not any(line.startswith("max ULP above 1,000") for line in lines), "at another size the row is WRONG"
+    assert any(line.startswith("ULP + a number: ") for line in lines)
+
+
+def test_a_reason_that_several_variants_give_stands_once():
+    run = timed()
+    some = [case for case in group(run) if case.parity and case.dtype == "float32"][:3]
+    for case in some:
+        case.status, case.times, case.reason = record.WRONG, {}, "1 of 4 values differ: [0] got inf, want 1"
+    said = [text for status, text, _ in columns.remarks(group(run), placed=True) if status == record.WRONG]
+    assert f"gelu {some[0].dtype} at xlarge, {', '.join(case.label for case in some)}" in said
+
+
+def test_a_check_of_which_nothing_could_run_has_no_table():
+    first = next(case for case in timed().cases if case.parity)
+    skipped = [replace(first, status=record.SKIPPED, reason="no C++ compiler", times={}, parity=None)]
+    text = report.render(replace(timed(), cases=skipped, kind="check"), "table", 100)
+    assert "verdict" not in text and "skipped pycuda" in text and "no C++ compiler" in text
+
+
+def test_the_error_of_a_wrong_row_is_told_from_its_budget():
+    """In the table of a check, which has no column for the budget."""
+    first = next(case for case in timed().cases if case.parity)
+    reason = "1 of 4 values differ by more than {} ULP: [0] got 2, want 1"
+
+    def shown(budget, *errors):
+        bad = replace(first, status=record.WRONG, times={}, reason=reason.format(budget))
+        some = [replace(bad, parity=Parity(ok=False, n=4, wrong=1, max_ulp=error)) for error in errors]
+        ((row, _),) = columns.check_rows(replace(timed(), cases=some))
+        return row[columns.CHECK_HEADERS.index("max ULP")]
+
+    assert [shown("4", 3.0, 4.003), shown("0.5", 0.5003), shown("0", 0.5), shown("1e+03 ULP + 1e-06 and", 1000.4)] == [
+        "4.003", "0.5003", "0.5", "1000.4",
+    ]  # fmt: skip
+    assert [shown("inf", 8.2), shown("x", 8.2), shown("4", None)] == ["8.2", "8.2", "inf"]
+
+
+def test_of_a_variant_s_wrong_answers_one_that_is_far_worse_than_the_first_is_shown():
+    run = timed()
+    cases = [replace(c, status=record.WRONG, times={}) for c in group(run) if c.parity][:1] * 3
+    reasons = "1 of 4 values differ by more than 4 ULP: [0] got {}, want 1"
+    cases = [
+        replace(c, size=f"{i}x{i}", reason=reasons.format(i), parity=Parity(ok=False, wrong=1, max_ulp=ulp))
+        for i, (c, ulp) in enumerate(zip(cases, (10.0, 1.7e10, 90.0), strict=True))
+    ]
+    (found,) = columns.remarks(cases, placed=True)
+    assert "at 1x1 and 2 more, " in found[1] and "got 1, want 1" in found[2]
+    (found,) = columns.remarks([cases[0], cases[2]], placed=True)
+    assert "at 0x0 and 1 more, " in found[1] and "got 0, want 1" in found[2], "nine times as much says no more"
+
+
+def test_where_nothing_was_timed_no_times_are_spoken_of():
+    run = timed()
+    run.machine.device, run.no_gpu = "cpu", "no driver"
+    for case in run.cases:
+        case.times = {}
+    assert columns.heading(run).endswith(": nothing was timed")
 
 
 def test_the_baseline_is_1_and_has_no_verdict():

@@ -108,7 +108,7 @@ def test_markdown_of_a_run_holds_no_html():
 def test_found_by_the_fuzz(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["new", "."])
-    assert done.exit_code == 2 and "'.' cannot be a kernel" in done.output, repr(done.exception)
+    assert done.exit_code == 2 and "'.' cannot name a kernel" in done.output, repr(done.exception)
     with pytest.raises(SpecError, match="reference: no signature found"):
         Kernel(file="k.py", summary="", dtypes=("float32",), sizes={"a": (1,)}, edges=(), reference=int,
                entries={"k": lambda x, y: None}, budgets={"float32": Budget(0)})  # fmt: skip

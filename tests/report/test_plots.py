@@ -129,6 +129,9 @@ def test_show_draws_if_asked_and_says_how_to_read_it():
     assert re.search(r"^pycuda:plus_one_vec +[█▉▊▋▌▍▎▏]+ +[\d.]+  \|[ ▁-█]{25}\|$", text, re.MULTILINE)
     assert "|...|: samples of the cold time around each row's own median" in text
     assert max(map(len, text.splitlines())) <= 80
+    narrow = show(H200, "--plots", "--sizes", "small", "--dtypes", "int32", COLUMNS="52").stdout
+    assert re.search(r"^pycuda:plus_one_vec +[█▉▊▋▌▍▎▏]+ +[\d.]+$", narrow, re.MULTILINE)
+    assert "|...|" not in narrow  # no room for histograms, and nothing to explain
 
 
 def test_show_takes_a_part():
@@ -160,7 +163,7 @@ def test_a_part_that_is_there_only_in_pieces(tmp_path):
     )
     found = show(tmp_path / "r.json", "--sizes", "a", "--dtypes", "int32")
     assert found.exit_code == 2
-    assert "no row of these results fits a int32; they have gelu a float32, gelu b int32" in found.output
+    assert "no row of these results matches a int32; the rows are gelu a float32, gelu b int32" in found.output
 
 
 def test_an_interrupted_run_is_drawn_and_says_so(tmp_path):
@@ -213,3 +216,18 @@ def test_nine_digits_name_a_float32():
     for value in np.random.default_rng(0).standard_normal(1000).astype(np.float32):
         text = columns._float32s(f"x = {float(value)}")
         assert np.float32(text.partition("= ")[2]) == value
+
+
+def test_lines_below_a_check_stand_kernel_by_kernel():
+    """What is WRONG in one kernel does not stand below the largest errors of another."""
+    cases = []
+    for kernel in ("gelu", "gelu 2", "sum"):  # the second from another folder
+        cases += [
+            checked("numpy", 80.0, "[0] got 1, want 2"),
+            checked("host:a", 1.0, "", status="WRONG", reason=kernel),
+        ]
+        cases[-1].kernel = cases[-2].kernel = kernel
+    found = Results("cudalab-results", 2, "2026-01-01", {}, Machine("cpu", "CPU"), cases=cases)
+    assert [(status, labels.partition(" float32")[0]) for status, labels, _ in columns.of_checks(found)] == [
+        (status, kernel) for kernel in ("gelu", "gelu 2", "sum") for status in ("largest error", "WRONG")
+    ]

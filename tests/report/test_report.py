@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,7 +24,7 @@ from cudalab.cli import main
 from cudalab.report import columns, html
 from cudalab.report.html import checked as checked_charts
 from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot, text_width
-from cudalab.report.html.charts import outline
+from cudalab.report.html.charts import Bar, bars, outline
 from cudalab.report.html.lines import spread
 from cudalab.results import record
 
@@ -69,7 +70,7 @@ def test_the_answer_says_slower_and_wrong():
     for case in run.cases:
         if case.backend == "pycuda":
             case.status, case.times, case.reason = record.WRONG, {}, "all of it"
-    assert answer(run).sentence == "nothing of ours is right; WRONG: pycuda:gelu_scalar"
+    assert answer(run).sentence == "none of our entries is right; WRONG: pycuda:gelu_scalar"
 
 
 def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
@@ -159,10 +160,59 @@ def test_a_chart_holds_the_numbers_that_it_shows():
     assert widths[-2] == pytest.approx(132 * best.value / top, abs=0.2)  # the longest is the copy
 
 
+def test_the_peer_of_the_answer_is_the_fastest_as_in_show():
+    """Whatever it is called: README and `show` compare with it too."""
+    run = timed()
+    for case in group(run):
+        if case.label == "triton":
+            native = next(c for c in group(run) if c.label == "torch_native")
+            case.status, case.reason = record.OK, ""
+            case.times = {"cold": [[0.9 * s for s in r] for r in native.times["cold"]]}
+            case.processes = dict(native.processes)
+    assert "\u00d7 triton (" in answer(run).sentence and "torch_native" not in answer(run).sentence
+
+
+def test_the_sentence_about_the_largest_size_is_about_rows_that_have_a_time_there():
+    run = timed()
+    largest = max(case.nbytes for case in run.cases if case.times.get("cold"))
+    for case in run.cases:
+        if case.nbytes == largest and case.label != "torch_eager":
+            case.times = {}
+    said = over_sizes.bandwidth(run, run.cases).says
+    assert said.startswith("At the largest size: torch_eager at xlarge: ")
+
+
+def test_one_row_is_not_compared_with_itself():
+    run = timed()
+    alone = [case for case in group(run) if case.label == "torch_eager"]
+    assert figures.speedup(run, group(run)) is not None
+    assert figures.speedup(run, alone) is None
+
+
+@pytest.mark.parametrize("top", [0.2, 0.37, 0.5, 0.98, 1.0, 1.5, 5.0, 8.0, 95.0, 99_000.0])
+def test_numbers_below_bars_keep_apart(top):
+    drawn = draw.svg(bars([Bar("a", "b", top, top, top)], "times as fast"))
+    found = r'<text text-anchor="(\w+)" transform="translate\(([\d.]+),16\)"([^>]*)>([\d.,]+)</text>'
+    ends = []
+    for anchor, x, rest, text in re.findall(found, drawn):
+        wide = text_width.width(text, 11, False)
+        left = float(x) - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
+        ends += [] if 'opacity="0"' in rest else [(left, left + wide)]
+    assert len(ends) >= 2
+    assert all(one[1] + 4 <= other[0] for one, other in pairwise(ends)), drawn
+
+
+def test_a_caption_is_as_wide_as_the_screen_and_not_as_its_table():
+    """In a table that is wider than a phone it stays in view."""
+    assert "<caption><span>Times are medians." in page.render([("run.json", timed())])
+    style = (Path(page.__file__).parent / "style.css").read_text()
+    assert re.search(r"caption span \{[^}]*position: sticky;[^}]*max-width: min\(100%, calc\(100vw", style)
+
+
 def test_where_no_number_came_is_shown_and_alike_variants_are_one_line():
     figure = checked_charts.error(checked(), checked().cases)
     assert "pycuda:gelu_vec +1: the same errors as cupy_raw:gelu_vec" in figure.notes
-    assert any(note.startswith("torch_native: NaN or infinity where a number was due, at 25") for note in figure.notes)
+    assert any(note.startswith("torch_native: NaN or infinity where a number was expected") for note in figure.notes)
     assert "torch_eager at most 200 ULP" in figure.says
 
 
@@ -171,7 +221,7 @@ def test_all_samples_are_counted_and_two_groups_are_said():
     case = group(run)[0]
     case.times["cold"] = [[1e-4, 1.2e-4] * 2] * 10
     figure = figures.samples(run, group(run))
-    assert "two groups of samples, or a wide interval: pycuda:gelu_vec" in figure.says.lower()
+    assert "two groups of samples, or an interval above 10 %: pycuda:gelu_vec" in figure.says.lower()
     total = sum(len(samples) for c in group(run) if c.times for samples in c.times["cold"])
     assert f"All {total} samples" in figure.says
     corners = outline([-0.5, 0.0, 0.0, 0.99, 3.0], 1.0, 4)  # the last one lies beyond
@@ -245,7 +295,7 @@ def test_a_page_of_little_says_how_little():
     assert "x.json: INTERRUPTED" in text
     run.cases = [case for case in timed().cases if case.status == record.SKIPPED]
     text = page.laid_out([("x.json", run)], undrawn)
-    assert "<strong>nothing of ours ran</strong>" in text
+    assert "<strong>none of our entries ran</strong>" in text
     assert 'torch_script: <span class="reason">pip install it</span>' in text
     check = checked()
     for case in check.cases:
@@ -273,7 +323,7 @@ def test_a_sweep_has_charts_at_its_ends_and_middle_and_says_so():
     text = page.laid_out([("x.json", run)], undrawn)
     assert text.count('data-chart="speedup"') == 3
     assert re.findall(r'data-size="(\d)"', text) == ["0", "3", "6"]
-    assert "Charts are of 3 of 7 sizes; the table has all." in text
+    assert "Charts show 3 of 7 sizes; the table has all." in text
 
 
 def test_a_file_cannot_add_markup():
@@ -334,7 +384,7 @@ def test_plots(file, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["-o", "x.pdf"], "cannot tell what 'x.pdf' is to be; let it end in .html (a page), .svg or .png (a plot)"),
+        (["-o", "x.pdf"], "'x.pdf' has no known format; give a name in .html (a page), .svg or .png (a plot)"),
         (["-o", "x.html", "--chart", "cold"], "--chart is for a single plot; give a name in .svg or .png with -o"),
         (["-o", "x.svg", "--scale", "2"], "--scale is for a PNG"),
         (["-o", "x.svg", "--chart", "colt"], "no chart named 'colt'; did you mean 'cold'?"),
@@ -346,7 +396,7 @@ def test_plots(file, tmp_path):
         (["-o", "x.svg", "--chart", "error"], "nothing to draw for error: it needs a file of `cudalab check -o`"),
         (["-o", "none/x.svg"], "none; make it first: mkdir -p"),
         (["-o", "mine.svg"], "mine.svg, which no cudalab report wrote; give another name with -o"),
-        (["-o", "."], "cannot tell what '.' is to be"),
+        (["-o", "."], "'.' has no known format"),
     ],
 )
 def test_what_cannot_be_drawn_is_said_in_one_line(file, tmp_path, monkeypatch, args, message):
@@ -377,7 +427,8 @@ def test_what_is_missing_is_said_with_what_to_type(file, tmp_path, monkeypatch):
     monkeypatch.setattr(html, "NEEDED", {"altair": "altair", "no_such_module": "vl-convert-python"})
     done = invoke("report", file, "-o", tmp_path / "x.html")
     assert done.exit_code == 2
-    assert done.output == "Error: a report needs vl-convert-python; pip install -e '.[report]' in the checkout\n"
+    assert done.output.startswith("Error: a report needs vl-convert-python; ")
+    assert done.output.endswith("pip install -e '.[report]' in the checkout\n")
 
 
 def test_a_failure_leaves_the_page_that_was_there(file, tmp_path, monkeypatch):
@@ -397,7 +448,7 @@ def test_a_failure_leaves_the_page_that_was_there(file, tmp_path, monkeypatch):
 def test_one_of_several_must_be_chosen_and_the_newest_file_is_drawn():
     one, two, other = timed(), timed(seed=1), timed(dtype="float16")
     two.created = "2026-02-02T03:04:05+00:00"
-    with pytest.raises(CudalabError, match="a plot is of one dtype; give --dtype: 'float32', 'float16'"):
+    with pytest.raises(CudalabError, match="a plot shows one dtype; give --dtype: 'float32', 'float16'"):
         plot.chosen([one, other], "cold")
     figure, about = plot.chosen([two, one], "cold", dtype="float32")
     assert about == "gelu, float32, xlarge, Test GPU"

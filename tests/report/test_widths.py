@@ -58,6 +58,28 @@ def rows(text):
     return found
 
 
+def test_a_pipe_breaks_no_line_of_text_and_keeps_the_tables():
+    """Who searches a file for a message finds it whole; a compiler's lines stay lines."""
+    long = f"got {'1.2345, ' * 40}want 0\n  of two lines"
+    case = record.Case("gelu", "small", (8,), "float32", "pycuda", "a", status=record.WRONG, reason=long)
+    case.notes = ["a note " * 40 + "ends"]
+    timed = record.Case("gelu", "small", (8,), "float32", "numpy", times={"wall": [[1e-3]] * 9})
+    run = record.Results(record.FORMAT, record.VERSION, "2026", {"modes": "launch"}, cases=[case, timed],
+                         machine=record.Machine("cpu", "a CPU " * 40))  # fmt: skip
+    piped, wide = (report.render(run, "table", width).splitlines() for width in (None, table.PIPED_WIDTH))
+    for line in columns.heading(run), f"  WRONG pycuda:a: {long}".replace("\n", "\n  "), *columns.footer(run):
+        for part in line.split("\n"):
+            assert part in piped
+    assert any(line.endswith("a note ends") and line.startswith("  note pycuda:a: a note") for line in piped)
+    assert max(map(len, wide)) <= table.PIPED_WIDTH
+    of_table = ("variant ", "numpy ", "pycuda:a ")
+    assert (
+        [line for line in piped if line.startswith(of_table)]
+        == [line for line in wide if line.startswith(of_table)]
+        != []
+    )
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_committed_results(path, width):

@@ -150,13 +150,13 @@ def test_csv_lines_and_columns_may_come_and_go(run, tmp_path):
     [
         (lambda t: "", "is empty|no rows"),
         (lambda t: t.split("\n")[0], "no rows"),
-        (lambda t: t.replace("NVIDIA Test", "another", 1), "mixes runs: they differ in machine"),
+        (lambda t: t.replace("NVIDIA Test", "another", 1), "has rows of several runs, which differ in machine"),
         (lambda t: t.replace(",times,", ",moments,", 1), "has no column times; write one with every sample"),
         (lambda t: t.replace("1x3x4", "1x?", 1), r"a shape is '1x\?'"),
         (lambda t: t.replace('"{""cold""', '"{""cold', 1), "line 2, times: not JSON"),
         (lambda t: t.replace("4800", "-5", 1), r"not a valid results file.*cases\[0\].nbytes"),
-        (lambda t: t[: t.rindex("pycuda")], "another number of columns than the first"),
-        (lambda t: t.replace("\n", ",extra\n", 2), "another number of columns than the first"),
+        (lambda t: t[: t.rindex("pycuda")], "a different number of columns than the first"),
+        (lambda t: t.replace("\n", ",extra\n", 2), "a different number of columns than the first"),
         (lambda t: t.replace(",ok,", ",fine,", 1), "Invalid enum value 'fine'"),
     ],
 )
@@ -195,7 +195,7 @@ def test_frames_that_cannot_be_a_run(run):
         (frame.head(0), "no rows"),
         (frame.assign(times=[{"cold": [[float("nan")]]}] * len(frame)), "not a valid results file: Expected `float`"),
         (frame.assign(times="x"), "column times: not JSON"),
-        (frame.assign(notes=[[object()]] * len(frame)), "holds a value that JSON has no form for"),
+        (frame.assign(notes=[[object()]] * len(frame)), "holds a value that JSON cannot represent"),
     ):
         with pytest.raises(InputError, match=message):
             Results.from_frame(broken)

@@ -131,7 +131,7 @@ def test_the_softmax_that_does_nothing_is_impossible():
     assert one.reason == (
         "cold 5.98 \u00b5s, below the 14.8 \u00b5s that physics allows: 71.3 MB must cross the memory bus (62.9 MB of "
         "the output may stay in L2) at 4,810 GB/s, the memory's 3,201 MHz x 6016 bits x 2 / 8. Is the work done in "
-        "each run? A kernel that need not move all bytes says so with bytes= in its spec"
+        "each run? If the kernel need not move all bytes, give bytes= in its spec"
     )
 
 
@@ -196,12 +196,12 @@ def test_a_card_that_is_not_known_has_no_limit_by_operations_and_says_so():
     limit.refuse(one, new, EMPTY)
     assert one.status == record.OK
     assert one.notes == [
-        "no limit by bytes: the driver does not tell the memory's clock and bus width",
+        "no limit by bytes: the driver does not report the memory's clock and bus width",
         "no limit by operations: compute capability 20.0 is not known here",
     ]
     one = case(3e-6, flops=10**15, dtype="int32")
     limit.refuse(one, H200, EMPTY)
-    assert one.notes == ["no limit by operations: there is no rate for int32"]
+    assert one.notes == ["no limit by operations: no peak rate is known for int32"]
 
 
 def test_the_share_is_the_limit_over_the_median():
@@ -253,9 +253,9 @@ def test_a_tenth_of_what_was_measured_at_xlarge_is_impossible(path):
 @pytest.mark.parametrize(
     ("times", "said"),
     [
-        ({"hot": 150e-6}, "a run takes 150 µs hot and 900 µs cold; caches explain no less than 2"),
+        ({"hot": 150e-6}, "a run takes 150 µs hot and 900 µs cold; caches explain a time of 2"),
         ({"graph": 150e-6}, "a run takes 150 µs graph and 900 µs cold"),
-        ({"graph_cold": 500e-6}, "a run takes 500 µs graph cold and 900 µs cold; caches explain no less than 62"),
+        ({"graph_cold": 500e-6}, "a run takes 500 µs graph cold and 900 µs cold; caches explain a time of 62"),
         ({"hot": 260e-6, "graph": 240e-6, "graph_cold": 800e-6}, ""),
     ],
 )

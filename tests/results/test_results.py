@@ -15,12 +15,14 @@ import pytest
 import cudalab
 from cudalab import report
 from cudalab.base.errors import InputError, Unavailable
+from cudalab.base.stats import Ratio
 from cudalab.checks import hard_inputs
 from cudalab.checks.parity import error_curve, joined
 from cudalab.report.columns import GPU_KINDS
 from cudalab.report.results import Results
 from cudalab.results import json_file, record
 from cudalab.results.file import writable
+from cudalab.results.marks import MARKS, NO_RATIO
 from cudalab.results.record import Case, ErrorCurve, Machine, Parity
 from cudalab.spec.dtype import dtype
 
@@ -161,7 +163,7 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
             '"name": ""}, "kind": "banana"}',
             "kind is 'banana', not one of bench, check, study",
         ),
-        ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool, and is not read back"),
+        ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool; give the results file"),
         ("  ", "is empty; write one with"),
         ('""" a text """', "is not a results file: JSON is malformed"),
         ("[" * 100_000, "is not a results file"),
@@ -306,7 +308,7 @@ def test_an_interrupted_run_says_so(run):
     assert "INTERRUPTED" not in report.render(run, "table", 80)
     run.complete = False
     for format in ("table", "markdown"):
-        assert "INTERRUPTED: some of what was asked for is missing" in report.render(run, format, 140)
+        assert "INTERRUPTED: some cases are missing" in report.render(run, format, 140)
 
 
 def test_what_nvbench_measured_has_columns(run):
@@ -323,6 +325,13 @@ def test_costs_on_request(run):
     text = report.render(run, "table", 140, costs=True)
     assert "pycuda:gelu_vec" in text.split("back after")[1]
     assert re.search(r"\b(99|100|101) calls", text)  # 200 us over 4 - 2 us a call
+
+
+def test_costs_without_a_graph_have_no_columns_of_dashes(run):
+    run.cases[1].costs = {"bind": 0.5, "first run": 0.001}
+    text = report.render(run, "table", 140, costs=True)
+    assert "bind" in text
+    assert "build" not in text and "back after" not in text
 
 
 def test_digits_follow_the_interval():
@@ -353,7 +362,29 @@ def test_a_time_whose_speed_up_says_nothing_is_marked():
                       Machine("cpu", "test"), cases=[steady, slow])  # fmt: skip
         (row,) = (line for line in report.render(run, "table", 140).splitlines() if line.startswith("numpy"))
         assert ("?" in row) == rough
-        assert ("interval of the speed-up is wider" in report.render(run, "table", 140)) == rough
+        assert (
+            "? after a time: imprecise, since its interval is wider than 10 %" in report.render(run, "table")
+        ) == rough
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "unknown"),
+    [
+        (2, 1.5, 2.9, False),
+        (0.5, 0.35, 0.65, False),
+        (2, 1.2, 2.5, True),
+        (0.5, 0.4, 0.82, True),
+        (0.9, 0.7, 1.1, True),
+    ],
+)
+def test_the_footnote_of_a_question_mark_is_true_on_both_sides_of_1(value, low, high, unknown):
+    """An interval says nothing if its ends differ by more than a factor of 1.5, and by more than the two times do."""
+    of_times = max(value, 1 / value)
+    assert (high / low > 1.5 and high / low > of_times) == unknown
+    assert Ratio(value, low, high).says_nothing == unknown
+    assert NO_RATIO in MARKS["?"]
+    low, high = map(float, re.findall(r"\d\.\d", NO_RATIO))  # its example
+    assert Ratio((low * high) ** 0.5, low, high).says_nothing
 
 
 def test_a_run_prints_as_its_tables(run):

@@ -111,7 +111,7 @@ def test_what_editors_add_to_a_text_is_taken_away(tmp_path, data):
     [
         (PLAIN.encode("latin-1"), r"f.cu:1: the byte 0xe9 is not UTF-8; save the file as UTF-8"),
         (PLAIN.encode("utf-16"), r"f.cu is UTF-16, which no CUDA compiler reads; save it as UTF-8"),
-        (PLAIN.encode() + b"\0", r"f.cu:3: a zero byte; is this file text\?"),
+        (PLAIN.encode() + b"\0", r"f.cu:3: a zero byte; is this a text file\?"),
     ],
     ids=["Latin-1", "UTF-16", "zero byte"],
 )
@@ -119,3 +119,12 @@ def test_another_encoding_is_refused_by_its_name_or_line(tmp_path, data, says):
     (tmp_path / "f.cu").write_bytes(data)
     with pytest.raises(SpecError, match=says):
         cuda_source.read(tmp_path / "f.cu")
+
+
+def test_a_header_beside_the_cu_counts_although_it_is_named_in_angle_brackets(tmp_path):
+    source = tmp_path / "k.cu"
+    source.write_text("#include <cuda_fp16.h>\n#include <mine.cuh>\n__global__ void k() {}\n")
+    (tmp_path / "mine.cuh").write_text("// 1\n")
+    before, text = cuda_source.digest(source), cuda_source.read(source)
+    (tmp_path / "mine.cuh").write_text("// 2\n")
+    assert cuda_source.digest(source) != before and cuda_source.read(source) != text

@@ -45,8 +45,11 @@ def test_what_is_no_shape_is_refused(given):
     ("arrays", "message"),
     [
         ({"x": (8, 6), "w": (3,)}, "cols is 6 in x and 3 in w"),
-        ({"x": (6,), "w": (6,)}, "x is 'rows cols', 2 dimensions; it has the shape"),
-        ({"x": (8, 6), "w": (6,), "h": (6,)}, r"h is 'cols//2', here \(3,\); it has the shape \(6,\)"),
+        ({"x": (6,), "w": (6,)}, "x must have 2 dimensions .'rows cols'., got the shape"),
+        (
+            {"x": (8, 6), "w": (6,), "h": (6,)},
+            r"shapes declares h as 'cols//2', which is \(3,\) here, but the array's shape is \(6,\)",
+        ),
         ({"b": (2, 3, 4), "c": (2, 5, 4)}, r"\.\.\. is \(2, 3\) in b and \(2, 5\) in c"),
     ],
 )
@@ -56,12 +59,37 @@ def test_arrays_that_contradict_each_other_are_named(arrays, message):
         dimensions.of_arrays(shapes, arrays)
 
 
+@pytest.mark.parametrize(
+    ("shapes", "arrays", "want"),
+    [
+        ({"values": "n", "offsets": "segments+1"}, {"values": (9,), "offsets": (5,)}, {"n": (9,), "segments": (4,)}),
+        ({"x": "rows 2*half", "w": "half"}, {"x": (3, 8), "w": (4,)}, {"rows": (3,), "half": (4,)}),
+        ({"x": "... 2*half"}, {"x": (3, 8)}, {"...": (3,), "half": (4,)}),
+        ({"w": "rows*k", "x": "rows k-1"}, {"w": (12,), "x": (3, 3)}, {"rows": (3,), "k": (4,)}),
+        ({"x": "100-n"}, {"x": (58,)}, {"n": (42,)}),
+    ],
+)
+def test_a_name_follows_from_the_length_of_a_sum_or_a_product(shapes, arrays, want):
+    assert dimensions.of_arrays(shapes, arrays) == want
+
+
+@pytest.mark.parametrize(("given", "shape"), [("2*half", (7,)), ("segments+1", (0,)), ("3-n", (4,))])
+def test_a_length_that_no_name_gives_is_refused(given, shape):
+    with pytest.raises(InputError, match=r"no value of (half|segments|n) makes its shapes= entry '.*' that shape$"):
+        dimensions.of_arrays({"x": given}, {"x": shape})
+
+
+def test_a_name_that_does_not_follow_is_refused_with_what_to_type():
+    with pytest.raises(SpecError, match=r"names n, which no input defines.* such as n\+1 .* lambda x: \(x\[0\] - 1,\)"):
+        dimensions.of_arrays({"x": "n//2"}, {"x": (4,)})
+
+
 def test_a_name_that_no_input_has_is_named():
-    with pytest.raises(SpecError, match="'rows' names rows, which no input has"):
+    with pytest.raises(SpecError, match="'rows' names rows, which no input defines"):
         dimensions.shape_of("rows", {"cols": (4,)})
 
 
 @pytest.mark.parametrize("size", [(5,), (5, 3, 4), ()])
 def test_a_size_of_another_length_is_refused(size):
-    with pytest.raises(InputError, match=r"sizes of 2 dimensions, got .*; they are rows cols"):
+    with pytest.raises(InputError, match=r"sizes of 2 dimensions \(rows cols\), got "):
         dimensions.of_size(["rows cols"], size)

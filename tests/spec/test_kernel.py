@@ -62,6 +62,30 @@ def test_an_unknown_field_is_refused_with_the_close_name(record):
         record(**{f"{name}s": 1})
 
 
+def without(*left_out):
+    gelu = find.kernel("gelu")
+    return {field.name: getattr(gelu, field.name) for field in fields(Kernel) if field.name not in left_out}
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Kernel(**without("budgets")),
+         "Kernel lacks budgets; give a Budget, or one by dtype, such as {'float32': Budget(4, why='...')}"),
+        (lambda: cudalab.Kernel(**without("file", "edges")),
+         "Kernel lacks file; give file=__file__\nKernel lacks edges; give a tuple of shapes, such as ((1,), (31,))"),
+        (lambda: Kernel("gelu"), "Kernel got 1 positional values; give each as FIELD=VALUE"),
+        (lambda: Launch((1,), (32,)), "Launch lacks args; give Launch(grid, block, args)"),
+        (lambda: Launch((1,), (32,), (), block=(64,)), "Launch got block by position and by name; give it once"),
+        (lambda: Budget(why="exact"), "Budget lacks ulp; give Budget(ulp), such as Budget(0.5)"),
+    ],
+)  # fmt: skip
+def test_a_missing_field_is_named_with_what_to_give(make, said):
+    with pytest.raises(SpecError) as raised:
+        make()
+    assert str(raised.value) == said
+
+
 @pytest.mark.slow
 def test_nothing_in_the_lab_imports_names_from_the_door_for_old_specs():
     """`cudalab.spec` itself gives names to old specs alone; in the lab each comes from the module that defines it."""

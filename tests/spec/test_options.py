@@ -12,6 +12,8 @@ from cudalab.backends import _cupy
 from cudalab.base.errors import InputError, NotFound, SpecError
 from cudalab.device import cuda
 from cudalab.engine import plan
+from cudalab.engine.groups import Work
+from cudalab.report import columns
 from cudalab.results import comparable
 from cudalab.spec import find, tuned
 from cudalab.spec.dtype import dtype
@@ -62,6 +64,28 @@ def test_inspect_compiles_with_them(spec):
     assert any(i.opcode == "FMUL.FTZ" for i in code.instructions), "--use_fast_math flushes subnormal numbers"
 
 
+EXTENDED = """
+#include <limits>
+template <class F> __device__ void each(F f, float* y, int n) {
+    if (int(threadIdx.x) < n) y[threadIdx.x] = f(threadIdx.x);
+}
+__global__ void extended(const float* x, float* y, int n) {
+    each([=] __device__ (int i) -> float { return fminf(x[i], std::numeric_limits<float>::max()); }, y, n);
+}
+"""
+
+
+@pytest.mark.slow
+def test_options_of_the_language_are_given_to_nvcc_and_need_no_note(tmp_path):
+    (tmp_path / "extended.cu").write_text(EXTENDED)
+    text = SPEC.replace("scaled_exp", "extended").replace(", THREADS", "").replace("THREADS", "300")
+    head, _, _ = text.partition("    tunables=")
+    options = "    options=('--extended-lambda', '--expt-relaxed-constexpr'),\n)\n"
+    (tmp_path / "extended.py").write_text(head.replace("2 * np.exp(x)", "x") + options)
+    (case,) = cudalab.check(str(tmp_path / "extended.py"), only="host", device="cpu", sizes="small").cases
+    assert (case.status, [note for note in case.notes if "compiled without" in note]) == ("ok", []), case.reason
+
+
 @pytest.mark.slow
 def test_the_host_says_which_options_it_has_not(spec):
     run = cudalab.check(spec, only="host", device="cpu", sizes="small", parameters={"THREADS": 64})
@@ -77,10 +101,10 @@ def test_the_host_says_which_options_it_has_not(spec):
 
 def test_values_reach_the_worker_and_replace_tuned_ones(spec):
     (group,) = plan.with_parameters(plan.groups([spec], "small", ""), {"THREADS": 128})
-    assert plan.Work.on(group).group().kernel.parameters == {"THREADS": 128}
+    assert Work.on(group).group().kernel.parameters == {"THREADS": 128}
     assert tuned.chosen(group.kernel, "scaled_exp", group.dtype, None) == (group.kernel, [])
     (usual,) = plan.groups([spec], "small", "")
-    assert plan.Work.on(usual).parameters == {}
+    assert Work.on(usual).parameters == {}
 
 
 @pytest.mark.parametrize(
@@ -88,8 +112,9 @@ def test_values_reach_the_worker_and_replace_tuned_ones(spec):
     [
         ("THREAD=64", NotFound, "no tunable of scaled_exp named 'THREAD'; did you mean 'THREADS'"),
         ("THREADS=65", SpecError, "THREADS is 65; the spec declares 256, 128, 64"),
-        ("THREADS", InputError, "'THREADS' is no value of a tunable; give NAME=VALUE"),
+        ("THREADS", InputError, "'THREADS' does not set a tunable; give NAME=VALUE"),
         ("THREADS=many", InputError, "give NAME=VALUE"),
+        ("THREADS=64,THREADS=128", InputError, "THREADS is given twice, as 64 and as 128; .* run once for each"),
     ],
 )
 def test_wrong_values_are_refused(spec, parameters, error, said):
@@ -97,8 +122,15 @@ def test_wrong_values_are_refused(spec, parameters, error, said):
         cudalab.bench(spec, sizes="small", device="cpu", parameters=parameters)
 
 
+def test_the_heading_says_which_values_were_used(spec):
+    run = cudalab.check(spec, only="numpy", device="cpu", dtype="float32")
+    assert "THREADS" not in columns.heading(run)
+    run.options["parameters"] = "THREADS=64,PACKS=2"
+    assert columns.heading(run).endswith("nothing was timed, with THREADS=64 PACKS=2")
+
+
 def test_a_kernel_without_tunables_says_so():
-    with pytest.raises(InputError, match="sum declares no tunables"):
+    with pytest.raises(InputError, match="no tunables in sum"):
         plan.with_parameters(plan.groups(["sum"], "small", ""), {"NOT_THERE": 1})
 
 

@@ -35,13 +35,13 @@ def test_the_operations_are_those_that_the_spec_counts():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"bytes": lambda x: 1.5}, "bytes gives 1.5; give a whole number, 0 or more"),
-        ({"bytes": lambda x: -1}, "bytes gives -1; give"),
-        ({"bytes": lambda x: True}, "bytes gives True; give"),
-        ({"flops": lambda x: x.size / 2}, "flops gives 500.0; give"),
-        ({"flops": lambda x: 2**63}, "flops gives 9223372036854775808; give"),
-        ({"flops": lambda x: None}, "flops gives None; give"),
-        ({"bytes": lambda x: 8001}, "bytes gives 8,001, but inputs and output have 8,000; count each once"),
+        ({"bytes": lambda x: 1.5}, "bytes returns 1.5; return a whole number, 0 or more"),
+        ({"bytes": lambda x: -1}, "bytes returns -1; return"),
+        ({"bytes": lambda x: True}, "bytes returns True; return"),
+        ({"flops": lambda x: x.size / 2}, "flops returns 500.0; return"),
+        ({"flops": lambda x: 2**63}, "flops returns 9223372036854775808; return"),
+        ({"flops": lambda x: None}, "flops returns None; return"),
+        ({"bytes": lambda x: 8001}, "bytes returns 8,001, but inputs and output have 8,000; count each once"),
     ],
 )
 def test_what_is_no_count_is_refused(fields, said):

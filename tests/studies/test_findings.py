@@ -23,13 +23,13 @@ def test_each_clock_is_compared_with_the_time_that_it_claims():
     cases = [row("engine", wall=5e-3, gpu=1e-3), row("naive", wall=1e-3, timed=5e-3)]
     cases += [row("synchronize", wall=5e-3, timed=6e-3), row("event", gpu=4e-3, timed=5e-3)]
     assert told(run_of("timing", cases)) == (
-        "at batch1 a step takes 5.00 ms of wall time; a clock that does not wait for the GPU shows it 5 FASTER as "
-        "fast, one that waits shows it 1 SAME as fast; the GPU works 1.00 ms of it, and events show this work 0.25 "
-        "SLOWER as fast"
+        "at batch1 a step takes 5.00 ms of wall time; a clock that does not wait for the GPU makes it look 5 "
+        "FASTER as fast, one that waits 1 SAME as fast; the GPU works 1.00 ms of it, and events make this work look "
+        "0.25 SLOWER as fast"
     )
     here = [row("engine", wall=5e-3), row("naive", wall=5e-3, timed=5e-3)]
     assert told(run_of("timing", here, "cpu")) == (
-        "at batch1 a step takes 5.00 ms; a clock around the call shows it 1 SAME as fast"
+        "at batch1 a step takes 5.00 ms; a clock around the call makes it look 1 SAME as fast"
     )
 
 
@@ -75,8 +75,8 @@ def test_cudnn_has_the_gpus_time_beside_the_wall_time_and_its_verdict():
     cases.append(timed("cudnn-benchmark", "on", "batch-16", {"first_step_s": 19.0}, wall=[1.0] * 10, gpu=1.0))
     said = told(run_of("cudnn-benchmark", cases))
     assert re.fullmatch(
-        r"where cuDNN tries its algorithms before it takes one, a training step is [\d.]+ to [\d.]+ times "
-        r"\(UNCLEAR\) as fast, the GPU's work in it 2 FASTER, its first 19 s instead of 0\.5 s long, at batch-16",
+        r"where cuDNN tries its algorithms before it takes one, at batch-16 a training step is [\d.]+ to [\d.]+ "
+        r"times \(UNCLEAR\) as fast; the GPU's part of it is 2 FASTER as fast; the first step takes 19 s, not 0\.5 s",
         said,
     )
 
@@ -117,12 +117,12 @@ def test_ddp_scales_strongly_and_weakly_and_says_what_bounds_it(busy, bound):
     assert told(run_of("ddp", scaling(*busy))) == (
         "compared with one GPU, two are at large: with the same batch (strong scaling) 0.5 SLOWER as fast by DDP, "
         "0.8 SLOWER by DDP in one bucket, 1 SAME by DDP if it exchanged no gradients; "
-        f"{bound}; with a batch each as large as that of one (weak scaling) 1.6 FASTER as many samples a second"
+        f"{bound}; with a batch each as large as that of one (weak scaling) 1.6 FASTER as many samples per second"
     )
 
 
 def test_one_gpu_alone_has_no_scaling():
-    assert told(run_of("ddp", scaling(1.0, 1.0)[:1])) == "one GPU alone was measured"
+    assert told(run_of("ddp", scaling(1.0, 1.0)[:1])) == "only one GPU was measured"
 
 
 def test_batches_are_compared_with_float32_without_tf32():
@@ -135,15 +135,15 @@ def test_batches_are_compared_with_float32_without_tf32():
     said = told(run_of("batch-size", cases))
     rates, _, compared = said.partition("; ")
     assert re.fullmatch(
-        r"training in float32 without TF32 gets through 16(\.0+)? samples a second at a batch of 16 and 16(\.0+)? "
-        r"samples a second at a batch of 64",
+        r"training in float32 without TF32 processes 16(\.0+)? samples per second at a batch of 16 and 16(\.0+)? "
+        r"samples per second at a batch of 64",
         rates,
     )
     assert compared == (
         "compared with it, tf32 is 2 FASTER as fast at 16, 4 FASTER at 64; amp-bf16 is 1 SAME as fast at 16, 8 FASTER "
         "at 64; the largest batch within 8 GiB: float32 96, tf32 97, amp-bf16 186"
     )
-    assert told(run_of("batch-size", cases[:1])).endswith("samples a second at a batch of 16")
+    assert told(run_of("batch-size", cases[:1])).endswith("samples per second at a batch of 16")
 
 
 def test_an_epoch_with_workers_says_what_is_unclear():
@@ -200,5 +200,5 @@ def test_a_published_run_has_a_finding_or_says_that_it_is_older(name):
         assert said == reason
         assert sources.changed(study, run)
     else:
-        assert said and "it fails on this run" not in said
+        assert said and "the finding fails on this run" not in said
         assert "times" not in re.sub(r"times \([^()]*(FASTER|SAME|SLOWER|UNCLEAR)\)", "", said)  # each has a verdict

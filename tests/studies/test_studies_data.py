@@ -18,7 +18,7 @@ from cudalab.base.errors import CudalabError
 from cudalab.device.cpu import Cpu
 from cudalab.device.nvml import Nvml
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.results.record import Case, Machine, Results
 from cudalab.studies import clocks, cpu_vs_gpu, data_values, dataloader
@@ -146,8 +146,9 @@ def test_the_finding_tells_the_cpus_and_the_gpus_numbers():
     cases = [case("full", "gpu-fp32", 0.2), case("full", "gpu-tf32", 0.02), case("full", cpu_vs_gpu.PAGEABLE, 0.8)]
     cases += [case("reduced", "gpu-fp32", 0.002), case("reduced", "cpu", 0.2, extrapolated_15360_s=25.0)]
     assert told(run_of("cpu-vs-gpu", cases)) == (
-        "a product of two 3,072 x 3,072 matrices takes the CPU 200 ms and the GPU 2.00 ms, 100 FASTER as fast (by its "
-        "third call 15,360 would take the CPU 25 s if time grew as n^3, which was not measured); a product of two "
+        "a product of two 3,072 x 3,072 matrices takes the CPU 200 ms and the GPU 2.00 ms, 100 FASTER as fast "
+        "(extrapolated from its third call, not measured: 15,360 would take the CPU 25 s if time grew as n^3); a "
+        "product of two "
         "15,360 x 15,360 matrices takes the GPU 200 ms in float32; it is 10 FASTER as fast in TF32, 0.25 SLOWER in "
         "float32 with copies to the GPU and back, ? with these copies in pinned memory"
     )
@@ -219,7 +220,7 @@ def test_a_wrong_answer_is_an_error(monkeypatch):
     monkeypatch.setattr(data_values, "operation", lambda lab, x, out: lambda: x + 1e-3 * x.abs().max().clamp(min=1))
     found_rows = rows(measured(data_values.study, ["tiny-copy"]), "tiny-copy")
     assert {c.status for c in found_rows.values()} == {record.ERROR}
-    assert all("off from float64" in c.reason and not c.times for c in found_rows.values())
+    assert all("differs from float64" in c.reason and not c.times for c in found_rows.values())
 
 
 def test_the_error_is_relative_to_the_largest_value_and_lets_subnormals_go():
@@ -227,7 +228,7 @@ def test_the_error_is_relative_to_the_largest_value_and_lets_subnormals_go():
     assert truth.error(torch.tensor([100.0, 1.1]), want) == pytest.approx(1e-3, rel=1e-4)
     assert truth.error(torch.zeros(1), torch.tensor([1e-39], dtype=torch.float64)) == 0
     assert truth.error(torch.zeros(1), torch.tensor([1e-37], dtype=torch.float64)) == 1
-    with pytest.raises(CudalabError, match="off from float64 by nan"):
+    with pytest.raises(CudalabError, match="differs from float64 by nan"):
         truth.judged(truth.error(torch.tensor([torch.nan, 1.0]), want), 1.0)
 
 

@@ -18,7 +18,7 @@ from cudalab.base.errors import CudalabError, InputError, Unavailable
 from cudalab.device.arrays import torch_missing
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.selection import Selection
 from cudalab.results.record import Machine, Results
 from cudalab.studies import ddp, load_balance
 from cudalab.study import Study, Variant, Work, engine, found, ranks, sharded
@@ -160,7 +160,7 @@ def test_findings(runs, name):
 
 def test_ranks_that_do_not_exchange_gradients_are_found_out(crew, runs):
     part = crew.make(ddp.part, {"parameters": ddp.study.sizes["tiny"], "exchange": False})
-    with pytest.raises(CudalabError, match="rank 1 has other gradients than rank 0"):
+    with pytest.raises(CudalabError, match="rank 1 has different gradients than rank 0"):
         ranks.agreed(part.ask("result"))
 
 

@@ -18,7 +18,7 @@ from cudalab.base.errors import CudalabError, InputError, Unavailable
 from cudalab.cli import main
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.selection import Selection
 from cudalab.report import profiling as report
 from cudalab.results import record as results
 from cudalab.results.record import Machine, Results
@@ -331,7 +331,7 @@ def test_profile_as_text_and_as_json(profiled):
     ("arguments", "said"),
     [
         (["gelux"], "did you mean 'gelu'?"),
-        (["gelu", "--dtype", "all", "-o", "t.json"], "3 kernels, sizes and dtypes are given, and a trace is of one"),
+        (["gelu", "--dtype", "all", "-o", "t.json"], "a trace holds one case, but 3 were chosen"),
         (["gelu", "--size", "small,huge"], "no size named 'huge'"),
         (["gelu", "--only", "torch_nativ"], "torch_native"),
         (["gelu", "--timeout", "0"], "timeout is 0.0 s; give a positive number of seconds"),
@@ -390,7 +390,7 @@ def test_an_error_of_the_child_is_raised_as_what_it_was(monkeypatch):
     ("program", "timeout", "end"),
     [
         ("import sys; print('words', file=sys.stderr); sys.exit(3)", inf,
-         "the process ended with exit code 3; its last words: words"),
+         "the process ended with exit code 3; its last output: words"),
         ("import os; os.kill(os.getpid(), 11)", inf, "the process was killed by SIGSEGV"),
         ("import time; time.sleep(60)", 0.3, "it did not end within 0.3 s"),
         ("""import os, sys; os.write(int(sys.argv[4]), b'seal\\nseal{"begun": "x"}\\n')""", 60.0, ""),
@@ -436,7 +436,7 @@ def test_counters_are_read_and_belong_to_the_variant_before_which_the_mark_stand
         ("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", "CAP_SYS_ADMIN"),
         ("==ERROR== Failed to connect", "ncu measured nothing: Failed to connect"),
         ("==WARNING== No kernels were profiled.", "ncu measured nothing: ==WARNING== No kernels were profiled."),
-        ("", "ncu measured nothing: it said nothing"),
+        ("", "ncu measured nothing: it printed nothing"),
     ],
 )
 def test_where_ncu_measures_nothing_it_is_said_why(text, said):
@@ -491,7 +491,7 @@ def test_a_trace_replaces_a_trace_and_nothing_else(tmp_path):
     path.write_text('{ "schemaVersion": 1, "traceEvents": [] }')
     assert events.free(str(path)) == path
     path.write_text("source = 1")
-    with pytest.raises(InputError, match=r"will not replace .*t.json, which is no Chrome trace"):
+    with pytest.raises(InputError, match=r"will not replace .*t.json, which is not a Chrome trace"):
         kernel.profile("gelu", size="64", only="torch_native", output=str(path))
     row = next(c for c in measured("profile", trace=str(path)).cases if c.label == "profiler")
     assert "will not replace" in row.reason
@@ -537,6 +537,7 @@ def test_on_a_gpu(name):
 
 
 @pytest.mark.gpu
+@pytest.mark.timeout(400)  # Nsight Compute waits while other processes use it
 def test_profile_on_a_gpu(tmp_path):
     trace = tmp_path / "trace.json"
     made = kernel.profile("gelu", only="torch_eager,torch_native,pycuda", device="cuda", output=str(trace))

@@ -14,7 +14,7 @@ import pytest
 from cudalab.base.errors import Unavailable
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.results.record import Machine, Results
 from cudalab.study import engine, says

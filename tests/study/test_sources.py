@@ -85,14 +85,20 @@ def test_a_kernel_that_the_lab_does_not_have_is_refused():
 @pytest.mark.parametrize(
     ("options", "ratios"),
     [
-        ({"baseline": "unfused"}, "wall times against unfused, the study's of wall times against default"),
-        ({"kinds": "says,wall"}, "says times against default, the study's of wall times against default"),
+        (
+            {"baseline": "unfused"},
+            "wall times with those of unfused, but those of the study compare wall times with those of default",
+        ),
+        (
+            {"kinds": "says,wall"},
+            "says times with those of default, but those of the study compare wall times with those of default",
+        ),
     ],
 )
 def test_a_file_with_other_ratios_is_older_than_the_study(options, ratios):
     study, run = found.study("fused-modules"), run_of("fused-modules", [], **options)
     assert sources.outdated(study, run) == (
-        f"this file is older than the study: its ratios are of {ratios}; measure it again by "
+        f"this file is older than the study: its ratios compare {ratios}; measure it again with "
         "`cudalab study fused-modules`"
     )
     assert sources.outdated(study, run_of("fused-modules", [])) == ""

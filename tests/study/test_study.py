@@ -23,9 +23,10 @@ from cudalab.cli import main
 from cudalab.device.open import open_device
 from cudalab.engine import session
 from cudalab.engine.job import Job
-from cudalab.engine.plan import Selection
+from cudalab.engine.selection import Selection
 from cudalab.report import render, study_text, table
 from cudalab.report import study as report
+from cudalab.report.html import study as html_study
 from cudalab.report.results import Results
 from cudalab.results import compare, record
 from cudalab.results.record import Case, Machine, Parity
@@ -171,7 +172,7 @@ def test_the_baseline_comes_first_wherever_it_stands():
         ([1.0, 2.1], "1 of 2 values differ"),
         ([1.0, float("nan")], "1 of 2 values differ"),
         ([1.0], "sizes differ|shape"),
-        ({"a": [1.0, 2.0], "b": 3.0}, "its result has 2 arrays, the baseline's 1"),
+        ({"a": [1.0, 2.0], "b": 3.0}, "its result has 2 arrays, and the baseline's has 1"),
     ],
 )
 def test_what_differs_from_the_baseline_is_wrong_and_has_no_time(value, says_):
@@ -209,7 +210,7 @@ ODD_WORK = [
     (works(quantities=lambda: {"a": 10**400}), "its quantity 'a' is 1000"),
     (works(quantities=lambda: {3: 1.0}), "a quantity is named 3; give a name"),
     (works(afterwards=lambda: {"a": float("nan")}), "its quantity 'a' is nan"),
-    (lambda lab: sys.exit(3), "it ended Python by SystemExit"),
+    (lambda lab: sys.exit(3), "it raised SystemExit, which ends Python"),
     (lambda lab: Work(lambda: lab["none"]), "no parameter or setting of trial tiny named 'none'; known: n"),
     (lambda lab: Work(list, lambda: None), "a result holds NoneType; give tensors, arrays and numbers"),
     *((works(clocks={"wall": lambda taken=taken: taken}), f"its clock 'wall' gave {taken!r}; give a list of seconds")
@@ -239,7 +240,7 @@ def test_what_cannot_be_closed_or_timed_says_so_and_no_more():
     assert rows["base"].notes == []
     row = measured(study(Variant("base", works()), kinds=("hot",)))["base"]
     assert (row.status, row.times) == ("ok", {})
-    assert "not timed, hot: on a CPU there is wall" in row.notes[0]
+    assert "no hot time: a CPU has only wall" in row.notes[0]
 
 
 def test_what_fails_or_cannot_be_had_costs_its_row_alone():
@@ -265,7 +266,7 @@ def test_where_the_baseline_fails_the_others_are_timed_and_say_so():
     assert rows["base"].status == "error"
     assert rows["other"].times
     assert rows["other"].parity is None
-    assert "not compared: base" in rows["other"].notes[0]
+    assert "not compared: the baseline, base," in rows["other"].notes[0]
 
 
 def test_clocks_of_its_own_are_kinds_of_time():
@@ -532,7 +533,7 @@ def test_a_results_file_is_no_reason_to_run_the_file_that_it_names(sums, tmp_pat
     (tmp_path / "x.json").write_text(json.dumps(tree))
     shown = CliRunner().invoke(main, ["show", str(tmp_path / "x.json")])
     assert shown.exit_code == 0
-    assert "evil: a study that is not one of this cudalab's" in shown.output
+    assert "evil: a study that this cudalab does not have" in shown.output
     assert "x loop" in shown.output
 
 
@@ -549,7 +550,7 @@ def test_death_costs_a_row(tmp_path):
         "wrong": "WRONG",
     }  # fmt: skip
     assert "exit" in rows["crash"].reason
-    assert "no end within 1.5 s" in rows["hang"].reason
+    assert "did not end within 1.5 s" in rows["hang"].reason
     assert rows["fine"].times
     assert rows["also-fine"].times
     assert not any(rows[label].times for label in ("crash", "hang", "raise", "missing", "wrong"))
@@ -571,7 +572,7 @@ def test_what_was_interrupted_is_finished(file, tmp_path):
     out = tmp_path / "out.json"
 
     def stop(event):
-        if event.step.group.endswith("large"):
+        if event.finished:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -604,7 +605,8 @@ def test_after_ctrl_c_it_says_how_to_go_on(sums, tmp_path, monkeypatch):
     monkeypatch.setattr(session.Session, "measure", stopped)
     done = command("graphs", "-q", "-o", str(out))
     assert done.exit_code == 130
-    assert f"stopped after 1 of 2 groups; go on with: cudalab study graphs --resume '{out}'" in done.output
+    said = " ".join(done.output.split())  # wrapped to the terminal's columns
+    assert f"stopped after 1 of 2 groups; continue with: cudalab study graphs --resume '{out}'" in said
 
 
 def test_two_runs_are_compared_by_their_rows(sums):
@@ -764,6 +766,8 @@ def test_a_ratio_is_said_with_its_interval_and_its_verdict():
         said = says.in_words(ratio)
         assert said.startswith(words[0]) and said.endswith(f", {words[1]})"), said
     assert says.in_words(None) == "?"
+    disturbed = Ratio(430, 400, 460, disturbed=True)
+    assert says.in_words(disturbed) == "an unknown number of times (the machine was busy, UNCLEAR)"
     assert says.longer(Ratio(0.25, 0.2, 0.3)).startswith("4")
     assert says.longer(Ratio(0.25, 0.2, 0.3)).endswith(", SLOWER)")  # what takes longer is slower
     run = run_of(rows({"default": 70e-6, "graph": 35e-6}, {"peak_bytes": 2e6, "items": 70.0}))
@@ -788,7 +792,10 @@ def test_a_finding_that_fails_does_not_cost_the_tables(text):
     run = run_of(rows({"a": 1e-3}, {}), baseline="a", study="./trial.py")
     found._users["./trial.py"] = one
     said = render(run, "table")
-    failed = r"(it fails on this run: (ZeroDivisionError: division by zero|SystemExit: 3)|it gives 5, not a text)$"
+    failed = (
+        r"(the finding fails on this run: (ZeroDivisionError: division by zero|SystemExit: 3)|"
+        r"the finding returns 5, not a text)$"
+    )
     assert "two lines" in said or re.search(failed, said, re.MULTILINE)
     assert "wall ms" in said
     del found._users["./trial.py"]
@@ -812,7 +819,29 @@ def test_graphs_computes_the_same_in_every_way(graphs):
     assert set(here) == labels
     assert not [f"{c.label}: {c.reason}" for c in here.values() if c.status != "ok" or not c.times]
     assert all(c.parity.ok and c.parity.n == 192 for c in here.values())
-    assert "Finding: compared with a call as five kernels, GELU is " in render(graphs, "table")
+    assert ": compared with a call as five kernels, GELU is " in render(graphs, "table")
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("", ""),
+        ("1.2 times (1.1 to 1.3, FASTER) as fast", "Finding: 1.2"),
+        ("1.2 times (1.1 to 1.3, FASTER) at small, 1.0 times (0.9 to 1.3, UNCLEAR) at large", "Finding: 1.2"),
+        ("it goes on", "Finding: it goes on"),
+        ("1.0 times (0.9 to 1.3, UNCLEAR) as fast", "No finding: no difference is shown (UNCLEAR): 1.0"),
+    ],
+)
+def test_a_finding_all_of_whose_verdicts_are_unclear_is_called_none(monkeypatch, said, shown):
+    monkeypatch.setattr(report, "finding", lambda run: said)
+    text = report.conclusion(None)
+    assert text.startswith(shown) and text.endswith(said)
+    run = cudalab.load(Path(__file__).parents[2] / "bench" / "results" / "h200" / "studies" / "graphs.json")
+    on_page = html_study.answer(run).sentence
+    assert on_page == (text.removeprefix("Finding: ") or "No finding")
+    if not said:
+        run.cases = []
+        assert html_study.answer(run).sentence == "No finding: nothing was timed"
 
 
 # ---- whether results agree -------------------------------------------------------------------------------------------

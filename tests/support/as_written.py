@@ -10,8 +10,11 @@ from typing import Any
 from cudalab import Kernel
 from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
-from cudalab.engine.group import cases
+from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
 from cudalab.results.record import Case
 
 FOLDER = Path(__file__).parents[1] / "data" / "kernels"
@@ -45,26 +48,26 @@ def broken(name: str, fault: str, folder: Path) -> Kernel:
     return replace(written.kernel, file=str(folder / f"{name}.py"))
 
 
-def groups(kernel: Kernel, dtypes: str = "all") -> list[plan.Group]:
+def groups(kernel: Kernel, dtypes: str = "all") -> list[Group]:
     """What `cudalab check` looks at."""
 
     original = plan.named
     plan.named = lambda names: {kernel.name: kernel}  # type: ignore[assignment]
     try:
-        return plan.checks([kernel.name], dtypes)
+        return checks([kernel.name], dtypes)
     finally:
         plan.named = original
 
 
-def rows(group: plan.Group, only: tuple[str, ...] = ("host",)) -> dict[str, Case]:
-    job = Job(Cpu(), plan.Selection(only=only), (), 0, 0.01, lambda step: None)
+def rows(group: Group, only: tuple[str, ...] = ("host",)) -> dict[str, Case]:
+    job = Job(Cpu(), Selection(only=only), (), 0, 0.01, lambda step: None)
     return {case.label: case for case in cases(job, group)}
 
 
 def wrong(kernel: Kernel, dtypes: str = "all") -> str:
-    """The first group in which a `host` row is WRONG, and the reason; "" if there is none."""
+    """The first group in which a `host` row is WRONG or its launch fails, and the reason; "" if there is none."""
     for group in groups(kernel, dtypes):
         for case in rows(group).values():
-            if case.status == "WRONG":
+            if case.status in ("WRONG", "error"):
                 return f"{group}: {case.label}: {case.reason}"
     return ""

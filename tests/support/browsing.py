@@ -37,7 +37,10 @@ def as_wide(browser, width):
 
 
 def asked(browser):
-    """Addresses of everything that was requested, but for what stands in the page itself."""
+    """Addresses of everything that was requested, but for what stands in the page itself or in the browser.
+
+    The browser's own first page (chrome:) may still be loading when a test's first one is; no page can ask for it.
+    """
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    return {url.partition("#")[0] for url in sent if not url.startswith("data:")}
+    return {url.partition("#")[0] for url in sent if not url.startswith(("data:", "chrome:"))}

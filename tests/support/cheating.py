@@ -39,7 +39,7 @@ KINDS = {
     7: "output written after the clock stops", 8: "other stream", 9: "background thread", 10: "lazy tensor",
     11: "patched timer", 12: "reading or altering the expected values", 13: "stale allocator memory",
     14: "altered inputs", 15: "zeros or constants where the task allows it", 16: "lower precision inside",
-    17: "skipped tail", 18: "hard-coded shapes or seed", 19: "the values' distribution", 20: "L2 persistence",
+    17: "skipped tail", 18: "hard-coded shapes, seed or scalars", 19: "the values' distribution", 20: "L2 persistence",
     21: "uninitialised shared memory", 22: "a graph that captured nothing",
     23: "work that outlives the kernel", 24: "a weakened baseline", 25: "falling back to the library",
     26: "forged result files or pipes", 27: "detecting the harness", 28: "impossible speed",
@@ -56,6 +56,7 @@ class Cheat:
     where: tuple[str, ...]
     expected: tuple[str, ...] = FAIR
     limit: str = ""  # why not every form of it can be caught
+    said: str = "the spec replaced"  # of one that is refused alone
 
     @property
     def path(self) -> str:
@@ -95,6 +96,8 @@ CHEATS = (
     Cheat((13,), "memo_heap", (GPU,)),
     Cheat((13,), "memo_slack", (GPU,)),
     Cheat((13,), "memo_guard", (CHECK, GPU), (WRONG,)),
+    Cheat((13,), "memo_workspace", (GPU,)),
+    Cheat((13,), "memo_constant", (CHECK, GPU), (WRONG,)),
     Cheat((21,), "memo_shared", (GPU,)),
     Cheat((21,), "memo_local", (GPU,)),
     Cheat((4,), "cached_preprocessing", (GPU,)),
@@ -105,6 +108,9 @@ CHEATS = (
     Cheat((16,), "low_precision", (CHECK, GPU), (WRONG,)),
     Cheat((17,), "skipped_tail", (CHECK, GPU), (WRONG,)),
     Cheat((18,), "fixed_shape", (CHECK,), (WRONG,)),
+    Cheat((18,), "fixed_scalar", (CHECK,), (WRONG,)),
+    Cheat((15,), "any_check", (CHECK,), (REFUSED,)),
+    Cheat((12, 27), "calls_python", (CHECK,), CAUGHT),
     Cheat((19,), "distribution", (CHECK,), (WRONG,)),
     Cheat((14,), "altered_inputs", (CHECK, GPU), (WRONG,)),
     Cheat((27,), "cold_detector", (GPU,)),
@@ -116,11 +122,17 @@ CHEATS = (
     # ---- forms of a spec
     Cheat((2,), "form_memo_pointer", (CPU, GPU)),
     Cheat((2, 3), "form_memo_version", (CPU, GPU)),
+    Cheat((2,), "form_constant_inputs", (CPU, GPU), (REFUSED,)),
     Cheat((3,), "form_memo_contents", (CPU, GPU)),
+    Cheat((3,), "form_memo_short", (CPU, GPU)),
+    Cheat((3, 5), "form_memo_later", (CPU, GPU)),
+    Cheat((3, 5), "form_wakes_late", (CPU, GPU)),
+    Cheat((2, 13), "form_same_object", (CPU, GPU)),
     Cheat((6,), "form_first_call", (CPU, GPU)),
     Cheat((13,), "form_stale_memory", (CPU, GPU)),
     Cheat((10,), "form_lazy", (CPU, GPU), (REFUSED,)),
     Cheat((9,), "form_thread", (CPU, GPU)),
+    Cheat((7, 9), "form_ahead", (CPU,), CAUGHT),
     Cheat((27,), "form_detects_clock", (CPU, GPU)),
     Cheat((27,), "form_detects_harness", (CPU, GPU)),
     Cheat((7, 8), "form_other_stream", (GPU,)),
@@ -144,6 +156,14 @@ CHEATS = (
     Cheat((24,), "patch_code", (LOADED,), (REFUSED,)),
     Cheat((11,), "patch_lab", (CPU,), (REFUSED,)),
     Cheat((12,), "patch_compare", (LOADED,), (REFUSED,)),
+    Cheat((24,), "patch_settings", (LOADED,), (REFUSED,)),
+    Cheat((24,), "patch_environment", (CPU,), (REFUSED,)),
+    Cheat((28,), "patch_table", (LOADED,), (REFUSED,)),
+    Cheat((28,), "patch_parent", (CPU,), (REFUSED,)),
+    Cheat((24,), "patch_compilers", (LOADED,), (REFUSED,)),
+    Cheat((24, 27), "patch_turns", (CPU,), (REFUSED,)),
+    Cheat((9, 24), "patch_hog", (CPU,), (REFUSED,), said="a thread that the spec has started"),
+    Cheat((12,), "patch_class", (LOADED,), (REFUSED,), said="Mine is a subclass of Kernel"),
 )
 
 # Numbers that no row above has, and why.

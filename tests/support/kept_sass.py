@@ -23,6 +23,7 @@ FILES = (
     ("tests/data/sass/loops.py", "sm_75"),
     ("tests/data/sass/loops.py", "sm_100"),
     ("bench/examples/softmax.py", "sm_90"),
+    ("tests/data/kernels/two_pass_sum.py", "sm_90"),
 )
 RULE = "=" * 40 + "\n"
 _READ = re.compile(r"\.text\.|\.nv\.info\.")
@@ -38,7 +39,7 @@ def place(folder: Path, kernel: Kernel, kind: DType, architecture: str) -> Path:
 def reader(folder: Path) -> compilers.Compiler:
     """Gives what `compilers.compiled` gives, from the files of a folder."""
 
-    def compiled(kernel: Kernel, kind: DType, architecture: str) -> compilers.Compiled:
+    def compiled(kernel: Kernel, kind: DType, architecture: str, launched: tuple[str, ...] = ()) -> compilers.Compiled:
         file = place(folder, kernel, kind, architecture)
         if not file.exists():
             raise Unavailable(f"no machine code is kept in {file}; {_AGAIN}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -104,7 +104,13 @@ def of_template(source: str) -> Iterator[str]:
             yield text
 
 
-READERS = {".py": of_python, ".h": of_c, ".js": of_script, ".j2": of_template}
+READERS = {".py": of_python, ".h": of_c, ".cuh": of_c, ".js": of_script, ".j2": of_template}
+
+
+def reader(path: Path) -> Callable[[str], Iterator[str]] | None:
+    """What reads the texts of a file; headers of C++ such as include/cuda/atomic have no suffix."""
+    header = not path.suffix and "include" in path.parts and path.is_file()
+    return of_c if header else READERS.get(path.suffix)
 
 
 def listed() -> str:
@@ -112,8 +118,8 @@ def listed() -> str:
     lines = [HEADER]
     for path in sorted((ROOT / "cudalab").rglob("*")):
         place = path.relative_to(ROOT).as_posix()
-        if (reader := READERS.get(path.suffix)) and not place.endswith(UNSEEN):
-            texts = dict.fromkeys(" ".join(text.split()) for text in reader(path.read_text(encoding="utf-8")))
+        if (read := reader(path)) and not place.endswith(UNSEEN):
+            texts = dict.fromkeys(" ".join(text.split()) for text in read(path.read_text(encoding="utf-8")))
             if texts:
                 lines += [f"\n{place}", *(f"  {text}" for text in texts)]
     return "\n".join(lines) + "\n"

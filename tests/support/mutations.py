@@ -21,7 +21,7 @@ from cudalab.results import formats
 SEED = int(os.environ.get("CUDALAB_FUZZ_SEED", "0"))
 MANY = float(os.environ.get("CUDALAB_FUZZ_TIMES", "1"))  # how many times as many inputs
 SECONDS = 20.0  # of this process's own time that one input may take; the first ones import libraries
-GROWTH = 1 << 30  # bytes by which the peak of this process's memory may grow in one test
+GROWTH = 5 << 29  # bytes by which the peak of this process's memory may grow in one file: `inspect` draws 1 GiB
 
 tried: Counter[str] = Counter()  # inputs by group
 

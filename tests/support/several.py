@@ -126,3 +126,50 @@ def box(folder, old="", new="", **fields):
         "edges": ((1,), (129,)), "reference": reference, "constants": {"taps": TAPS},
         "entries": {"box": lambda x, y: Launch((-(-x.size // 128),), (128,), (x, y, np.int32(x.size)))},
         "budgets": {"float32": Budget(2, atol=1e-6)}, **fields})  # fmt: skip
+
+
+RMS = """#include <cuda_fp16.h>
+__global__ void rms(const scalar_t* x, const scalar_t* w, scalar_t* y, float* scale, float eps, int rows, int cols) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (int c = 0; c < cols; c++) sum += float(x[row * cols + c]) * float(x[row * cols + c]);
+    float s = rsqrtf(sum / cols + eps);
+    scale[row] = s;
+    for (int c = 0; c < cols; c++) y[row * cols + c] = scalar_t(float(x[row * cols + c]) * s * float(w[c]));
+}
+"""
+
+
+def rms_form(x, w, eps: float):
+    wide = x.float()
+    scale = (wide.pow(2).mean(1) + eps).rsqrt()
+    return (wide * scale[:, None] * w).to(x.dtype), scale
+
+
+def rms_backward(dy, dscale, x, w, scale):
+    """The gradients of x and w, from the output `scale` as the kernel computed it."""
+    wide, s, g = x.float(), scale[:, None], dy.float() * w
+    inner = (g * wide).sum(1, keepdim=True) + dscale[:, None]
+    return (g * s - wide * inner * s**3 / x.shape[1]).to(x.dtype), (dy.float() * wide * s).sum(0).to(w.dtype)
+
+
+def rms(folder, old="", new="", **fields):
+    """Rows of mean square one: a scalar, two outputs of which one is float32, and a gradient that uses an output."""
+    (folder / "rms.cu").write_text(RMS.replace(old, new) if old else RMS)
+
+    def reference(x, w, eps):
+        scale = 1 / np.sqrt((x * x).mean(axis=1) + eps)
+        return x * scale[:, None] * w, scale
+
+    def launch(x, w, y, scale, eps):
+        rows, cols = x.shape
+        return Launch((-(-rows // 64),), (64,), (x, w, y, scale, eps, np.int32(rows), np.int32(cols)))
+
+    return Kernel(**{
+        "file": str(folder / "rms.py"), "summary": "", "dtypes": ("float32", "float16"), "sizes": {"small": (8, 33)},
+        "edges": ((1, 1), (65, 3)), "reference": reference, "entries": {"rms": launch},
+        "shapes": {"x": "rows cols", "w": "cols", "y": "rows cols", "scale": "rows"},
+        "outputs": {"y": Out(), "scale": Out(dtype="float32")}, "scalars": {"eps": Scalar(1e-5)},
+        "budgets": {"float32": Budget(8), "float16": Budget(1)}, "torch": rms_form, "backward": rms_backward,
+        **fields})  # fmt: skip

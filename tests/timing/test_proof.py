@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cudalab.base.errors import LaunchError
-from cudalab.timing.proof import Contents, Proof
+from cudalab.timing.proof import CPU, Contents, Proof
 
 
 @pytest.fixture
 def proof():
     drawn = []
     contents = Contents(3, lambda number, operands: None, np.random.default_rng(0), lambda: drawn.append(1))
-    return Proof(contents, lambda contents, result, digest: None)
+    return Proof(contents, lambda *result: None)
 
 
 def test_a_first_meeting_that_is_as_fast_is_no_suspicion(proof):
@@ -26,7 +28,7 @@ def test_slow_first_meetings_in_a_row_are_an_answer_that_is_kept(proof):
         proof.meet([0, number, 0, number], [5e-6, 9e-6, 5e-6, 5e-6])
     assert proof.contents.count == 5  # contents that nobody has met
     proof.meet([0, 1, 2], [5e-6, 5e-6, 5e-6])  # nothing new
-    with pytest.raises(LaunchError, match="it stores answers: 9 us on contents that it sees for the first time, 5 us"):
+    with pytest.raises(LaunchError, match=r"it reuses stored results: 9\.00 µs for new inputs, 5\.00 µs"):
         proof.meet([0, 3], [5e-6, 9e-6])
 
 
@@ -41,7 +43,7 @@ def test_a_disturbed_round_hides_nothing_for_long(proof):
         proof.meet([0, number, 0], [5e-6, 90e-6, 5e-6])
     proof.meet([0, 3, 0, 0], [5e-6, 90e-6, 95e-6, 96e-6])
     proof.meet([0, 4, 0], [5e-6, 90e-6, 5e-6])
-    with pytest.raises(LaunchError, match="it stores answers"):
+    with pytest.raises(LaunchError, match="it reuses stored results"):
         proof.meet([0, 5, 0], [5e-6, 90e-6, 5e-6])
 
 
@@ -49,3 +51,134 @@ def test_a_small_difference_is_none(proof):
     for number in range(1, 9):
         proof.meet([0, number], [5e-6, 7e-6])
     assert proof.suspicions == 0
+
+
+def meets(proof, rng, seconds):
+    """Whether a variant is refused in 100 rounds of five samples; `seconds(first)` is the time of one."""
+    try:
+        for _ in range(100):
+            numbers = [int(n) for n in rng.integers(proof.contents.count, size=5)]
+            new = [number not in proof.met and number not in numbers[:i] for i, number in enumerate(numbers)]
+            proof.meet(numbers, [seconds(first) for first in new])
+    except LaunchError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_on_a_busy_cpu_an_honest_variant_is_not_refused_and_kept_answers_still_are(share):
+    """A busy CPU delays this share of the samples, whether their contents are new or not."""
+    rng = np.random.default_rng(0)
+
+    def delayed(first):
+        return 18e-3 if rng.random() < share else 2e-3
+
+    def keeps(first):
+        return delayed(first) + (0.2 if first else 0)
+
+    def refused(seconds):
+        contents = Contents(3, lambda number, operands: None, rng, lambda: None)
+        proof = Proof(contents, lambda *result: None, CPU)
+        return meets(proof, rng, seconds)
+
+    assert sum(refused(delayed) for _ in range(300)) == 0
+    assert all(refused(keeps) for _ in range(20))
+
+
+@pytest.fixture
+def at_the_end(proof):
+    proof.contents.last = True
+    proof.met = {0, 1, 2}
+    return proof
+
+
+def timed_on(proof, seconds, known=5e-6):
+    """A sample that takes so long on each new contents in turn, and the new contents that it had."""
+    had, left = [], list(seconds)
+
+    def sample():
+        number = proof.change()
+        if number in proof.met:
+            return known
+        had.append(number)
+        return left.pop(0)
+
+    return sample, had
+
+
+def test_a_time_is_confirmed_by_a_run_on_contents_that_nobody_has_met(at_the_end):
+    sample, had = timed_on(at_the_end, [5.5e-6])
+    assert at_the_end.confirm(sample, 5e-6)
+    assert (had, at_the_end.contents.count, at_the_end.due) == ([3], 4, None)
+
+
+def test_contents_that_others_have_met_are_new_to_a_variant(at_the_end):
+    at_the_end.met = {0, 2}
+    sample, had = timed_on(at_the_end, [5.5e-6])
+    assert at_the_end.confirm(sample, 5e-6)
+    assert (had, at_the_end.contents.count) == ([1], 3)
+
+
+def test_answers_that_are_kept_when_all_contents_have_been_met_are_found_at_the_end(at_the_end):
+    at_the_end.limits = replace(at_the_end.limits, tries=3)
+    sample, had = timed_on(at_the_end, [9e-6, 9e-6, 9.5e-6])
+    with pytest.raises(LaunchError, match=r"it reuses stored results: 9\.50 µs for new inputs, 5\.00 µs"):
+        at_the_end.confirm(sample, 5e-6)
+    assert had == [3, 4, 5]
+
+
+def test_one_disturbed_run_at_the_end_refutes_nothing(at_the_end):
+    sample, had = timed_on(at_the_end, [90e-6, 5e-6])
+    assert at_the_end.confirm(sample, 5e-6)
+    assert had == [3, 4]
+
+
+def test_single_runs_that_are_all_slow_refute_nothing(at_the_end):
+    """A busy machine wakes threads late, whatever a run's inputs are."""
+    at_the_end.limits = CPU
+    sample, had = timed_on(at_the_end, [11.7e-3] * CPU.tries, known=11e-3)
+    assert at_the_end.confirm(sample, 209e-6)
+    assert len(had) == CPU.tries
+
+
+def test_runs_of_one_sample_that_keep_an_answer_are_found_although_a_single_run_computes_it(at_the_end):
+    """A sample has several runs, and between them nothing changes."""
+    at_the_end.limits = CPU
+    sample, _ = timed_on(at_the_end, [2e-3] * CPU.tries, known=2e-3)
+    with pytest.raises(LaunchError, match="it reuses stored results: 2,000 µs for new inputs, 209 µs"):
+        at_the_end.confirm(sample, 209e-6, lambda: 200e-6)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_on_a_busy_cpu_kept_answers_are_found_at_the_end_too(share):
+    rng = np.random.default_rng(0)
+
+    def refused(more):
+        proof = Proof(
+            Contents(3, lambda *given: None, rng, lambda: None, last=True), lambda *given: None, CPU, {0, 1, 2}
+        )
+
+        def sample():
+            delay = 18e-3 if rng.random() < share else 0.0
+            return 0.2e-3 + delay + (more if proof.change() not in proof.met else 0.0)
+
+        try:
+            return not proof.confirm(sample, 0.2e-3)
+        except LaunchError:
+            return True
+
+    assert not any(refused(0.0) for _ in range(300))
+    assert all(refused(0.2) for _ in range(50))
+
+
+def test_a_lack_of_memory_is_told_and_no_time_is_lost(at_the_end):
+    def lacks():
+        raise MemoryError
+
+    at_the_end.contents.draw = lacks
+    assert not at_the_end.confirm(lambda: 1.0, 5e-6)
+    assert at_the_end.contents.count == 3
+
+
+def test_large_inputs_are_confirmed_by_one_process(proof):
+    assert proof.confirm(lambda: 1.0, 5e-6)  # in the others

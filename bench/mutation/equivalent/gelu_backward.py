@@ -1,6 +1,6 @@
 """Why mutants of gelu_backward survive."""
 
-from mutation.equivalent.reasons import ALIGNED_16, LONGER, PACKS, SLOPE, lines
+from mutation.equivalent.reasons import ALIGNED_16, LONGER, PACKS_OF_TWO, SLOPE, lines
 
 HALF = "the two differ at 0 alone, where the gradient is 1/2 from either side"
 
@@ -12,5 +12,5 @@ REASONS = {
     ),
     **ALIGNED_16,
     **SLOPE,
-    **PACKS,
+    **PACKS_OF_TWO,
 }

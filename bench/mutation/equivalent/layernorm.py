@@ -1,13 +1,10 @@
 """Why mutants of layernorm survive."""
 
-from mutation.equivalent.reasons import ALIGNED_16, LANES, lines
+from mutation.equivalent.reasons import ALIGNED_16, BLOCK, LANES, lines
 
-EIGHT = "blocks of 64 to 512 threads, a power of two: divided by 31 they give as many warps as by 32"
 ZERO_SUM = "distances from the mean add up to 0 with any common factor: the same number up to rounding"
 NO_WEIGHT = "a mean of no numbers, which has weight 0 in the joined mean"
-PLAIN = "of a row that one warp has: through shared memory it gets the same sum"
 CORRECTION = "a thousandth of a term that corrects the last digit of a division"
-POWERS = "blocks have a power of two of threads: none has 33"
 PAST = "a pack that begins beyond the row, where nothing is done"
 NO_DISTANCE = "means that are equal add nothing, and those of no numbers are equal"
 TURNS = "the row takes more turns and gets the same values; slower"
@@ -16,11 +13,10 @@ SINGLY = "all rows go element by element, to the same values; slower"
 UNREAD = "a second pack is loaded, and not used; slower"
 
 REASONS = {
-    **lines("if (blockDim.x <= 32) return value;", ("<=", "<", PLAIN), ("32", "31", PLAIN), ("32", "33", POWERS)),
     **ALIGNED_16,
     **LANES,
+    **BLOCK,
     **lines("return fmaf(__fdividef(1.0f, b), fmaf(-q, b, a), q);", ("1.0f", "1.001f", CORRECTION)),
-    **lines("if (blockDim.x <= 32) return over_lanes(mine, cols, blockDim.x);", ("32", "33", POWERS)),
     **lines(
         "for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);",
         ("p < packs", "p <= packs", PAST),
@@ -35,10 +31,8 @@ REASONS = {
         "else if (cols <= 8 * (int)blockDim.x) eight_a_thread<WIDE, true>(x, gamma, beta, y, cols, eps, partial);",
         ("blockDim.x", "blockDim.y", TURNS),
     ),
-    **lines("else layernorm_row<WIDE, 2, false>(x, gamma, beta, y, cols, eps, partial);", ("2", "1", TURNS)),
     **lines(
-        "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;",
-        ("warps = blockDim.x / 32", "warps = blockDim.x / 31", EIGHT),
+        "else layernorm_row<WIDE, 2, false, Team>(x, gamma, beta, y, cols, length, eps, table);", ("2", "1", TURNS)
     ),
     **lines(
         "for (long long c = threadIdx.x; c < cols; c += blockDim.x) "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 Reasons = dict[tuple[str, str, str, int], str]  # by the key of a Mutant
-PACK, MAP, PHI = "common/pack.cuh", "common/map.cuh", "common/phi.cuh"
+PACK, MAP, MAP2, PHI = "common/pack.cuh", "common/map.cuh", "common/map2.cuh", "common/phi.cuh"
 GAUSSIAN, POSITIVE_PART, REDUCE = "common/gaussian.cuh", "common/positive_part.cuh", "common/reduce.cuh"
+TEAM, EXPONENTIALS = "common/team.cuh", "common/exponentials.cuh"
 
 ELEMENTS = "fewer or no packs: the other elements go one by one, with the same values; slower"
 ALIGNED = "this test finds no address aligned, so all elements go one by one, with the same values; slower"
@@ -62,6 +63,26 @@ PHI_16 = {
     **lines("return x * fabsf(fmaf(-root, root, x > 0.0f ? 1.0f : 0.0f));", ("x >", "x >=", ZERO), file=PHI),
 }
 LANES = lines("for (int s = 16; s > 0; s /= 2)", ("16", "16 + 1", FOLDED), file=REDUCE)
+ALL_LANES = "after the exchange all lanes of the warp have the value: the others write what the first would"
+ONE_WARP = "of a row that one warp has: through shared memory it gets the same value"
+POWERS = "a team has a power of two of threads: none has 33"
+BLOCK = {
+    **lines(
+        "__device__ __forceinline__ static bool several() { return blockDim.x > 32; }",
+        (">", ">=", ONE_WARP),
+        ("32", "31", ONE_WARP),
+        ("32", "32 - 1", ONE_WARP),
+        ("32", "33", POWERS),
+        file=TEAM,
+    ),
+    **lines(
+        "if (threadIdx.x % 32 == 0) table[threadIdx.x / 32] = mine;",
+        ("threadIdx.x % 32 == 0", "true", ALL_LANES),
+        ("==", "!=", ALL_LANES),
+        ("== 0", "== 1", ALL_LANES),
+        file=TEAM,
+    ),
+}
 PACKS = lines(
     "if (aligned && first + Pack::width <= n) {",
     ("aligned && first + Pack::width <= n", "false", ELEMENTS),
@@ -69,6 +90,7 @@ PACKS = lines(
     ("<= n", "<= first", ELEMENTS),
     ("<= n", "<= n - 1", ELEMENTS),
 )
+PACKS_OF_TWO = {(MAP2, *change): reason for (_, *change), reason in PACKS.items()}
 LONGER = lines(
     "constexpr int WIDE = 16 / sizeof(scalar_t);",
     ("16", "17", "17 bytes hold as many whole elements of 2 or 4 bytes as 16 do"),

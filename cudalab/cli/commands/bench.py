@@ -8,7 +8,7 @@ import click
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against
 from cudalab.cli.measure import exit_code, given, measure
-from cudalab.cli.options import budget, measuring, parameters, processes, quick
+from cudalab.cli.options import measuring, parameters, processes, quick
 
 
 @click.command("bench")
@@ -20,14 +20,15 @@ from cudalab.cli.options import budget, measuring, parameters, processes, quick
     default="shuffled",
     show_default=True,
     type=click.Choice(["shuffled", "blocked"]),
-    help="Order of the samples: variants shuffled in each round, or one variant after the other as a cross-check.",
+    help="Order of the samples: variants shuffled in each round, or all of one variant before the next, as a "
+    "cross-check.",
 )
 @click.option(
     "--flush",
     default="clean",
     show_default=True,
     type=click.Choice(["clean", "dirty"]),
-    help="Lines in L2 before a cold run: clean, or dirty ones that another program left.",
+    help="What fills L2 before a cold run: clean lines, or dirty ones, as after a program that wrote memory.",
 )
 @click.option("--costs", is_flag=True, help="Also show one-time costs: compilation, first run, graph.")
 @click.option(
@@ -37,7 +38,8 @@ from cudalab.cli.options import budget, measuring, parameters, processes, quick
               help="Also time the same work by another clock: NVBench (slow), or CUPTI's records. "
               "Default: none.")  # fmt: skip
 @parameters
-@budget
+@click.option("--budget", type=float, metavar="SECONDS",
+              help="Time to sample each variant. Default: 0.3 on a GPU, 1 on the CPU.")  # fmt: skip
 @processes
 @quick
 @gate
@@ -53,22 +55,22 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab bench ./softmax.py ./mine/ --size '2^[8:12]x1024' --only 'torch_*'
     cudalab bench --baseline main.json -o branch.json
 
-    --baseline takes the lab's kernels, sizes, dtypes, only, skip, modes, order and flush from the baseline unless you
-    give them. It prints the output of `cudalab compare` after the table.
+    With --baseline, options that you do not give (kernels of the lab, --size, --dtype, --only, --skip, --modes,
+    --order, --flush) are those of the baseline. The output of `cudalab compare` follows the table.
 
-    Exit code: 0 all right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that does not
-    compile or run, or a file of -o that cannot be written, 5 no entry of a kernel could run. With --baseline it is that
-    of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
+    Exit code: 0 every answer is right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that
+    does not compile or run, or an output file (-o) that cannot be written, 5 no entry of a kernel could run. With
+    --baseline it is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
-    from cudalab.engine import session
+    from cudalab.engine import runs
 
     costs = options.pop("costs")
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
     alone = sorted({"min_effect", "force"} & given())
     if alone and not baseline["baseline"]:
-        raise click.UsageError(f"--{alone[0].replace('_', '-')} is about a comparison; add --baseline FILE")
+        raise click.UsageError(f"--{alone[0].replace('_', '-')} is only for a comparison; add --baseline FILE")
     if baseline["baseline"]:
         sys.exit(
             measure_against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs)
         )
-    sys.exit(exit_code(measure(session.bench, kernels, options, format, output, costs)))
+    sys.exit(exit_code(measure(runs.bench, kernels, options, format, output, costs), format))

@@ -21,7 +21,7 @@ from cudalab.cli.options import measuring, parameters
     "--exhaustive", is_flag=True, help="Check all 2^32 values of float32 functions of one array: minutes on a GPU."
 )
 @click.option(
-    "--huge", is_flag=True, help="On the CPU, also look at the addresses in arrays beyond 2^31 and 2^32 elements."
+    "--huge", is_flag=True, help="On the CPU, also check accesses to arrays of more than 2^31 and 2^32 elements."
 )
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check kernels against a float64 reference, without timing.
@@ -29,11 +29,12 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     A KERNEL is a name from `cudalab list`, the path of your own spec, or a folder of specs. Without KERNEL, all kernels
     of the lab are checked, on every backend.
 
-    Functions of one array are checked at all 65,536 values of float16 and bfloat16, and at 2^24 values of float32
-    with every exponent, others with zero, negative, large, tiny, tied and sorted inputs. All kernels are checked at
-    the smallest size, at awkward shapes, and with arrays 1, 2, 4 and 8 bytes off their alignment. On the CPU, races
-    and reads beside the arrays are looked for at small shapes. With --size, only those sizes are checked. The table
-    shows the largest error in ULP, where it occurs, and the share of correctly rounded results.
+    A pointwise kernel of one array is checked at all 65,536 values of float16 and bfloat16, and at 2^24 values of
+    float32, of every exponent. Other kernels get zero, negative, large, tiny, tied, sorted and infinite inputs. All
+    kernels are checked at the smallest size, at awkward shapes, at a size with more than 256 blocks, and with arrays 1,
+    2, 4 and 8 bytes off their alignment. On the CPU, small shapes are also checked for races and for accesses outside
+    the arrays. With --size, only those sizes are checked. The table shows the largest error in ULP, where it occurs,
+    and the share of correctly rounded results.
 
     \b
     cudalab check gelu --dtype bfloat16
@@ -41,11 +42,11 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab check ./mine/softmax.py
     cudalab check ./mine/ --sanitize
 
-    Exit code: 0 all right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or a file of -o that
-    cannot be written, 5 no entry of a kernel could run. What the CPU cannot run is skipped; nvcc compiles it if there
-    is one, and then the code is 0.
+    Exit code: 0 every answer is right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or an
+    output file (-o) that cannot be written, 5 no entry of a kernel could run. What the CPU cannot run is skipped; if
+    nvcc is there and compiles it, the code is 0.
     """
     import cudalab
 
     options["dtypes"] = options["dtypes"] or "all"
-    sys.exit(exit_code(measure(cudalab.check, kernels, options, format, output)))
+    sys.exit(exit_code(measure(cudalab.check, kernels, options, format, output), format))

@@ -17,17 +17,17 @@ from cudalab.cli.options import min_effect, selecting
               "call, api, wall, or all. Default: cold; on a CPU wall.")  # fmt: skip
 @min_effect
 @selecting
-@click.option("--force", is_flag=True, help="Compare although machine, driver, clocks, versions or options differ.")
+@click.option("--force", is_flag=True, help="Compare even if machine, driver, clocks, versions or options differ.")
 @click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
               help="Format of the printed comparison.")  # fmt: skip
 def command(old: str, new: str, kind: str, min_effect: float, force: bool, format: str, **rows: str) -> None:
     """Compare two results files, case by case.
 
     Each case that OLD and NEW both have is FASTER, SAME, SLOWER or UNCLEAR. A difference counts if its whole interval
-    is larger than --min-effect. The interval has what differs between processes, cards and days; for times of the host
-    a factor of 2 counts.
+    lies beyond --min-effect. The interval includes what differs between processes, cards and days. Times of the host
+    (call, api, wall) count only if they differ by a factor of 2.
 
-    Two files of `cudalab inspect -o` are compared figure by figure: registers, spills, shared memory, instructions an
+    Two files of `cudalab inspect -o` are compared figure by figure: registers, spills, shared memory, instructions per
     element, predicted time. One that grows by more than --min-effect is WORSE, and the exit code is 1.
 
     \b
@@ -35,7 +35,7 @@ def command(old: str, new: str, kind: str, min_effect: float, force: bool, forma
     cudalab compare main.json branch.json --kind cold,graph --min-effect 5%
     cudalab compare main.json branch.json --kernel gelu --only 'gelu_*'
 
-    Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in either file, 4 not comparable.
+    Exit code: 0 nothing slower, 1 something slower, 2 bad input, 3 a wrong answer in NEW, 4 not comparable.
     If several apply, the first of 2, 4, 3, 1 is returned.
     """
     if (code := compare_files((old, new), min_effect, force, format)) is not None:

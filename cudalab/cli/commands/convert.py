@@ -35,9 +35,9 @@ def command(
 ) -> None:
     """Write results in another format.
 
-    IN is a results file; an OUT of - is standard output. json and jsonl contain the whole run, csv almost all of it;
-    every command that reads a results file reads all three. pytest-benchmark and nvbench are JSON for the viewers of
-    those tools. docs/results-file.md describes the formats.
+    IN is a results file; write - for OUT to print to standard output. json and jsonl contain the whole run,
+    csv almost all of it; every command that reads a results file reads all three. pytest-benchmark and nvbench are JSON
+    for the viewers of those tools. docs/results-file.md describes the formats.
 
     \b
     cudalab convert results.json results.csv

@@ -7,7 +7,7 @@ import click
 
 from cudalab.cli import complete, terminal
 from cudalab.cli.live import progress_shown
-from cudalab.cli.measure import exit_code, keep, plain_warnings, unsaved
+from cudalab.cli.measure import exit_code, keep, unsaved
 from cudalab.cli.options import RESULTS, Share, budget, device, dtype, kernel, processes, quiet, seed, timeout
 from cudalab.cli.options import output as output_option
 
@@ -55,11 +55,10 @@ def command(quiet: bool, output: str, **options: Any) -> None:
     if output:
         writable(output)
     try:
-        with progress_shown(quiet) as progress, plain_warnings():
+        with progress_shown(quiet) as progress:
             found = bisect.crossover(**options, progress=progress, output=output)
     except KeyboardInterrupt as stop:
-        click.echo(str(stop) or "stopped", err=True)
-        sys.exit(130)
+        terminal.stopped(str(stop) or "stopped")
     saved = bool(output) and keep(found.run, output)
     terminal.write(lambda width, color: report.render(found, width, color))
     if saved:

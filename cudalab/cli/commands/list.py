@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import sys
+
 import click
 
+from cudalab.base.errors import SpecError
 from cudalab.base.text import visible
 from cudalab.cli import terminal
 from cudalab.cli.options import kernels as kernels_
@@ -22,12 +25,13 @@ def command(kernels: tuple[str, ...]) -> None:
     cudalab list
     cudalab list 'gelu*' ./mine/
 
-    Exit code: 0, or 2 for an unknown kernel.
+    Exit code: 0, or 2 for an unknown kernel or a spec that cannot be used; the others are listed.
     """
     from cudalab import backends
     from cudalab.engine import plan
 
-    for name, kernel in plan.named(kernels).items():
+    bad: list[SpecError] = []
+    for name, kernel in plan.named(kernels, bad.append).items():
         sizes = ", ".join(f"{size} {'x'.join(map(str, shape))}" for size, shape in kernel.sizes.items())
         click.echo(terminal.wrapped(visible(f"{name}: {kernel.summary}"), 4))
         facts = [("entries", ", ".join(kernel.entries)), ("dtypes", ", ".join(kernel.dtypes)), ("sizes", sizes)]
@@ -35,3 +39,6 @@ def command(kernels: tuple[str, ...]) -> None:
         for what, text in facts:
             click.echo(terminal.wrapped(visible(f"    {what:9}{text}"), INDENT))
     click.echo(terminal.wrapped(f"backends: {', '.join(backends.by_name())}", 10))
+    for error in bad:
+        click.echo(visible(f"Error: {error}", keep="\n"), err=True)
+    sys.exit(2 if bad else 0)

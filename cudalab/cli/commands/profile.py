@@ -18,18 +18,24 @@ from cudalab.cli import terminal
 @options_.only
 @options_.skip
 @options_.device
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the random inputs.")
-@click.option("--runs", default=10, show_default=True, type=click.IntRange(1), help="Number of profiled calls.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N", help="Seed of the random inputs."
+)
+@click.option(
+    "--runs", default=10, show_default=True, type=click.IntRange(1), metavar="N", help="Number of profiled calls."
+)
 @click.option("--counters/--no-counters", default=True, show_default=True,
               help="Also read hardware counters with NVIDIA's ncu if it is installed.")  # fmt: skip
 @click.option("--timeout", default=300.0, show_default=True, metavar="SECONDS",
-              help="Limit for all variants together; it starts again after a variant that hangs.")  # fmt: skip
+              help="Time limit for all variants together; if one hangs, the others start again with the "
+              "full limit.")  # fmt: skip
 @click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
               help="Format of the output.")  # fmt: skip
 @options_.output("a Chrome trace of one call per variant, for ui.perfetto.dev")
 @options_.quiet
 def command(
-    kernels: tuple[str, ...], size: str, dtype: str, format: str, output: str, quiet: bool, **options: Any
+    kernels: tuple[str, ...], size: str, dtype: str, only: str, skip: str, format: str, output: str, quiet: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Show what one call of each variant runs on the machine.
 
@@ -45,19 +51,25 @@ def command(
     Exit code: 0, or 2 for bad input or a variant that fails.
     """
     from cudalab.engine import plan
+    from cudalab.engine.selection import Selection
     from cudalab.report import profiling as report
     from cudalab.tools.profile import found, kernel
 
-    chosen = [
+    selection = Selection.of(only, skip)
+    groups = [
         group
-        for one in plan.named(kernels).values()
-        for group in plan.groups((one.file,), size or next(iter(one.sizes)), dtype)
+        for _, one, kinds in plan.with_dtypes(kernels, dtype)
+        for group in plan.groups((one.file,), size or next(iter(one.sizes)), ",".join(kind.name for kind in kinds))
     ]
+    selection.check(groups)
+    chosen = [group for group in groups if any(selection.variants(group))]
     if output and len(chosen) > 1:
-        raise InputError(f"{len(chosen)} kernels, sizes and dtypes are given, and a trace is of one; leave out -o")
+        raise InputError(f"a trace holds one case, but {len(chosen)} were chosen; choose one, or leave out -o")
     profiles = []
     for group in chosen:
-        one = kernel.profile(group.file, size=group.size, dtype=group.dtype.name, output=output, **options)
+        own = selection.about(group)
+        which: dict[str, Any] = {"only": ",".join(own.only), "skip": ",".join(own.skip), "output": output}
+        one = kernel.profile(group.file, size=group.size, dtype=group.dtype.name, **which, **options)
         profiles.append(one)
         if format != "json":
             terminal.write(lambda width, color, one=one: report.render(one, width, color))  # type: ignore[misc]

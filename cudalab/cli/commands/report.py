@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.option("--chart", default="", metavar="NAME",
               help="Plot to draw: speedup, cold, hot, graph, graph_cold, call, api, wall, samples, "
                    "roofline, bandwidth, accuracy, error. Default: speedup.")  # fmt: skip
-@options.kernel("all in the files; a plot is of one")
-@options.size("all in the files; of a plot the largest")
-@options.dtype("all in the files; a plot is of one")
+@options.kernel("all in the files; a plot shows one")
+@options.size("all in the files; for a plot, the largest")
+@options.dtype("all in the files; a plot shows one")
 @options.only
 @options.skip
 @click.option("--kind", default="", metavar="NAME", help="Times that speedup, samples and bandwidth show, such as hot "
@@ -84,5 +84,5 @@ def _one(what: str, text: str, runs: list[Results]) -> str:
         return ""
     first, *more = dict.fromkeys(str(getattr(case, what)) for run in runs for case in run.cases)
     if more:
-        raise InputError(f"--{what} {text} fits {', '.join((first, *more))}; a plot is of one {what}: give one of them")
+        raise InputError(f"--{what} {text} matches {', '.join((first, *more))}; a plot shows one {what}: give one")
     return first

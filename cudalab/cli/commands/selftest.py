@@ -36,8 +36,9 @@ def command(device: str, seconds: float, quiet: bool) -> None:
         def show(finding: lab.Finding) -> None:
             now("")
             for line in str(finding).splitlines():
-                click.echo(terminal.wrapped(line, INDENT))
+                click.echo(terminal.encodable(terminal.wrapped(line, INDENT), sys.stdout))
 
         report = lab.selftest(device, seconds, show, lambda name: now(f"now: {name}"))
-    click.echo(terminal.wrapped(report.sentence(), 0))
+    for text in filter(None, (report.busy, report.sentence())):
+        click.echo(terminal.encodable(terminal.wrapped(text, 0), sys.stdout))
     sys.exit(0 if report.fit else 1)

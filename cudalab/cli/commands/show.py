@@ -17,7 +17,7 @@ from cudalab.cli.measure import print_results
 @click.option("--plots/--no-plots", default=None,
               help="Also show bars of speed-ups and histograms of samples. Default: on a terminal.")  # fmt: skip
 @options.selecting
-@options.output(f"{options.RESULTS}; those that are shown")
+@options.output(f"{options.RESULTS}; only the rows that are shown")
 @options.quiet
 def command(
     file: str, format: str, costs: bool, plots: bool | None, output: str, quiet: bool, **rows: str

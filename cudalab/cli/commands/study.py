@@ -12,8 +12,8 @@ from cudalab.cli.measure import exit_code, measure
 
 LIST = "list"
 study_processes = click.option("--processes", default=0, metavar="N", type=click.IntRange(0, 16),
-                               show_default="3 on a GPU, 1 on the CPU and for slow studies",
-                               help="Fresh processes that measure in turn. 0: the default.")  # fmt: skip
+                               help="Number of fresh processes that measure in turn. 0 means the default. "
+                               "Default: 3 on a GPU, 1 on the CPU and for slow studies.")  # fmt: skip
 
 
 def _settings(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -29,11 +29,11 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 @click.command("study")
 @click.argument("name", metavar="NAME|list", shell_complete=complete.studies)
 @click.argument("about", metavar="[NAME]", required=False, default="", shell_complete=complete.studies)
-@shared.size("those of the study that suit the device", dest="sizes")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", callback=_settings,
+@shared.size("the study's sizes for the device", dest="sizes", words=shared.OF_STUDY)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", callback=_settings,
               help="Change a setting that `study list NAME` shows; may be repeated. "
               "Default: the study's values.")  # fmt: skip
-@shared.only
+@shared.only_of(words=shared.OF_STUDY)
 @shared.skip
 @shared.device
 @shared.seed
@@ -57,7 +57,7 @@ def command(name: str, about: str, format: str, output: str | None, **options: A
     cudalab study graphs --size small -o graphs.json
     cudalab study ./mine.py --set calls=100
 
-    Exit code: 0 all right, 1 a variant whose result differs from the baseline, 2 bad input or a variant that fails.
+    Exit code: 0 every result agrees with the baseline, 1 a result differs, 2 bad input or a variant that fails.
     """
     from cudalab.report import study_text
     from cudalab.study import found
@@ -72,4 +72,4 @@ def command(name: str, about: str, format: str, output: str | None, **options: A
             f"got two names; give one study at a time: {name}, then {about}; or: cudalab study list {about}"
         )
     work = runner.named(name)
-    sys.exit(exit_code(measure(work, (), options, format, output, study=name)))
+    sys.exit(exit_code(measure(work, (), options, format, output, study=name), format))

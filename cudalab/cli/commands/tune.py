@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
 from cudalab.base.errors import InputError
-from cudalab.base.text import visible
 from cudalab.cli import complete, terminal
 from cudalab.cli import options as options_
 from cudalab.cli.live import progress_shown
@@ -26,14 +24,14 @@ from cudalab.cli.options import Share
 @click.option("--most", default=0, metavar="N", type=click.IntRange(0),
               help="Number of configurations to try. Default: the strategy decides.")  # fmt: skip
 @click.option("--finalists", default=3, show_default=True, metavar="N", type=click.IntRange(1),
-              help="Number of Kernel Tuner's fastest that the lab times beside the default.")  # fmt: skip
+              help="Number of Kernel Tuner's fastest configurations to time beside the default.")  # fmt: skip
 @click.option(
     "--kind", default="cold", show_default=True, metavar="NAME", help="Times to compare: cold, hot, graph, graph_cold."
 )
 @click.option("--min-effect", default="2%", show_default=True, metavar="SHARE", type=Share(),
               help="Smallest gain that replaces the default.")  # fmt: skip
 @options_.device
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0),
+@click.option("--seed", default=0, show_default=True, metavar="N", type=click.IntRange(0),
               help="Seed of the inputs and the strategy.")  # fmt: skip
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Time to sample each finalist.")
 @options_.processes
@@ -62,23 +60,26 @@ def command(quiet: bool, dry_run: bool, kernels: tuple[str, ...], **options: Any
 
     chosen = find.chosen(kernels)
     if len(chosen) > 1 and options["output"]:
-        raise InputError(f"{len(chosen)} kernels are given, and a file of -o is of one; leave out -o")
+        raise InputError(
+            f"-o writes the parameters of one kernel, but {len(chosen)} were given; name one, or leave out -o"
+        )
     kept = [kernel for kernel in chosen if kernel.tunables] if len(chosen) > 1 else chosen
+    if not kept:
+        raise InputError(f"none of {', '.join(kernel.name for kernel in chosen)} declares tunables")
     for kernel in chosen if len(kept) < len(chosen) else ():
         if not kernel.tunables:
-            click.echo(visible(f"left out: {kernel.name}, which declares no tunables in {kernel.file}"), err=True)
+            terminal.say(f"left out: {kernel.name}, which declares no tunables in {kernel.file}")
     tunable = find.words(kept)
     where = {name: options[name] for name in ("sizes", "dtypes", "entry", "strategy", "most")}
     works = [tune.planned(name, **where) for name in tunable]  # raises before anything is measured
     if dry_run:
-        return click.echo("\n".join(line for work in works for line in report.described(work)))
+        return click.echo(terminal.wrapped("\n".join(line for work in works for line in report.described(work)), 4))
     for name in tunable:
         try:
             with progress_shown(quiet) as progress:
                 found = tune.tune(name, **options, progress=progress)
         except KeyboardInterrupt as stop:
-            click.echo(str(stop) or "stopped", err=True)
-            sys.exit(130)
+            terminal.stopped(str(stop) or "stopped")
         terminal.write(lambda width, color, found=found: report.render(found, width, color))  # type: ignore[misc]
         for path in dict.fromkeys(one.kept for one in found if one.kept):
             terminal.wrote(path)

@@ -11,7 +11,7 @@ from types import ModuleType
 from cudalab.base.errors import LaunchError, Unavailable, unknown
 from cudalab.engine.cross_check import cupti, nvbench
 from cudalab.engine.cross_check.ready import Found, Request
-from cudalab.engine.plan import Group
+from cudalab.engine.groups import Group
 from cudalab.results.record import Case
 
 TOOLS: dict[str, ModuleType] = {"nvbench": nvbench, "cupti": cupti}
@@ -43,7 +43,7 @@ def add(name: str, cases: Collection[Case], group: Group, seed: int, device: str
         rows[0].notes.append(f"no cross-check: {error}")
         return
     for case in rows:
-        one = found.get(case.label, Found(why=f"{NAMES[name]} gave no time"))
+        one = found.get(case.label, Found(why=f"{NAMES[name]} reported no time"))
         case.cross = one.times
         if one.why:
             case.notes.append(f"no cross-check: {one.why}")

@@ -1,15 +1,16 @@
 """CUPTI's records of kernels, by torch.profiler, of cold runs as the lab takes them.
 
 CUPTI has the GPU itself note when each kernel begins and ends, without events and without the host. The lab's own clock
-takes the samples: with its flush, on its stream, behind its held queue. An empty kernel before and after each run marks
-in the records what belongs to the run. A run lasts from the start of its first kernel, copy or fill to the end of its
-last. CUPTI may lose records (pytorch issue 192021): then the row has a reason and no time.
+takes the samples: with its flush, on its stream, between its two kernels that read the GPU's timer, which mark in the
+records what belongs to the run. A run lasts from the start of its first kernel, copy or fill to the end of its last.
+The events' times of the same samples stand beside it, and events' times of the same process without records: so what
+two clocks say of one run is told from what two processes say, and from what recording does to a kernel. CUPTI may lose
+records (pytorch issue 192021): then the row has a reason and no time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 
 from cudalab import timing
@@ -22,10 +23,13 @@ from cudalab.device.gpu import Gpu
 from cudalab.device.operands import Bound
 from cudalab.engine.cross_check import ready
 from cudalab.engine.cross_check.ready import Found
-from cudalab.timing.gpu import timer_of
+from cudalab.timing.clock import Clock
+from cudalab.timing.events import MARKS
+from cudalab.timing.gpu import NOT_HELD
 
-COLD, WALL = "cupti cold", "cupti wall"  # median, and what the recording took; seconds
-MARK = "empty"  # the lab's kernel before and after each run
+# Seconds: the median by CUPTI, that of the same samples by the lab's events, that of the same process's events before
+# anything was recorded, and what the recording took.
+COLD, EVENTS, BEFORE, WALL = "cupti cold", "cupti events", "cupti before", "cupti wall"
 SAMPLES = 60  # of a variant, at least
 EACH = 60.0  # seconds that a variant may take
 ISSUE = "https://github.com/pytorch/pytorch/issues/192021"
@@ -38,7 +42,7 @@ def missing() -> str | None:
 
 
 def times(request: ready.Request) -> dict[str, Found]:
-    """By label: "cupti cold" (median) and "cupti wall". Raises LaunchError if the process failed."""
+    """By label: COLD, EVENTS, BEFORE and WALL. Raises LaunchError if the process failed."""
     limit = ready.START + EACH * len(request.labels)
     return ready.asked("CUPTI's process", f"{__name__}.main", request, dict[str, Found], limit)
 
@@ -51,7 +55,7 @@ def spans(events: Sequence[Event], runs: int) -> list[float]:
     inside: list[list[Event]] = []
     marks = 0
     for one in sorted((e for e in events if e.kind in DEVICE_KINDS), key=lambda e: e.start):
-        if one.name == MARK:
+        if one.name in MARKS:
             marks += 1
             if marks % 2:
                 inside.append([])
@@ -62,7 +66,7 @@ def spans(events: Sequence[Event], runs: int) -> list[float]:
     counts = sorted({len(found) for found in inside})
     if counts[0] == 0 or len(counts) > 1:
         have = f"between {counts[0]} and {counts[-1]} kernels" if len(counts) > 1 else "no kernel"
-        raise LaunchError(f"CUPTI recorded {have} a run of the same work: records were lost; see {ISSUE}")
+        raise LaunchError(f"CUPTI recorded {have} per run of the same work: records were lost; see {ISSUE}")
     return [1e-9 * (max(e.end for e in found) - min(e.start for e in found)) for found in inside]
 
 
@@ -78,34 +82,46 @@ def main(parent: Parent) -> None:
 
 def recorded(device: Gpu, works: Mapping[str, Bound]) -> dict[str, Found]:
     """Each work's median by CUPTI, or why it has none."""
-    found = {}
-    for label, work in works.items():
-        start = perf_counter()
-        try:
-            seconds = _cold(device, work)
-        except LaunchError as error:
-            found[label] = Found(why=str(error))
-            continue
-        found[label] = Found({COLD: stats.median([seconds]), WALL: perf_counter() - start})
+    found: dict[str, Found] = {}
+    for kind in (_before, _cold):  # all works before anything is recorded: recording may leave something behind
+        for label, work in works.items():
+            one, start = found.setdefault(label, Found()), perf_counter()
+            if not one.why:
+                try:
+                    one.times |= kind(device, work)
+                    one.times[WALL] = perf_counter() - start
+                except LaunchError as error:
+                    found[label] = Found(why=str(error))
     return found
 
 
-def _cold(device: Gpu, work: Bound) -> list[float]:
-    mark = timer_of(device).empty
-    runs = 0
+def _before(device: Gpu, work: Bound) -> dict[str, float]:
+    """The median of cold samples by events, while nothing is recorded."""
+    return {BEFORE: stats.median([_samples(_clock(device, work))])}
 
-    def marked() -> None:
-        nonlocal runs
-        runs += 1
-        mark()
-        work.run()
-        mark()
 
-    clock = timing.clocks(device, replace(work, run=marked), ("launch",), [])["cold"]
-    deadline = perf_counter() + EACH / 2
+def _clock(device: Gpu, work: Bound) -> Clock:
+    """The clock of cold runs. Raises LaunchError for work that cannot be held: nothing marks the start of its runs."""
+    notes: list[str] = []
+    clock = timing.clocks(device, work, ("launch",), notes)["cold"]
+    if NOT_HELD in notes:
+        raise LaunchError(f"it {NOT_HELD}")
+    return clock
+
+
+def _samples(clock: Clock) -> list[float]:
+    deadline = perf_counter() + EACH / 4
+    found: list[float] = []
+    while len(found) < SAMPLES and perf_counter() < deadline:
+        found += clock.sample()
+    return found
+
+
+def _cold(device: Gpu, work: Bound) -> dict[str, float]:
+    """Medians of the same cold samples by CUPTI and by events."""
+    clock = _clock(device, work)
     with raw(cuda=True) as seen:
-        runs = 0
-        while runs < SAMPLES and perf_counter() < deadline:
-            clock.sample()
+        by_events = _samples(clock)
         device.stream.synchronize()
-    return spans([event(e) for e in seen.profiler.kineto_results.events()], runs)
+    by_cupti = spans([event(e) for e in seen.profiler.kineto_results.events()], len(by_events))
+    return {COLD: stats.median([by_cupti]), EVENTS: stats.median([by_events])}

@@ -15,8 +15,8 @@ from cudalab.device import cuda
 from cudalab.device.gpu import Gpu
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, Operands
-from cudalab.engine import plan
-from cudalab.engine.plan import Group
+from cudalab.engine.groups import Group
+from cudalab.engine.selection import Selection
 from cudalab.results.record import COPY
 from cudalab.spec import find, tuned
 from cudalab.spec.dtype import dtype
@@ -52,8 +52,8 @@ def asked(tool: str, main: str, request: Request, answers: type[T], limit: float
             found = process.receive(limit)
         except Ended as ended:
             if ended.hung:
-                raise LaunchError(f"{tool} had not finished after {limit:g} s") from None
-            said = last(ended.said) or last(process.printed) or "it said nothing"
+                raise LaunchError(f"{tool} did not finish within {limit:g} s") from None
+            said = last(ended.said) or last(process.printed) or "it printed nothing"
             raise LaunchError(f"{tool} {ended.how}: {said}") from None
         process.end()  # a failure of the clean-up costs nothing
     return found
@@ -76,7 +76,7 @@ def _bound(device: Gpu, group: Group, operands: Operands, label: str) -> Bound:
     if label == COPY:
         found = device.copy(sum(a.nbytes for a in operands.inputs.values()) + operands.output.nbytes)
     else:
-        (variant,) = (v for v in plan.Selection().variants(group, device.kind) if v.label == label)
+        (variant,) = (v for v in Selection().variants(group, device.kind) if v.label == label)
         kernel, _ = tuned.for_variant(group.kernel, variant.name, variant.parameters, group.dtype, cuda.card_of(device))
         found = variant.backend.bind(kernel, variant.name, group.dtype, operands)
     timing.warm_up(device, found)

@@ -88,12 +88,12 @@ inline cluster_group this_cluster() { return {}; }
 
 // ---- some lanes of a warp, by their mask ------------------------------------------------------------------------------
 template <class T> T cudalab_from(unsigned mask, T value, unsigned lane, const char* file, unsigned line) {
-    if constexpr (sizeof(T) <= 8) return cudalab::shuffled(mask, value, lane, file, line);
+    if constexpr (sizeof(T) <= 8) return cudalab::shuffled(cudalab::source::lane, mask, value, lane, 32, file, line);
     else {
         static_assert(sizeof(T) <= 32, "a shuffle of a group moves at most 32 bytes");
         uint64_t parts[(sizeof(T) + 7) / 8] = {};
         memcpy(parts, &value, sizeof value);
-        for (uint64_t& part : parts) part = cudalab::shuffled(mask, part, lane, file, line);
+        for (uint64_t& part : parts) part = cudalab::shuffled(cudalab::source::lane, mask, part, lane, 32, file, line);
         memcpy(&value, parts, sizeof value);
         return value;
     }
@@ -158,7 +158,7 @@ CUDALAB_NOT_ON_CPU("a tile of more than 32 threads") void cudalab_wide_tile();
 
 // `width` neighbouring threads: 1, 2, 4, ... 32.
 template <unsigned width, class Parent = thread_block> class thread_block_tile {
-    static_assert(width && (width & (width - 1)) == 0, "the number of threads of a tile is a power of 2");
+    static_assert(width && (width & (width - 1)) == 0, "the number of threads of a tile must be a power of 2");
     static unsigned mask() {
         return (width >= 32 ? ~0u : (1u << width % 32) - 1) << (cudalab_rank() % 32 / width * width);
     }

@@ -74,8 +74,9 @@ inline void meet_all(const char* what, uint64_t offer, const char* file, unsigne
 inline void check(const char* what, const void* memory, unsigned stride, size_t element, const char* file, unsigned line) {
     const unsigned align = element == 1 ? 16 : 32;
     if (uintptr_t(memory) % align)
-        cudalab::fail("%s:%u: " CUDALAB_WHERE ": misaligned address: %s needs a multiple of %u bytes, got %u beyond one", file, line,
-                      CUDALAB_HERE, what, align, unsigned(uintptr_t(memory) % align));
+        cudalab::fail("%s:%u: " CUDALAB_WHERE ": misaligned address: %s needs an alignment of %u bytes, and the "
+                      "address is %u bytes off", file, line, CUDALAB_HERE, what, align,
+                      unsigned(uintptr_t(memory) % align));
     if (stride * element % 16)
         cudalab::fail("%s:%u: " CUDALAB_WHERE ": the leading dimension of %s is %u; it must be a multiple of %zu", file, line,
                       CUDALAB_HERE, what, stride, 16 / element);
@@ -156,12 +157,12 @@ template <class Use, int m, int n, int k, class T, class Layout = void> class fr
 template <int m, int n, int k, class T, class Layout>
 class fragment<matrix_a, m, n, k, T, Layout> : public cudalab_tiles::operand<T, m, k> {
     static_assert(cudalab_tiles::multiplies<T, m, n, k>(), "wmma has no matrix_a of this shape and type");
-    static_assert(!std::is_void<Layout>::value, "a matrix_a has a layout: row_major or col_major");
+    static_assert(!std::is_void<Layout>::value, "a matrix_a needs a layout: row_major or col_major");
 };
 template <int m, int n, int k, class T, class Layout>
 class fragment<matrix_b, m, n, k, T, Layout> : public cudalab_tiles::operand<T, k, n> {
     static_assert(cudalab_tiles::multiplies<T, m, n, k>(), "wmma has no matrix_b of this shape and type");
-    static_assert(!std::is_void<Layout>::value, "a matrix_b has a layout: row_major or col_major");
+    static_assert(!std::is_void<Layout>::value, "a matrix_b needs a layout: row_major or col_major");
 };
 template <int m, int n, int k, class T>
 class fragment<accumulator, m, n, k, T> : public cudalab_tiles::lane_part<T, m, n, m * n / 32> {

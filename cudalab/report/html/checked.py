@@ -31,7 +31,8 @@ def accuracy(run: Results, cases: list[Case]) -> Figure | None:
         bad = said["verdict"] != "right"
         text = f"{said['max ULP']}, {said['verdict'] if bad else said['rounded']}"
         hint = (
-            f"{name(case, 80)}: {said['verdict']}, largest error {said['max ULP']} ULP, {said['rounded']} rounded right"
+            f"{name(case, 80)}: {said['verdict']}, largest error {said['max ULP']} ULP, {said['rounded']} correctly "
+            "rounded"
         )
         value = min(largest, 10 * max(most, 1.0))  # an infinite error gets the longest bar
         shown.append(Bar(name(case), text, value, None, None, "bad" if bad else role(case), hint))
@@ -75,7 +76,7 @@ def error(run: Results, cases: list[Case]) -> Figure | None:
             notes.append(f"{label}: the same errors as {', '.join(name(c, 80) for c in held[1:])}")
         if absent:
             ends = dict.fromkeys(f"{end(absent):.4g}" for end in (min, max))
-            notes.append(f"{label}: NaN or infinity where a number was due, at {' to '.join(ends)}")
+            notes.append(f"{label}: NaN or infinity where a number was expected, at {' to '.join(ends)}")
     if not lines:
         return None
     says = "; ".join(f"{line.name} at most {numbers.compact(max(e for _, e in line.points))} ULP" for line in lines)

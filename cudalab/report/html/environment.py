@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cudalab.base import numbers, stats
+from cudalab.base import load, numbers, stats
 from cudalab.report.html.figures import plain
+from cudalab.results import marks
 from cudalab.results.record import Results
+
+INTEGRALS = (load.OTHERS, load.CORES)  # of `Results.wall`: load and processors times seconds, not seconds spent
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ def of(label: str, run: Results) -> Environment:
             [(plain(k, 40), _said(v)) for k, v in run.options.items() if v is not False and v not in ("", None, {})],
         ),
         ("Sources (SHA-256)", [(plain(k, 60), plain(v, 16)) for k, v in run.sources.items()]),
-        ("Time spent", [(plain(k, 40), f"{numbers.three(v)} s") for k, v in run.wall.items()]),
+        ("Time spent", [(plain(k, 40), f"{numbers.three(v)} s") for k, v in run.wall.items() if k not in INTEGRALS]),
     ]
     return Environment(label, [(title, held) for title, held in parts if held])
 
@@ -39,6 +42,7 @@ def _machine(run: Results) -> list[tuple[str, str]]:
     head = [("name", plain(run.machine.name)), ("date", plain(run.created.replace("T", " "), 40))]
     head += [("commit", plain(run.commit, 41))] if run.commit else []
     head += [("no GPU", plain(run.no_gpu))] if run.no_gpu else []
+    head += [("mean load", marks.load_of(*run.others))] if run.others else []
     return [*head, *(_detail(k, v) for k, v in run.machine.details.items())]
 
 

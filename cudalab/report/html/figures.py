@@ -14,7 +14,7 @@ from cudalab.base import numbers, stats
 from cudalab.base.text import visible
 from cudalab.report import columns, plots
 from cudalab.report.html import text_width
-from cudalab.results import record
+from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ NUMBER = {
     "wall": "wall clock",
 }
 KINDS = {
-    "cold": "one run, nothing of it in cache",
+    "cold": "one run, none of its data in cache",
     "hot": "runs back to back, in cache if they fit",
     "graph": "a run in a replayed CUDA Graph, hot",
     "graph_cold": "a run in a replayed CUDA Graph, not in cache",
@@ -45,7 +45,7 @@ KINDS = {
 }
 
 
-RUNS = "a run, of many back to back until the last is done"  # the wall time of a study
+RUNS = "many runs back to back until the last has ended, divided by their number"  # the wall time of a study
 
 
 def number(kind: str) -> str:
@@ -97,13 +97,13 @@ def baseline(cases: Iterable[Case], kind: str, among: Sequence[str]) -> Case | N
 
 
 def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
-    """Speed-ups of a group's variants over the baseline, with intervals and verdicts."""
+    """Speed-ups of a group's variants over the baseline, with intervals and verdicts; None where it alone has times."""
     from cudalab.report.html.charts import Bar, bars
 
     kind = kind or run.main_kind
     base = baseline(cases, kind, columns.references(run))
-    if base is None:
-        return None
+    if base is None or not any(case.times.get(kind) for case in cases if case is not base):
+        return None  # one row alone is 1 times as fast as itself
     than = plain(base.label, 40)
     rows, said = [], []
     for case in columns.ordered(run, cases):
@@ -112,10 +112,10 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
             rows.append(Bar(name(case), _without(case), role=role(case)))
             continue
         value, word = "1" if case is base else numbers.ratio(ratio), "" if case is base else ratio.verdict()
-        interval = numbers.ends(ratio.low, ratio.high)
-        hint = f"{name(case, 80)}: {value} ({interval}) times as fast as {than}{word and ': ' + word}"
+        known = "1" if case is base else numbers.with_ends(ratio)
+        hint = f"{name(case, 80)}: {known} times as fast as {than}{word and ': ' + word}"
         if ratio.says_nothing and case is not base:
-            rows.append(Bar(name(case), f"? ({interval})", role=role(case), hint=hint))
+            rows.append(Bar(name(case), known, role=role(case), hint=hint))
             continue
         rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), hint))
         said.append((ratio.value, hint))
@@ -140,8 +140,7 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
             rows.append(Bar(name(case), "allocates: see api" if timing else _without(case), role=role(case)))
             continue
         low, high = (per * end for end in timing.interval)
-        marks = columns.marks(run, case, cases, kind)
-        text = f"{numbers.supported(per * timing.median, timing.width)} {marks}".strip()
+        text = f"{numbers.supported(per * timing.median, timing.width)} {marks.of(run, case, cases, kind)}".strip()
         hint = f"{name(case, 80)}: {text} {unit} ({numbers.ends(low, high)})"
         rows.append(Bar(name(case), text, per * timing.median, low, high, role(case), hint))
     best = min(
@@ -165,7 +164,11 @@ def samples(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
     edge = next((e for e in EDGES if e >= reach), EDGES[-1])
     rows = [_strip(case, kind, d, edge) for case, d in zip(timed, deviations)]
     noisy = [row.name for row in rows if row.noisy]
-    word = f"Two groups of samples, or a wide interval: {', '.join(noisy)}." if noisy else "None falls into two groups."
+    word = (
+        f"Two groups of samples, or an interval above {100 * marks.NOISY:.0f} %: {', '.join(noisy)}."
+        if noisy
+        else "No row has two groups."
+    )
     says = f"All {sum(map(len, deviations)):,} samples; each row is scaled to its own median. {word}"
     axis = f"% from the variant's own median, {number(kind)}"
     return Figure("samples", f"Samples, {number(kind)}", says, chart(rows, axis, edge))
@@ -178,12 +181,12 @@ def _strip(case: Case, kind: str, deviations: np.ndarray, edge: float) -> Strip:
     values = stats.flat(case.times[kind]) * 1e6
     two = stats.bimodal(case.times[kind])
     timing = case.timing(kind)
-    wide = timing is not None and timing.width > columns.NOISY
-    state = "two groups" if two else "wide" if wide else f"{beyond} beyond" if beyond else ""
+    wide = timing is not None and timing.width > marks.NOISY
+    state = "two groups" if two else "wide interval" if wide else f"{beyond} beyond" if beyond else ""
     text = f"{len(values)}{state and ', ' + state}"
     low, high = (numbers.significant(float(v), 4) for v in (values.min(), values.max()))
     hint = f"{name(case, 80)}: {len(values)} samples from {low} to {high} \u00b5s"
-    hint += f", {beyond} of them beyond {edge:.0%}" if beyond else ""
+    hint += f", {beyond} of them beyond {100 * edge:.0f} %" if beyond else ""
     return Strip(
         name(case), deviations.tolist(), text, role(case), hint + (f"; {state}" if two or wide else ""), two or wide
     )

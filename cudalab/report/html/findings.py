@@ -8,12 +8,11 @@ from math import inf
 
 from cudalab.base import numbers
 from cudalab.report import columns
-from cudalab.report.html.figures import NUMBER, baseline, ours, plain
-from cudalab.results import record
+from cudalab.report.html.figures import NUMBER, ours, plain
+from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
 FIRST = ("pycuda", "cupy_raw")  # the fastest entry of the first of these backends that was timed is quoted
-PEERS = ("torch_native", "torch_eager", "numpy")  # the first that was timed is the peer to compare with
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def question(runs: Iterable[Results]) -> str:
     names = ", ".join(kernels[:4]) + (f" and {len(kernels) - 4} more" if len(kernels) > 4 else "")
     where = ", ".join(dict.fromkeys(plain(run.machine.name, 60) for run in held))
     if studies and len(studies) == len(kernels):
-        return f"{f'{len(studies)} studies' if len(studies) > 1 else kernels[0]} on {where}: what came of it?"
+        return f"{f'{len(studies)} studies' if len(studies) > 1 else kernels[0]} on {where}: what is the result?"
     asked = "right, and how fast" if any(run.timed for run in held) else "right"
     return f"{names or 'Nothing'} on {where}: {asked}?"
 
@@ -56,16 +55,15 @@ def timed(
     if case is None:
         return _untimed(run, cases, subject, bad)
     kind = run.main_kind
-    time = f"ours {columns.microseconds(case, kind)} \u00b5s"
-    base = baseline([c for c in cases if c is not case], kind, PEERS)
+    time = f"ours {_time(run, case, cases)}"
+    base = _fastest_peer(cases, kind)
     parts, mood = [time], "neutral"
-    if base and (ratio := run.speedup(case, kind, base.backend)):
+    if base:
+        ratio, label = run.ratio(base, case, kind), plain(base.label, 60)
         verdict = ratio.verdict()
-        ends = numbers.ends(ratio.low, ratio.high)
-        rough = f"too rough to compare with {base.backend} ({ends} times as fast)"
-        parts.append(
-            rough if ratio.says_nothing else f"{numbers.ratio(ratio)}\u00d7 {base.backend} ({ends}, {verdict})"
-        )
+        ends = numbers.interval(ratio)
+        rough = f"too imprecise to compare with {label}" + (f" ({ends} times as fast)" if ends != "?" else "")
+        parts.append(rough if ratio.says_nothing else f"{numbers.ratio(ratio)}\u00d7 {label} ({ends}, {verdict})")
         mood = {"FASTER": "good", "SLOWER": "bad"}.get(verdict, "neutral")
     share = shares.get(case.label, columns.NOT_MEASURED)
     if share != columns.NOT_MEASURED:
@@ -80,14 +78,17 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
         f"{plain(case.label, 60)}, {NUMBER[kind]}, {shape if size == shape.replace(' ', '') else f'{size} ({shape})'}"
     ]
     eager = run.speedup(case, kind)
-    if eager:
-        said.append(f"{numbers.ratio(eager)}\u00d7 torch_eager ({numbers.ends(eager.low, eager.high)})")
-    others = [c for c in cases if c.status == record.OK and c.times.get(kind) and not ours(c)]
-    if others:
-        best = min(others, key=lambda c: c.median(kind) or inf)
-        said.append(f"fastest other: {plain(best.label, 60)}, {columns.microseconds(best, kind)} \u00b5s")
+    if eager and not eager.says_nothing:
+        said.append(f"{numbers.ratio(eager)}\u00d7 torch_eager ({numbers.interval(eager)})")
+    if best := _fastest_peer(cases, kind):
+        said.append(f"fastest other: {plain(best.label, 60)}, {_time(run, best, cases)}")
     said.append(f"largest error {columns.verdict(case)} ULP")
     return "; ".join(said)
+
+
+def _time(run: Results, case: Case, cases: list[Case]) -> str:
+    """The main time with its marks and unit."""
+    return f"{columns.microseconds(case, run.main_kind)}{marks.of(run, case, cases)} \u00b5s"
 
 
 def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
@@ -95,14 +96,12 @@ def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:
     kind = run.main_kind
     right = [c for c in cases if ours(c) and c.status == record.OK and c.parity]
     checked = ", ".join(f"{plain(c.label, 60)} right, {columns.verdict(c)} ULP" for c in right)
-    nothing = "nothing of ours is right" if bad else "nothing of ours ran"
+    nothing = "none of our entries is right" if bad else "none of our entries ran"
     why = "checked on the CPU, where a .cu is not timed" if run.machine.device == "cpu" else "not timed"
     sentence = f"ours {why}{': ' + checked if checked else ''}" if right else nothing
     others = [c for c in cases if c.times.get(kind) and c.status == record.OK]
     best = min(others, key=lambda c: c.median(kind) or inf, default=None)
-    detail = (
-        f"fastest of the others: {plain(best.label, 60)}, {columns.microseconds(best, kind)} \u00b5s" if best else ""
-    )
+    detail = f"fastest of the others: {plain(best.label, 60)}, {_time(run, best, cases)}" if best else ""
     return Answer(subject, sentence + bad, detail, "bad" if bad else "neutral")
 
 
@@ -122,9 +121,10 @@ def checked(run: Results, cases: list[Case], file: str = "") -> Answer:
         return Answer(subject, "nothing was checked", "every variant was skipped, for the reasons below", "neutral")
     variants = f"{len(labels)} variant{'s' if len(labels) > 1 else ''}"
     sentence = f"{right:,} of {len(ran):,} checks of {variants} right, of up to {values:,} values each"
-    mine = [c for c in ran if ours(c) and c.parity]
+    mine = [c for c in ran if ours(c) and c.parity and c.status == record.OK]
     worst = max(mine, key=lambda c: c.parity.largest if c.parity else 0.0, default=None)
-    detail = f"largest error of ours: {columns.verdict(worst)} ULP, by {plain(worst.label, 60)}" if worst else ""
+    found = f"{columns.verdict(worst)} ULP, by {plain(worst.label, 60)}" if worst else ""
+    detail = f"largest error of our right answers: {found}" if worst else ""
     return Answer(subject, sentence + bad, detail, "bad" if bad else "good")
 
 
@@ -136,6 +136,12 @@ def failures(cases: Iterable[Case], file: str = "") -> str:
             found.setdefault(case.status, {})[plain(case.label, 60)] = None
     where = f" in {file}" if file else ""
     return "".join(f"; {status}{where}: {', '.join(labels)}" for status, labels in found.items())
+
+
+def _fastest_peer(cases: list[Case], kind: str) -> Case | None:
+    """The fastest right row that is not ours, which README and `show` compare with too."""
+    others = [c for c in cases if c.status == record.OK and c.times.get(kind) and not ours(c)]
+    return min(others, key=lambda c: c.median(kind) or inf, default=None)
 
 
 def _fastest(run: Results, cases: list[Case]) -> Case | None:

@@ -24,7 +24,7 @@ CONFIG = {
     "axis": {
         "aria": False, "domainColor": MUTED, "gridColor": GRID, "tickColor": MUTED, "labelColor": MUTED,
         "titleColor": INK, "labelFontSize": SIZE - 1, "titleFontSize": SIZE, "titleFontWeight": "normal",
-        "labelLimit": 0, "titleLimit": 0, "labelOverlap": True, "minExtent": 0, "titlePadding": 6,
+        "labelLimit": 0, "titleLimit": 0, "labelOverlap": True, "labelSeparation": 6, "minExtent": 0, "titlePadding": 6,
     },
 }  # fmt: skip
 

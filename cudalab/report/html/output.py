@@ -19,9 +19,7 @@ def free(target: str) -> Path:
     """`target` as a path, links not resolved. Raises InputError if it cannot be written or is not a report."""
     named = Path(target)
     if named.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"cannot tell what {short(target)} is to be; let it end in .html (a page), .svg or .png (a plot)"
-        )
+        raise InputError(f"{short(target)} has no known format; give a name in .html (a page), .svg or .png (a plot)")
     path = place(target)
     if path.exists() and path.stat().st_size:
         with path.open("rb") as file:

@@ -52,7 +52,9 @@ def bandwidth(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
 
 
 def _highest(lines: Sequence[Line]) -> str:
-    best = max((line for line in lines if not line.ceiling), key=lambda line: line.points[-1][1], default=None)
+    largest = max(line.points[-1][0] for line in lines)
+    there = (line for line in lines if not line.ceiling and line.points[-1][0] == largest)
+    best = max(there, key=lambda line: line.points[-1][1], default=None)
     return f"At the largest size: {best.hints[-1]}." if best else ""
 
 
@@ -72,7 +74,7 @@ def _knees(run: Results, cases: list[Case], kind: str) -> list[Knee]:
 
 def _said(knee: Knee) -> str:
     return (
-        f"{plain(knee.label, 80)}: {numbers.three(1e6 * knee.overhead)} \u00b5s that any size costs, then "
+        f"{plain(knee.label, 80)}: {numbers.three(1e6 * knee.overhead)} \u00b5s of overhead at any size, then "
         f"{numbers.three(knee.rate / 1e9)} GB/s; half of that is reached at {numbers.amount(knee.half)}B"
     )
 

@@ -167,21 +167,21 @@ def _method(runs: list[Run]) -> list[str]:
     lines = _unique(line for run in kernels for line in columns.footer(run.results) if not line.startswith("floor"))
     if len(kernels) < len(runs):
         lines.append(
-            "Studies: the result of every variant was compared with the baseline's before it was timed; what the "
-            "columns of one are stands above its charts."
+            "Studies: the result of every variant was compared with the baseline's before it was timed; the "
+            "text above a study's charts explains its columns."
         )
     if any(run.results.timed for run in runs):
         lines += [
-            "Intervals are of 95 %. They count the noise over rounds, in which all variants took turns, what differs "
-            "between processes, and the clock's step. A number has the digits that its interval supports.",
-            f"FASTER or SLOWER: the whole interval is more than {stats.MIN_EFFECT:.0%} from 1; SAME: its 90 % interval "
-            "is within; UNCLEAR: neither.",
+            "Intervals are 95 % intervals. They include the noise over rounds (in each, all variants take turns), what "
+            "differs between processes, and the clock's step. A number has the digits that its interval supports.",
+            f"FASTER or SLOWER: the whole interval is more than {100 * stats.MIN_EFFECT:.0f} % from 1; SAME: its 90 % "
+            "interval is within that; UNCLEAR: neither.",
         ]
     if any(run.results.timed for run in kernels):
         lines += [
-            "copy (ceiling): a copy of as many bytes, timed in the same rounds. Inputs are random normal "
-            "numbers, outputs are compared with NumPy in float64 before and after the timing; what is wrong has no "
-            "time.",
+            "copy (ceiling): a copy of as many bytes, timed in the same rounds. Inputs are random, normal "
+            "unless the spec says otherwise. Outputs are compared with NumPy in float64 before and after the timing; a "
+            "wrong result has no time.",
         ]
     return lines
 

@@ -36,7 +36,7 @@ def chosen(
     if kind and chart not in ("speedup", "samples", "bandwidth"):
         raise InputError(f"--kind is for speedup, samples and bandwidth, not for {chart}")
     if size and chart not in AT_A_SIZE:
-        raise InputError(f"--size is not for {chart}, which is of all sizes")
+        raise InputError(f"--size is not for {chart}, which shows all sizes; leave it out")
     usable = [(run, run.cases) for run in runs if _drawable(run, chart, kind)]
     if not usable:
         raise InputError(f"nothing to draw for {chart}{f' of {kind}' if kind else ''}: {_needs(chart)}")
@@ -97,7 +97,8 @@ def _drawable(run: Results, chart: str, kind: str) -> bool:
 
 def _needs(chart: str) -> str:
     return {
-        "speedup": "it needs times of a baseline (torch_eager, torch_native or numpy) from `cudalab bench`",
+        "speedup": "it needs times from `cudalab bench` of a baseline (torch_eager, torch_native or numpy) and of "
+        "another variant",
         "roofline": "it needs cold times from `cudalab bench` on a GPU",
         "bandwidth": "it needs times at two sizes or more from `cudalab bench`",
         "accuracy": "it needs a file of `cudalab check -o`",
@@ -113,7 +114,7 @@ def _one(option: str, asked: str, found: Iterable[str]) -> str:
             raise unknown(option.strip("-"), asked, names)
         return asked
     if len(names) > 1:
-        raise InputError(f"a plot is of one {option.strip('-')}; give {option}: {', '.join(map(short, names[:12]))}")
+        raise InputError(f"a plot shows one {option.strip('-')}; give {option}: {', '.join(map(short, names[:12]))}")
     return names[0]
 
 

@@ -66,7 +66,7 @@ def figure(run: Results, cases: list[Case]) -> Figure | str:
         if roof
     ]
     tops = [(peak.rate, f"{numbers.three(peak.rate / TERA)}T {peak.of}") for peak in peaks]
-    says = f"Cold times. Fastest: {points[0].hint} at {numbers.three(at)} operations a byte"
+    says = f"Cold times. Fastest: {points[0].hint} at {numbers.three(at)} operations per byte"
     shares = _shares(points[0].rate, fastest.width, at, [roof for roof in (copy, bus) if roof], peaks)
     unknown = () if peaks else ("No peak of operations is known for this card and dtype",)
     notes = tuple(f"{roof.of[0].upper()}{roof.of[1:]}: {roof.why}" for roof in (copy, bus, *peaks) if roof)
@@ -104,7 +104,7 @@ def _counted(run: Results, case: Case, kernel: Kernel) -> tuple[int, str]:
     except (CudalabError, KeyError):  # of a dtype that the spec does not take
         return 0, f"{older} the spec makes no inputs of this dtype"
     if found.nbytes != case.nbytes:
-        return 0, f"{older} its runs move {case.nbytes:,} bytes, not {found.nbytes:,}, as the spec counts"
+        return 0, f"{older} its runs move {case.nbytes:,} bytes, and the spec counts {found.nbytes:,}"
     return found.flops, ""
 
 
@@ -123,7 +123,7 @@ def memory_bus(machine: Machine) -> Roof | None:
     """What the memory's bus moves, by the driver's attributes or the card's data sheet."""
     what, card = "the data sheet's bandwidth", cards.of_machine(machine.name)
     if 0 < (rate := limit.bus(machine)) < MOST:
-        return Roof(rate, what, "the memory's clock x bus width x 2 / 8, as the driver tells them")
+        return Roof(rate, what, "the memory's clock x bus width x 2 / 8, as the driver reports them")
     return Roof(card.bandwidth, what, card.source) if card else None
 
 
@@ -136,11 +136,11 @@ def units(machine: Machine, dtype: str) -> list[Roof]:
     sms = limit.number(machine, "multiprocessors")
     if not (known and 0 < clock < MOST and 0 < sms < MOST):
         return []
-    whose = "as the driver tells it" if told or not card else card.source
+    whose = "as the driver reports it" if told or not card else card.source
     at = f"{sms:.0f} multiprocessors at {numbers.significant(clock / 1e6, 4)} MHz ({whose})"
     rates = [(a_cycle * sms * clock, a_cycle, unit) for a_cycle, unit in sorted(known.units(dtype), reverse=True)]
     return [
-        Roof(rate, unit, f"{numbers.three(rate / TERA)} TFLOP/s, {a_cycle:,} a cycle in each of {at}")
+        Roof(rate, unit, f"{numbers.three(rate / TERA)} TFLOP/s, {a_cycle:,} per cycle in each of {at}")
         for rate, a_cycle, unit in rates
     ]
 

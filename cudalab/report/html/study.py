@@ -18,8 +18,8 @@ def answer(run: Results) -> Answer:
     one = found.of(run)
     bad = findings.failures(run.cases)
     subject = f"{plain(one.name, 40)}, {plain(run.machine.name, 60)}"
-    without = "this run has no finding" if run.main_kind else "no finding, since nothing was timed"
-    said = plain(study.finding(run), 3000) or without
+    without = "No finding" if run.main_kind else "No finding: nothing was timed"
+    said = plain(study.conclusion(run).removeprefix(study.FINDING), 3000) or without
     return Answer(subject, said + bad, plain(study.heading(run), 400), "bad" if bad else "neutral")
 
 
@@ -75,7 +75,8 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
             continue
         text = numbers.ratio(ratio)
         hint = f"{figures.name(case, 80)}: {text} here, {numbers.factor(base / theirs)} published"
-        rows.append(Bar(figures.name(case), f"{text} here", ratio.value, ratio.low, ratio.high, "ours", hint))
+        value, low, high = (None, None, None) if ratio.says_nothing else (ratio.value, ratio.low, ratio.high)
+        rows.append(Bar(figures.name(case), f"{text} here", value, low, high, "ours", hint))
         rows.append(Bar("", f"{numbers.factor(base / theirs)} published", base / theirs, role="other", hint=hint))
     if not rows:
         return None

@@ -17,9 +17,10 @@ from cudalab.base import globs
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
+from cudalab.engine.groups import Group
 from cudalab.engine.options import BUDGET, File, claimed, seed_of, setup_of
-from cudalab.engine.plan import Group, Selection
 from cudalab.engine.progress import Report, ignore
+from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session, Stopped
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
@@ -103,7 +104,7 @@ def crossover(
     name, spec, labels = _variants(first, second, kernel)
     kinds = {g.dtype.name: g.dtype for g in plan.groups([spec.file], next(iter(spec.sizes)), dtype)}
     if len(kinds) > 1:
-        raise InputError(f"--dtype {dtype} is {', '.join(kinds)}; one is timed: give one of them")
+        raise InputError(f"--dtype {dtype} is {', '.join(kinds)}; only one is timed: give one of them")
     (chosen,) = kinds.values()
     shapes = sorted(_shape(text, spec, option) for text, option in ((lowest, "--from"), (highest, "--to")))
     axis = _axis(*shapes)
@@ -235,10 +236,10 @@ def _variants(first: str, second: str, kernel: str) -> tuple[str, Kernel, tuple[
             problems.append(error)
     if not fitting:
         if len(kernels) > 1:
-            raise InputError(f"no kernel has both {short(first)} and {short(second)}; name it with --kernel")
+            raise InputError(f"none of {', '.join(kernels)} has both {short(first)} and {short(second)}")
         raise problems[0]
     if len(fitting) > 1:
-        raise InputError(f"{first} and {second} fit {', '.join(fitting)}; choose one with --kernel")
+        raise InputError(f"{', '.join(fitting)} have both {first} and {second}; choose one with --kernel")
     ((name, labels),) = fitting.items()
     for label in labels:
         if not backends.by_name()[label.partition(":")[0]].timed:
@@ -275,5 +276,5 @@ def _axis(low: Shape, high: Shape) -> int:
     differing = [i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b]
     if len(low) != len(high) or len(differing) != 1:
         said = " and ".join("x".join(map(str, shape)) for shape in (low, high))
-        raise InputError(f"--from and --to are {said}; they must differ in one dimension, as 16x1024 and 65536x1024")
+        raise InputError(f"--from and --to are {said}; they must differ in one dimension, like 16x1024 and 65536x1024")
     return differing[0]

@@ -90,6 +90,19 @@ class BasicBlocks:
         """Whether every way from `first` to an end passes `place`; both are the first places of blocks."""
         return place in self._postdominators[first]
 
+    def repeats(self, place: int, without: int) -> bool:
+        """Whether `place` is in a loop that does not pass `without`."""
+        seen = {without}
+        waiting = [*self.following[place]]
+        while waiting:
+            reached = waiting.pop()
+            if reached == place:
+                return True
+            if reached not in seen:
+                seen.add(reached)
+                waiting += self.following[reached]
+        return False
+
     def end(self, first: int, barred: Collection[int]) -> bool:
         """Whether the thread can end somewhere on a way from `first` that passes no place of `barred`."""
         seen = set(barred)

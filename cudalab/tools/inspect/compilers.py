@@ -47,12 +47,18 @@ class Compiled:
     text: str  # of the `.cu`
 
 
-Compiler = Callable[[Kernel, DType, str], Compiled]
+Job = tuple[Kernel, DType, str, tuple[str, ...]]  # kernel, dtype, architecture, the functions that are launched
+Compiler = Callable[[Kernel, DType, str, tuple[str, ...]], Compiled]
+
+
+def missing() -> str:
+    """Why nothing can be inspected here, and what to type; "" if nvcc and nvdisasm are there."""
+    return NO_NVCC if not cuda.nvcc() else "" if nvdisasm() else no_nvdisasm()
 
 
 def no_nvdisasm() -> str:
     """Why there is no disassembler, and what to type."""
-    return f"nvdisasm is not there; {advice.extra('inspect')}, or install the whole CUDA toolkit"
+    return f"nvdisasm is not installed; {advice.extra('inspect')}, or install the whole CUDA toolkit"
 
 
 def nvdisasm() -> str | None:
@@ -79,12 +85,17 @@ def _folders(package: str) -> list[Path]:
     return [Path(place) for place in (found.submodule_search_locations or ())] if found else []
 
 
-def compiled(kernel: Kernel, dtype: DType, architecture: str) -> Compiled:
-    """The kernel compiled for an architecture such as sm_90. Raises what `listings` raises."""
-    return read(*listings(kernel, dtype, architecture))
+def compiled(kernel: Kernel, dtype: DType, architecture: str, launched: tuple[str, ...] = ()) -> Compiled:
+    """The kernel compiled for an architecture such as sm_90. Raises what `listings` raises.
+
+    `launched`: the functions that are launched, as far as they are not the entries themselves.
+    """
+    return read(*listings(kernel, dtype, architecture, launched))
 
 
-def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str, str]:
+def listings(
+    kernel: Kernel, dtype: DType, architecture: str, launched: tuple[str, ...] = ()
+) -> tuple[str, str, str]:  # fmt: skip
     """What ptxas says, the disassembly, and the text of the `.cu`.
 
     The options are those of the `pycuda` backend and -lineinfo, which adds source lines and does not change the code.
@@ -92,11 +103,11 @@ def listings(kernel: Kernel, dtype: DType, architecture: str) -> tuple[str, str,
     """
     compiler, disassembler = cuda.nvcc(), nvdisasm()
     if not compiler or not disassembler:
-        raise Unavailable(f"cannot inspect: {no_nvdisasm() if compiler else NO_NVCC}")
+        raise Unavailable(f"cannot inspect: {missing()}")
     with scratch.folder("inspect-") as place:
         given, made = place / kernel.cu.name, place / "out.cubin"
         text = cuda_source.read(kernel.cu)
-        names = entry_names.in_all(text, kernel.entries)
+        names = entry_names.in_all(text, kernel.entries, launched)
         given.write_text(entry_names.source(text, kernel.cu.name, names), encoding="utf-8")
         macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
         options = [*cuda.FLAGS, *kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
@@ -115,9 +126,9 @@ def read(said: str, listing: str, text: str) -> Compiled:
     return Compiled(resources(said), sass.parse(listing), text)
 
 
-def compiled_once(jobs: Sequence[tuple[Kernel, DType, str]], compiler: Compiler) -> Iterator[Compiled]:
+def compiled_once(jobs: Sequence[Job], compiler: Compiler) -> Iterator[Compiled]:
     """The code for each job, in order; jobs that differ in the entry alone share one compilation."""
-    keys = [(kind, arch, tuple(kernel.parameters.items())) for kernel, kind, arch in jobs]
+    keys = [(kind, arch, launched, tuple(kernel.parameters.items())) for kernel, kind, arch, launched in jobs]
     wanted = dict(zip(keys, jobs, strict=True))
     with ThreadPoolExecutor(min(len(wanted), threads.cores())) as pool:
         made = dict(zip(wanted, pool.map(lambda job: compiler(*job), wanted.values()), strict=True))
@@ -137,9 +148,9 @@ def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
             env=scratch.environment(),
         )
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{Path(command[0]).name} has not ended within {TIMEOUT} s") from None
+        raise Unavailable(f"{Path(command[0]).name} did not finish within {TIMEOUT} s") from None
     except OSError as error:
-        raise Unavailable(f"{command[0]} does not run: {error.strerror}") from None
+        raise Unavailable(f"cannot run {command[0]}: {error.strerror}") from None
 
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '[^']+'")

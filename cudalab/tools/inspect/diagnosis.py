@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-from cudalab.tools.inspect.finding import Inspected
+from cudalab.base import numbers
+from cudalab.tools.inspect.basic_blocks import BasicBlocks
+from cudalab.tools.inspect.cards import Card
+from cudalab.tools.inspect.finding import Inspected, Whole
+from cudalab.tools.inspect.instruction_mix import kind
 from cudalab.tools.inspect.sass import Instruction
 
 NEAR = 1.1  # the sentence names two bounds if their ratio is below this
@@ -21,23 +25,39 @@ _NOT_CALLED = {
 
 
 def sentence(one: Inspected) -> str:
-    """Such as: gelu_vec, bfloat16: 17 instructions and 4 bytes an element; on an H200 bound by memory; ..."""
-    said = f"{one.entry}, {one.dtype}: {_short(one.instructions)} instructions and {_short(one.bytes)} bytes an element"
+    """Such as: gelu_vec, bfloat16: 17 instructions and 4 bytes per element; on an H200 bound by memory; ..."""
+    cost = f"{_counted(one.instructions, 'instruction')} and {_counted(one.bytes, 'byte')} per element"
+    said = f"{one.name}, {one.dtype}: {cost}"
     if one.bounds is None or one.card is None:
-        return f"{said}{_costly_line(one)}; --card says what bounds it"
+        return f"{said}{_costly_line(one)}; give --card to see what bounds it"
     seconds, name = one.bounds.seconds, one.bounds.name
-    article = "an" if one.card.name[0] in "AEFHILMNORSX" else "a"
-    said += f"; on {article} {one.card.name} bound by {_BOUND[name]}"
+    said += f"; on {_a(one.card)} bound by {_BOUND[name]}"
     if name == "memory":
         other = one.bounds.computing
         share = seconds[other] / seconds["memory"]
         if share > 1 / NEAR:
-            return f"{said} and just as much by {_BOUND[other]}{_costly_line(one)}"
+            return f"{said} and, equally, by {_BOUND[other]}{_costly_line(one)}"
         return f"{said}; next is {_BOUND[other]}, with {100 * share:.0f} % of its time"
     times = seconds[name] / seconds["memory"]
     if times < NEAR:
-        return f"{said} and just as much by memory{_costly_line(one)}"
-    return f"{said}, {times:.2f} times the memory time{_costly_line(one)}"
+        return f"{said} and, equally, by memory{_costly_line(one)}"
+    return f"{said}, which takes {times:.2f} times as long as memory{_costly_line(one)}"
+
+
+def of_whole(whole: Whole) -> str:
+    """Such as: sum, float32: 2 launches, 5.2 instructions and 4 bytes per element; on an H200 at least 56 µs; ..."""
+    first, longest, predicted = whole.launches[0], whole.longest, whole.predicted
+    cost = f"{_counted(whole.instructions, 'instruction')} and {_counted(whole.bytes, 'byte')} per element"
+    said = f"{first.entry}, {first.dtype}: {len(whole.launches)} launches, {cost}"
+    if not predicted or not longest or not longest.predicted or not longest.card:
+        return f"{said}; give --card to see what bounds them"
+    share = numbers.of_all(longest.predicted / predicted)
+    time = f"at least {numbers.significant(1e6 * predicted, 4)} \u00b5s"
+    return f"{said}; on {_a(longest.card)} {time}, {share} of it in launch {longest.step}"
+
+
+def _a(card: Card) -> str:
+    return f"{'an' if card.name[0] in 'AEFHILMNORSX' else 'a'} {card.name}"
 
 
 def _costly_line(one: Inspected) -> str:
@@ -62,6 +82,11 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.3g}"
 
 
+def _counted(number: float, word: str) -> str:
+    text = _short(number)
+    return f"{text} {word}{'' if text == '1' else 's'}"
+
+
 def hints(one: Inspected) -> list[str]:
     """The hints that apply, and the remark."""
     return [text for text in (*(rule(one) for rule in _RULES), one.remark) if text]
@@ -71,13 +96,16 @@ def _spills(one: Inspected) -> str:
     stored, loaded = one.resources.spill_stores, one.resources.spill_loads
     if not stored and not loaded:
         return ""
-    return f"registers are spilled: {stored} bytes stored, {loaded} loaded; fewer live values or a smaller block help"
+    bytes = _counted(stored, "byte")
+    return f"registers are spilled: {bytes} stored, {loaded} loaded; fewer live values or a smaller block help"
 
 
 def _local_memory(one: Inspected) -> str:
     if one.resources.spill_stores or not one.mix.kinds.get("local"):
         return ""
-    return f"{one.resources.stack} bytes of local memory a thread: is an array indexed by what only the run decides?"
+    return (
+        f"{one.resources.stack} bytes of local memory per thread: does an array have an index known only at run time?"
+    )
 
 
 def _narrow_accesses(one: Inspected) -> str:
@@ -85,7 +113,8 @@ def _narrow_accesses(one: Inspected) -> str:
     if not widths or max(widths) >= 8 or one.mix.moved("LDG", "STG") < 4:
         return ""
     each = " and ".join(f"{n}" for n in sorted(set(widths)))
-    return f"global memory is accessed {each} bytes at a time; 16 need fewer instructions and keep more bytes in flight"
+    each += " byte" if each == "1" else " bytes"
+    return f"global memory is accessed {each} at a time; 16 need fewer instructions and keep more bytes in flight"
 
 
 def _double_precision(one: Inspected) -> str:
@@ -93,18 +122,32 @@ def _double_precision(one: Inspected) -> str:
     wide += sum(one.path.counts[i.address] for i in _executed(one) if i.root == "F2F" and "F64" in i.parts)
     if not wide or one.dtype == "float64":
         return ""
-    return f"{wide} double-precision instructions a thread on {one.dtype} data: is a constant without its f?"
+    return f"{wide} double-precision instructions per thread on {one.dtype} data: does a constant lack its f suffix?"
 
 
 def _division(one: Inspected) -> str:
     code = _executed(one)
-    if any(i.root == "CALL" and re.search(r"_(div|rem)_[us]64", i.operands[-1]) for i in code):
-        what, cost = "64-bit", 100
-    elif any(i.root in ("I2F", "UI2F") and "RP" in i.parts for i in code):  # only a division rounds up
-        what, cost = "integer", 20
-    else:
-        return ""
-    return f"{what} division by a number that the compiler does not know costs some {cost} instructions"
+    called = [i for i in code if i.root == "CALL" and re.search(r"_(div|rem)_[us]64", i.operands[-1])]
+    inline = [i for i in code if i.root in ("I2F", "UI2F") and "RP" in i.parts]  # only a division rounds up
+    if inline:  # of a loop it may be in front, and the product with the reciprocal inside
+        inline += [i for i in code if i.opcode.startswith("IMAD.HI") and not any("0x" in o for o in i.operands)]
+    for what, cost, divisions in (("64-bit", 100, called), ("integer", 20, inline)):
+        for division in divisions:
+            if not _once_a_thread(one, division):
+                where = f" at {division.file}:{division.line}" if division.line else ""
+                unknown = "by a number that the compiler does not know"
+                return f"{what} division{where} {unknown} costs about {cost} instructions"
+    return ""
+
+
+def _once_a_thread(one: Inspected, division: Instruction) -> bool:
+    """Whether most accesses repeat in loops that do not divide: the division, as that of a trip count, is outside."""
+    blocks, place = BasicBlocks(one.code), one.code.index[division.address]
+    repeated = {True: 0, False: 0}
+    for access in _executed(one):
+        if kind(access) in ("global load", "global store", "atomic"):
+            repeated[blocks.repeats(one.code.index[access.address], place)] += one.path.counts[access.address]
+    return repeated[True] > repeated[False]
 
 
 def _repeated_accesses(one: Inspected) -> str:
@@ -112,7 +155,7 @@ def _repeated_accesses(one: Inspected) -> str:
     moved = one.mix.moved("LDG", "STG", "LDGSTS") * launch.blocks * launch.threads / launch.nbytes
     if moved < 1.2:
         return ""
-    return f"global memory is asked for {moved:.1f} times the bytes of the arrays; the caches must serve the rest"
+    return f"loads and stores request {moved:.1f} times the bytes of the arrays; the caches must serve the rest"
 
 
 def _low_occupancy(one: Inspected) -> str:
@@ -128,13 +171,13 @@ def _few_blocks(one: Inspected) -> str:
     sms = one.card.sms if one.card else 0
     if one.traced.blocks >= sms:
         return ""
-    return f"with {one.traced.blocks} blocks, {sms - one.traced.blocks} of {sms} SMs have no work"
+    return f"with {_counted(one.traced.blocks, 'block')}, {sms - one.traced.blocks} of {sms} SMs have no work"
 
 
 def _idle_lanes(one: Inspected) -> str:
     if one.traced.threads % 32 == 0:
         return ""
-    return f"{one.traced.threads} threads a block are no multiple of 32: lanes of the last warp idle"
+    return f"{one.traced.threads} threads per block: not a multiple of 32, so lanes of the last warp are idle"
 
 
 def _indexing(one: Inspected) -> str:
@@ -142,11 +185,14 @@ def _indexing(one: Inspected) -> str:
     share = (kinds.get("integer", 0) + kinds.get("multiply", 0) + kinds.get("move", 0)) / one.mix.total
     if share < 0.6 or one.instructions < 20:
         return ""
-    return f"{100 * share:.0f} % of the instructions compute indices and move values; more elements a thread share them"
+    return (
+        f"{100 * share:.0f} % of the instructions compute indices and move values; with more elements per thread "
+        f"they cost less"
+    )
 
 
 def _tensor_cores(one: Inspected) -> str:
-    return "tensor cores are used, whose time is not in the bounds" if one.mix.kinds.get("tensor") else ""
+    return "tensor cores are used; the bounds do not include their time" if one.mix.kinds.get("tensor") else ""
 
 
 def _executed(one: Inspected) -> list[Instruction]:

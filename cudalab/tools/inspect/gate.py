@@ -16,7 +16,7 @@ FIGURES: dict[str, Callable[[Row], float | None]] = {
     "registers": lambda row: row.registers,
     "spills": lambda row: row.spills,
     "shared memory": lambda row: row.shared,
-    "instructions an element": lambda row: row.instructions,
+    "instructions per element": lambda row: row.instructions,
     "predicted time": lambda row: row.predicted,
 }
 

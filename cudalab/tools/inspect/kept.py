@@ -13,16 +13,20 @@ from cudalab.base import files
 from cudalab.base.errors import InputError, short
 from cudalab.base.text import visible
 from cudalab.results import bounds
-from cudalab.tools.inspect.finding import Inspected
+from cudalab.results.json_file import INSPECTION
+from cudalab.tools.inspect.finding import Inspected, Whole, wholes
 
-FORMAT, VERSION = "cudalab-inspection", 1
+FORMAT, VERSION = INSPECTION, 1
 
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One entry for one dtype, architecture and size."""
+    """One entry for one dtype, architecture and size; of several launches each, and then the whole entry.
+
+    Only what adds up is known of such a whole entry: the other figures are those of its launches.
+    """
 
     kernel: str
     entry: str
@@ -31,18 +35,23 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size: str
     shape: tuple[Count, ...]
     source: str  # SHA-256 of the `.cu` and its headers
-    registers: Count
-    spills: Count  # bytes that a thread stores to and loads from local memory
-    shared: Count  # bytes a block, static and dynamic
-    warps: Count  # on an SM at once
+    registers: Count | None
+    spills: Count | None  # bytes that a thread stores to and loads from local memory
+    shared: Count | None  # bytes a block, static and dynamic
+    warps: Count | None  # on an SM at once
     instructions: Amount  # an element
     predicted: Amount | None = None  # seconds; None: no card of this architecture was asked for
     card: str = ""  # of the prediction
     memory: Amount = 0.0  # bytes per second of the prediction; 0: there is none
+    launch: str = ""  # such as "1 partial_sums", of an entry with several; "": the whole entry
 
     @property
-    def key(self) -> tuple[str, str, str, str, str]:
+    def of_entry(self) -> tuple[str, str, str, str, str]:
         return self.kernel, self.entry, self.dtype, self.architecture, "x".join(map(str, self.shape))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (*self.of_entry, f"launch {self.launch}") if self.launch else self.of_entry
 
 
 class Inspection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,19 +65,25 @@ class Inspection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def of(found: Sequence[Inspected], nvcc: str) -> Inspection:
     """The findings as they are kept."""
-    return Inspection(FORMAT, VERSION, nvcc, tuple(map(_row, found)))
+    return Inspection(FORMAT, VERSION, nvcc, tuple(map(_row, wholes(found))))
 
 
-def _row(one: Inspected) -> Row:
+def _row(shown: Inspected | Whole) -> Row:
+    if isinstance(shown, Whole):
+        return msgspec.structs.replace(
+            _row(shown.launches[0]), launch="", instructions=shown.instructions, predicted=shown.predicted,
+            registers=None, spills=None, shared=None, warps=None,
+        )  # fmt: skip
     row = Row(
-        one.kernel, one.entry, one.dtype, one.architecture, one.size, one.shape, one.digest,
-        one.resources.registers, one.resources.spill_stores + one.resources.spill_loads,
-        one.resources.shared + one.traced.launch.shared, one.occupancy.warps, one.instructions,
+        shown.kernel, shown.entry, shown.dtype, shown.architecture, shown.size, shown.shape, shown.digest,
+        shown.resources.registers, shown.resources.spill_stores + shown.resources.spill_loads,
+        shown.resources.shared + shown.traced.launch.shared, shown.occupancy.warps, shown.instructions,
+        launch=shown.step,
     )  # fmt: skip
-    if not one.bounds or not one.card:
+    if not shown.bounds or not shown.card:
         return row
-    memory = one.bounds.memory.rate
-    return msgspec.structs.replace(row, predicted=one.bounds.predicted, card=one.card.name, memory=memory)
+    memory = shown.bounds.memory.rate
+    return msgspec.structs.replace(row, predicted=shown.predicted, card=shown.card.name, memory=memory)
 
 
 def save(found: Inspection, path: str | os.PathLike[str]) -> None:

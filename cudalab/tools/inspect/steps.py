@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from cudalab.base import globs, stats
 from cudalab.base.errors import InputError, NotFound, SpecError, unknown
@@ -17,24 +18,25 @@ from cudalab.results.record import Results
 from cudalab.spec import cuda_source, entry_names, find, sizes
 from cudalab.spec.architecture import Architecture, architecture
 from cudalab.spec.dtype import DType
-from cudalab.spec.kernel import Arrays, Kernel, Shape
+from cudalab.spec.kernel import Kernel, Shape
 from cudalab.tools.inspect import cards, compilers, diagnosis, thread_path
 from cudalab.tools.inspect.bounds import Memory, bounds, occupancy
 from cudalab.tools.inspect.cards import Card
 from cudalab.tools.inspect.finding import Inspected
 from cudalab.tools.inspect.instruction_mix import mix
-from cudalab.tools.inspect.traced_launch import arrays, first_state, parameterized, traced_launch
+from cudalab.tools.inspect.traced_launch import TracedLaunch, arrays, first_state, parameterized, traced_launches
 
 BACKEND = "pycuda"  # whose variants the entries are
 CARD = "H200"  # the default if no card, architecture or results are given
 
 
 def inspect(
-    kernel: str, dtypes: object = "", only: object = "", size: str = "", archs: object = "", card: str = "",
-    file: str | os.PathLike[str] = "", compiled: compilers.Compiler = compilers.compiled,
+    kernel: str, dtypes: object = "", only: object = "", skip: object = "", size: str = "", archs: object = "",
+    card: str = "", file: str | os.PathLike[str] = "", compiled: compilers.Compiler = compilers.compiled,
 ) -> list[Inspected]:  # fmt: skip
-    """Every entry of a kernel that fits the globs `only`, for each dtype and architecture.
+    """Every entry of a kernel that fits the globs `only` and none of `skip`, for each dtype and architecture.
 
+    An entry of several launches has a record for each, in their order; `finding.wholes` adds them up.
     `size` is one of `bench --size`; the default is the largest that the spec names. `file` is a results file: its card
     is the default card, its copy gives the memory's rate, and its cold times stand beside the prediction. `compiled`
     makes the machine code. Raises the errors of `cudalab.base.errors` for unknown names and for code that does not
@@ -48,30 +50,54 @@ def inspect(
     kinds = [group.dtype for group in plan.groups([kernel], label, globs.joined(dtypes))]
     (label, shape), *_ = shapes.items()
     run = load(file) if file else None
-    on, architectures = _machines(card, globs.split(globs.joined(archs)), run)
-    entries = _entries(spec, globs.split(globs.joined(only)))
-    work = [
-        (kind, arch, of, entry, *parameterized(spec, entry, kind, arch, _row(run, spec.name, entry, kind.name, shape)))
-        for arch, of in architectures
-        for kind in kinds
-        for entry in entries
-    ]
-    codes = compilers.compiled_once([(tuned, kind, arch) for kind, arch, _, _, tuned, _ in work], compiled)
+    on, names = _machines(card, globs.split(globs.joined(archs)), run)
+    entries = chosen_entries([spec], only, skip)[spec.file]
+    work = _work(spec, entries, kinds, shape, names, run)
+    jobs = [(one.kernel, one.kind, one.architecture, one.launched) for one in work]
     found = []
-    given: dict[str, Arrays] = {}
-    for (kind, arch, of, entry, tuned, remark), code in zip(work, codes, strict=True):
-        if kind.name not in given:
-            given = {kind.name: arrays(spec, kind, shape)}  # those of one dtype at a time: they may be large
-        one = _inspected(tuned, entry, kind, arch, of, code, given[kind.name], label, shape)
-        one = _timed(replace(one, remark=remark), on, of, run)
-        found.append(replace(one, sentence=diagnosis.sentence(one), hints=tuple(diagnosis.hints(one))))
+    for one, code in zip(work, compilers.compiled_once(jobs, compiled), strict=True):
+        for launch in one.launches:
+            made = _timed(_inspected(one, launch, code, label, shape), on, one.of, run)
+            found.append(replace(made, sentence=diagnosis.sentence(made), hints=tuple(diagnosis.hints(made))))
     return found
 
 
-def _machines(
-    card: str, archs: tuple[str, ...], run: Results | None
-) -> tuple[Card | None, list[tuple[str, Architecture]]]:
-    """The card, and the architectures by the names that nvcc takes."""
+@dataclass(frozen=True)
+class _Work:
+    """An entry to inspect for one dtype and architecture, with the launch parameters that it has there."""
+
+    kernel: Kernel
+    entry: str
+    kind: DType
+    architecture: str  # as nvcc takes it, such as sm_90a
+    remark: str
+    launches: tuple[TracedLaunch, ...]
+    launched: tuple[str, ...]  # the functions that entries of the same dtype and architecture launch
+
+    @property
+    def of(self) -> Architecture:
+        return architecture(self.architecture.rstrip("af"))
+
+
+def _work(
+    spec: Kernel, entries: Sequence[str], kinds: Sequence[DType], shape: Shape, archs: Sequence[str],
+    run: Results | None,
+) -> list[_Work]:  # fmt: skip
+    """In the order of architectures, dtypes and entries."""
+    found = []
+    for kind in kinds:  # the arrays of one dtype at a time: they may be large
+        on = arrays(spec, kind, shape)
+        for arch in archs:
+            rows = {entry: _row(run, spec.name, entry, kind.name, shape) for entry in entries}
+            tuned = {entry: parameterized(spec, entry, kind, arch, rows[entry]) for entry in entries}
+            launches = {entry: traced_launches(tuned[entry][0], entry, on) for entry in entries}
+            launched = tuple(dict.fromkeys(one.launch.entry for every in launches.values() for one in every))
+            found += [_Work(tuned[e][0], e, kind, arch, tuned[e][1], launches[e], launched) for e in entries]
+    return sorted(found, key=lambda one: archs.index(one.architecture))
+
+
+def _machines(card: str, archs: tuple[str, ...], run: Results | None) -> tuple[Card | None, list[str]]:
+    """The card, and the architectures as nvcc takes them."""
     on = cards.card(card) if card else cards.of_machine(run.machine.name) if run else None
     if run and run.machine.device != "cuda":
         raise InputError("the results were measured on a CPU; give --results of a run on a GPU")
@@ -79,39 +105,49 @@ def _machines(
         raise NotFound(f"{run.machine.name} is not known here; give --card, one of {', '.join(cards.CARDS)}")
     if on is None and not archs:
         on = cards.card(CARD)
-    architectures = []
-    for name in archs or ((on.architecture,) if on else ()):
-        of = architecture(name.rstrip("af"))
-        architectures.append((of.name + ("" if name[-1].isdigit() else name[-1]), of))  # sm_90a for 90a
-    return on, architectures
+    return on, [
+        architecture(name.rstrip("af")).name + ("" if name[-1].isdigit() else name[-1])  # sm_90a for 90a
+        for name in archs or ((on.architecture,) if on else ())
+    ]
 
 
-def _entries(kernel: Kernel, globs: tuple[str, ...]) -> list[str]:
-    for glob in globs:
-        if not any(fits(f"{BACKEND}:{entry}", (glob,)) for entry in kernel.entries):
-            raise unknown(f"entry of {kernel.name}", glob, kernel.entries)
-    return [entry for entry in kernel.entries if not globs or fits(f"{BACKEND}:{entry}", globs)]
+def chosen_entries(kernels: Sequence[Kernel], only: object, skip: object) -> dict[str, list[str]]:
+    """The entries that fit the globs `only` and none of `skip`, by the file of each kernel that has such entries.
+
+    Raises NotFound for a glob that fits no entry of these kernels, InputError if no entry is left.
+    """
+    wanted, unwanted = globs.split(globs.joined(only)), globs.split(globs.joined(skip))
+    names = ", ".join(kernel.name for kernel in kernels)
+    labels = {entry: f"{BACKEND}:{entry}" for kernel in kernels for entry in kernel.entries}
+    for glob in (*wanted, *unwanted):
+        if not any(fits(label, (glob,)) for label in labels.values()):
+            raise unknown(f"entry of {names}", glob, labels)
+    kept = {e for e, label in labels.items() if (not wanted or fits(label, wanted)) and not fits(label, unwanted)}
+    if not kept:
+        raise InputError(f"no entry of {names} is left; check --only and --skip against `cudalab list`")
+    found = {kernel.file: [entry for entry in kernel.entries if entry in kept] for kernel in kernels}
+    return {file: entries for file, entries in found.items() if entries}
 
 
 def _inspected(
-    kernel: Kernel, entry: str, kind: DType, arch: str, of: Architecture, compiled: compilers.Compiled, on: Arrays,
-    label: str, shape: Shape,
+    work: _Work, traced: TracedLaunch, compiled: compilers.Compiled, label: str, shape: Shape
 ) -> Inspected:  # fmt: skip
-    launch = traced_launch(kernel, entry, on)
-    names = entry_names.not_plain(compiled.text, entry_names.in_all(compiled.text, kernel.entries))
-    entry_of = launch.launch.entry
-    symbol = lowered.among(compiled.code.keys(), names)[entry_of] if entry_of in names else entry_of
+    kernel, function = work.kernel, traced.launch.entry
+    names = entry_names.in_all(compiled.text, kernel.entries, work.launched)
+    names = entry_names.not_plain(compiled.text, names)
+    symbol = lowered.among(compiled.code.keys(), names)[function] if function in names else function
     if symbol not in compiled.code or symbol not in compiled.resources:
-        raise SpecError(f"{kernel.cu}: nvcc makes no code of {entry}; is it left out by an #if?")
+        raise SpecError(f"{kernel.cu}: nvcc generates no code for {function}; does an #if exclude it?")
     code, resources = compiled.code[symbol], compiled.resources[symbol]
     if code.parameters:
         resources = replace(resources, constant=sum(code.parameters))
-    path = thread_path.follow(code, first_state(code, launch, arch))
-    shared = resources.shared + launch.launch.shared
+    path = thread_path.follow(code, first_state(code, traced, work.architecture))
+    shared = resources.shared + traced.launch.shared
     return Inspected(
-        kernel=kernel.name, entry=entry, dtype=kind.name, architecture=arch, size=label, shape=shape, traced=launch,
-        resources=resources, occupancy=occupancy(of, launch.threads, resources.registers, shared),
-        mix=mix(code, path), path=path, code=code, text=compiled.text, digest=cuda_source.digest(kernel.cu),
+        kernel=kernel.name, entry=work.entry, dtype=work.kind.name, architecture=work.architecture, size=label,
+        shape=shape, traced=traced, resources=resources, mix=mix(code, path), path=path, code=code,
+        occupancy=occupancy(work.of, traced.threads, resources.registers, shared),
+        text=compiled.text, digest=cuda_source.digest(kernel.cu), remark=work.remark if traced.last else "",
     )  # fmt: skip
 
 
@@ -122,7 +158,9 @@ def _timed(one: Inspected, on: Card | None, of: Architecture, run: Results | Non
     found = bounds(on, of, _memory(one, on, run), one.traced, one.mix, one.occupancy)
     case = _row(run, one.kernel, one.entry, one.dtype, one.shape)
     remark = one.remark
-    if run and (case is None or not case.times):
+    if not one.traced.last:  # it is about the entry
+        remark = ""
+    elif run and (case is None or not case.times):
         remark = f"the results have no time of {one.entry} at this size"
     elif run and run.sources.get(f"{one.kernel}.cu", one.digest) != one.digest:
         remark = f"the results are of another version of {one.kernel}.cu; measure it again"
@@ -146,5 +184,7 @@ def _memory(one: Inspected, on: Card, run: Results | None) -> Memory:
     empty = run.calibration.get("empty kernel")
     floor = stats.median([empty]) if empty else 0.0
     assert rate is not None
+    if one.traced.number > 1:
+        floor = 0.0  # the first launch of the entry has it
     hz = float(clock) if isinstance(clock, (int, float)) else None
     return Memory(rate, f"a copy of {best.nbytes / 1e6:,.0f} MB in the results", floor, hz)

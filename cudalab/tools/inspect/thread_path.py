@@ -21,7 +21,7 @@ from cudalab.tools.inspect.sass import Code, Instruction
 from cudalab.tools.inspect.symbolic_values import State, execute
 
 MOST = 1_000_000  # instructions of one thread that are followed; they take about ten seconds
-ONCE = "how often this loop runs depends on data; one round is counted"
+ONCE = "how often this loop runs depends on the data; one iteration is counted"
 _CONTROL = {
     "BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "CALL", "RET", "BPT", "KILL", "BSYNC", "BSSY", "WARPSYNC",
 }  # fmt: skip
@@ -66,8 +66,8 @@ class _Walk:
             instruction = instructions[place]
             self.steps += 1
             if self.steps > MOST:
-                said = f"a thread of {self.code.name} executes over {MOST:,} instructions"
-                raise InputError(f"{said}; give a smaller --size, or others by --only")
+                said = f"a thread of {self.code.name} executes more than {MOST:,} instructions"
+                raise InputError(f"{said}; give a smaller --size, or other entries with --only")
             self.path.counts[instruction.address] += 1
             if instruction.guard and state.truth(instruction.guard) is False:
                 self.path.idle[instruction.address] += 1
@@ -95,14 +95,14 @@ class _Walk:
         target = None if instruction.target is None else self.code.index.get(instruction.target)
         if root == "CALL":
             if target is None:
-                self.path.note(instruction, "what is called is not in this code, and is not counted")
+                self.path.note(instruction, "the called function is not in this code, and is not counted")
                 return place + 1
             self.returns.append(place + 1)
             return target
         if "DIV" in instruction.parts:  # taken only by a warp whose lanes have diverged
             return place + 1
         if target is None:
-            self.path.note(instruction, f"where {root} leads is not known; nothing after it is counted")
+            self.path.note(instruction, f"the target of {root} is not known; nothing after it is counted")
             return None
         return target if taken else self.both(place, target, state)
 
@@ -112,7 +112,7 @@ class _Walk:
             self.path.note(instruction, ONCE)
             return None
         self.exits.add(place)
-        self.path.note(instruction, "whether the thread ends here depends on data; it goes on")
+        self.path.note(instruction, "whether the thread exits here depends on the data; counted as if it continues")
         return place + 1
 
     def both(self, place: int, target: int, state: State) -> int | None:
@@ -138,9 +138,13 @@ class _Walk:
             self.path.note(instruction, f"the slow path is left out ({next(iter(slow.values()))})")
             sides = [side for side in sides if side not in slow]
         elif len(sides) == 2:
-            self.path.note(instruction, "depends on data; both sides are counted, as lanes of a warp disagree")
+            self.path.note(
+                instruction, "this branch depends on the data; both sides are counted, since lanes of a warp may differ"
+            )
         elif sides:
-            self.path.note(instruction, "depends on data; counted as if some lane of each warp does it")
+            self.path.note(
+                instruction, "this branch depends on the data; counted as if at least one lane of each warp takes it"
+            )
         self.undecided.append(place)
         if meeting is None:
             self.apart(sides, state)

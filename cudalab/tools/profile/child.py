@@ -22,8 +22,9 @@ from cudalab.device.arrays import torch_missing
 from cudalab.device.open import open_device
 from cudalab.device.operands import Bound, Operands
 from cudalab.device.protocol import Device
-from cudalab.engine.plan import Group, Selection, Variant, Work
+from cudalab.engine.groups import Group, Variant, Work
 from cudalab.engine.rows import said
+from cudalab.engine.selection import Selection
 from cudalab.spec import tuned
 from cudalab.tools.profile import events, found
 from cudalab.tools.profile.found import Row

@@ -111,7 +111,7 @@ def free(target: str) -> Path:
         with path.open("rb") as file:
             head = file.read(4096)
         if not any(mark in head for mark in _MARKS):
-            raise InputError(f"will not replace {path}, which is no Chrome trace; give another name")
+            raise InputError(f"will not replace {path}, which is not a Chrome trace; give another name")
     return path
 
 

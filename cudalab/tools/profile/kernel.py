@@ -14,7 +14,8 @@ from cudalab.base.child import Child, Ended, last
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds
 from cudalab.device.arrays import torch_missing
 from cudalab.engine import plan
-from cudalab.engine.plan import Group, Selection, Work
+from cudalab.engine.groups import Group, Work
+from cudalab.engine.selection import Selection
 from cudalab.tools.profile import events, found, ncu
 from cudalab.tools.profile.child import Answer, Request
 from cudalab.tools.profile.found import Profile, Row
@@ -113,7 +114,7 @@ def _count(report: Profile, request: Request, timeout: float) -> None:
         answers, end = _watched(ncu.command(log), asked, timeout, {"CUDALAB_BLOCKING": "0"})
         text = log.read_text(errors="replace") if log.is_file() else ""
     if end and not text:
-        raise Unavailable(f"no counters: under ncu {end}")
+        raise Unavailable(f"no counters: the run under ncu failed: {end}")
     kernels = ncu.read(text)
     for label, part in ncu.by_variant(kernels, [answer.row.label for answer in answers if answer.row]).items():
         next(row for row in good if row.label == label).counters = part
@@ -134,5 +135,5 @@ def _watched(
             if ended.hung:
                 return answers, f"it did not end within {timeout:g} s"
             words = last(ended.said)
-            end = f"the process {ended.how}" + (f"; its last words: {words}" if words else "")
+            end = f"the process {ended.how}" + (f"; its last output: {words}" if words else "")
             return answers, end if ended.code else ""

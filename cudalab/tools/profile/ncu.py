@@ -23,8 +23,8 @@ METRICS = (DURATION, READ, WRITTEN, MEMORY, COMPUTE, OCCUPANCY, REGISTERS)
 MARKS = ("empty", "empty()")  # the lab's kernel before each variant's
 PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/ncu")
 PERMISSION = (
-    "ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM); root may, or in a container CAP_SYS_ADMIN, "
-    "or all users with the driver's option NVreg_RestrictProfilingToAdminUsers=0"
+    "ncu may not read the GPU's counters here (ERR_NVGPUCTRPERM); run as root, or in a container with "
+    "CAP_SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0 for all users"
 )
 
 
@@ -66,7 +66,7 @@ def _failure(lines: list[str]) -> str:
         return PERMISSION
     said = [line.removeprefix("==ERROR==").strip() for line in lines if line.startswith("==ERROR==")]
     others = [line.strip() for line in lines if line.strip()]
-    return f"ncu measured nothing: {(said or others or ['it said nothing'])[-1]}"
+    return f"ncu measured nothing: {(said or others or ['it printed nothing'])[-1]}"
 
 
 def _metrics(row: dict[str, str]) -> dict[str, float]:

@@ -19,12 +19,13 @@ from typing import Any, TypeVar
 import pytest
 
 from cudalab.base.errors import CudalabError, InputError, unknown
-from cudalab.checks import hard_inputs
+from cudalab.checks import hard_inputs, many_blocks
 from cudalab.device import cuda
-from cudalab.engine import plan
+from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Group, Variant
 from cudalab.engine.options import setup_of
-from cudalab.engine.plan import Group, Selection, Variant
 from cudalab.engine.rows import failed
+from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session
 from cudalab.results import record
 
@@ -113,15 +114,16 @@ class Wanted:
             raise unknown("device", self.device, DEVICES)
         if self.sample < hard_inputs.LEAST_SAMPLE:
             raise InputError(
-                f"sample is {self.sample}; give at least {hard_inputs.LEAST_SAMPLE}, which misses no exponent"
+                f"sample is {self.sample}; give at least {hard_inputs.LEAST_SAMPLE}, which covers every exponent"
             )
         names = [located(spec, folder) for spec in self.specs]
         selection = Selection.parse(self.only, self.skip)
-        groups = plan.checks(names, self.dtypes, sample=self.sample)
+        groups = checks(names, self.dtypes, sample=self.sample)
         if fit:
             selection.check(groups)
         chosen = [(g, v) for g in groups for v in selection.variants(g, self.device.replace("auto", ""))]
-        return [Case(g, v, self._device(v), bench) for g, v in chosen]
+        rows = [(g, v) for g, v in chosen if not g.why or v.name in dict(g.why)]
+        return [Case(g, v, self._device(v), bench) for g, v in rows]
 
     def _device(self, variant: Variant) -> str:
         if self.device != "auto":
@@ -157,11 +159,14 @@ class Case:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         if row.status == record.SKIPPED:
             on_gpu = self.device == "cuda" or (not cuda.missing() and self.bench.has_entry(self, "cuda"))
-            if self.variant.name and not on_gpu and not row.not_on_cpu:
+            too_large = self.group.why or row.reason.startswith(many_blocks.COSTLY)  # the entry runs at other sizes
+            if self.variant.name and not on_gpu and not row.not_on_cpu and not too_large:
                 pytest.fail(f"no entry of {self.group.kernel.cu.name} ran: {row.reason}", pytrace=False)
             pytest.skip(row.reason)
+        if row.status == record.ERROR and (first := self.bench.seen_in(self, row.reason)):
+            pytest.fail(f"{row.status} {row.label}: the same error as {first}", pytrace=False)
         if row.status != record.OK:
-            again = f" (again with --cudalab-seed {self.bench.seed})" if self.bench.seed else ""
+            again = f" (to repeat: --cudalab-seed {self.bench.seed})" if self.bench.seed else ""
             pytest.fail(f"{row.status} {row.label}: {row.reason}{again}", pytrace=False)
         return row
 
@@ -193,6 +198,7 @@ class Bench:
         self._rows: dict[Key, dict[str, record.Case]] = {}
         self._sessions: dict[str, Session] = {}
         self._unusable: dict[str, CudalabError] = {}
+        self._errors: dict[tuple[str, str], str] = {}  # the test that has shown an error, by kernel and reason
 
     def expect(self, cases: Iterable[Case]) -> None:
         """Tell once, after the collection, which cases will be run."""
@@ -204,6 +210,17 @@ class Bench:
         file = case.group.kernel.file
         expected = (other for key, cases in self._expected.items() if key[0] == file for other in cases)
         return any(other.variant.name and other.device == device for other in expected)
+
+    def seen_in(self, case: Case, reason: str) -> str:
+        """The earlier test that has shown this error of several lines; "" if the running test is to show it.
+
+        A `.cu` that does not compile fails in each of its cases: what the compiler says is shown once.
+        """
+        if "\n" not in reason:
+            return ""
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]  # set by pytest: "ID (call)"
+        first = self._errors.setdefault((case.group.kernel.file, reason), test)
+        return first if first != test else ""
 
     def row(self, case: Case) -> record.Case:
         """The row of an expected case. Raises CudalabError where its device cannot be used."""
@@ -231,7 +248,7 @@ class Bench:
             self._sessions.pop(case.device).__exit__(type(stop), stop, stop.__traceback__)
             step = session.step
             at = f"{step.label} ({step.phase})" if step.label else step.phase
-            reason = f"not checked: the test that did this together with others was stopped at {at}"
+            reason = f"not checked: the test that ran it together with others was stopped at {at}"
             labels = [other.variant.label for other in self._expected[case.key]]
             self._rows[case.key] = {label: failed(group, label, reason) for label in labels}
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -15,11 +15,11 @@ from cudalab.base import globs
 from cudalab.base.errors import CudalabError, InputError, Unavailable, short, unknown
 from cudalab.base.text import visible
 from cudalab.engine import plan
-from cudalab.engine.options import BUDGET
-from cudalab.engine.plan import Group, Selection
+from cudalab.engine.groups import Group
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.results.record import KINDS, Results
-from cudalab.spec import find
+from cudalab.spec import find, rival
 from cudalab.spec.kernel import Kernel
 from cudalab.tools.pytest.cases import absent, located
 from cudalab.tools.pytest.rivals import Rivals
@@ -35,8 +35,12 @@ LARGE = "large"  # the size, if a test names none and the spec has it
 class TimeFixture:
     """Checks and times a kernel. `extra_info` is a dict of the test; the saved rows carry it as notes."""
 
-    def __init__(self, timings: Timings, test: str, folder: Path, check_only: bool = False) -> None:
+    def __init__(
+        self, timings: Timings, test: str, folder: Path, need: Callable[[], None], check_only: bool = False
+    ) -> None:  # fmt: skip
+        """`need` skips the running test where times cannot be taken here; what it asks for is checked before."""
         self.extra_info: dict[str, Any] = {}
+        self._need = need
         self._timings, self._folder, self._check_only = timings, folder, check_only
         self._owner = Owner(test, self)
         self._asked: list[Asked] = []
@@ -44,7 +48,8 @@ class TimeFixture:
     def __call__(
         self, kernel: str | os.PathLike[str] | Kernel, *arrays: object,
         size: str | int | tuple[int, ...] = "", dtype: str = "", only: str = "",
-        skip: str = "", rivals: Rivals = "", mode: str = "", budget: float = BUDGET, processes: int = 0, name: str = "",
+        skip: str = "", rivals: Rivals = "", mode: str = "", budget: float | None = None, processes: int = 0,
+        name: str = "",
     ) -> Timed:  # fmt: skip
         """Check and time variants of a kernel at one size and dtype, as `cudalab bench` does.
 
@@ -52,10 +57,11 @@ class TimeFixture:
         is a name of the spec or a shape such as "4096x4096" or (4096, 4096) (default: large, or the spec's last);
         `dtype` defaults to the spec's first. `only` and `skip` are comma-separated globs on `backend` or
         `backend:entry` (default: the entries under PyCUDA, eager PyTorch and rivals). `rivals` are functions to measure
-        beside the entries, as `rival:NAME`: a dict of functions at the top of a file, or texts as `cudalab bench
-        --rival` has them. `mode` is the kind of time that counts: cold (the default), hot, call, graph, graph_cold or
-        api. `budget` is seconds of sampling for each variant, `processes` the number of fresh processes (0: 3 on a
-        GPU). `name` replaces the kernel's name in the results.
+        beside the entries, as `rival:NAME`, whatever `only` says: a dict of functions at the top of a file, or texts as
+        `cudalab bench --rival` has them. `mode` is the kind of time that counts: cold (the default), hot, call, graph,
+        graph_cold or api; on a CPU wall, the only one there. `budget` is seconds of sampling for each variant (None:
+        0.3 on a GPU), `processes` the number of fresh processes (0: 3 on a GPU). `name` replaces the kernel's name in
+        the results.
 
         Fails the test if an answer is WRONG, a time IMPOSSIBLE, a variant ends in an error, no entry ran, or a row is
         SLOWER than in the baseline. Times of the result are in microseconds.
@@ -64,13 +70,13 @@ class TimeFixture:
         try:
             beside = rivals_text(rivals, self._folder)
             group = self._group(kernel, size, dtype, beside, arrays)
-            if mode and mode not in (known := [kind for kind in KINDS if kind != WALL]):
-                raise unknown("mode", mode, known)
-            chosen = {"only": self._variants(globs.joined(only)), "skip": globs.joined(skip), "rivals": beside}
-            asked = Asked.of(group, name, **chosen, mode=mode, budget=budget, processes=processes)
+            chosen = {"only": self._variants(globs.joined(only), beside), "skip": globs.joined(skip), "rivals": beside}
+            options = {"mode": self._kind(mode), "budget": budget, "processes": processes}
+            asked = Asked.of(group, name, **chosen, **options, typed=globs.joined(only))
             if self._check_only:
                 self._judge(self._timings.checked(asked), group)
                 pytest.skip("right, and not timed: --cudalab-timing check")
+            self._need()
             run = self._timings.measured(asked, self._owner)
             self._asked.append(asked)
             self._judge(run, group)
@@ -103,17 +109,32 @@ class TimeFixture:
         path = kernel.file if isinstance(kernel, Kernel) else located(kernel, self._folder)
         spec = find.kernel(path)
         if isinstance(kernel, Kernel) and (field := _differing(kernel, spec)):
-            raise InputError(f"this {kernel.name} is not the one in {path}: they differ in {field}; write it in a spec")
+            raise InputError(
+                f"this {kernel.name} is not the one in {path}: they differ in {field}; write it to its own spec file"
+            )
         size = size or (LARGE if LARGE in spec.sizes else list(spec.sizes)[-1])
         text = "x".join(map(str, size)) if isinstance(size, tuple) else str(size)
         groups = plan.groups([path], text, dtype, rivals)
         if len(groups) != 1:
-            wanted = "give one size and one dtype, and pytest.mark.parametrize for several"
+            wanted = "give one size and one dtype; for several use pytest.mark.parametrize"
             raise InputError(f"size={size!r}, dtype={dtype!r} are {len(groups)} cases; {wanted}")
         return groups[0]
 
-    def _variants(self, only: str) -> str:
-        """`only` with its default. On a CPU the entries are checked, whatever else is chosen."""
+    def _kind(self, mode: str) -> str:
+        """The kind of time that counts; "": the main one, which is wall time on a CPU. Raises for what there is not."""
+        if mode == WALL and self._timings.device == "cuda" and not self._check_only:
+            raise InputError(
+                "mode is 'wall', the kind of time on a CPU; add --cudalab-device cpu, or give a kind of time on a GPU, "
+                "such as cold"
+            )
+        if mode and mode not in KINDS:
+            raise unknown("mode", mode, KINDS)
+        return "" if mode == WALL else mode
+
+    def _variants(self, only: str, rivals: str) -> str:
+        """`only` with its default, and the rivals that are given. On a CPU the entries are checked in any case."""
+        if only:
+            only = ",".join((only, *(f"rival:{name}" for name in rival.parsed(globs.split(rivals), find.loaded))))
         if self._timings.device == "cuda" and not self._check_only:
             only = only or ON_GPU
         elif self._check_only:

@@ -33,13 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cudalab", action="store_true", help="Also test the kernels found: name.cu with its spec name.py."
     )
     group.addoption("--cudalab-device", default="auto", choices=("auto", "cpu", "cuda"),
-                    help="Device; auto (the default) uses a GPU, if there is one, where it can.")  # fmt: skip
+                    help="Where to run; auto (the default) uses the GPU for all that can run there.")  # fmt: skip
     group.addoption("--cudalab-only", default="", metavar="GLOBS",
-                    help="Backends or backend:entry, such as 'host,torch_*'.")  # fmt: skip
+                    help="Test only these variants: backends or backend:entry, such as 'host,torch_*'.")  # fmt: skip
     group.addoption("--cudalab-timeout", type=_seconds, metavar="SECONDS",
-                    help="A variant without a sign of life for so long is stopped and fails.")  # fmt: skip
+                    help="Stop a variant, and fail it, after this long without progress.")  # fmt: skip
     group.addoption("--cudalab-seed", type=_seed, default=0, metavar="N",
-                    help="Seed of the random inputs. Default: 0, so that a test suite repeats itself.")  # fmt: skip
+                    help="Seed of the random inputs. Default: 0, the same inputs in each test run.")  # fmt: skip
     group.addoption("--cudalab-timing", default="on", choices=TIMING,
                     help="Tests that use the fixture cudalab_time: run them (on, the default), run only them (only), "
                     "leave them out (skip), or check their kernels without timing (check).")  # fmt: skip
@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--cudalab-min-effect", default="", metavar="SHARE",
                     help="Smallest difference from the baseline that counts, such as 5%%. Default: 2%%.")  # fmt: skip
     group.addoption("--cudalab-force", action="store_true",
-                    help="Compare although machine, driver, clocks, versions or options differ.")  # fmt: skip
+                    help="Compare even if machine, driver, clocks, versions or options differ.")  # fmt: skip
 
 
 def _seconds(text: str) -> float:
@@ -69,7 +69,7 @@ def _seed(text: str) -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.cudalab and config.option.cudalab_only:
-        from cudalab.engine.plan import Selection
+        from cudalab.engine.selection import Selection
 
         try:
             Selection.parse(config.option.cudalab_only, "")
@@ -85,7 +85,7 @@ def _configure_timing(config: pytest.Config) -> None:
     asked = files or option.cudalab_min_effect or option.cudalab_force
     if asked and not _in_xdist(config) and not option.collectonly:
         if files and config.getoption("dist", "no") != "no":
-            raise pytest.UsageError(f"{files[0]} needs times, and tests that run beside others have none: add -n 0")
+            raise pytest.UsageError(f"{files[0]} needs times, and tests that run in parallel have none: add -n 0")
         try:
             _timings(config)
         except CudalabError as error:
@@ -117,14 +117,16 @@ def cudalab_time(request: pytest.FixtureRequest) -> Iterator[TimeFixture]:
 
     config = request.config
     check_only = config.option.cudalab_timing == "check"
-    if not check_only:
+
+    def need() -> None:
         if _in_xdist(config):
-            raise absent("tests run beside others (pytest-xdist), which changes times; time alone with -n 0")
+            raise absent("tests run in parallel (pytest-xdist), which changes times; to time them, add -n 0")
         if config.option.cudalab_device != "cpu":
             need_gpu("--cudalab-device cpu takes wall times of NumPy and PyTorch instead")
         if bench := config.stash.get(BENCH, None):
             bench.close()  # its workers keep memory of the GPU
-    timing = TimeFixture(_timings(config), request.node.nodeid, request.path.parent, check_only)
+
+    timing = TimeFixture(_timings(config), request.node.nodeid, request.path.parent, need, check_only)
     yield timing
     timing.close()
 
@@ -141,8 +143,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the files; a session that could not is no success."""
-    timings = session.config.stash.get(TIMINGS, None)
+    """Write the files; a session that could not is no success. After a usage error there is nothing to write or say."""
+    timings = session.config.stash.get(TIMINGS, None) if session.exitstatus != pytest.ExitCode.USAGE_ERROR else None
     if timings and not timings.finish() and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -42,7 +42,7 @@ def _place(value: Any) -> str:
     if not callable(function) or found is not function:
         raise InputError(
             f"the rival {short(function)} cannot be imported by its name, as the worker processes must "
-            "do; define it with def at the top of the test's file or of another"
+            "do; define it with def at the top level of the test's file or of another"
         )
     return ":".join([_installed(module) or str(sys.modules[module].__file__), name, *words])
 

@@ -30,9 +30,11 @@ class Speedup:
     low: float
     high: float
     verdict: str
+    disturbed: bool = False  # other programs kept the processors busy: the ratio is not that of the rows alone
 
     def __str__(self) -> str:
-        return f"{numbers.with_ends(Ratio(self.value, self.low, self.high))} {self.verdict}"
+        found = Ratio(self.value, self.low, self.high, disturbed=self.disturbed)
+        return f"{numbers.with_ends(found)} {self.verdict}"
 
 
 class Stats(dict[str, Any]):
@@ -61,21 +63,25 @@ class Row:
     @property
     def median(self) -> float:
         """Median time of a run, in microseconds."""
+        __tracebackhide__ = True
         return MICRO * self._timing.median
 
     @property
     def low(self) -> float:
         """Lower end of the median's 95 % interval, in microseconds."""
+        __tracebackhide__ = True
         return MICRO * self._timing.interval[0]
 
     @property
     def high(self) -> float:
         """Upper end of the median's 95 % interval, in microseconds."""
+        __tracebackhide__ = True
         return MICRO * self._timing.interval[1]
 
     @property
     def text(self) -> str:
         """The median with the digits that its interval supports, in microseconds."""
+        __tracebackhide__ = True
         return numbers.supported(self.median, self._timing.width)
 
     @cached_property
@@ -93,6 +99,7 @@ class Row:
 
         A wall time has a verdict only from a factor of 2 on.
         """
+        __tracebackhide__ = True
         base = self._other(other)
         if self.kind == "call" and (self.case.allocates or base.case.allocates):
             which = self.label if self.case.allocates else base.label
@@ -100,13 +107,15 @@ class Row:
         _ = self._timing, base._timing  # raises where there are none
         found = self.run.ratio(base.case, self.case, self.kind)
         least = HOST_EFFECT if self.kind == WALL else MIN_EFFECT
-        return Speedup(found.value, found.low, found.high, found.verdict(least))
+        return Speedup(found.value, found.low, found.high, found.verdict(least), found.disturbed)
 
     def _other(self, label: str) -> Row:
+        __tracebackhide__ = True
         return Row(self.run, _find(self.run, label), self.kind, self._absent)
 
     @property
     def _timing(self) -> Timing:
+        __tracebackhide__ = True
         if taken := self.run.timing(self.case, self.kind):
             return taken
         if self.case.status == record.SKIPPED:
@@ -114,11 +123,16 @@ class Row:
         if self.run.machine.device == "cpu" and self.kind != WALL:
             raise self._absent(f"{self.kind} times need a GPU, and {self.run.no_gpu}")
         if not backends.by_name()[self.case.backend].timed:
-            raise self._absent(f"{self.label} is right, and not timed: on a CPU a .cu is checked, never timed")
+            text = f"{self.label} is right, and not timed: on a CPU a .cu is checked, never timed"
+            raise self._absent(text + self._other_rows())
         if not set(plan.modes_for(self.kind)) <= set(globs.split(self.run.options["modes"])):
             raise InputError(f"the run has no {self.kind} times; ask for them: cudalab_time(..., mode={self.kind!r})")
         why = "; ".join(self.case.notes) or f"it has {', '.join(self.case.times) or 'none'}"
         raise self._absent(f"no {self.kind} time of {self.label}: {why}")
+
+    def _other_rows(self) -> str:
+        """What to type for the time of another row."""
+        return ""
 
     def __repr__(self) -> str:
         if not self.case.times.get(self.kind):
@@ -146,6 +160,11 @@ class Timed(Row):
     def case(self) -> Case:  # type: ignore[override]
         return self._main(self.run)
 
+    def _other_rows(self) -> str:
+        labels = self.labels
+        rows = f"; of another row: result[{labels[0]!r}] (timed: {', '.join(labels)})" if labels else ""
+        return f"; the numbers of a result are those of the kernel's row{rows}"
+
     @property
     def labels(self) -> list[str]:
         """Of the rows that were timed, in the order of the run; also those of `["..."]` and `ratio`."""
@@ -153,6 +172,7 @@ class Timed(Row):
 
     def __getitem__(self, label: str) -> Row:
         """The row of a label such as `pycuda:gelu_vec`, or of a backend or an entry that is in one row only."""
+        __tracebackhide__ = True
         return self._other(label)
 
     def of(self, kind: str) -> Timed:
@@ -167,6 +187,7 @@ class Timed(Row):
 
 def _find(run: Results, name: str) -> Case:
     """The row of a label, or of a backend or an entry that only one row has. Raises NotFound."""
+    __tracebackhide__ = True
     rows = [case for case in run.cases if case.status != record.CEILING]
     for fits in (lambda c: c.label, lambda c: c.backend, lambda c: c.variant):
         found = [case for case in rows if fits(case) == name and case.status != record.SKIPPED]

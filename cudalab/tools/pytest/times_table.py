@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from cudalab.base import numbers
-from cudalab.results import record
+from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 from cudalab.tools.pytest.timings import WALL, Rows, Timings
 
 NONE = "-"
+THEN = "give no ratio of two rows"  # what a busy machine holds for the times
 
 
 def write(terminal: pytest.TerminalReporter, timings: Timings) -> None:
@@ -21,9 +22,14 @@ def write(terminal: pytest.TerminalReporter, timings: Timings) -> None:
             terminal.write_line(f"cudalab: {problem}", yellow=True)
         return
     terminal.section(f"cudalab times: {timings.run.machine.name}")
+    busy = marks.busy(timings.run, THEN)
+    if busy:
+        terminal.write_line(busy, yellow=True, bold=True)
     for rows, kind in timings.kinds.items():
         for line in _group(timings, timings.run, rows, kind):
             terminal.write_line(line)
+    for line in marks.explained(_marks(timings, timings.run), disturbed=bool(busy)):
+        terminal.write_line(line)
     if WALL in timings.kinds.values():
         terminal.write_line("wall times of a CPU: host rows are checked and not timed; a verdict needs a factor of 2")
     for path in filter(None, (timings.save, timings.json)):
@@ -50,6 +56,12 @@ def _group(timings: Timings, run: Results, rows: Rows, kind: str) -> Iterator[st
         yield f"  not in {timings.path}, so not compared"
 
 
+def _marks(timings: Timings, run: Results) -> list[str]:
+    """The marks on all times of the tables."""
+    groups = run.groups()
+    return [marks.of(run, c, groups[rows], kind) for rows, kind in timings.kinds.items() for c in groups[rows]]
+
+
 def _cells(timings: Timings, run: Results, case: Case, kind: str) -> tuple[str, ...]:
     """Label, time, interval, ratio to eager PyTorch with its interval, ratio to the baseline with its verdict."""
     timing = run.timing(case, kind)
@@ -60,7 +72,7 @@ def _cells(timings: Timings, run: Results, case: Case, kind: str) -> tuple[str, 
     pair = timings.pairs.get((case.group, case.label, kind))
     return (
         case.label,
-        numbers.supported(1e6 * timing.median, timing.width),
+        numbers.supported(1e6 * timing.median, timing.width) + marks.of(run, case, run.groups()[case.group], kind),
         numbers.ends(low, high),
         numbers.with_ends(ratio) if ratio else NONE,
         f"{numbers.with_ends(pair.ratio)} {pair.verdict}" if pair else NONE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from cudalab.base import files, globs, numbers
 from cudalab.base.errors import InputError
 from cudalab.base.stats import MIN_EFFECT, SLOWER
-from cudalab.engine import plan, session
-from cudalab.engine.plan import Group
+from cudalab.engine import plan, runs
+from cudalab.engine.groups import Group
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import comparable, compare, file, formats, record
 from cudalab.results.compare import Comparison, Pair
@@ -37,12 +37,18 @@ class Asked:
     skip: str
     rivals: str
     mode: str  # the kind of time that counts; "": the main kind
-    budget: float
+    budget: float | None
     processes: int
+    typed: str = field(default="", compare=False)  # `only` as the test has it, without what a default adds
 
     @property
     def rows(self) -> Rows:
         return self.name, self.size, self.dtype
+
+    def typed_as(self, names: Iterable[str]) -> str:
+        """Options as the test has them."""
+        given = {name: self.typed if name == "only" else getattr(self, name) for name in names}
+        return ", ".join(f"{n}={value!r}" if value else f"no {n}=" for n, value in given.items())
 
     @property
     def named(self) -> str:
@@ -77,7 +83,7 @@ class Timings:
         self.min_effect = MIN_EFFECT
         for name, given in (("min-effect", option.cudalab_min_effect), ("force", self.force)):
             if given and not self.path:
-                raise InputError(f"--cudalab-{name} is about a comparison; add --cudalab-baseline FILE")
+                raise InputError(f"--cudalab-{name} is only for a comparison; add --cudalab-baseline FILE")
         if option.cudalab_min_effect:
             self.min_effect = compare.share(option.cudalab_min_effect, "--cudalab-min-effect")
         for written in filter(None, (self.save, self.json)):
@@ -109,9 +115,14 @@ class Timings:
             if first.test != owner.test or first.setup is owner.setup:  # else the test runs again
                 if other == asked:
                     return run
+                names = _differing(other, asked)
+                options = [
+                    f"{one.typed_as(names)} in {test}" for one, test in ((other, first.test), (asked, "this test"))
+                ]
                 raise InputError(
-                    f"{first.test} has timed {' '.join(asked.rows)} with other options ({_differing(other, asked)}); "
-                    f"give the same, or {_own_name(asked)}"
+                    f"{first.test} asks for the same case, {' '.join(asked.rows)}, with other options: "
+                    f"{'; '.join(options)}. Use the same {' and '.join(f'{n}=' for n in names)} in both, or give one "
+                    f"of them a name of its own: cudalab_time(..., name='{asked.name}-2')"
                 )
         for other, first, _ in self._done.values():
             if other.name == asked.name and other.file != asked.file:
@@ -122,7 +133,7 @@ class Timings:
             if old and not self.force:
                 self._refuse(comparable.machines(old.machine, machine, [asked.mode or old.main_kind or COLD]))
 
-        run = session.bench(
+        run = runs.bench(
             asked.file, sizes=asked.size, dtypes=asked.dtype, only=asked.only, skip=asked.skip, rivals=asked.rivals,
             modes=plan.modes_for(asked.mode), device=self.device, budget=asked.budget, processes=asked.processes,
             seed=self.seed, timeout=self.timeout, ready=accept,
@@ -137,7 +148,7 @@ class Timings:
 
     def checked(self, asked: Asked) -> Results:
         """The rows without times, on the GPU or where there is none on the CPU."""
-        return session.check(
+        return runs.check(
             asked.file, sizes=asked.size, dtypes=asked.dtype, only=asked.only, skip=asked.skip, rivals=asked.rivals,
             device="cpu" if self.device == "cpu" else "auto", seed=self.seed, timeout=self.timeout,
         )  # fmt: skip
@@ -210,7 +221,7 @@ class Timings:
         """What a failing test says: each row that is SLOWER, or that the baseline has no time of, and what to type."""
         pairs = [pair for pair in found.pairs if pair.verdict == SLOWER and not pair.control]
         if not pairs:
-            bad = [f"    {case.label}: {text}" for text, cases in found.wrong.items() for case in cases]
+            bad = [f"    {case.label}: {text}" for text, cases in found.was_wrong.items() for case in cases]
             advice = f"write a new baseline: pytest --cudalab-save {self.path}"
             return "\n".join([f"no time to compare with in {self.path}:", *bad, advice]) if bad else ""
         lines = [f"SLOWER than in {self.path}:", *(f"    {_both(pair)}" for pair in pairs)]
@@ -295,6 +306,7 @@ def _own_name(asked: Asked) -> str:
     return f"give these rows a name of their own: cudalab_time(..., name='{asked.name}-2')"
 
 
-def _differing(one: Asked, other: Asked) -> str:
-    names = [name for name in Asked.__dataclass_fields__ if getattr(one, name) != getattr(other, name)]
-    return ", ".join(f"{name}={getattr(one, name)!r}" for name in names)
+def _differing(one: Asked, other: Asked) -> list[str]:
+    """The names of the options that differ."""
+    own = [field.name for field in fields(Asked) if field.compare]
+    return [name for name in own if getattr(one, name) != getattr(other, name)]

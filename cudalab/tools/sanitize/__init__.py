@@ -7,15 +7,15 @@ inputs of each group, in a child process (`child.py`), without the lab's guard b
 from __future__ import annotations
 
 from cudalab.base.errors import CudalabError, Unavailable
-from cudalab.engine.plan import Group
+from cudalab.base.text import without_questions
+from cudalab.engine.groups import Group
 from cudalab.engine.process import KILLED
 from cudalab.engine.supervisor import LOST
 from cudalab.results.record import ERROR, OK, WRONG, Case
 from cudalab.tools.sanitize import asan, compute
 
 NOTHING = {
-    "cpu": "sanitizer: nothing found (on a CPU it looks for bad accesses, undefined behaviour and races on shared "
-    "memory)",
+    "cpu": "sanitizer: nothing found (on a CPU it looks for bad accesses, undefined behaviour and races)",
     "cuda": "sanitizer: nothing found",
 }
 BACKENDS = {"cpu": "host", "cuda": "pycuda"}  # the backend whose rows a device's sanitizers check
@@ -65,7 +65,7 @@ class Sanitizer:
                     case.notes.append(text)
                 elif text:
                     case.status = ERROR if case.status == ERROR else WRONG
-                    case.reason = f"{text}; {case.reason}" if case.reason else text
+                    case.reason = f"{text}; {without_questions(case.reason)}" if case.reason else text
                 else:
                     case.notes.append(NOTHING[self.kind])
         except CudalabError as error:

@@ -1,8 +1,8 @@
 """On the CPU: the `.cu` runs with the compiler's address sanitizer and its checks for undefined behaviour.
 
 Undefined behaviour fails the launch with a message of ours (host/undefined.h). An access outside of the kernel's memory
-ends the process, and this module reads the sanitizer's report. Then it runs once more, to find races on shared memory
-(host/races.h). Reads of unwritten memory, and races on other memory, are not found.
+ends the process, and this module reads the sanitizer's report. Then it runs once more, to find races (host/races.h,
+host/global_races.h). Reads of unwritten memory are not found.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cudalab import host
 from cudalab.base.child import Child, last
-from cudalab.engine.plan import Group, Work
+from cudalab.engine.groups import Group, Work
 from cudalab.tools.sanitize.child import Answer, Request
 from cudalab.tools.sanitize.process import launch, start
 
@@ -40,7 +40,7 @@ _GLOBAL = re.compile(
 _LOCAL = re.compile(r"'(?P<name>[^']+)'(?: \(line \d+\))? <== Memory access at offset \d+ (?P<side>\w+)")
 
 
-NOT_LOOKED_AT = "sanitizer: not looked at: "
+NOT_LOOKED_AT = "sanitizer: not checked: "
 
 
 class Watch:
@@ -82,7 +82,7 @@ def read(report: str, buffers: Mapping[str, tuple[int, int]], otherwise: str = "
     kind = re.match(r"ERROR: AddressSanitizer: (\S+)", report)
     if not kind:
         words = last(report)
-        return f"address sanitizer: {otherwise}" + (f"; its last words: {words}" if words else "")
+        return f"address sanitizer: {otherwise}" + (f"; its last output: {words}" if words else "")
     access = _ACCESS.search(report)
     what = f"{access[1].lower()} of {access[2]} bytes" if access else "an access"
     found = f"address sanitizer: {what} {_place(report, kind[1], buffers)}"
@@ -110,7 +110,7 @@ def _place(report: str, kind: str, buffers: Mapping[str, tuple[int, int]]) -> st
         return f"{_beyond(far if before else 0, far)} of {variable['name']!r} ({size} bytes)"
     if kind.startswith("stack-") and (variable := _LOCAL.search(report)):
         return f"{'before the start' if variable['side'] == 'underflows' else 'past the end'} of {variable['name']!r}"
-    return "where there is no memory" if kind == "SEGV" else f"({kind})"
+    return "at an unmapped address" if kind == "SEGV" else f"({kind})"
 
 
 def _distance(address: int, start: int, nbytes: int) -> int:

@@ -23,7 +23,7 @@ from cudalab.device.arrays import DeviceArray
 from cudalab.device.cpu import Cpu, Guarded
 from cudalab.device.guard import offsets_by_name
 from cudalab.device.operands import Operands, every, output_of
-from cudalab.engine.plan import Group, Work
+from cudalab.engine.groups import Group, Work
 from cudalab.engine.rows import said
 from cudalab.spec import cuda_source
 from cudalab.spec.kernel import Arrays, Launch

@@ -18,7 +18,7 @@ from cudalab.base import cache, scratch
 from cudalab.base.child import last
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
-from cudalab.engine.plan import Group, Work
+from cudalab.engine.groups import Group, Work
 from cudalab.tools.sanitize.child import Buffers, Request
 from cudalab.tools.sanitize.process import launch, start
 
@@ -155,7 +155,7 @@ def _run(
         text = file.read_text(errors="replace") if file.exists() else ""
     log = read(text)
     if not text and not errors:
-        log.failed = last(process.said) or "it said nothing"
+        log.failed = last(process.said) or "it printed nothing"
     return log, errors, places
 
 

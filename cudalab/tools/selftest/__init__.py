@@ -12,8 +12,10 @@ from math import ceil
 from typing import TYPE_CHECKING, cast
 
 from cudalab.base.errors import Unavailable, named, need_seconds
+from cudalab.base.load import Watch, is_busy
 from cudalab.base.stats import MIN_EFFECT
 from cudalab.device.protocol import Device
+from cudalab.results import marks
 from cudalab.tools.selftest.check import Check
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class Finding:
     def __str__(self) -> str:
         lines = [f"{self.state:8} {self.name}: {self.measured}"]
         if self.state == FAILED:
-            lines += [f"         expected: {self.expected}", f"         it matters: {self.why}"]
+            lines += [f"         expected: {self.expected}", f"         why it matters: {self.why}"]
         return "\n".join(lines)
 
 
@@ -48,12 +50,23 @@ class Report:
     device: str
     findings: list[Finding]
     smallest: float | None  # how far equal work came apart, as a fraction; None if nothing was compared
+    load: tuple[float, float] = 0.0, 1.0  # of other programs meanwhile: the mean, and the number of cores
 
     @property
     def fit(self) -> bool:
         """Whether nothing failed, and something passed."""
         states = {f.state for f in self.findings}
         return FAILED not in states and PASSED in states
+
+    @property
+    def busy(self) -> str:
+        """A warning where other programs kept the processors busy; else empty."""
+        if not is_busy(*self.load):
+            return ""
+        return (
+            f"Machine busy: load {marks.load_of(*self.load)}: the verdict is that of a busy machine; run "
+            "`cudalab selftest` again when the machine is idle."
+        )
 
     def sentence(self) -> str:
         """The verdict on this machine."""
@@ -97,13 +110,13 @@ def examine(
     """`selftest` of an open device; `no_gpu` says why the GPU's checks are skipped."""
     from cudalab.tools.selftest.comparison import Comparison
 
-    compared = Comparison(device, seconds)
+    compared, watch = Comparison(device, seconds), Watch()
     findings = []
     for check in _checks(device, compared, no_gpu):
         begin(check.name)
         findings.append(_asked(check))
         show(findings[-1])
-    return Report(device.name, findings, compared.smallest)
+    return Report(device.name, findings, compared.smallest, watch.means())
 
 
 def _checks(device: Device, compared: Comparison, no_gpu: str) -> Iterator[Check]:

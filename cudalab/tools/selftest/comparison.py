@@ -25,7 +25,8 @@ KINDS = ("cold", "hot", "graph", "wall")  # of times that are compared; host tim
 JUDGED = ("cold", "wall")  # the kinds from which tables take speed-ups and verdicts
 BUDGET = 0.5  # seconds of sampling for each variant of one comparison
 LEAST, MOST = 3, 50  # repetitions of an A/A run
-UNCLEAR_SHARE = 0.1  # of the comparisons may be UNCLEAR, and one in any case
+UNCLEAR_SHARE = 0.1  # of the comparisons may be UNCLEAR, and more by chance
+CHANCE = 0.01  # that a machine with just that share fails
 COVERAGE = 95  # per cent of the comparisons within the smallest difference, as in the lab's intervals
 COARSEST = 0.1  # a machine that cannot resolve 10 % fails
 
@@ -63,6 +64,13 @@ def strayed(ratios: Sequence[stats.Ratio]) -> float:
     return float(np.percentile([deviation(r) for r in ratios], COVERAGE, method="higher"))
 
 
+def by_chance(unclear: int, judged: int) -> bool:
+    """Whether so many of the comparisons may be UNCLEAR (binomial test of UNCLEAR_SHARE, one-sided, level CHANCE)."""
+    from scipy.stats import binom  # it takes seconds to import on a busy machine
+
+    return bool(binom.sf(unclear - 1, judged, UNCLEAR_SHARE) >= CHANCE)
+
+
 class Comparison:
     """Compares equal work with itself. `smallest` is how far the times came apart, at the worst footprint."""
 
@@ -74,7 +82,8 @@ class Comparison:
         """An A/A check that takes `share` of the seconds; `make` makes the work ready, for each variant anew."""
         return Check(
             f"A/A {name}",
-            f"no FASTER or SLOWER, and UNCLEAR in {100 * UNCLEAR_SHARE:g} % at most, or once",
+            f"no FASTER or SLOWER, and UNCLEAR in at most {100 * UNCLEAR_SHARE:g} % of comparisons, beyond what "
+            f"chance explains",
             "a difference smaller than that between two runs of one variant is noise",
             lambda: self._equal(make, share * self.seconds),
         )
@@ -109,7 +118,7 @@ class Comparison:
         more = ", ".join(others)
         claims = counts[stats.FASTER] + counts[stats.SLOWER]
         return Outcome(
-            not claims and counts[stats.UNCLEAR] <= max(1, UNCLEAR_SHARE * len(judged)),
+            not claims and by_chance(counts[stats.UNCLEAR], len(judged)),
             f"{said}; {COVERAGE} % of {len(judged)} intervals lie within {100 * within:.2f} % of 1"
             + (f" (not judged: {more})" if more else ""),
         )

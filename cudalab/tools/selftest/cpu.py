@@ -34,7 +34,7 @@ def checks(device: Device, compared: Comparison, no_gpu: str) -> Iterator[Check]
     for name, seconds in LENGTHS.items():
         yield Check(
             f"known length, {name}",
-            f"twice the loop costs {seconds:g} s more, within {100 * TOLERANCE:g} %",
+            f"doubling the loop adds {seconds:g} s, within {100 * TOLERANCE:g} %",
             "the wall-clock engine divides, repeats and takes medians: each could be wrong",
             partial(known_length, device, seconds),
         )
@@ -42,7 +42,7 @@ def checks(device: Device, compared: Comparison, no_gpu: str) -> Iterator[Check]
         yield compared.check(name, partial(_addition, elements), 1 / len(FOOTPRINTS))
     yield compared.verdict()
     for name in GPU_ONLY:
-        yield Check(name, "a GPU", "it says whether a GPU's times can be believed", partial(_no_gpu, no_gpu))
+        yield Check(name, "a GPU", "it shows whether a GPU's times can be trusted", partial(_no_gpu, no_gpu))
 
 
 def known_length(device: Device, seconds: float) -> Outcome:
@@ -52,7 +52,8 @@ def known_length(device: Device, seconds: float) -> Outcome:
     measured = found["2"]["wall"] - found["1"]["wall"]
     off = measured / seconds - 1
     return Outcome(
-        abs(off) <= TOLERANCE, f"{1e6 * measured:.2f} us for {1e6 * seconds:g} us, off by {100 * off:+.2f} %"
+        abs(off) <= TOLERANCE,
+        f"measured {1e6 * measured:.2f} \u00b5s for {1e6 * seconds:g} \u00b5s, off by {100 * off:+.2f} %",
     )
 
 

@@ -20,7 +20,7 @@ from cudalab.device import cuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.copy import pattern
 from cudalab.device.operands import Bound
-from cudalab.engine.session import bench
+from cudalab.engine.runs import bench
 from cudalab.results.record import Results
 from cudalab.spec import find
 from cudalab.tools.selftest import twins
@@ -84,8 +84,8 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     warm(spins[0], device)
     yield Check(
         "known cycles",
-        f"twice the cycles cost what those cycles last at the SM's own clock, within {100 * TOLERANCE:g} %",
-        "every GPU time is a difference of two events: an error in it is in all times",
+        f"doubling the cycles adds their duration at the SM's own clock, within {100 * TOLERANCE:g} %",
+        "every GPU time is a difference of two events: an error in the events is in every time",
         lambda: known_cycles(spins, medians(_timed(device, spins))),
     )
     yield Check(
@@ -102,7 +102,8 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     )
     yield Check(
         "wrong stream",
-        "work on another stream takes no time by events, and is detected: the device is busy while the stream is idle",
+        "events show no time for work on another stream, and the lab detects it: the device is busy while the "
+        "stream is idle",
         "a library that launches elsewhere would look infinitely fast",
         lambda: wrong_stream(device, spins[0]),
     )
@@ -114,8 +115,9 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     )
     yield Check(
         "naive timing",
-        "time.time() around a launch shows less than half of what the kernel lasts",
-        "if it shows all, launches wait here (CUDA_LAUNCH_BLOCKING?), and no time of a queue is valid",
+        "time.time() around a launch shows less than half of the kernel's duration",
+        "if it shows the whole time, launches wait here (CUDA_LAUNCH_BLOCKING?), and times of queued work are not "
+        "valid",
         lambda: naive(device, spins[0]),
     )
     yield Check(
@@ -131,7 +133,7 @@ def checks(device: Gpu, compared: Comparison) -> Iterator[Check]:
     yield Check(
         "A/A processes",
         "no FASTER or SLOWER between an entry and its twin, in a run of several processes",
-        "a claim between equal work is false, and the tables make claims from such runs",
+        "a verdict between equal work is false, and the tables give verdicts from such runs",
         lambda: in_processes(device, compared.seconds),
     )
 
@@ -176,7 +178,7 @@ def known_cycles(spins: list[Spin], found: Medians) -> Outcome:
     off = {kind: (found["1"][kind] - t) / (twice - once) - 1 for kind, t in found["0"].items()}
     said = ", ".join(f"{kind} {100 * o:+.2f} %" for kind, o in off.items())
     rate = spins[1].rate()
-    text = f"{spins[0].cycles} cycles at {rate / 1e9:.3f} GHz are {1e6 * (twice - once):.1f} us; off by {said}"
+    text = f"{spins[0].cycles} cycles at {rate / 1e9:.3f} GHz are {1e6 * (twice - once):.1f} \u00b5s; off by {said}"
     return Outcome(bool(off) and all(abs(o) <= TOLERANCE for o in off.values()), text)
 
 
@@ -218,7 +220,7 @@ def known_bytes(device: Gpu) -> Outcome:
     details, nbytes = device.details(), large(device)
     peak = 2 * float(details["memory_clock_hz"]) * float(details["memory_bus_bits"]) / 8
     if not peak:
-        raise Unavailable("the driver does not tell the memory's clock and bus width")
+        raise Unavailable("the driver does not report the memory's clock and bus width")
     bound = copying(device, nbytes)
     seconds = medians({"copy": clocks(device, bound)})["copy"]["cold"]
     device.poison(bound.output())
@@ -250,8 +252,9 @@ def wrong_stream(device: Gpu, spin: Spin) -> Outcome:
 def caught(length: float, own: float, own_left: float, other: float, other_left: float) -> Outcome:
     """Judge the times of a kernel on the lab's stream and on another, and how long the device is busy afterwards."""
     text = (
-        f"a kernel of {1e6 * length:.0f} us times as {1e6 * own:.0f} us, on another stream as {1e6 * other:.1f} us; "
-        f"{BURST} of them leave the device busy for {1e6 * own_left:.0f} and {1e6 * other_left:.0f} us"
+        f"a kernel of {1e6 * length:.0f} \u00b5s times as {1e6 * own:.0f} \u00b5s, on another stream as "
+        f"{1e6 * other:.1f} \u00b5s; after {BURST} of them are launched, the device stays busy for "
+        f"{1e6 * own_left:.0f} \u00b5s (own stream) and {1e6 * other_left:.0f} \u00b5s (other stream)"
     )
     right = abs(own / length - 1) < 0.15 and own_left < 0.1 * BURST * length
     return Outcome(right and other < 0.1 * length and other_left > 0.5 * BURST * length, text)
@@ -298,7 +301,8 @@ def naive(device: Gpu, spin: Spin) -> Outcome:
 def shown_wrong(seen: float, truth: float) -> Outcome:
     factor = truth / max(seen, 1e-9)
     return Outcome(
-        factor > 2, f"{1e6 * seen:.1f} us for a kernel of {1e6 * truth:.1f} us: wrong by a factor of {factor:.0f}"
+        factor > 2,
+        f"{1e6 * seen:.1f} \u00b5s for a kernel of {1e6 * truth:.1f} \u00b5s: wrong by a factor of {factor:.0f}",
     )
 
 
@@ -312,7 +316,7 @@ def throttling(device: Gpu) -> Outcome:
     try:
         condition = device.condition()
     except Exception as error:  # of NVML: not every card, and not every user, may read all values
-        raise Unavailable(f"NVML does not tell: {error}") from None
+        raise Unavailable(f"NVML does not report: {error}") from None
     return unhindered(condition)
 
 

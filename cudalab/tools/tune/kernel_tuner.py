@@ -23,11 +23,10 @@ from cudalab.base import threads
 from cudalab.base.errors import CompileError, CudalabError
 from cudalab.device import cuda, launch
 from cudalab.device.operands import Operands
-from cudalab.engine import group as groups
-from cudalab.engine import plan
+from cudalab.engine import check_plan, kernel_round
+from cudalab.engine.groups import Group, Work
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step, Task
-from cudalab.engine.plan import Group, Work
 from cudalab.engine.rows import said
 from cudalab.results import record
 from cudalab.spec import cuda_source
@@ -77,7 +76,7 @@ def checks(group: Group) -> list[Group]:
 
     Hard values are left out: launch parameters do not change what a kernel computes from a value.
     """
-    return [g for g in plan.checks([group.kernel.file], group.dtype.name) if not g.values]
+    return [g for g in check_plan.checks([group.kernel.file], group.dtype.name) if not g.values]
 
 
 def search(job: Job, payload: msgspec.Raw) -> list[Tried]:
@@ -164,7 +163,7 @@ class _Tuning:
 
     def _wrong(self, parameters: dict[str, int]) -> str:
         for group in self.checks:
-            for row in groups.cases(self.job, replace(group, forms=((self.order.entry, parameters),))):
+            for row in kernel_round.cases(self.job, replace(group, forms=((self.order.entry, parameters),))):
                 if row.status != record.OK:
                     return f"{row.status} at {group.size}: {row.reason}"
         return ""

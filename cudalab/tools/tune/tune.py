@@ -20,11 +20,14 @@ import msgspec
 from cudalab.base import advice, globs, stats
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, unknown
 from cudalab.device import cuda
+from cudalab.device.open import check_name
 from cudalab.engine import plan
+from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Group, Work
 from cudalab.engine.messages import Step
 from cudalab.engine.options import BUDGET, File, claimed, setup_of
-from cudalab.engine.plan import Group, Selection, Work
 from cudalab.engine.progress import Report, ignore
+from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session, Stopped
 from cudalab.engine.supervisor import TIMEOUT, Death
 from cudalab.results import record
@@ -75,7 +78,7 @@ def tune(
     if kind not in KINDS:
         raise unknown("kind of time", kind, KINDS)
     if finalists < 1:
-        raise InputError(f"finalists is {finalists}; give a whole number from 1 on")
+        raise InputError(f"finalists is {finalists}; give a whole number of 1 or more")
     need_seconds("budget", budget)
     claimed(processes, False, budget)
     need_seconds("timeout", timeout, ", or inf")
@@ -121,11 +124,14 @@ def planned(
     if strategy not in STRATEGIES:
         raise unknown("strategy", strategy, STRATEGIES)
     if most < 0:
-        raise InputError(f"most is {most}; give a whole number from 0 on")
+        raise InputError(f"most is {most}; give a whole number of 0 or more")
     if most and strategy == EVERY:
         raise InputError(f"{EVERY} tries every configuration; leave out --most, or add --strategy random_sample")
     spec = find.kernel(kernel)
     if not spec.tunables:
+        if find.of_lab(spec):
+            able = [name for name in find.kernels() if find.kernel(name).tunables]
+            raise InputError(f"{spec.name} has nothing to tune; of the lab's kernels these have: {', '.join(able)}")
         example = "tunables={'BLOCK_THREADS': (256, 128, 512)}"
         raise InputError(f"{spec.name} has nothing to tune; declare launch parameters in {spec.file}: {example}")
     if entry and entry not in spec.entries:
@@ -136,7 +142,8 @@ def planned(
 
 
 def need_gpu(kernel: str, device: str) -> None:
-    """Raise Unavailable where nothing can be tuned, with what to type."""
+    """Raise Unavailable where nothing can be tuned, with what to type; InputError for a wrong name of a device."""
+    check_name(device)
     no_use = "how long a launch takes on a CPU says nothing about launch parameters"
     if device == "cpu":
         raise Unavailable(f"cannot tune on the CPU: {no_use}; leave out --device")
@@ -287,4 +294,4 @@ class _Tune:
 
 def _checks(group: Group) -> list[Group]:
     """All that `cudalab check` looks at, in the dtype of a group."""
-    return plan.checks([group.kernel.file], group.dtype.name)
+    return checks([group.kernel.file], group.dtype.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cudalab.base.errors import InputError
 from cudalab.base.stats import FASTER, Ratio
-from cudalab.engine.plan import Group
+from cudalab.engine.groups import Group
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.spec.kernel import Kernel

@@ -1,7 +1,7 @@
 """y = 2 x, and every way to fail; test_supervisor.py picks entries, and changes marked lines."""
 
 import os
-import signal
+import subprocess
 import sys
 import time
 
@@ -39,7 +39,7 @@ def slow(x, y):
 
 def time_bomb(x, y):
     """A right result, then a crash of the process a little later, as after a kernel that corrupts the heap."""
-    signal.setitimer(signal.ITIMER_REAL, 0.4)
+    subprocess.Popen(["sh", "-c", "sleep 0.4; kill -ALRM $PPID"])
     return launch(x, y)
 
 

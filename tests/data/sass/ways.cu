@@ -55,3 +55,14 @@ extern "C" __global__ void __launch_bounds__(1024, 2) spilled(const float* x, fl
 #pragma unroll
     for (int i = 0; i < 40; ++i) y[i * n] = v[i] * v[(i * 7 + 5) % 40] + v[(i * 3 + 1) % 40];
 }
+
+// A grid-stride loop that the compiler unrolls: it divides once a thread to count the rounds.
+extern "C" __global__ void trips(const float* x, float* y, long long n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] += x[i];
+}
+
+// The same loop with a division for each element.
+extern "C" __global__ void quotients(const float* x, float* y, long long n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = x[i % (unsigned)(n - 1)];
+}

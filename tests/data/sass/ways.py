@@ -23,6 +23,7 @@ ways = Kernel(
     entries={
         "divided": divided, "strided": plain(8, 128), "on_data": plain(1, 64), "tree": plain(1, 256),
         "costly": plain(300, 50), "spilled": plain(1, 1024),
+        "trips": plain(8, 128), "quotients": plain(8, 128),
     },
     budgets={"float32": Budget(0)},
 )  # fmt: skip

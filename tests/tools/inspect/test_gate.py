@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from cudalab.base.errors import InputError
+from cudalab.base.errors import CompileError, InputError
 from cudalab.cli import main
 from cudalab.report import inspection_gate
 from cudalab.tools import inspect as inspection
@@ -109,6 +109,34 @@ def test_the_commands(rows, command, tmp_path):
     (tmp_path / "run.json").write_text("{}")
     mixed = command("compare", str(old), str(tmp_path / "run.json"))
     assert mixed.exit_code == 2 and "give two files of one kind" in mixed.output
+    for words in (("show", str(old)), ("report", str(old), "-o", str(tmp_path / "page.html"))):
+        shown = command(*words)
+        said = " ".join(shown.output.split())  # a long path may break the line anywhere
+        assert shown.exit_code == 2 and "was written by `cudalab inspect -o` and holds no times" in said
+
+
+def test_a_kernel_that_is_bad_does_not_hide_the_others_of_a_folder(command, tmp_path, monkeypatch):
+    for name in ("loops", "broken", "ways"):
+        source = "loops" if name == "broken" else name
+        for suffix in (".py", ".cu"):
+            text = (SASS / f"{source}{suffix}").read_text()
+            (tmp_path / f"{name}{suffix}").write_text(text + "\n1 / 0\n" * (name + suffix == "broken.py"))
+    whole = inspection.inspect
+
+    def inspect(kernel, **options):
+        if Path(kernel).stem == "ways":
+            raise CompileError("ways.cu does not compile:\nways.cu(3): error")
+        return whole(kernel, **options)
+
+    monkeypatch.setattr(inspection, "inspect", inspect)
+    done = command("inspect", str(tmp_path), "--card", "T4", "-o", str(tmp_path / "new.json"))
+    assert done.exit_code == 2 and "histogram" in done.stdout
+    assert "broken.py: ZeroDivisionError" in done.stderr and "Error: ways.cu does not compile:" in done.stderr
+    assert {row.kernel for row in kept.load(tmp_path / "new.json").rows} == {"loops"}
+    gated = command("inspect", str(tmp_path), "--card", "T4", "--baseline", str(tmp_path / "new.json"))
+    assert gated.exit_code == 2 and "None of 15 figures is worse" in gated.output
+    alone = command("inspect", str(tmp_path / "ways.py"))
+    assert (alone.exit_code, alone.stdout) == (2, "") and alone.stderr.startswith("Error: ways.cu does not compile:")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "cudalab-inspection"}', "\udcff"])

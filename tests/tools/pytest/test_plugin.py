@@ -13,7 +13,8 @@ import cudalab
 from cudalab import backends
 from cudalab.base.errors import InputError
 from cudalab.device import cuda
-from cudalab.engine import plan, session, team
+from cudalab.engine import session, team
+from cudalab.engine.check_plan import checks
 from cudalab.engine.supervisor import Supervisor
 from cudalab.tools.pytest import cases
 
@@ -23,7 +24,7 @@ backends.by_name()  # for the same reason
 
 EXAMPLE = Path(__file__).parents[3] / "bench" / "examples" / "softmax.py"
 # The example's cases: its entry at every shape, the libraries' forms at the first.
-CASES, LIBRARIES = len(plan.checks([str(EXAMPLE)], "all")), 4
+CASES, LIBRARIES = len(checks([str(EXAMPLE)], "all")), 4
 QUICK = ("--cudalab", "--cudalab-only", "host,numpy")  # no library that takes seconds to import
 NO_GPU = "no NVIDIA driver (a test says so)"
 
@@ -114,6 +115,15 @@ def test_a_wrong_answer_says_what_the_command_line_says(pytester):
 
 
 @pytest.mark.slow
+def test_an_error_of_the_compiler_is_shown_once(pytester):
+    example(pytester.path, "__global__", "__global__ int oops")
+    result = pytester.runpytest_inprocess("--cudalab", "--cudalab-only", "host")
+    first, *others = failures(result)
+    assert "softmax.cu does not compile" in first and "oops" in first
+    name = re.search(r"softmax.py::host:softmax\[\S+\]", result.stdout.str().partition("short test summary")[2])[0]
+    assert len(others) > 10 and set(others) == {f"error host:softmax: the same error as {name}"}
+
+
 def test_cases_for_a_gpu_are_skipped_with_the_reason(pytester):
     example(pytester.path)
     result = pytester.runpytest_inprocess("-rs", "--cudalab", "--cudalab-only", "host,cupy_raw,pycuda")
@@ -166,9 +176,12 @@ def test_a_kernel_that_hangs_is_stopped(pytester):
         "--cudalab", "--cudalab-only", "host:fine,host:endless", "--cudalab-timeout", "1.5", "-k", "small"
     )
     result.assert_outcomes(passed=1, failed=1)
-    assert failures(result)[0].startswith("error host:endless: no end within 1.5 s: host:endless (first run) was stop")
+    assert failures(result)[0].startswith(
+        "error host:endless: host:endless (first run) did not end within 1.5 s and was stop"
+    )
 
 
+@pytest.mark.slow
 def test_a_test_that_is_stopped_ends_the_worker_and_tells_the_others(pytester, workers, monkeypatch):
     """As pytest-timeout does it: by an exception out of nowhere."""
 
@@ -186,15 +199,16 @@ def test_a_test_that_is_stopped_ends_the_worker_and_tells_the_others(pytester, w
     )
     result.assert_outcomes(failed=3)
     assert stopped[0].ended
-    because = "not checked: the test that did this together with others was stopped at host:endless (first run)"
+    because = "not checked: the test that ran it together with others was stopped at host:endless (first run)"
     others = [f"error {label}: {because}" for label in ("host:endless", "host:also_fine")]
     assert failures(result) == ["Timeout", *others]
 
 
+@pytest.mark.slow
 def test_two_kernels_of_one_name_stay_apart(pytester, workers):
     example(pytester.path / "v1")
     wrong(pytester.path / "v2")
-    result = pytester.runpytest_inprocess(*QUICK, "-k", "3x31")
+    result = pytester.runpytest_inprocess(*QUICK, "-k", "float32-3x31")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["FAILED v2/softmax.py::host:softmax[[]float32-3x31[]]*"])
     assert len(workers) == 1
@@ -277,7 +291,7 @@ def test_two_lines_and_a_wrong_answer(pytester):
         cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu", seed=0).cases[0].reason
     )
     pytester.makepyfile(TWO_LINES.format(", only='host'"))
-    result = pytester.runpytest_inprocess("-k", "3x31")
+    result = pytester.runpytest_inprocess("-k", "float32-3x31")
     result.assert_outcomes(failed=1, deselected=CASES - 1)
     assert failures(result) == [f"WRONG host:softmax: {reason}"]
 
@@ -360,7 +374,7 @@ def test_with_xdist(pytester):
 # ---- where no entry ran ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variable", ["CXX", "CUDALAB_CACHE"])
+@pytest.mark.parametrize("variable", ["CXX", pytest.param("CUDALAB_CACHE", marks=pytest.mark.slow)])
 def test_it_is_no_success_if_no_entry_ran(pytester, monkeypatch, variable):
     example(pytester.path)
     (pytester.path / "file").write_text("")
@@ -391,4 +405,4 @@ def test_the_seed_is_fixed_unless_asked(pytester):
     wrong(pytester.path)
     told = [failures(pytester.runpytest(*QUICK, *more)) for more in ((), (), ("--cudalab-seed", "7"))]
     assert told[0] == told[1] != told[2]
-    assert "--cudalab-seed" not in "".join(told[0]) and all("(again with --cudalab-seed 7)" in t for t in told[2])
+    assert "--cudalab-seed" not in "".join(told[0]) and all("(to repeat: --cudalab-seed 7)" in t for t in told[2])

@@ -1,6 +1,6 @@
 """The fixture `cudalab_time`, as users run it: each test here is a pytest run of its own.
 
-Times of a GPU are those of the recorded H200 run, which stands for `session.bench`. The test marked `gpu` measures,
+Times of a GPU are those of the recorded H200 run, which stands for `runs.bench`. The test marked `gpu` measures,
 and so does tests/fake_gpu.
 """
 
@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from cudalab import backends
-from cudalab.base import globs
+from cudalab.base import globs, load
 from cudalab.cli import main
 from cudalab.device import cuda
-from cudalab.engine import session
+from cudalab.engine import runs
 from cudalab.results import file, record
 from cudalab.spec import find
 from cudalab.tools.pytest import fixture, times_table  # noqa: F401 (so that they are imported once)
@@ -48,7 +48,7 @@ def plain(pytester, monkeypatch):
 
 
 class Recorded:
-    """Stands for `session.bench`: the rows of the H200's run, slower by factors for labels, or changed by `change`."""
+    """Stands for `runs.bench`: the rows of the H200's run, slower by factors for labels, or changed by `change`."""
 
     def __init__(self):
         self.run, self.slower, self.change, self.calls = H200, {}, lambda case: None, []
@@ -70,7 +70,7 @@ class Recorded:
 def h200(monkeypatch):
     recorded = Recorded()
     monkeypatch.setattr(cuda, "missing", lambda: None)
-    monkeypatch.setattr(session, "bench", recorded.bench)
+    monkeypatch.setattr(runs, "bench", recorded.bench)
     return recorded
 
 
@@ -110,6 +110,23 @@ def test_the_numbers_are_those_of_the_run(pytester, h200):
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*cudalab times: NVIDIA H200*", "gelu large float16*cold*x eager*"])
+
+
+def test_on_a_busy_machine_the_table_says_so_and_marks_times_of_the_host(pytester, h200):
+    h200.run = replace(H200, wall={"total": 10.0, load.OTHERS: 80.0, load.CORES: 20.0})
+    pytester.makepyfile(
+        """
+        def test_gelu(cudalab_time):
+            cudalab_time("gelu", size="large", dtype="float16", mode="api")
+        """
+    )
+    text = pytester.runpytest_inprocess().stdout.str()
+    assert (
+        "busy: load 8 of other programs on 2 cores: call and api times are imprecise and give no ratio of two "
+        "rows" in text
+    )
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("  numpy") or "torch_eager " in line)
+    assert row[1].endswith("?") and "? after a time: imprecise" in text and "A busy machine is a reason" in text
 
 
 def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(pytester, h200):
@@ -174,9 +191,9 @@ def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(pytester, h200):
         ("'gelo'", "no kernel named 'gelo'; did you mean 'gelu'?"),
         ("'mine.py'", "no spec at {path}/mine.py"),
         ("gelu, [1.0]", "cudalab_time got [1.0] after the kernel; the spec makes the inputs"),
-        ("'gelu', mode='wall'", "no mode named 'wall'"),
+        ("'gelu', mode='wall'", "mode is 'wall', the kind of time on a CPU; add --cudalab-device cpu"),
         ("'gelu', size='big'", "no size named 'big'"),
-        ("'gelu', size='small,large'", "are 2 cases; give one size and one dtype, and pytest.mark.parametrize"),
+        ("'gelu', size='small,large'", "are 2 cases; give one size and one dtype; for several"),
         ("'gelu', mode='cool'", "no mode named 'cool'; did you mean 'cold'?"),
         ("'gelu', only='pycud'", "no backend named 'pycud'; did you mean 'pycuda'"),
         ("replace(gelu, torch=None)", "they differ in torch"),
@@ -249,6 +266,19 @@ def test_another_machine_is_not_comparable_and_nothing_is_measured(pytester, h20
     forced.assert_outcomes(passed=1)
 
 
+def test_an_unknown_row_is_told_at_the_line_of_the_test(pytester, h200):
+    pytester.makepyfile(
+        """
+        def test_one(cudalab_time):
+            assert cudalab_time("gelu", size="large", dtype="float16").ratio("torch_compil").low > 1
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    text = result.stdout.str()
+    assert "no row named 'torch_compil'" in text and "cudalab_time(" in text
+    assert "timed.py" not in text and "def unknown" not in text
+
+
 def test_a_baseline_whose_answer_was_wrong_is_none(pytester, h200):
     cases = copy.deepcopy(H200.cases)
     for case in cases:
@@ -257,7 +287,9 @@ def test_a_baseline_whose_answer_was_wrong_is_none(pytester, h200):
     file.save(replace(H200, cases=cases), pytester.path / "main.json")
     pytester.makepyfile(TEST)
     text = failure(pytester.runpytest_inprocess("--cudalab-baseline", "main.json"))
-    assert text.startswith("no time to compare with in main.json:\n    pycuda:gelu_vec: WRONG in the old run: 3 of 9")
+    assert text.startswith(
+        "no time to compare with in main.json:\n    pycuda:gelu_vec: WRONG in the old run, right in the new run: 3 of 9"
+    )
     assert "\x1b" not in text and text.endswith("write a new baseline: pytest --cudalab-save main.json")
 
 
@@ -303,8 +335,8 @@ def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(pytester, h200):
         (("--cudalab-save", "no/such/folder.json"), "make it first: mkdir -p"),
         (("--cudalab-save", "bad.json"), "will not replace"),
         (("--cudalab-baseline", "main.json", "--cudalab-min-effect", "2"), "--cudalab-min-effect is '2'; give a share"),
-        (("--cudalab-min-effect", "5%"), "--cudalab-min-effect is about a comparison; add --cudalab-baseline FILE"),
-        (("--cudalab-force",), "--cudalab-force is about a comparison; add --cudalab-baseline FILE"),
+        (("--cudalab-min-effect", "5%"), "--cudalab-min-effect is only for a comparison; add --cudalab-baseline FILE"),
+        (("--cudalab-force",), "--cudalab-force is only for a comparison; add --cudalab-baseline FILE"),
         (("--cudalab-timing", "never"), "invalid choice: 'never'"),
     ],
 )
@@ -368,8 +400,12 @@ def test_the_same_rows_with_other_options_need_a_name(pytester, h200):
     )
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=1, failed=1)
-    told = "::test_one has timed gelu large float16 with other options (only='pycuda,torch_eager,rival'); give the same"
-    assert told in failure(result) and "name='gelu-2'" in failure(result)
+    told = (
+        "::test_one asks for the same case, gelu large float16, with other options: no only= in "
+        "test_the_same_rows_with_other_options_need_a_name.py::test_one; only='pycuda,triton' in this test. Use the "
+        "same only= in both, or give one of them a name of its own: cudalab_time(..., name='gelu-2')"
+    )
+    assert told in failure(result)
 
 
 def test_a_test_that_runs_again_is_measured_again(pytester, h200):
@@ -420,8 +456,21 @@ def test_without_a_gpu_it_is_skipped_with_the_reason(pytester, monkeypatch):
     result.stdout.fnmatch_lines(["cudalab: nothing was timed, so r.json was not written"])
     monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
     result = pytester.runpytest_inprocess()
-    result.assert_outcomes(errors=1)
+    result.assert_outcomes(failed=1)
     assert f"CUDALAB_REQUIRE=cuda, but {NO_GPU}" in result.stdout.str()
+
+
+def test_without_a_gpu_a_call_that_is_wrong_fails_nonetheless(pytester):
+    pytester.makepyfile("def test_it(cudalab_time):\n    cudalab_time('gelu', size='lagre')")
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=1)
+    assert "no size named 'lagre'; did you mean 'large'?" in failure(result)
+
+
+def test_after_a_usage_error_nothing_is_said_of_files(pytester):
+    result = pytester.runpytest_inprocess("--cudalab-save", "r.json", "no_such_folder")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.no_fnmatch_line("*nothing was timed*")
 
 
 @pytest.mark.slow
@@ -434,8 +483,9 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
             result = cudalab_time("plus_one", size=(10, 100), only="numpy", budget=0.02)
             assert result.case.shape == (10, 100) and result["numpy"].median > 0 and result.kind == "wall"
             assert result["plus_one_vec"].parity.ok
-            with pytest.raises(pytest.skip.Exception, match="plus_one_vec is right, and not timed: on a CPU"):
+            with pytest.raises(pytest.skip.Exception, match="plus_one_vec is right, and not timed: on a CPU") as found:
                 result.median
+            assert str(found.value).endswith("the kernel's row; of another row: result['numpy'] (timed: numpy)")
             with pytest.raises(pytest.skip.Exception, match="graph times need a GPU"):
                 result["numpy"].ratio("numpy") and result.of("graph")["numpy"].median
 
@@ -453,7 +503,7 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
 
 
 def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
-    """From the test's own file; what another process cannot find is refused."""
+    """From the test's own file, whatever `only` says; what another process cannot find is refused."""
     pytester.makepyfile(
         """
         import pytest
@@ -465,14 +515,15 @@ def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
             return x + 2
 
         def asked(cudalab_time, rivals):
-            return cudalab_time("plus_one", size="1000", only="numpy,rival", budget=0.02, rivals=rivals)
+            return cudalab_time("plus_one", size="1000", only="numpy", mode="wall", budget=0.02, rivals=rivals)
 
         def test_right(cudalab_time):
             result = asked(cudalab_time, {"mine": (right, "out", "numpy")})
-            assert result["mine"].label == "rival:mine" and result["mine"].ratio("numpy").value > 0
+            assert result.kind == "wall" and result["mine"].label == "rival:mine"
+            assert result["mine"].ratio("numpy").value > 0
 
         def test_wrong(cudalab_time):
-            cudalab_time("plus_one", size="100", only="rival", rivals=f"{__name__}.py:wrong:numpy", budget=0.02)
+            cudalab_time("plus_one", size="100", only="numpy", rivals=f"{__name__}.py:wrong:numpy", budget=0.02)
 
         def test_lost(cudalab_time):
             asked(cudalab_time, {"mine": (lambda x: x, "numpy")})
@@ -511,10 +562,10 @@ def test_beside_other_tests_nothing_is_timed(pytester):
     pytester.makepyfile(TEST)
     result = pytester.runpytest_subprocess("-rs", "-n", "1")
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["SKIPPED * tests run beside others (pytest-xdist), *time alone with -n 0"])
+    result.stdout.fnmatch_lines(["SKIPPED * tests run in parallel (pytest-xdist), *to time them, add -n 0"])
     result = pytester.runpytest_subprocess("-n", "2", "--cudalab-save", "r.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "--cudalab-save needs times, and tests that run beside others have none: add -n 0" in result.stderr.str()
+    assert "--cudalab-save needs times, and tests that run in parallel have none: add -n 0" in result.stderr.str()
 
 
 def test_without_the_plugin_the_fixture_is_not_there(pytester):

@@ -11,7 +11,9 @@ import cudalab
 from cudalab import host
 from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
-from cudalab.engine import plan, session
+from cudalab.engine import plan
+from cudalab.engine.runs import check
+from cudalab.results.record import Case
 from cudalab.tools import sanitize
 from cudalab.tools.sanitize import Sanitizer, asan, compute
 
@@ -42,7 +44,7 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
     assert found == (
         f"address sanitizer: read of 4 bytes 248 bytes past the end of 'x' at planted.cu:11 {where.format(1)}"
     )
-    beside = "reads_past: reads 4 bytes outside of an array (argument 1) at planted.cu:11: element 65 of 65"
+    beside = "reads_past: reads 4 bytes outside an array (argument 1) at planted.cu:11: element 65 of 65"
     assert by_check.startswith(beside if compiler == "g++" else "")
     assert reasons["shared_past"] == (
         f"address sanitizer: read of 4 bytes just past the end of 'tile' (256 bytes) at planted.cu:20 {where.format(0)}"
@@ -66,6 +68,16 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
     assert not reasons["right"] + reasons["diverges"]  # the last is for a GPU's tools, and `check` notes it
 
 
+def test_a_finding_takes_the_place_of_the_guess(monkeypatch):
+    monkeypatch.setattr(sanitize, "require", lambda kind: None)
+    monkeypatch.setattr(Sanitizer, "_findings", lambda *_: {"overflows": "own.cu:3: overflow"})
+    reason = "1 of 2 values differ: [0] got nan, want 1 (NaN: was every element written?) (in its first launch)"
+    case = Case("k", "small", (2,), "float32", "host", "overflows", "WRONG", reason)
+    with Sanitizer("cpu", "cpu", 0, 1.0) as sanitizer:
+        sanitizer.add([case], GROUP)
+    assert case.reason == "own.cu:3: overflow; 1 of 2 values differ: [0] got nan, want 1 (in its first launch)"
+
+
 @pytest.mark.slow
 def test_where_a_wild_write_crashed_is_said(tmp_path):
     """The row of a killed process has no result, so its line is the only hint."""
@@ -78,9 +90,9 @@ def test_where_a_wild_write_crashed_is_said(tmp_path):
     spec = (DATA / "planted.py").read_text().replace("planted", "wild")
     spec = spec[: spec.index("    entries={")] + '    entries={"wild": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
     (tmp_path / "wild.py").write_text(spec)
-    (case,) = session.check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitizer=Sanitizer).cases
+    (case,) = check(tmp_path / "wild.py", sizes="65", device="cpu", only="host", sanitizer=Sanitizer).cases
     assert case.status == "error"
-    assert case.reason.startswith("address sanitizer: an access where there is no memory at wild.cu:1 (block ")
+    assert case.reason.startswith("address sanitizer: an access at an unmapped address at wild.cu:1 (block ")
     assert "; the worker process was killed by SIGSEGV while it ran host:wild" in case.reason
 
 
@@ -106,10 +118,10 @@ WRITE of size 4 at 0x7f44 thread T0
 @pytest.mark.parametrize(
     ("report", "says"),
     [
-        (SEGV, "an access where there is no memory at wild.cu:45 (block (0,0,0), thread (3,0,0))"),
+        (SEGV, "an access at an unmapped address at wild.cu:45 (block (0,0,0), thread (3,0,0))"),
         (UNDERRUN, "write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
         (LOCAL, "write of 4 bytes past the end of 'v' at local.cu:32"),
-        ("terminate called\n", "it ended; its last words: terminate called"),
+        ("terminate called\n", "it ended; its last output: terminate called"),
     ],
 )
 def test_reports_of_the_address_sanitizer(report, says):
@@ -127,7 +139,9 @@ def test_a_kernel_that_does_not_end_is_stopped(tmp_path):
     watch = asan.Watch(timeout=2)
     group = plan.groups([str(tmp_path / "endless.py")], "small", "")[0]
     try:
-        assert watch.findings(group, ["endless"], 0) == {"endless": "no end within 2 s under the address sanitizer"}
+        assert watch.findings(group, ["endless"], 0) == {
+            "endless": "did not end within 2 s under the address sanitizer"
+        }
     finally:
         watch.close()
 
@@ -283,7 +297,7 @@ def test_without_compute_sanitizer_it_is_said_what_to_install(monkeypatch):
 
 @pytest.mark.gpu
 def test_each_planted_bug_is_found_by_its_tool():
-    run = session.check(PLANTED, sizes="small", device="cuda", only="pycuda", sanitizer=Sanitizer)
+    run = check(PLANTED, sizes="small", device="cuda", only="pycuda", sanitizer=Sanitizer)
     reasons = {case.variant: case.reason for case in run.cases}
     assert cuda.missing() is None
     assert "memcheck: invalid __global__ read of size 4 bytes at planted.cu:11" in reasons["reads_past"]
@@ -301,7 +315,7 @@ def test_a_check_runs_host_variants_in_several_orders_of_their_threads(tmp_path)
         "    __shared__ float tile[64];\n"
         "    int t = threadIdx.x, i = blockIdx.x * 64 + t;\n"
         "    tile[t] = i < n ? x[i] : 0;\n"
-        "    if (i < n) y[i] = 2 * x[i] + (t && tile[t - 1] != tile[t - 1]);  // right where threads go upwards\n"
+        "    if (i < n) y[i] = 2 * x[i] + (t && tile[t - 1] != x[i - 1]);  // right where threads go upwards\n"
         "}\n"
     )
     spec = (DATA / "planted.py").read_text().replace("planted", "chained")
@@ -309,6 +323,6 @@ def test_a_check_runs_host_variants_in_several_orders_of_their_threads(tmp_path)
         spec[: spec.index("    entries={")] + '    entries={"chained": go},\n    budgets={"float32": Budget(0.5)},\n)\n'
     )
     (tmp_path / "chained.py").write_text(spec)
-    (case,) = session.check(tmp_path / "chained.py", sizes="65", device="cpu", only="host").cases
+    (case,) = check(tmp_path / "chained.py", sizes="65", device="cpu", only="host").cases
     assert case.status == "WRONG"
     assert case.reason.endswith("(with blocks and threads in reverse order)")

@@ -21,7 +21,7 @@ from cudalab.timing import cpu as wall_clock
 from cudalab.tools import selftest
 from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Finding, Report, cpu
 from cudalab.tools.selftest.check import Check, Outcome
-from cudalab.tools.selftest.comparison import COARSEST, Comparison, deviation
+from cudalab.tools.selftest.comparison import COARSEST, Comparison, by_chance, deviation
 
 NOTHING = Bound(lambda: None, lambda: None)
 
@@ -95,7 +95,7 @@ def test_every_check_says_something_here():
 
 def test_the_command_prints_the_findings_and_its_code_is_the_verdict(monkeypatch):
     for state, code in ((PASSED, 0), (FAILED, 1)):
-        finding = Finding("known length", state, "1 us for 2 us", "2 us", "it must")
+        finding = Finding("known length", state, "1 µs for 2 µs", "2 µs", "it must")
 
         def found(device, seconds, show, begin, finding=finding):
             assert (device, seconds) == ("cpu", 3.0)
@@ -105,9 +105,24 @@ def test_the_command_prints_the_findings_and_its_code_is_the_verdict(monkeypatch
         monkeypatch.setattr(selftest, "selftest", found)
         run = CliRunner().invoke(main, ["selftest", "--device", "cpu", "--seconds", "3"])
         assert run.exit_code == code
-        assert run.output.startswith(f"{state}   known length: 1 us for 2 us\n")
-        assert ("it matters: it must" in run.output) == (state == FAILED)
+        assert run.output.startswith(f"{state}   known length: 1 µs for 2 µs\n")
+        assert ("why it matters: it must" in run.output) == (state == FAILED)
         assert ("NOT FIT" in run.output) == (state == FAILED)
+
+
+@pytest.mark.parametrize(("load", "busy"), [((8.0, 2.0), True), ((0.4, 2.0), False)])
+def test_a_busy_machine_is_said_before_the_verdict(monkeypatch, load, busy):
+    monkeypatch.setattr(selftest, "selftest", lambda *given: Report("a CPU", [], 0.004, load))
+    lines = CliRunner().invoke(main, ["selftest", "--device", "cpu"]).output.splitlines()
+    assert len(lines) == 1 + busy and lines[-1].startswith("NOT FIT")
+    if busy:
+        assert lines[0].startswith("Machine busy: load 8 of other programs on 2 cores: the verdict is that of a busy")
+
+
+def test_the_load_during_the_checks_is_kept(monkeypatch):
+    monkeypatch.setattr(selftest.Watch, "means", lambda self: (3.0, 2.0))
+    monkeypatch.setattr(selftest, "_checks", lambda *given: iter(()))
+    assert selftest.examine(Cpu(), 0.1, print).load == (3.0, 2.0)
 
 
 @pytest.mark.slow
@@ -194,6 +209,12 @@ def test_too_much_noise_fails_the_aa_run_and_the_smallest_difference():
     assert (finding.state, "UNCLEAR" in finding.measured) == (FAILED, True)
     assert compared.smallest > COARSEST
     assert selftest._asked(compared.verdict()).state == FAILED
+
+
+@pytest.mark.parametrize(("unclear", "judged", "ok"), [(0, 3, True), (2, 3, True), (3, 3, False), (4, 39, True),
+                                                        (9, 39, True), (10, 39, False), (20, 100, False)])  # fmt: skip
+def test_unclear_comparisons_pass_only_as_chance_has_them(unclear, judged, ok):
+    assert by_chance(unclear, judged) == ok
 
 
 def test_a_variant_that_breaks_fails_the_aa_run():

@@ -22,12 +22,14 @@ from cudalab.base.stats import Ratio
 from cudalab.cli import main
 from cudalab.device import cuda
 from cudalab.device.open import open_device
-from cudalab.engine import plan, session
-from cudalab.engine.group import cases as cases_of
+from cudalab.engine import plan, runs, session
+from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Work
 from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.messages import Ready
-from cudalab.engine.plan import Selection, Work
 from cudalab.engine.rows import row
+from cudalab.engine.selection import Selection
 from cudalab.engine.supervisor import Death
 from cudalab.kernels.gelu import gelu
 from cudalab.report import tuning as report
@@ -209,7 +211,7 @@ def test_a_choice_is_used_on_its_architecture_alone(scale):
     assert notes == ["its launch parameters were tuned on an NVIDIA H200"]
     tuned, (note,) = stored.chosen(scale, "scale", FLOAT32, Card("8.0", "NVIDIA A100"))
     assert tuned is scale
-    assert note == "scale.tuned.json is for compute capability 9.0, not for 8.0: `cudalab tune` finds one"
+    assert note == "scale.tuned.json is for compute capability 9.0, not for 8.0: run `cudalab tune` on this GPU"
     assert stored.chosen(scale, "other", FLOAT32, HERE) == (scale, [])
     assert stored.chosen(scale, "scale", dtype("float16"), HERE) == (scale, [])
 
@@ -485,7 +487,7 @@ def test_a_finalist_that_is_wrong_makes_room_for_the_next(lab):
         {"THREADS": 32, "PER_THREAD": 1}, {"THREADS": 256, "PER_THREAD": 1},
     ]  # fmt: skip
     assert [(t.parameters["THREADS"], t.parameters["PER_THREAD"]) for t in found.excluded] == [(256, 3), (32, 3)]
-    every = len(plan.checks([str(DATA / "scale.py")], "float32"))
+    every = len(checks([str(DATA / "scale.py")], "float32"))
     assert len(worker.checked) == every + 1 + every  # the second configuration got only the first check
 
 
@@ -561,7 +563,7 @@ def test_a_dry_run_is_of_the_strategy_that_is_given():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["add2d"], "add2d has nothing to tune; declare launch parameters in .*add2d.py: tunables="),
+        (["add2d"], r"add2d has nothing to tune; of the lab's kernels these have: .*\bgelu,"),
         (["gelu", "--entry", "gelu_vek"], "no entry of gelu named 'gelu_vek'; did you mean 'gelu_vec'"),
         (["gelu", "--sizes", "huge"], "huge"),
         (["gelu", "--dtypes", "int32"], "no dtype of gelu named 'int32'"),
@@ -577,6 +579,12 @@ def test_bad_input_is_said(words, message):
     done = said(*words)
     assert done.exit_code == 2
     assert re.search(message, done.output), done.output
+
+
+def test_a_kernel_of_ones_own_without_tunables_is_told_what_to_declare():
+    done = said(Path(__file__).parents[3] / "bench" / "examples" / "softmax.py", "--dry-run")
+    assert done.exit_code == 2
+    assert re.search("softmax has nothing to tune; declare launch parameters in .*softmax.py: tunables=", done.output)
 
 
 def test_without_a_gpu_it_says_why_and_what_to_type(monkeypatch):
@@ -628,7 +636,7 @@ def test_tune_on_a_gpu(scale):
     assert kept_.parameters == {"THREADS": 256, "PER_THREAD": 1}
     assert kept_.architecture == cuda.card(0).architecture
     assert kept_.speedup[1] > 1.02
-    run = session.bench(scale.file, sizes="small", only="pycuda", budget=0.05, modes="launch")
+    run = runs.bench(scale.file, sizes="small", only="pycuda", budget=0.05, modes="launch")
     (measured,) = (case for case in run.cases if case.label == "pycuda:scale")
     assert (measured.status, measured.parameters) == (record.OK, kept_.parameters)
     x = torch.arange(5000, device="cuda", dtype=torch.float32)

@@ -90,8 +90,9 @@ template <class T, int items> constexpr size_t vector_bytes() {
 template <class T, int items, class Pointer> void check_vector(const Pointer& pointer, const char* file, unsigned line) {
     if constexpr (std::is_pointer<Pointer>::value)
         if (size_t off = reinterpret_cast<size_t>(pointer) % vector_bytes<T, items>())
-            cudalab::fail("%s:%u: " CUDALAB_WHERE ": misaligned address: a vectorized load or store needs a multiple of "
-                          "%zu bytes, got %zu beyond one", file, line, CUDALAB_HERE, vector_bytes<T, items>(), off);
+            cudalab::fail("%s:%u: " CUDALAB_WHERE ": misaligned address: a vectorized load or store needs an alignment "
+                          "of %zu bytes, and the address is %zu bytes off", file, line, CUDALAB_HERE,
+                          vector_bytes<T, items>(), off);
 }
 
 }  // namespace cudalab_parts

@@ -68,7 +68,7 @@ private:
         const int t = Group::rank();
         for (int i = 0; i < items; ++i) {
             const int at = from(t, i);
-            if (at >= threads * items) cudalab::fail("%s:%u: " CUDALAB_WHERE ": rank %d of %d items", file, line, CUDALAB_HERE, at, threads * items);
+            if (at >= threads * items) cudalab::fail("%s:%u: " CUDALAB_WHERE ": rank %d is not one of %d items", file, line, CUDALAB_HERE, at, threads * items);
             if (at >= 0) storage.value[at] = in[i];
         }
         Group::sync(file, line);

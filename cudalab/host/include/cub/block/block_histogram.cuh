@@ -28,7 +28,7 @@ public:
         for (int i = 0; i < items; ++i) {
             const unsigned bin = unsigned(in[i]);
             if (bin >= unsigned(BINS))
-                cudalab::fail("%s:%u: " CUDALAB_WHERE ": bin %u of %d", file, line, CUDALAB_HERE, bin, BINS);
+                cudalab::fail("%s:%u: " CUDALAB_WHERE ": bin %u is not one of %d bins", file, line, CUDALAB_HERE, bin, BINS);
             atomicAdd(counters + bin, Counter(1));
         }
     }

@@ -1,6 +1,7 @@
 // cub::BlockRadixSort: a stable sort by the bits of the keys.
 #pragma once
 #include <algorithm>
+#include <numeric>
 #include "block_exchange.cuh"
 
 namespace cub {

@@ -7,49 +7,66 @@ timing.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from math import inf
 from time import perf_counter
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from cudalab import timing
 from cudalab.backends import numpy as reference
-from cudalab.base.errors import CudalabError, InputError, NotOnCpu, OverrunError, RaceError, Unavailable
-from cudalab.checks import characters, hard_inputs, inputs, parity
+from cudalab.base import beside, genuine
+from cudalab.base.errors import CompileError, CudalabError, InputError, OverrunError, RaceError, Unavailable
+from cudalab.base.text import without_questions
+from cudalab.checks import characters, inputs, many_blocks, other_scalars, parity, vacuous
+from cudalab.checks.contents import Evidence
 from cudalab.checks.expected import Expected
+from cudalab.checks.other_scalars import Others
 from cudalab.device import cuda
-from cudalab.device.arrays import as_plain, overlap
+from cudalab.device.arrays import overlap
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
 from cudalab.engine import huge
+from cudalab.engine.groups import HUGE, MANY, Group, Variant
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
+from cudalab.engine.judge import Judge
 from cudalab.engine.messages import Step
-from cudalab.engine.plan import HUGE, Group, Variant
 from cudalab.engine.round import Round
-from cudalab.engine.rows import failed, row, said
+from cudalab.engine.rows import failed, refused, row, said, skipped
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
-from cudalab.spec.inputs import CHARACTERS
-from cudalab.spec.kernel import Budget
 from cudalab.spec.work import amount
 from cudalab.timing.ceiling import ceiling
 from cudalab.timing.clock import Clock
 from cudalab.timing.proof import Contents, Proof
 
 REFERENCE = "numpy"  # the backend that runs the spec's reference
-SMALL = 1 << 16  # bytes of an output that is always compared in full
-FULL = 12  # comparisons of one variant's timed results in full, after which only one in FULL is; see `_judge`
-OTHER_VALUES = "with other values in the same inputs: are results kept from an earlier call?"
-UNSET = "the result depends on what the output held before the launch: is every element written, and none read?"
-RESTLESS = "its bits differ from run to run: {} of {} timed results were compared with the reference, all right"
+OTHER_VALUES = "with other values in the same inputs"
+KEPT = ": are results kept from an earlier call?"
+WRITTEN_IN = ": this is the result for {}; is that value written into the code?"
+NO_EDGES = "no awkward shape was tried: edges is empty; give some, such as edges=((1,), (31,))"
+TAKES_NO_OTHER = ": if it takes no other value, say others=() in its Scalar"
+ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned=16` in its spec?)"
+CHOSEN = (
+    " (the check chose this size for its many blocks: is an index or an array too small for them? If the kernel takes "
+    "no such size, let its launch function raise an error)"
+)
+TOO_SMALL = "the reference itself, in float32, is WRONG: is the budget too small?"
+TOO_SMALL_NEAR_0 = (
+    "the reference itself, in float32, is WRONG near 0: if such an error is acceptable, give the budget an `atol` just "
+    "above that largest error, as in Budget(4, atol=1e-7)"
+)
+OVERFLOWS = (
+    "the reference itself, in float32, gives inf or NaN where a number is expected: an intermediate result overflows, "
+    "which no budget allows; reorder the formula (divide before you multiply), or leave out pointwise=True, which "
+    "tries every magnitude"
+)
 
 
 def cases(job: Job, group: Group, omit: Collection[str] = ()) -> list[Case]:
@@ -59,6 +76,8 @@ def cases(job: Job, group: Group, omit: Collection[str] = ()) -> list[Case]:
     usable.
     """
     variants = [v for v in job.selection.variants(group, job.device.kind) if v.label not in omit]
+    if why := dict(group.why):
+        return [skipped(group, v.label, why[v.name]) for v in variants if v.name in why]
     if group.values == HUGE:
         return huge.rows(job, group, variants)
     rows: list[Case] = []
@@ -77,13 +96,21 @@ def _rows_of_part(job: Job, group: Group, variants: list[Variant], with_copy: bo
     try:
         with job.phase("inputs and reference"):
             job.at(Step(str(group), "inputs"))
+            if group.values == MANY and (why := many_blocks.too_slow(group.kernel, group.dtype, group.shape)):
+                return [skipped(group, v.label, why) for v in variants]
             arrays = group.arrays(job.seed, part)
             want = None
             if not (job.process and job.known):  # else the outputs are known, and the reference may not be needed
                 job.at(Step(str(group), "reference"))
                 want = Expected(group.kernel, arrays)
+                if not group.values and not group.awkward:
+                    vacuous.refuse(group.kernel, group.dtype, arrays, job.seed)
             job.at(Step(str(group), "placing the arrays"))
-            operands = replace(job.device.place(group.kernel, group.dtype, arrays, group.offsets), seed=job.seed)
+            operands = replace(
+                job.device.place(group.kernel, group.dtype, arrays, group.offsets),
+                seed=job.seed,
+                limit=many_blocks.LIMIT if group.values == MANY else inf,
+            )
             contents = Inputs(job, group, arrays, want, operands)
     except Exception as error:  # the spec's own, or out of memory: no variant of this group can run
         job.survived(group, error)
@@ -118,18 +145,17 @@ class _KernelRound(Round[Variant, Bound]):
         self.contents, self.operands, self.with_copy = contents, operands, with_copy
         self.arrays = contents.arrays[0]
         self.in_turn = contents.in_turn()
-        self.budgets: dict[str, dict[str, Budget]] = {}  # by label and output
-        self.compared = job.known if contents.names else dict[str, Parity]()  # see `_key`
-        self.judged: dict[str, Counter[str]] = {}  # by label: timed results, and those that were compared in full
+        self.judge = Judge(job, group, contents, self.in_turn.rng)
+        self._threads = beside.Watch(lambda label: label.startswith("rival:"))
         self._held_down: dict[str, dict[str, None]] = {}  # by label, reasons
         self.fills = fills(self.dtype, job.seed)  # of the output before a run; the first one after `place`
 
     def prepare(self, variant: Variant, case: Case) -> None:
         """Bind a variant, run it once, and judge every way to run it."""
         label, backend = variant.label, variant.backend
-        results = sum(piece.nbytes for piece in pieces(self.operands.output))
-        work = amount(self.kernel, self.arrays, results)
-        case.nbytes, case.written, case.flops = work.nbytes, work.written, work.flops
+        if self.group.values != MANY:  # the spec says what its own sizes move
+            work = amount(self.kernel, self.arrays, sum(piece.nbytes for piece in pieces(self.operands.output)))
+            case.nbytes, case.written, case.flops = work.nbytes, work.written, work.flops
         bound = self._bind(variant, case)
         case.allocates = bound.allocates
         self.at("first run", label)
@@ -144,15 +170,22 @@ class _KernelRound(Round[Variant, Bound]):
         first_size = not self.job.modes and len(self.contents.arrays) > 1
         if variant.backend_name == REFERENCE and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
+        if variant.backend_name == REFERENCE and first_size and not self.group.values:
+            wanted = characters.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
+            case.notes += inputs.undefined(self.arrays, wanted)
+            case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted)
+            case.notes += [NO_EDGES] if not self.kernel.edges else []
         case.composed = backend.budget == "composed"
-        self.budgets[label] = self._budgets(backend.budget)
+        self.judge.allow(label, backend.budget)
         for name, array in self.operands.inputs.items() if bound.on is None else ():
             if any(overlap(piece, array) for piece in pieces(bound.output())):
-                raise InputError(f"returns the memory of its input {name!r}; give a copy of it, such as {name}.clone()")
+                raise InputError(
+                    f"its result shares memory with its input {name!r}; return a copy, such as {name}.clone()"
+                )
 
         self.at("check", label)
         if not backend.timed:
-            first = self._compare(bound.output(), label)
+            first = self.judge.compare(bound.output(), label)
         self._verify(case, bound, again=first is None or not first.ok)
         if first is not None and case.status == record.OK:  # later launches find what it left in __device__ memory
             self._conclude(case, first, "in its first launch")
@@ -161,18 +194,16 @@ class _KernelRound(Round[Variant, Bound]):
         # Hard values take long, and test values and not the ways to run.
         for how, other in bound.also.items() if not self.group.values else ():
             self._verify(case, other, how)
+        if self.kernel.scalars and not (self.group.values or self.group.offsets):
+            self._verify_other_scalars(case, variant, bound)
         if self.group.awkward and self.kernel.pointwise and self.kernel.simple and variant.name in self.kernel.entries:
             self._verify_in_place(case, bound)
-        case.notes += bound.remarks()
+        case.notes += bound.remarks() + (self.judge.doubts(label) if case.status == record.OK else [])
+        if case.status == record.WRONG and bound.undefined():  # a remark names its line
+            _drop_guesses(case)
+        self._threads.turn(label, timed=False)
         if case.status == record.OK and backend.timed:
             self.works[label] = bound
-
-    def _budgets(self, whose: str) -> dict[str, Budget]:
-        """By output, how far a result may be from the reference."""
-        found = {name: self.kernel.budget(self.dtype, whose, name) for name in self.kernel.outs}
-        if self.group.values not in CHARACTERS:
-            return found
-        return characters.widened(self.kernel, self.dtype, self.arrays, self.contents.want(0), found, self.job.seed)
 
     def _bind(self, variant: Variant, case: Case) -> Bound:
         if reason := variant.backend.missing(self.device.kind):
@@ -183,13 +214,16 @@ class _KernelRound(Round[Variant, Bound]):
         kernel, notes = tuned.for_variant(self.kernel, variant.name, variant.parameters, self.dtype, card)
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
         case.notes += notes + getattr(variant.backend, "remarks", lambda kernel: [])(kernel)
-        try:
-            bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
-        except NotOnCpu as refused:
-            case.costs = {"nvcc": refused.compiled}
-            raise
+        bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
         case.costs = {"bind": perf_counter() - start}
         return bound
+
+    @cached_property
+    def _others(self) -> tuple[Others, Judge]:
+        """Other values of the scalars, and who compares results with the reference for them."""
+        others = other_scalars.chosen(self.kernel, self.dtype, self.arrays, self.job.seed)
+        contents = self.contents.of(others.kernel, str(others))
+        return others, Judge(self.job, replace(self.group, kernel=others.kernel), contents, self.in_turn.rng)
 
     def _verify(self, case: Case, work: Bound, how: str = "", again: bool = True) -> None:
         """Judge a variant that is right so far, with each content of the output; not `again`: without the first one."""
@@ -205,18 +239,61 @@ class _KernelRound(Round[Variant, Bound]):
             found = self._run_and_compare(case, work, content)
             if not found.ok:
                 break
-        if found.wrong and content != first and self._run_and_compare(case, work, first).ok:
-            found = msgspec.structs.replace(found, message=f"{found.message} ({UNSET})")
         self._conclude(case, found, how)
+        if found.wrong and work.output() is self.operands.output:
+            self._explain(case, work, found, how)
 
-    def _run_and_compare(self, case: Case, work: Bound, content: Content, contents: int = 0) -> Parity:
+    def _explain(self, case: Case, work: Bound, found: Parity, how: str) -> None:
+        """Add to the reason what more runs show to be the cause."""
+        try:
+            undefined = self._undefined(work)
+            cause = undefined or self._held_before(case, work)
+        except Exception:  # the verdict stands
+            if not self.device.alive():
+                raise
+            return
+        self._conclude(case, parity.because(found, cause), how)
+        if undefined:
+            _drop_guesses(case)
+
+    def _held_before(self, case: Case, work: Bound) -> str:
+        """What of the output's contents before a run matters; "" if they do not."""
+        seen = Evidence()
+        for content in self.fills:
+            self._make_new(work, content)
+            before = self._results(work)
+            right = self._run_and_compare(case, work, content).ok
+            seen.add(before, self._results(work), right)
+        return seen.cause()
+
+    def _undefined(self, work: Bound) -> str:
+        """A value that CUDA leaves undefined and that the result depends on; "" if none is known."""
+
+        def bits(run: Callable[[], object]) -> list[bytes]:
+            self._make_new(work, self.fills[0])
+            run()
+            return [array.tobytes() for array in self._results(work).values()]
+
+        probes = work.probes()
+        usual = bits(work.run) if probes else []
+        if not probes or bits(work.run) != usual:  # atomic sums round differently in each run
+            return ""
+        return next((said for said, run in probes.items() if bits(run) != usual), "")
+
+    def _results(self, work: Bound) -> dict[str, np.ndarray]:
+        """What the output holds, by name."""
+        return {n: self.device.fetch(piece) for n, piece in zip(self.kernel.outs, pieces(work.output()), strict=True)}
+
+    def _run_and_compare(
+        self, case: Case, work: Bound, content: Content, contents: int = 0, judge: Judge | None = None
+    ) -> Parity:
         """Fill the output, run once, look for stray writes, compare with the reference."""
         self._make_new(work, content, contents)
         work.run()
-        if touched := self.device.tampered(self.operands):
+        if touched := self.device.tampered(self.operands) or work.altered():
             self.device.restore(self.arrays)  # so that the next variant is not blamed for it
             return Parity(ok=False, n=self.operands.output.size, message=touched)
-        return self._compare(work.output(), case.label, contents)
+        return (judge or self.judge).compare(work.output(), case.label, contents)
 
     def _make_new(self, work: Bound, content: Content, contents: int = 0) -> None:
         """Make what a run writes as it has to be before: poisoned, filled, or with these contents of the inputs."""
@@ -235,7 +312,44 @@ class _KernelRound(Round[Variant, Bound]):
             if self.device.alive():
                 self.device.load(0)
         if not found.ok:
-            self._conclude(case, found, OTHER_VALUES)
+            most = 2 * found.wrong > found.n  # else it misses its budget at a few values
+            self._conclude(case, found, OTHER_VALUES + (KEPT if most else ""))
+
+    def _verify_other_scalars(self, case: Case, variant: Variant, bound: Bound) -> None:
+        """Judge a variant that is right so far with other values of the kernel's scalars."""
+        if case.status != record.OK or getattr(variant.backend, "compiles_scalars", False):
+            return
+        others, judge = self._others
+        if not self.job.modes and len(self.contents.arrays) > 1:  # once, at the first size
+            case.notes += others.notes
+        if not others.values:
+            return
+        self.at("check with other scalars", case.label)
+        kernel, _ = tuned.for_variant(
+            others.kernel, variant.name, variant.parameters, self.dtype, cuda.card_of(self.device)
+        )
+        judge.allow(case.label, variant.backend.budget)
+        how = f"with {others}"
+        try:
+            operands = replace(self.operands, scalars=others.kernel.scalars_of(self.arrays))
+            work = variant.backend.bind(kernel, variant.name, self.dtype, operands)
+            if work.on is None:  # a library's result, which is there from the first run on
+                work.run()
+            found = self._run_and_compare(case, work, self.fills[-1], judge=judge)
+        except Exception as error:
+            if reason := judge.undefined():
+                case.notes.append(f"not judged {how}: the reference fails: {reason}")
+                return
+            if isinstance(error, CudalabError) and not isinstance(error, Unavailable):
+                raise type(error)(f"{error} ({how})") from error
+            raise
+        finally:
+            if kernel.constants and bound.again and self.device.alive():
+                bound.again(self.operands)  # sets the constants that follow from the spec's values again
+        if found.ok:
+            return
+        used = other_scalars.explained(others, lambda one: judge.right_for(one, work.output(), case.label))
+        self._conclude(case, found, how + (WRITTEN_IN.format(used) if used else TAKES_NO_OTHER))
 
     def _verify_in_place(self, case: Case, bound: Bound) -> None:
         """Run with the output in each input's place, as a call of a pointwise kernel may ask for."""
@@ -246,7 +360,7 @@ class _KernelRound(Round[Variant, Bound]):
                 continue
             try:
                 bound.again(replace(self.operands, output=array)).run()
-                found = self._compare(array, case.label)
+                found = self.judge.compare(array, case.label)
             except Exception:
                 case.parity = None
                 raise
@@ -254,50 +368,12 @@ class _KernelRound(Round[Variant, Bound]):
                 if self.device.alive():
                     self.device.restore(self.arrays)
             if not found.ok:
-                self._conclude(case, found, f"with the output in the memory of {name!r}, which pointwise=True allows")
+                self._conclude(case, found, f"in place, with {name!r} as its output too, which pointwise=True allows")
 
-    def _compare(self, output: Any, label: str, contents: int = 0, digest: int | None = None) -> Parity:
-        """Compare an output with the reference for these contents. Bits are compared once.
-
-        `digest`: the output's fingerprint, where it is known.
-        """
-        results, budgets = [as_plain(piece) for piece in pieces(output)], self.budgets[label]
-        digest = self.device.fingerprint(output) if digest is None else digest
-        seen = self._key(contents, digest, results, budgets)
-        if seen in self.compared:
-            return self.compared[seen]
-        got = [self.device.fetch(result) for result in results]
-        arrays, want = self.contents.arrays[contents], self.contents.want(contents)
-        found = parity.compare_all(self.kernel, self.dtype, budgets, got, want, arrays)
-        x = next(iter(arrays.values()))
-        every = self.group.values == hard_inputs.EVERY and x.dtype.itemsize == 2
-        if every and len(got) == 1 and self.dtype.floating and (found.ok or found.wrong):
-            name = next(iter(self.kernel.outs))
-            found.curve = parity.error_curve(x, got[0], want.of(name, {}), self.dtype)
-        self.compared[seen] = found
-        return found
-
-    def _key(self, contents: int, digest: int, results: Sequence[Any], budgets: Mapping[str, Budget]) -> str:
-        """Names a comparison: the contents of the inputs and of the output, and the budgets."""
-        name = self.contents.names[contents] if self.contents.names else contents
-        like = " ".join(f"{result.shape} {result.dtype}" for result in results)
-        return f"{name} {digest:x} {like} {' '.join(map(str, budgets.values()))}"
-
-    def _judge(self, label: str, contents: int, output: Any, digest: int) -> None:
-        """Judge what a timed run left. Raises WrongAnswer, and the row says it.
-
-        A variant whose bits differ from run to run would be compared on the CPU after every run. After FULL such
-        comparisons one result in FULL is compared, which one is drawn; small results always are.
-        """
-        results, seen = [as_plain(piece) for piece in pieces(output)], self.judged.setdefault(label, Counter())
-        seen["all"] += 1
-        if self._key(contents, digest, results, self.budgets[label]) not in self.compared:
-            if seen["compared"] >= FULL and sum(r.nbytes for r in results) > SMALL and self.in_turn.rng.integers(FULL):
-                seen["left out"] += 1
-                return
-            seen["compared"] += 1
-        found = self._compare(output, label, contents, digest)
-        if not found.ok:
+    def _judge_timed(self, label: str, contents: int, output: Any, digest: int, clock: object) -> None:
+        """Judge what a timed run left. Raises WrongAnswer, and the row says it."""
+        found = self.judge.of_timed(output, label, contents, digest, clock)
+        if found and not found.ok:
             self._conclude(self.cases[label], found, "in a timed run")
             raise WrongAnswer(found.message)
 
@@ -307,13 +383,26 @@ class _KernelRound(Round[Variant, Bound]):
         if found.ok:
             return
         case.status, case.times = record.WRONG, {}
-        case.reason = found.message + (f" ({how})" if how else "")
+        case.reason = found.message + (f" ({how})" if how else "") + self._why_here(case)
         narrow = reference.computes_in((a.dtype for a in self.arrays.values()), self.dtype)
         if case.backend == REFERENCE and narrow == "float32" and found.wrong:
-            case.notes.append("the reference itself, in float32, is WRONG too: is the budget too small?")
+            small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else TOO_SMALL
+            note = small if found.largest < inf else OVERFLOWS
+            case.notes += [note] if note not in case.notes else []
+
+    def _why_here(self, case: Case) -> str:
+        """What a fault at this size may come from; "" if the variant failed at a usual one."""
+        if self.group.values == MANY:
+            return "" if (self.kernel.file, case.label) in self.job.wrong else CHOSEN
+        self.job.wrong.add((self.kernel.file, case.label))
+        return ""
 
     def failed(self, case: Case, error: Exception) -> None:
         super().failed(case, error)
+        if self.group.offsets and "misaligned address" in case.reason:
+            case.reason += ALIGNED
+        if not isinstance(error, CompileError):
+            case.reason += self._why_here(case)
         if isinstance(error, OverrunError | RaceError):
             case.status, case.parity = record.WRONG, Parity(ok=False, n=self.operands.output.size, message=case.reason)
 
@@ -323,6 +412,7 @@ class _KernelRound(Round[Variant, Bound]):
 
     def before_timing(self) -> None:
         """Add a copy of as many bytes as the variants read and write, where the device has one."""
+        self.__dict__.pop("_others", None)  # which hold a reference's results
         self.device.held_down()  # from here on
         nbytes = next((self.cases[label].nbytes for label in self.works), 0)
         if not nbytes or not self.with_copy:
@@ -346,7 +436,7 @@ class _KernelRound(Round[Variant, Bound]):
         if label == record.COPY:
             proof = _of_copy(self.device, self.works[label])
         else:
-            proof = Proof(self.in_turn, partial(self._judge, label))
+            proof = Proof(self.in_turn, partial(self._judge_timed, label))
         found = timing.clocks(self.device, self.works[label], self.job.modes, case.notes, proof)
         if "graph" in found:
             case.costs["graph build"] = found["graph"].build_seconds
@@ -366,7 +456,11 @@ class _KernelRound(Round[Variant, Bound]):
     def after_turn(self, label: str) -> None:
         """Look for what held the clocks down during the variant's samples, and for stray writes."""
         self._held_down.setdefault(label, {}).update(dict.fromkeys(self.device.held_down()))
-        if label != record.COPY and (touched := self.device.tampered(self.operands, slack=True)):
+        self._threads.turn(label)
+        genuine.settled()  # what slows the others down may be undone before the group ends
+        if label == record.COPY:
+            return
+        if touched := self.device.tampered(self.operands, slack=True) or self.works[label].altered():
             self.device.restore(self.arrays)
             if self.cases[label].status == record.OK:  # else its row says what came first
                 wrong = Parity(ok=False, n=self.operands.output.size, message=touched)
@@ -375,11 +469,16 @@ class _KernelRound(Round[Variant, Bound]):
 
     def timed(self, label: str, case: Case) -> None:
         """Say what held the clocks down, and where not every timed result was compared."""
+        refused([case], self._threads.found())
         if slowed := ", ".join(self._held_down.get(label, ())):
             case.condition["throttled"] = slowed
-        seen = self.judged.get(label, Counter())
-        if seen["left out"]:
-            case.notes.append(RESTLESS.format(seen["all"] - seen["left out"], seen["all"]))
+        case.notes += self.judge.left_out(label)
+
+
+def _drop_guesses(case: Case) -> None:
+    """Leave out of a WRONG row's reason what else its cause could be, where the line of the fault is known."""
+    case.reason = without_questions(case.reason.removesuffix(CHOSEN))
+    case.parity = case.parity and parity.without_guess(case.parity)
 
 
 def _of_copy(device: Device, bound: Bound) -> Proof:
@@ -388,7 +487,7 @@ def _of_copy(device: Device, bound: Bound) -> Proof:
     (source,) = bound.on.inputs.values()
     right = device.fingerprint(source)
 
-    def judge(contents: int, output: Any, digest: int) -> None:
+    def judge(contents: int, output: Any, digest: int, clock: object) -> None:
         if digest != right:
             raise WrongAnswer("the copy is not equal to what was copied")
 

@@ -1,7 +1,9 @@
-"""How often the lab's intervals hold the truth, by simulation: python bench/coverage.py [--trials N] [--processes P]
+"""How often the lab's intervals hold the truth, by simulation.
 
-Every row is a kind of noise whose truth is known. Times are made as the lab takes them: three processes, 25 rounds in
-each, 8 samples in a round. The statistics are those of `cudalab.base.stats`, nothing else. Prints a Markdown table:
+    python bench/intervals.py [--trials N] [--processes P] [--rounds R]
+
+Every row is a kind of noise whose truth is known. Times are made as the lab takes them: three processes, seven rounds
+in each, 8 samples in a round. The statistics are those of `cudalab.base.stats`, nothing else. Prints a Markdown table:
 
 - median, ratio: share of 95 % intervals that hold the truth.
 - A/A: verdicts on two variants that are equal, bound apart.
@@ -21,7 +23,7 @@ import numpy as np
 from cudalab.base import stats
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Timing
 
-ROUNDS, SAMPLES = 25, 8  # of one process
+ROUNDS, SAMPLES = 7, 8  # of one process
 PROCESSES = 3
 TRIALS = 1000
 BESIDE = 8  # other rows of a variant in the same run, for states
@@ -158,7 +160,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
+    globals()["ROUNDS"] = given.rounds
     print("| noise, all in % | median | ratio | A/A: SAME | UNCLEAR | FASTER | SLOWER | 3 % found | width |")
     print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
     for row in ROWS:

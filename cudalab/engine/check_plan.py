@@ -1,0 +1,119 @@
+"""The groups of a check: the first size, hard values, awkward shapes, arrays off alignment, many blocks, characters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+
+from cudalab.base.globs import split
+from cudalab.checks import characters, hard_inputs, inputs, many_blocks, misaligned
+from cudalab.engine.groups import HUGE, MANY, Group
+from cudalab.engine.plan import with_dtypes
+from cudalab.spec.dtype import DType
+from cudalab.spec.kernel import Kernel, Shape
+
+
+def checks(
+    names: Collection[str],
+    dtype_text: str,
+    exhaustive: bool = False,
+    sample: int = hard_inputs.SAMPLE_SIZE,
+    rivals: str = "",
+    huge: bool = False,
+) -> list[Group]:
+    """The groups of a check without sizes: hard values, the first size, awkward shapes, arrays off their alignment, ...
+
+    A function of one array gets every value of 16 bits; of 32 bits `sample` values, or every value if `exhaustive`,
+    which takes minutes on a GPU. A function of two arrays gets pairs of special values, and special values in each
+    array beside normal values in the other. At awkward shapes pointwise kernels also run in place.
+    """
+    found: list[Group] = []
+    for name, kernel, dtypes in with_dtypes(names, dtype_text, rivals):
+        for kind in dtypes:
+            hard = _hard_values(name, kernel, kind, exhaustive, sample) if kernel.pointwise else []
+            found += hard
+            label, shape = next(iter(kernel.sizes.items()))
+            found.append(Group(kernel, label, shape, kind, alias=name))
+            edges = {"x".join(map(str, edge)): edge for edge in kernel.edges}
+            found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
+            if kind is dtypes[0]:
+                found += _many_blocks(name, kernel, kind, [group.shape for group in found if group.kernel is kernel])
+            found += _misaligned(name, kernel, kind)
+            found += [] if hard else _characters(name, kernel, kind)  # last: a message begins with usual values
+        if huge:
+            found.append(Group(kernel, "beyond 2^31", (), dtypes[0], values=HUGE, awkward=True, alias=name))
+    return [replace(group, rivals=split(rivals)) for group in found]
+
+
+def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:
+    def group(label: str, n: int, which: str) -> Group:
+        rows = 1 << max(n.bit_length() // 2, 0)
+        shape = {None: (n,), 1: (n,)}.get(kernel.rank, (*(1,) * ((kernel.rank or 0) - 2), n // rows, rows))
+        return Group(kernel, label, shape, kind, values=which, alias=name)
+
+    kinds = inputs.floating(kernel, kind)
+    if not kinds or len(kinds) > 2:
+        return []
+    bits = 8 * kinds[0].itemsize
+    if len(kinds) == 2 and kinds[0] != kinds[1]:
+        return [group("hard values of each", 2 << 16, hard_inputs.EACH)]
+    if len(kinds) == 2:
+        label, n = ("all values", 1 << bits) if bits <= 16 else ("every exponent", min(sample, hard_inputs.EACH_SIZE))
+        pairs = group("special pairs", hard_inputs.pairs_size(kinds[0]), hard_inputs.PAIRS)
+        return [pairs, group(f"{label} of each", 2 * n, hard_inputs.EACH)]
+    if bits <= 16 or (exhaustive and bits == 32):
+        return [group("all values", 1 << bits, hard_inputs.EVERY)]
+    return [group("every exponent", sample, hard_inputs.SAMPLE)]
+
+
+def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """Groups with inputs of one character each, where some input is free, at the largest of the small shapes."""
+    shapes = sorted((shape for shape in (*kernel.edges, *kernel.sizes.values()) if math.prod(shape)), key=math.prod)
+    small = [shape for shape in shapes if math.prod(shape) <= characters.LARGEST]
+    chosen = characters.chosen(kernel)
+    if not small or not chosen or not characters.apply(kernel, small[-1], kind):
+        return []
+    text = "x".join(map(str, small[-1]))
+    return [
+        Group(kernel, f"{text}, {which}", small[-1], kind, values=which, awkward=True, alias=name) for which in chosen
+    ]
+
+
+def _many_blocks(name: str, kernel: Kernel, kind: DType, tried: list[Shape]) -> list[Group]:
+    """Groups at sizes whose grid has many blocks, and one that says why there is none."""
+    shapes, lacking = many_blocks.shapes(kernel, kind, tried)
+    found = [
+        Group(kernel, f"{'x'.join(map(str, shape))}, {n} blocks", shape, kind, values=MANY, awkward=True, alias=name)
+        for shape, n in shapes.items()
+    ]
+    if lacking:
+        found.append(Group(kernel, MANY, (), kind, values=MANY, awkward=True, alias=name, why=tuple(lacking.items())))
+    return found
+
+
+def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """Groups with arrays off their alignment: all arrays, and each array alone, at the largest of the small shapes.
+
+    Also all arrays at the smallest shape, which may end before the first aligned address, and at the first size, whose
+    launch may be another one. A workspace stays as it is: the lab allocates it, also for a call from Python.
+    """
+    shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
+    if not shapes:
+        return []
+    kinds = kernel.input_kinds(kind)
+    given = [name for name in kernel.array_names if name not in kernel.workspace]
+    sizes = {name: (kinds[name] if name in kinds else kernel.kind_of(name, kind)).itemsize for name in given}
+    still = (0,) * len(kernel.workspace)  # the last ones of array_names
+    least = {name: max(size, kernel.alignment(name)) for name, size in sizes.items()}
+    cases = {what: (*moved, *still) for what, moved in misaligned.offsets(least).items()}
+    chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
+    first = next(iter(kernel.sizes.values()))
+    chosen += [(first, next(iter(cases)))] if 0 < math.prod(first) <= 1 << 20 and first not in shapes else []
+    chosen += [(shapes[-1], what) for what in cases]
+    return [
+        Group(
+            kernel, f"{'x'.join(map(str, shape))}, {what}", shape, kind, awkward=True, offsets=cases[what], alias=name
+        )
+        for shape, what in chosen
+    ]

@@ -1,0 +1,39 @@
+"""How far an answer may be from the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cudalab.spec.validate import about, strict
+
+
+@strict
+@dataclass(frozen=True)
+class Budget:
+    """How far an output element may be from the float64 reference: |error| <= ulp * ULP(reference) + atol.
+
+    ULP(reference) is the spacing of the output dtype's numbers at the reference's value. The error is measured against
+    that value as it is, before it is rounded: rounding alone makes up to 0.5 ULP. The value that is rounded correctly
+    is right by every budget.
+    """
+
+    ulp: float = field(
+        metadata=about(
+            "largest error in ULP; 0: only the correctly rounded value, with the sign of a zero; 0.5: also the other "
+            "neighbour of a value that is halfway between two",
+            advice="Budget(ulp), such as Budget(0.5)",
+        )
+    )
+    atol: float = field(
+        default=0.0,
+        metadata=about(
+            "absolute error that is allowed in addition; it needs a good reason, since it lets wrong kernels pass",
+            without="0",
+        ),
+    )
+    why: str = field(default="", metadata=about("the reason for the numbers", without="none"))
+
+    @property
+    def exact(self) -> bool:
+        """Whether only the correctly rounded value is right, with the sign of a zero."""
+        return not self.ulp and not self.atol

@@ -1,0 +1,274 @@
+"""The arrays of a spec: their names, dtypes and shapes, and what is in them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from cudalab.base.errors import InputError, SpecError, short
+from cudalab.spec import dimensions, shape_relations, validate
+from cudalab.spec.array import In, Out
+from cudalab.spec.dtype import DTYPES, DType
+from cudalab.spec.fields import JUDGE, Fields
+from cudalab.spec.inputs import Arrays, unfit
+from cudalab.spec.launch import Shape
+
+_USUAL = In()
+
+
+def _listed(shapes: Mapping[str, Shape]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+
+
+class Declared(Fields):
+    """What the fields say of the arrays."""
+
+    @property
+    def name(self) -> str:
+        return Path(self.file).stem
+
+    @property
+    def cu(self) -> Path:
+        """The `.cu` beside the spec."""
+        return Path(self.file).with_suffix(".cu")
+
+    @property
+    def triton_file(self) -> Path | None:
+        """The file with the Triton form, if `triton` names one."""
+        return self._file_of(self.triton)
+
+    @property
+    def numba_file(self) -> Path | None:
+        """The file with the Numba form, if `numba` names one."""
+        return self._file_of(self.numba)
+
+    @property
+    def form_files(self) -> dict[str, Path]:
+        """The files that forms are in, by the field that names them."""
+        return {name: file for name in ("triton", "numba") if (file := self._file_of(getattr(self, name)))}
+
+    def _file_of(self, form: Any) -> Path | None:
+        return Path(self.file).parent / form if isinstance(form, str) and form.endswith(".py") else None
+
+    @cached_property
+    def outs(self) -> dict[str, Out]:
+        """The outputs by name: those of `outputs`, or the one of `output`."""
+        return dict(self.outputs) if self.outputs else {self.output: Out()}
+
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        """The inputs in the order in which the references name them; what is updated in place is one."""
+        of_kernel = self.named_by(self.reference)
+        by_output = {name: self.named_by(out.reference) or of_kernel for name, out in self.outs.items()}
+        found = [*of_kernel, *(n for out in self.outs.values() for n in self.named_by(out.reference))]
+        found += [n for out in self.outs.values() for n in self.named_by(out.check)]
+        inside = {name for name, taken in by_output.items() if name in taken}
+        return tuple(n for n in dict.fromkeys(found) if n not in self.scalars and (n not in self.outs or n in inside))
+
+    def named_by(self, function: Callable[..., Any] | None) -> tuple[str, ...]:
+        """The names of a function's parameters; none of None."""
+        try:
+            return tuple(inspect.signature(function).parameters) if function else ()
+        except (TypeError, ValueError) as error:  # a built-in, such as int
+            raise SpecError(f"{self.file}: reference: {error}; give {JUDGE}, such as lambda x: np.exp(x)") from None
+
+    @cached_property
+    def array_names(self) -> tuple[str, ...]:
+        """Every array of a launch: inputs, outputs, workspace."""
+        return tuple(dict.fromkeys((*self.input_names, *self.outs, *self.workspace)))
+
+    @cached_property
+    def in_place(self) -> tuple[str, ...]:
+        """The inputs that the kernel updates: their contents are new before each run."""
+        return tuple(name for name in self.outs if name in self.input_names)
+
+    @cached_property
+    def gradient_names(self) -> tuple[str, ...]:
+        """What `backward` calls the gradient of each output."""
+        return tuple(f"d{name}" for name in self.outs)
+
+    @property
+    def simple(self) -> bool:
+        """Whether a launch writes one array, which is no input, of the kernel's dtype, and takes arrays alone."""
+        computed = any(callable(value) for value in self.constants.values())
+        return not (self.outputs or self.scalars or self.workspace or self.in_place or computed)
+
+    def kind_of(self, name: str, dtype: DType) -> DType:
+        """The dtype of an output or of an array of the workspace, where the kernel's is `dtype`."""
+        own = self.outs.get(name) or self.workspace.get(name)
+        return DTYPES[own.dtype] if own and own.dtype else dtype
+
+    def input_kinds(self, dtype: DType) -> dict[str, np.dtype]:
+        """The dtype of each input by name, from inputs of the smallest shape that is not empty."""
+        if dtype.name not in self._input_kinds:
+            self._input_kinds[dtype.name] = self._made_kinds(dtype)
+        return self._input_kinds[dtype.name]
+
+    @cached_property
+    def _input_kinds(self) -> dict[str, dict[str, np.dtype]]:
+        return {}
+
+    def _made_kinds(self, dtype: DType) -> dict[str, np.dtype]:
+        usual = dict.fromkeys(self.input_names, dtype.numpy)
+        shapes = [shape for shape in (*self.edges, *self.sizes.values()) if prod(shape)]
+        if isinstance(self.inputs, Mapping):
+            return usual | {name: DTYPES[one.dtype].numpy for name, one in self.inputs.items() if one.dtype}
+        if self.inputs is None or not shapes:
+            return usual
+        try:
+            made = self.make(min(shapes, key=prod), dtype)
+        except Exception:  # the spec's own; the rows of the group say it
+            return usual
+        return {name: array.dtype for name, array in made.items()}
+
+    def scalars_of(self, arrays: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """The scalars for these inputs, rounded to their dtypes; `given`: values of a call, by name."""
+        try:
+            return {
+                name: scalar.rounded(given[name], name) if name in given else scalar.of(arrays, name)
+                for name, scalar in self.scalars.items()
+            }
+        except SpecError as error:
+            raise SpecError(f"{self.file}: {error}") from None
+
+    def constants_of(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The values of `__constant__` variables for these arrays and scalars, by name."""
+        found = {
+            name: validate.called_with(given, values) if callable(given) else given
+            for name, given in self.constants.items()
+        }
+        for name, value in found.items():
+            if not isinstance(value, np.ndarray | np.generic):
+                raise SpecError(f"{self.file}: constants[{name!r}] is {short(value)}; give a NumPy array")
+        return {name: np.asarray(value) for name, value in found.items()}
+
+    def alignment(self, array: str) -> int:
+        """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""
+        return self.aligned if isinstance(self.aligned, int) else self.aligned.get(array, 1)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions of a size; None: any."""
+        known = dimensions.names(self._input_shapes) if self._sized else ()
+        return len(known) if known and dimensions.REST not in known else None
+
+    @property
+    def _input_shapes(self) -> list[dimensions.Given]:
+        return [self.shapes[name] for name in self.input_names if name in self.shapes]
+
+    def dimensions(self, size: Shape) -> dimensions.Dimensions:
+        """The lengths that a size gives to the dimensions which `shapes` names. Raises InputError."""
+        return dimensions.of_size(self._input_shapes, size) if self._sized else {}
+
+    @cached_property
+    def _sized(self) -> bool:
+        """Whether a size gives the dimensions of `shapes` their lengths. `inputs` may take a size in its own way."""
+        if not callable(self.inputs) or not self._input_shapes:
+            return bool(self._input_shapes)
+        try:
+            return all(dimensions.of_size(self._input_shapes, size) for size in (*self.sizes.values(), *self.edges))
+        except InputError:
+            return False
+
+    @cached_property
+    def _relations(self) -> shape_relations.Relations:
+        def shapes(size: Shape) -> dict[str, Shape]:
+            return {name: array.shape for name, array in self.make(size, DTYPES[self.dtypes[0]]).items()}
+
+        return shape_relations.relations((*self.sizes.values(), *self.edges), shapes) if self.input_names[1:] else {}
+
+    def accepts(self, shape: Shape) -> None:
+        """Raise InputError if a size of this shape makes no sense for the kernel."""
+        try:
+            self.dimensions(shape)
+        except InputError as error:
+            sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
+            raise InputError(f"{self.name} takes {error}; the spec's sizes: {sizes}") from None
+
+    def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
+        """Raise InputError if the kernel cannot be called with inputs of these shapes.
+
+        By `shapes`; without it by how the inputs that the spec makes fit together at its sizes and edges.
+        """
+        if self._input_shapes:
+            try:
+                dimensions.of_arrays(self.shapes, {name: shapes[name] for name in self.input_names})
+            except InputError as error:
+                raise InputError(f"{self.name} is called with {_listed(shapes)}: {error}") from None
+        elif wrong := shape_relations.broken(self._relations, shapes):
+            raise InputError(
+                f"{self.name} is called with {_listed(shapes)}: {wrong}. All sizes of the spec agree in this. "
+                "If the kernel takes other shapes, name its dimensions in shapes="
+            )
+
+    def make(self, shape: Shape, dtype: DType, seed: int = 0) -> Arrays:
+        """Inputs of one case, by name; equal seeds give equal inputs."""
+        self.accepts(shape)
+        rng = np.random.default_rng(seed)
+        if callable(self.inputs):
+            given = validate.called(self.inputs, shape, dtype.numpy, rng)
+            names = ", ".join(given) if isinstance(given, dict) else f"a {type(given).__name__}"
+            right = isinstance(given, dict) and set(given) == set(self.input_names)
+            if not right:
+                due = ", ".join(self.input_names)
+                raise SpecError(f"{self.file}: inputs returns {names}; return a dict of {due}")
+            for name in self.input_names:
+                if wrong := unfit(given[name]):
+                    raise SpecError(f"{self.file}: inputs: {name} is {wrong}")
+            shapes = {name: np.shape(given[name]) for name in self.input_names}
+            try:
+                dimensions.of_arrays(self.shapes, shapes)
+            except InputError as error:
+                raise SpecError(
+                    f"{self.file}: inputs returns arrays of shapes that do not fit, {_listed(shapes)}: {error}"
+                ) from None
+            return {name: np.asarray(given[name]) for name in self.input_names}
+        lengths = self.dimensions(shape)
+        return {
+            name: (self.inputs or {}).get(name, _USUAL).drawn(own, dtype.numpy, rng, lengths)
+            for name, own in self._input_shapes_at(shape).items()
+        }
+
+    def unfilled(self, shape: Shape, dtype: DType) -> Arrays:
+        """Inputs of one case without values, where the spec leaves it to the lab to draw them."""
+        self.accepts(shape)
+        kinds = self.input_kinds(dtype)
+        return {name: np.empty(own, kinds[name]) for name, own in self._input_shapes_at(shape).items()}
+
+    def _input_shapes_at(self, shape: Shape) -> dict[str, Shape]:
+        lengths = self.dimensions(shape)
+        return {
+            name: dimensions.shape_of(str(self.shapes[name]), lengths) if name in self.shapes else shape
+            for name in self.input_names
+        }
+
+    def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
+        """Shape of the first output for inputs of these shapes."""
+        return self.shape_of(next(iter(self.outs)), shapes)
+
+    def shape_of(self, name: str, shapes: Mapping[str, Shape]) -> Shape:
+        """Shape of an output, or of an array of the workspace, for inputs of these shapes (by name)."""
+        if name in self.in_place:
+            return shapes[name]
+        given = self.shapes.get(name)
+        if isinstance(given, str):
+            lengths = dimensions.of_arrays(self.shapes, {n: shapes[n] for n in self.input_names})
+            try:
+                return dimensions.shape_of(given, lengths)
+            except SpecError as error:
+                raise SpecError(f"{self.file}: {error}") from None
+        if given is None:
+            return next(iter(shapes.values()))
+        shape = validate.called_with(given, shapes)
+        whole = isinstance(shape, (tuple, list)) and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
+        if not whole:
+            wanted = "return a tuple of whole numbers, such as (256,)"
+            raise SpecError(f"{self.file}: shapes[{name!r}] returns {short(shape)}; {wanted}")
+        return tuple(map(int, shape))

@@ -1,0 +1,67 @@
+"""The user's files that a spec imports: what it says depends on them as on its own text."""
+
+from __future__ import annotations
+
+import ast
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+LAB = __package__.partition(".")[0]
+
+
+def files(spec: Path) -> dict[str, Path]:
+    """The Python files of loaded modules, by their names: none of the lab's, of Python's, and none installed."""
+    found: dict[str, Path] = {}
+    left = [spec]
+    while left:
+        for name in _names(left.pop()):
+            file = Path(getattr(sys.modules.get(name), "__file__", None) or "")
+            if (
+                name not in found
+                and name.partition(".")[0] != LAB
+                and file.suffix == ".py"
+                and file.is_file()
+                and _of_user(file)
+            ):
+                found[name] = file
+                left.append(file)
+    return dict(sorted(found.items()))
+
+
+def _names(file: Path) -> Iterator[str]:
+    """The modules that a file may import, with the packages that they are in."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, ValueError, SyntaxError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            whole = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in whole:
+            parts = name.split(".")
+            yield from (".".join(parts[: i + 1]) for i in range(len(parts)))
+
+
+def _of_user(file: Path) -> bool:
+    resolved = file.resolve()
+    return not any(resolved.is_relative_to(place) for place in _installed())
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    known = sysconfig.get_paths()
+    places = [known[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    places += [
+        site.getusersitepackages(),
+        str(LAB),
+        *(p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")),
+    ]
+    return tuple(Path(place).resolve() for place in places)

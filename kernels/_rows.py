@@ -1,0 +1,50 @@
+"""Launches of kernels that keep a row of a matrix in the registers of the threads that share it: `common/team.cuh`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cudalab import Launch, blocks, deep_grid
+from cudalab.kernels._h200 import MULTIPROCESSORS
+
+BLOCK = 128  # threads of a block that several rows share, each with a warp or less
+BUSY = 2**16  # threads that keep the memory of a large GPU busy, half of what an H200 holds at 64 registers
+WARP, MOST = 32, 1024  # threads of a warp, and of a block at most
+HALF = 512  # threads of a block of a cluster, so that two blocks fit on a multiprocessor
+SHARERS = 8  # blocks of a cluster, at most: every GPU that has clusters runs as many
+
+
+def threads_of(rows: int, cols: int, itemsize: int, held: int) -> int:
+    """A power of two: `held` elements a thread, fewer for few rows, at least one pack of 16 bytes."""
+    while held * itemsize > 16 and rows * blocks(cols, held) < BUSY:
+        held //= 2
+    return min(power_of_two(blocks(cols, held)), MOST)
+
+
+def shared(rows: int, threads: int) -> tuple[tuple[int], tuple[int, int]]:
+    """Grid and block for `threads` threads a row; rows with a warp or less share a block."""
+    together = BLOCK // threads if threads <= WARP else 1
+    return (blocks(rows, together),), (threads, together)
+
+
+def clustered(rows: int, cols: int, held: int, args: tuple[Any, ...]) -> Launch:
+    """A launch in which 2 to 8 blocks share a row, with `held` elements a thread if that is enough."""
+    threads = power_of_two(blocks(cols, held))
+    sharers = min(max(threads // HALF, 2), SHARERS)
+    block = min(max(threads // sharers, WARP), MOST)
+    return Launch(deep_grid(sharers, rows), (block,), args, cluster=(sharers,))
+
+
+def teams(rows: int, cols: int, held: int) -> tuple[int, int, int]:
+    """Blocks, rows of a block, and threads of a row, for teams of threads that take one row after another.
+
+    A thread has `held` elements of a row. All threads run at once on an H200, at 64 registers each.
+    """
+    threads = min(power_of_two(blocks(cols, held)), MOST)
+    together = BLOCK // threads if threads <= WARP else 1
+    return min(blocks(rows, together), MULTIPROCESSORS * (MOST // (threads * together))), together, threads
+
+
+def power_of_two(n: int) -> int:
+    """The least that is not below `n`."""
+    return 1 << (n - 1).bit_length()

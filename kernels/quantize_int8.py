@@ -1,0 +1,35 @@
+"""Each row in int8 with a scale of its own."""
+
+import numpy as np
+
+from cudalab import Kernel, Out
+from cudalab.kernels._quantized import EDGES, EXACT, PEERS, QUOTIENT, SIZES, entries, quotient, rows_of_all_sizes, scale
+
+LARGEST = 127.0
+
+
+def composite(x):
+    wide = x.float()
+    scale = (wide.abs().amax(1) / 127.0).clamp(min=2.0**-100)
+    return scale, (wide / scale[:, None]).round().char()
+
+
+quantize_int8 = Kernel(
+    file=__file__,
+    summary="each row in int8, and its scale, max |x| / 127",
+    dtypes=("float32", "float16", "bfloat16"),
+    sizes=SIZES,
+    edges=EDGES,
+    outputs={
+        "scale": Out(lambda x: scale(x, LARGEST), dtype="float32", budgets=QUOTIENT),
+        "q": Out(lambda x, scale: np.rint(quotient(x, scale)), dtype="int8"),
+    },
+    entries=entries("quantize_int8"),
+    called=lambda x: "quantize_int8_vec",
+    budgets=EXACT,
+    peers=PEERS,
+    inputs=rows_of_all_sizes,
+    shapes={"x": "rows cols", "scale": "rows", "q": "rows cols"},
+    torch=composite,
+    triton="triton/quantize.py",
+)

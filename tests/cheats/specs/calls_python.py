@@ -1,0 +1,3 @@
+from kepler import solver
+
+calls_python = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_constant = solver(__file__)

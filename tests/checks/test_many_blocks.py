@@ -1,0 +1,237 @@
+"""Sizes whose grid has many blocks: which dimension is made longer, how far, and what is not tried."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, Kernel, Launch, blocks, host
+from cudalab.base.errors import Unavailable
+from cudalab.checks import many_blocks
+from cudalab.device.cpu import Cpu
+from cudalab.engine import plan
+from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import MANY, Group, Work
+from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
+
+F32 = dtype("float32")
+CU = """__global__ void k(const float* x, float* y, int n) {
+    for (int i = blockIdx.x * 64 + threadIdx.x; i < n && threadIdx.x < 64; i += gridDim.x * 64) y[i] = x[i];
+}
+"""
+
+
+def launched(grid, threads=64):
+    def launch(x, y):
+        return Launch(tuple(grid(*x.shape)), (threads,), (x, y, np.int32(x.size)))
+
+    return launch
+
+
+def kernel(tmp_path, grid=lambda n: (blocks(n, 64),), threads=64, cu=CU, **more):
+    (tmp_path / "k.cu").write_text(cu)
+    fields = {
+        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (1000,)},
+        "edges": ((1,), (63,)), "reference": lambda x: x, "entries": {"k": launched(grid, threads)},
+        "budgets": Budget(0),
+    }  # fmt: skip
+    return Kernel(**fields | more)
+
+
+def found(k, tried=None):
+    shapes, lacking = many_blocks.shapes(k, F32, [*k.edges, next(iter(k.sizes.values()))] if tried is None else tried)
+    return list(shapes), lacking
+
+
+def blocks_at(k, shape, entry="k"):
+    x = np.empty(shape, np.float32)
+    return k.launches(entry, {"x": x, "y": x})[0].dims[0]
+
+
+def test_launch_functions_that_fail_leave_the_others_and_this_process_alone(tmp_path):
+    def exits(x, y):
+        os._exit(3)
+
+    def raises(x, y):
+        raise ZeroDivisionError
+
+    def slow(x, y):
+        time.sleep(0.6)
+        return right(x, y)
+
+    right = launched(lambda n: (blocks(n, 64),))
+    entries = {"exits": exits, "raises": raises, "slow": slow, "k": right}
+    cu = CU + "".join(CU.replace("k(", f"{name}(") for name in entries if name != "k")
+    ((n,), *_), lacking = found(kernel(tmp_path, cu=cu, entries=entries))
+    assert blocks(n, 64) > 256
+    assert lacking == {"slow": f"{many_blocks.NOT_SOUGHT}: its launch function took more than 1 s"}
+
+
+@pytest.mark.parametrize("how", ["kill", "sleep"])
+def test_launch_functions_that_take_their_process_down(tmp_path, monkeypatch, how):
+    monkeypatch.setattr(many_blocks, "SEARCH", 1.0)
+
+    def launch(x, y):
+        os.kill(os.getpid(), signal.SIGKILL) if how == "kill" else time.sleep(30)
+
+    shapes, lacking = found(kernel(tmp_path, entries={"k": launch}))
+    assert not shapes
+    assert lacking["k"].startswith(f"{many_blocks.NOT_SOUGHT}: ")
+
+
+def test_the_size_is_just_above_256_blocks(tmp_path):
+    k = kernel(tmp_path)
+    ((n,),), lacking = found(k)
+    assert 288 <= blocks(n, 64) <= 320 and not lacking
+
+
+def test_more_than_1024_only_where_a_size_of_the_spec_has_as_many(tmp_path):
+    claimed = kernel(tmp_path, sizes={"small": (1000,), "large": (1 << 24,)})
+    (shape,), _ = found(claimed)  # one for both
+    assert 1152 <= blocks_at(claimed, shape)[0] <= 1300
+    warps = kernel(tmp_path, lambda rows, cols: (rows,), 32, sizes={"small": (9, 20), "large": (1 << 20, 20)}, edges=())
+    (shape,), _ = found(warps)
+    assert shape[0] > 1 << 16 and shape[1] == 20
+
+
+def test_no_size_is_added_where_one_that_is_tried_has_as_many(tmp_path):
+    k = kernel(tmp_path, sizes={"small": (64 * 300,)})
+    assert found(k) == ([], {})
+    assert found(k, [])[0]
+
+
+def test_of_rows_and_columns_the_ones_are_made_longer_that_blocks_share(tmp_path):
+    k = kernel(tmp_path, lambda rows, cols: (rows,), sizes={"small": (8, 300)}, edges=((1, 1), (3, 31), (5, 1023)))
+    ((rows, cols),), _ = found(k)
+    assert 257 <= rows < 320 and cols in (31, 300, 1023)
+    tiles = kernel(tmp_path, lambda m, n: (blocks(n, 8), blocks(m, 8)), sizes={"small": (40, 60)}, edges=((3, 7),))
+    wide, high = sorted(found(tiles)[0])
+    assert blocks_at(tiles, wide)[0] > 256 >= blocks_at(tiles, wide)[1]
+    assert blocks_at(tiles, high)[1] > 256 >= blocks_at(tiles, high)[0]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "holds"),
+    [
+        (((64, 3), (1024, 5)), lambda n, m: n & (n - 1) == 0),  # powers of 2
+        (((12, 3), (20, 5)), lambda n, m: n % 4 == 0),  # multiples of 4
+        (((12, 3), (20, 3)), lambda n, m: m == 3),  # always 3
+        (((12, 6), (20, 10)), lambda n, m: n == 2 * m),  # twice as many
+    ],
+)
+def test_what_all_shapes_of_the_spec_have_in_common_stays(tmp_path, sizes, holds):
+    k = kernel(tmp_path, lambda n, m: (blocks(n * m, 64),), sizes={"small": sizes[0]}, edges=sizes[1:])
+    (shape,), _ = found(k)
+    assert math.prod(blocks_at(k, shape)) > 256 and holds(*shape)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        lambda n: (8,),  # the same for all sizes
+        lambda n: (min(blocks(n, 64), 200),),  # up to 200
+    ],
+)
+def test_a_grid_that_does_not_grow_so_far_needs_no_such_size(tmp_path, grid):
+    assert found(kernel(tmp_path, grid)) == ([], {})
+
+
+def test_what_the_launch_function_refuses_is_not_tried(tmp_path):
+    def grid(n):
+        if n > 64 * 256:
+            raise ValueError("too long")
+        return (blocks(n, 64),)
+
+    assert found(kernel(tmp_path, grid)) == ([], {})
+
+
+def test_what_is_too_large_for_the_cpu_is_said(tmp_path):
+    shapes, lacking = found(kernel(tmp_path, lambda n: (blocks(n, 1 << 18),)))
+    assert not shapes
+    assert lacking["k"].startswith("no size with more than 256 blocks is small enough for a check on the CPU: ")
+    groups = planned(kernel(tmp_path, lambda n: (blocks(n, 1 << 18),)))
+    (case,) = rows(groups[0])
+    assert (case.status, case.reason) == ("skipped", lacking["k"])
+
+
+def test_each_entry_gets_many_blocks(tmp_path):
+    k = kernel(
+        tmp_path, entries={"k": launched(lambda n: (blocks(n, 64),)), "half": launched(lambda n: (blocks(n, 128),))},
+        cu=CU + CU.replace("void k", "void half"),
+    )  # fmt: skip
+    (shape,), _ = found(k)  # one for both
+    assert blocks_at(k, shape, "k")[0] > blocks_at(k, shape, "half")[0] > 256
+
+
+def all_pairs(x):
+    return np.abs(x[:, None] - x).sum(axis=1)
+
+
+def by_loops(x):
+    found = np.empty_like(x)
+    for i in range(len(x)):
+        found[i] = sum(abs(one - x[i]) for one in x)
+    return found
+
+
+@pytest.mark.parametrize(("reference", "takes"), [(all_pairs, " GB of memory"), (by_loops, " s")])
+def test_a_reference_that_grows_too_fast_is_not_computed(tmp_path, reference, takes):
+    said = many_blocks.too_slow(kernel(tmp_path, reference=reference), F32, (64 * 300,))
+    assert said.startswith("the reference takes ") and said.endswith(f"{takes} there")
+    assert many_blocks.too_slow(kernel(tmp_path), F32, (64 * 300,)) == ""
+
+
+# ---- in a check ------------------------------------------------------------------------------------------------------
+
+
+def planned(k):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "named", lambda names: {k.name: k})
+        return [group for group in checks([k.name], "float32") if group.values == MANY]
+
+
+def rows(group):
+    return cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
+
+
+with_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+
+
+@with_compiler
+def test_a_block_index_of_8_bits_is_wrong_there_and_says_who_chose_the_size(tmp_path):
+    (group,) = planned(kernel(tmp_path))
+    (case,) = rows(group)
+    assert case.status == "ok" and case.size.endswith(" blocks") and case.size.startswith(f"{group.shape[0]}, ")
+    (tmp_path / "narrow").mkdir()
+    narrow = kernel(tmp_path / "narrow", cu=CU.replace("int i = blockIdx.x * 64", "int i = (blockIdx.x & 255) * 64"))
+    (case,) = rows(planned(narrow)[0])
+    assert case.status == "WRONG" and "never written" in case.reason
+    assert case.reason.endswith("If the kernel takes no such size, let its launch function raise an error)")
+
+
+@with_compiler
+def test_a_launch_that_takes_too_long_gets_no_verdict(tmp_path, monkeypatch):
+    (group,) = planned(kernel(tmp_path))
+    monkeypatch.setattr(many_blocks, "LIMIT", 0.0)
+    (case,) = rows(group)
+    assert case.status == "skipped" and case.reason.endswith("blocks takes more than 0 s on the CPU")
+    module = host.load(CU)
+    x = np.ones(64, np.float32)
+    with pytest.raises(Unavailable, match=r"^k: a launch of 9 blocks takes more than 0 s on the CPU$"):
+        module.launch("k", (9, 1, 1), (64, 1, 1), [x, np.zeros_like(x), np.int32(64)], limit=0)
+    module.launch("k", (9, 1, 1), (64, 1, 1), [x, np.zeros_like(x), np.int32(64)])
+
+
+def test_the_reason_goes_with_the_group_to_a_worker(tmp_path, monkeypatch):
+    group = Group(kernel(tmp_path), MANY, (), F32, values=MANY, why=(("k", "too large"),))
+    monkeypatch.setattr(find, "kernel", lambda path: group.kernel)
+    assert Work.on(group).group().why == group.why != ()

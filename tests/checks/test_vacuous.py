@@ -1,0 +1,75 @@
+"""Specs that cannot tell a right output from zeros, or from random bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, In, Kernel, Launch, Out
+from cudalab.device.cpu import Cpu
+from cudalab.engine.groups import Group
+from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import NO_EDGES, cases
+from cudalab.engine.selection import Selection
+from cudalab.spec.dtype import dtype
+
+SOURCE = """__global__ void plain(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = VALUE;
+}
+"""
+
+
+def plain(folder, value="x[i]", **fields):
+    (folder / "plain.cu").write_text(SOURCE.replace("VALUE", value))
+    return Kernel(**{
+        "file": str(folder / "plain.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (300,)},
+        "edges": ((1,),), "reference": lambda x: x, "budgets": Budget(1),
+        "entries": {"plain": lambda x, y: Launch((3,), (128,), (x, y, np.int32(x.size)))}, **fields})  # fmt: skip
+
+
+def checked(kernel, *labels, modes=()):
+    job = Job(Cpu(), Selection(only=labels or ("host:plain", "numpy")), modes, 0, 0.01, lambda step: None)
+    return {case.label: case for case in cases(job, Group(kernel, "small", (300,), dtype("float32")))}
+
+
+@pytest.mark.parametrize("modes", [(), ("launch",)])
+def test_a_check_that_cannot_fail_is_refused(tmp_path, modes):
+    kernel = plain(tmp_path, "7.0f", reference=None, outputs={"y": Out(check=lambda x, y: True)})
+    case = checked(kernel, "host:plain", modes=modes)["host:plain"]
+    assert case.status == "error" and not case.times
+    assert "the check of y accepts zeros, and random bytes: it cannot fail; let it look at the values" in case.reason
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda x, y: np.array_equal(np.sort(y), np.sort(x)),
+        lambda x, y: bool(np.abs(y).max() < 100),  # zeros are right; NaN and huge numbers are not
+        lambda x, y: x[int(y.max())] < 9,  # raises IndexError
+    ],
+)
+def test_a_check_that_can_fail_is_taken(tmp_path, check):
+    value = "x[i]" if check(np.ones(300), np.ones(300)) else "1.0f"
+    kernel = plain(tmp_path, value, reference=None, outputs={"y": Out(check=check)})
+    assert "cannot fail" not in checked(kernel, "host:plain")["host:plain"].reason
+
+
+def test_a_budget_that_zeros_are_within_is_told(tmp_path):
+    kernel = plain(tmp_path, "0.0f", budgets=Budget(1, atol=100))
+    found = checked(kernel)
+    assert found["host:plain"].status == "ok"
+    assert found["numpy"].notes == [
+        "an output of zeros would be right for y: its budget allows it; is `atol` too large?"
+    ]
+
+
+def test_inputs_that_give_zeros_alone_are_told(tmp_path):
+    kernel = plain(tmp_path, "0.0f", reference=lambda x: np.maximum(x, 0), inputs={"x": In(low=-2.0, high=-1.0)})
+    (note,) = checked(kernel)["numpy"].notes
+    assert note == "an output of zeros would be right for y: the reference gives nothing else for these inputs"
+
+
+def test_a_spec_without_edges_is_told_and_a_usual_one_has_no_note(tmp_path):
+    assert checked(plain(tmp_path))["numpy"].notes == []
+    assert checked(plain(tmp_path, edges=()))["numpy"].notes == [NO_EDGES]

@@ -1,0 +1,18 @@
+"""The sum of the squares of an array."""
+
+import numpy as np
+
+from cudalab import Budget, Kernel, Launch, Work, blocks
+
+sum_of_squares = Kernel(
+    file=__file__, summary="the sum of squares", dtypes=("float32",), sizes={"small": (20000,), "large": (1 << 22,)},
+    shapes={"x": "n", "y": "1", "part": "(n+127)//128", "arrived": "1"},
+    edges=((1,), (127,), (129,), (1025,), (5000,)), reference=lambda x: (x * x).sum().reshape(1),
+    workspace={"part": Work(), "arrived": Work(dtype="uint32", fill=0)},
+    entries={
+        "sum_of_squares": lambda x, y, part, arrived: Launch(
+            (blocks(x.size, 128),), (128,), (x, y, part, arrived, np.int64(x.size))
+        )
+    },
+    budgets={"float32": Budget(32, why="a sum of terms of one sign in float32")},
+)  # fmt: skip

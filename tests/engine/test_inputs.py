@@ -1,0 +1,96 @@
+"""The contents that inputs take in turn: they differ between seeds, and one process draws new ones at the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, In, Kernel, Launch
+from cudalab.checks.inputs import alike
+from cudalab.device.cpu import Cpu
+from cudalab.engine import inputs
+from cudalab.engine.groups import Group
+from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
+from cudalab.spec.dtype import dtype
+
+
+def kernel(folder, **fields):
+    (folder / "one.cu").write_text("__global__ void one(const float* x, float* y, int n) {}")
+    return Kernel(**{
+        "file": str(folder / "one.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (400,)}, "edges": (),
+        "reference": lambda x: x + 1, "budgets": Budget(1),
+        "entries": {"one": lambda x, y: Launch((1,), (32,), (x, y, np.int32(x.size)))}, **fields})  # fmt: skip
+
+
+def row(made, modes=("launch",)):
+    job = Job(Cpu(), Selection(only=("numpy",)), modes, 0, 0.01, lambda step: None)
+    return cases(job, Group(made, "small", (400,), dtype("float32")))[0]
+
+
+def constant(share):
+    """Inputs of which this share is the same for each seed."""
+
+    def make(shape, kind, rng):
+        x = np.random.default_rng(1).standard_normal(shape)
+        fresh = round(x.size * (1 - share))
+        x.reshape(-1)[:fresh] = rng.standard_normal(fresh)
+        return {"x": x.astype(kind)}
+
+    return make
+
+
+@pytest.mark.parametrize("share", [1.0, 0.99, 0.6])
+def test_a_kernel_whose_inputs_hardly_change_is_not_timed(tmp_path, share):
+    case = row(kernel(tmp_path, inputs=constant(share)))
+    assert case.status == "error" and not case.times
+    assert f"{share:.0%} of the elements are the same for each seed" in case.reason
+    assert case.reason.endswith("draw them from rng, the third parameter")
+    assert row(kernel(tmp_path, inputs=constant(share)), modes=()).status == "ok"  # a check alone times nothing
+
+
+@pytest.mark.parametrize(
+    "fields", [{"inputs": constant(0.4)}, {}, {"inputs": {"x": In("int32", 0, 3)}}, {"inputs": {"x": In("bool")}}]
+)
+def test_inputs_of_few_values_change_enough(tmp_path, fields):
+    case = row(kernel(tmp_path, reference=lambda x: x * 1.0, **fields))
+    assert case.status == "ok", case.reason
+
+
+def test_a_small_constant_beside_large_inputs_is_no_harm_and_a_large_one_is():
+    rng, table = np.random.default_rng(0), np.arange(1000.0)
+    one, other = ({"x": rng.standard_normal(n), "table": table} for n in (4000, 4000))
+    assert alike(one, other) == ""
+    assert "80% of the elements" in alike(*({"x": rng.standard_normal(250), "table": table} for _ in range(2)))
+
+
+def test_what_is_updated_in_place_and_constant_is_no_input():
+    one, other = ({"y": np.zeros(500), "x": np.random.default_rng(seed).standard_normal(9)} for seed in (1, 2))
+    assert "98% of the elements" in alike(one, other)
+    assert alike(one, other, in_place=("y",)) == ""
+
+
+def test_few_elements_and_other_shapes_say_nothing():
+    assert alike({"x": np.zeros(10)}, {"x": np.zeros(10)}) == ""
+    assert alike({"x": np.zeros(100)}, {"x": np.zeros(101)}) == ""
+    assert alike({"x": np.zeros(0)}, {"x": np.zeros(0)}) == ""
+
+
+@pytest.mark.parametrize(("large", "confirming"), [(False, 3), (True, 1)])
+def test_of_large_inputs_one_process_draws_new_ones_at_the_end_and_the_seed_says_which(
+    tmp_path, monkeypatch, large, confirming
+):
+    monkeypatch.setattr(inputs, "LARGE", 0 if large else 1 << 30)
+    group, found = Group(kernel(tmp_path), "small", (400,), dtype("float32")), []
+    for seed in (6, 7):
+        last = []
+        for process in range(3):
+            device = Cpu()
+            job = Job(device, Selection(), ("launch",), seed, 0.01, lambda step: None, processes=3, process=process)
+            arrays = group.arrays(seed)
+            operands = device.place(group.kernel, group.dtype, arrays)
+            last.append(inputs.Inputs(job, group, arrays, None, operands).in_turn().last)
+        found.append(last)
+    assert [sum(last) for last in found] == [confirming] * 2
+    assert (found[0] == found[1]) is not large

@@ -1,0 +1,61 @@
+"""What the lines below a table say of libraries that are WRONG where the entries are right."""
+
+from __future__ import annotations
+
+import pytest
+
+from cudalab import report
+from cudalab.report import hints
+from cudalab.results import record
+from cudalab.results.record import Case, Machine, Parity, Results
+
+
+def case(label, wrong=0, max_ulp=9.0, status="", **fields):
+    backend, _, variant = label.partition(":")
+    parity = Parity(ok=not wrong, n=99, wrong=wrong, max_ulp=max_ulp)
+    status = status or (record.WRONG if wrong else record.OK)
+    return Case("gelu", "small", (99,), "float16", backend, variant, status=status, parity=parity, **fields)
+
+
+def run(*cases):
+    return Results(record.FORMAT, record.VERSION, "2026", {}, Machine("cpu", "a CPU"), cases=list(cases), kind="check")
+
+
+def test_the_budget_that_judges_the_rows_is_named_with_what_to_write():
+    found = run(
+        case("host:a"), case("numpy"), case("torch_eager", 3, composed=True), case("torch_script", 3, composed=True),
+        case("torch_native", 1), case("cupy_raw:a", status=record.SKIPPED),
+    )  # fmt: skip
+    composed, peers = hints.budgets(found)
+    assert composed.startswith("torch_eager, torch_script of gelu: WRONG, and every entry is right.")
+    assert "variants that round to the dtype at each step" in composed and "composed=Budget(ulp, atol, why)" in composed
+    assert peers.startswith("torch_native of gelu: ") and "peers=Budget(ulp, atol, why)" in peers
+    assert "composed=Budget(ulp, atol, why)" in report.render(found, "table")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [case("host:b", 1)],  # an entry is WRONG as well
+        [case("host:b", status=record.ERROR)],
+    ],
+)
+def test_where_more_is_in_question_nothing_is_said(others):
+    assert hints.budgets(run(case("host:a"), case("torch_eager", 3, composed=True), *others)) == []
+
+
+def test_numpy_alone_wrong_has_a_budget_of_its_own_too():
+    (line,) = hints.budgets(run(case("host:a"), case("numpy", 5)))
+    assert line.startswith("numpy of gelu: WRONG, and every entry is right.")
+    assert "peers=Budget(ulp, atol, why)" in line and line.endswith("--skip numpy.")
+
+
+def test_no_budget_takes_infinity_and_the_line_says_what_helps():
+    (line,) = hints.budgets(run(case("host:a"), case("torch_native", 3, None)))
+    assert "No budget allows inf or NaN" in line and line.endswith("--skip torch_native.")
+
+
+def test_no_budget_takes_a_stray_write():
+    wrong = case("torch_eager", 0, status=record.WRONG)
+    assert hints.budgets(run(case("host:a"), wrong)) == []
+    assert hints.budgets(run(wrong)) == []

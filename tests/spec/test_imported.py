@@ -1,0 +1,62 @@
+"""What a spec imports of the user's files is part of its source."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from cudalab.engine.groups import Group
+from cudalab.spec import cuda_source, find, imported
+from cudalab.spec.dtype import dtype
+
+SPEC = """import numpy as np
+import json, numpy.linalg
+from cudalab import Budget, Kernel, Launch
+from {name} import VALUE
+from {name}.deep import more
+
+one = Kernel(file=__file__, summary="", dtypes=("float32",), sizes={{"small": (9,)}}, edges=(), budgets=Budget(1),
+             reference=lambda x: x + VALUE, entries={{"one": lambda x, y: Launch((1,), (32,), (x, y, np.int32(9)))}})
+"""
+
+
+@pytest.fixture
+def spec(tmp_path, monkeypatch):
+    name = f"helper_{abs(hash(str(tmp_path)))}"
+    package = tmp_path / name
+    package.mkdir()
+    (package / "__init__.py").write_text("VALUE = 1\n")
+    (package / "deep.py").write_text(f"def more():\n    from {name} import later\n")
+    (package / "later.py").write_text("")
+    (tmp_path / "one.cu").write_text("__global__ void one(const float* x, float* y, int n) {}")
+    (tmp_path / "one.py").write_text(SPEC.format(name=name))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield name, find.kernel(str(tmp_path / "one.py"))
+    for module in [module for module in sys.modules if module.startswith(name)]:
+        del sys.modules[module]
+
+
+def test_the_users_modules_are_found_and_no_others(spec, tmp_path):
+    name, kernel = spec
+    found = imported.files(Path(kernel.file))
+    assert found == {name: tmp_path / name / "__init__.py", f"{name}.deep": tmp_path / name / "deep.py"}
+    __import__(f"{name}.later")  # an import inside a function counts once it was made
+    assert f"{name}.later" in imported.files(Path(kernel.file))
+    assert imported.files(Path(find.kernel("gelu").file)) == {}
+
+
+def test_a_change_of_what_a_spec_imports_changes_its_sources(spec, tmp_path):
+    """Else a run that is resumed would mix rows of two specs."""
+    name, kernel = spec
+    files = Group(kernel, "small", (9,), dtype("float32")).files
+    assert set(files) == {"one.cu", "one.py", f"one.import.{name}.py", f"one.import.{name}.deep.py"}
+    before = cuda_source.digest(files[f"one.import.{name}.py"])
+    (tmp_path / name / "__init__.py").write_text("VALUE = 2\n")
+    assert cuda_source.digest(files[f"one.import.{name}.py"]) != before
+
+
+def test_a_file_that_cannot_be_read_as_python_imports_nothing(tmp_path):
+    (tmp_path / "broken.py").write_text("import (")
+    assert imported.files(tmp_path / "broken.py") == imported.files(tmp_path / "none.py") == {}
