@@ -89,4 +89,5 @@ class Job:
         if self.device.alive():
             self.at(Step(str(group), RELEASE))
             self.device.release()
-            gc.collect()  # results that libraries returned, graphs with memory of their own
+            if self.device.kind == "cuda":  # results of libraries and graphs that still hold the GPU's memory
+                gc.collect()
