@@ -1,12 +1,13 @@
 # make bench         the main job: check and time kernels here (on the GPU if there is one)
-# make test          the tests that take a second or two each; make lint: style and types
-# make test-slow     the tests that compile or run for longer
-# make gpu-test      the tests, where a test that finds no GPU fails
+# make test          all that a change can break, in a few minutes on two cores; make lint: style and types
+# make test-all      every test that needs no GPU, on all cores: before an issue is called resolved
+# make gpu-test      the tests that use a GPU, where a test that finds none fails
+# make test-wall     the tests that assert about real time: where nothing else runs; they decide nothing
+# make test-stand-in PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # make mutants       which small faults in the kernels would the check miss? (a sample; half an hour on two cores)
 # make tables        writes the generated parts of README.md, bench/METHOD.md and docs/
 # make report        build/report.html and build/studies.html of the H200 results, and the pictures of the pages
 # make docs          the site of the documentation, in build/site
-# make test-fake-gpu PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # Each sets up its environment in $(VENV) first, once, and says how long that takes.
 PYTHON ?= python3
 VENV ?= .venv
@@ -22,14 +23,33 @@ bench: $(READY)
 	mkdir -p build
 	$(BIN)/cudalab bench gelu add2d plus_one --size small,large -o build/results.json
 
+# What `make test` leaves to the other targets; setup.cfg says what the marks mean.
+LATER = sweep or wall or torch_compile or studies or nvcc or browser or network or tutorial or gpu
+PYTEST = $(BIN)/python -m pytest
+CORES := $(shell nproc)
+
 test: $(TOOLS)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not slow"
+	$(PYTEST) -n 2 --dist worksteal -m "not (process or $(LATER))"
+	$(PYTEST) -m "process and not ($(LATER))"
 
-test-slow: $(VENV)/.docs $(TOOLS)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m slow
+# Where there are many cores, tests that start processes run beside one another too, each with four cores.
+test-all: $(VENV)/.docs $(TOOLS)
+	CUDALAB_FUZZ_TIMES=1 $(PYTEST) -n $(CORES) --dist worksteal -m "not (process or wall or gpu)"
+	CUDALAB_FUZZ_TIMES=1 $(PYTEST) -n $(shell expr \( $(CORES) + 3 \) / 4) --dist worksteal -m "process and not (wall or gpu)"
+	$(MAKE) test-stand-in STAND_IN="not wall" STAND_IN_WORKERS=$(CORES)
 
+# A GPU's memory holds the workers of a few test processes. What times something runs alone.
 gpu-test: $(TOOLS)
-	CUDALAB_REQUIRE=cuda $(BIN)/python -m pytest
+	CUDALAB_REQUIRE=cuda $(PYTEST) -n 6 --dist worksteal -m "gpu and not (process or wall)"
+	CUDALAB_REQUIRE=cuda $(PYTEST) -m "gpu and (process or wall)"
+
+test-wall: $(TOOLS)
+	$(PYTEST) -m "wall and not gpu"
+
+set-up: $(VENV)/.docs $(TOOLS)
+
+test-tutorial: $(TOOLS)
+	$(PYTEST) -m tutorial tests/docs
 
 lint: $(TOOLS)
 	$(BIN)/ruff check .
@@ -98,9 +118,12 @@ clean:
 # Bench and tests start hundreds of processes; without bytecode each would compile the lab anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: bench test test-slow gpu-test lint mutants tables report docs test-fake-gpu clean
+.PHONY: bench set-up test test-tutorial test-all test-wall test-stand-in gpu-test lint mutants tables report docs clean
+
+STAND_IN = not (sweep or wall)
+STAND_IN_WORKERS = 2
 
 # Status 3 says that this machine cannot build the stand-in; that is a skip with a reason, not a failure.
-test-fake-gpu: $(TOOLS)
+test-stand-in: $(TOOLS)
 	@lines=$$($(BIN)/python tests/fake_gpu/environment.py build/fake_gpu) || { s=$$?; test $$s = 3 && exit 0; exit $$s; }; \
-	eval "$$lines" && CUDALAB_CACHE=$(CURDIR)/build/fake_gpu/cache $(BIN)/python -m pytest -n 3 --dist loadfile tests/fake_gpu
+	eval "$$lines" && CUDALAB_CACHE=$(CURDIR)/build/fake_gpu/cache $(PYTEST) -n $(STAND_IN_WORKERS) --dist worksteal -m "$(STAND_IN)" tests/fake_gpu

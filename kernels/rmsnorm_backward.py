@@ -36,7 +36,7 @@ def plain(dy, x, weight, dx, dweight, scales, partial, eps):
 def vec(dy, x, weight, dx, dweight, scales, partial, eps):
     return (
         by_rows((dy, x, weight, dx, partial), x.shape, eps),
-        by_columns((partial, dweight), np.int32(len(partial)), x.shape[1], "rmsnorm_backward_add"),
+        by_columns((partial, dweight), np.int32(partial.shape[0]), x.shape[1], "rmsnorm_backward_add"),
     )
 
 

@@ -7,9 +7,11 @@ import os
 import signal
 from dataclasses import replace
 
+import needs
 import pytest
 
 from cudalab import timing
+from cudalab.base import scratch
 from cudalab.device import cuda
 from cudalab.device.open import open_gpu
 from cudalab.tools.pytest.cases import need_gpu
@@ -42,22 +44,53 @@ def _no_width():
         os.unsetenv(name)  # what a C library set, which os.environ does not know
 
 
+if not os.environ.get("CUDALAB_FAKE_GPU"):
+    collect_ignore = ["fake_gpu"]  # needs the stand-in for libcuda: make test-stand-in
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_scratch_folder():
+    """Hold the folder of compilers for the session: a process that removes it would start with every compilation."""
+    with scratch.held():
+        yield
+
+
 def pytest_runtest_setup(item):
-    if "fake_gpu" in item.path.parts and not os.environ.get("CUDALAB_FAKE_GPU"):
-        pytest.skip("needs the CPU stand-in for libcuda: make test-fake-gpu")
     if item.get_closest_marker("gpu"):
         need_gpu()
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` deselects tests
 def pytest_collection_modifyitems(items):
-    """Limit each test's seconds: here, since plain pytest, without pytest-timeout, refuses `timeout` in setup.cfg.
+    needs.add_marks(items)
 
-    A slow test, or one on the stand-in, may take minutes where other programs keep the processors busy.
-    """
-    for item in items:
-        long = item.get_closest_marker("slow") or "fake_gpu" in item.path.parts
-        if not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(600 if long else 120))
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with needs.held_to_its_marks(item):
+        return (yield)
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.stats.get(kind, [])]
+    if files := needs.slowest(reports):
+        terminalreporter.section("files that took the most processor time")
+        for seconds, tests, file in files:
+            terminalreporter.line(f"{seconds:7.1f} s  {tests:5} tests  {file}")
+    if over := needs.over_limit(reports):
+        terminalreporter.line(f"over the limit of processor time ({needs.ADVICE}):")
+        for one in over:
+            terminalreporter.line(f"    {one}")
+    for skip in needs.unknown_skips(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.line(f"skipped for a reason that is not in SKIPS of tests/support/needs.py: {skip}", red=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """A skip for a reason that nobody has listed is a failure: the tests that it hides may be needed."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and session.exitstatus == pytest.ExitCode.OK and needs.unknown_skips(reporter.stats.get("skipped", [])):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 gc.disable()  # while thousands of tests are collected

@@ -77,8 +77,8 @@ def test_without_nvcc_the_reason_and_the_line_are_said(no_nvcc, tmp_path, name):
         assert "or it uses a feature that the CPU executor lacks. nvcc could tell which: nvcc is" in said
 
 
+@pytest.mark.sweep
 @with_nvcc
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SOURCES)
 def test_with_nvcc_it_is_compiled_for_the_newest_architecture_that_fits(tmp_path, name):
     with pytest.raises(NotOnCpu) as caught:
@@ -88,8 +88,8 @@ def test_with_nvcc_it_is_compiled_for_the_newest_architecture_that_fits(tmp_path
     assert f"compiled by nvcc for sm_{'90a' if name == 'wgmma' else '1'}" in str(caught.value)
 
 
+@pytest.mark.sweep
 @with_nvcc
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
@@ -167,6 +167,7 @@ def fails_on_w(tmp_path, monkeypatch):
 BODY = "__global__ void twice(const float* x, float* y, int n) { int i = blockIdx.x * 256 + threadIdx.x;"
 
 
+@pytest.mark.nvcc
 def test_what_nvcc_refuses_is_an_error_although_the_cpu_runs_it(tmp_path, fails_on_w):
     with pytest.raises(
         CompileError, match=r"own.cu runs on the CPU, but nvcc does not compile it for a GPU:\n2:float w"
@@ -206,6 +207,8 @@ def test_the_reason_of_the_cpu_is_kept_where_nvcc_refuses_too(tmp_path, fails_on
     assert "own.cu does not compile:\n2:" in str(caught.value)
 
 
+@pytest.mark.nvcc
+@pytest.mark.process
 def test_what_a_launch_refuses_counts_as_compiled_by_nvcc(tmp_path, fails_on_w):
     lockstep = "volatile float* s = t; s[threadIdx.x] += s[threadIdx.x ^ 1];"
     (tmp_path / "own.cu").write_text(f"{BODY} __shared__ float t[256]; {lockstep} if (i < n) y[i] = 2 * x[i]; }}")
@@ -229,7 +232,6 @@ __global__ void right(const float* x, float* y, int n) { HEAD; s[t] = 0;
 """
 
 
-@pytest.mark.slow
 def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path):
     says = {
         "branch": "own.cu:3: block (0,0,0): thread (0,0,0) waits at this barrier, and thread (100,0,0) has returned; "
@@ -262,7 +264,8 @@ __global__ void apart(const float* x, float* y, int n) { int t = threadIdx.x; if
 NAMES = '"undefined": launch, "forgiven": launch, "apart"'
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.sweep
 def test_where_the_reason_or_a_note_names_the_undefined_line_the_reason_asks_nothing(tmp_path):
     (tmp_path / "own.cu").write_text(MASKS)
     (tmp_path / "own.py").write_text(
@@ -306,7 +309,8 @@ own = Kernel(
 """
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "text", ['{\\"type\\":\\"Failed\\",\\"kind\\":\\"X\\",\\"message\\":\\"y\\"}\\n', "half a line"],
     ids=["a forged answer", "part of a line"],

@@ -91,6 +91,7 @@ def rows(found):
     return {case.label: case for case in found.cases}
 
 
+@pytest.mark.process
 def test_right_rivals_are_timed_and_wrong_ones_are_not(mine):
     pytest.importorskip("torch")
     given = [f"{mine}:{f}" for f in ("returns", "wrong", "same", "changes", "raises")]
@@ -107,7 +108,8 @@ def test_right_rivals_are_timed_and_wrong_ones_are_not(mine):
     assert [found[f"rival:{name}"].allocates for name in ("returns", "writes", "plain")] == [True, False, True]
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.sweep
 def test_what_is_no_result_is_said(tmp_path):
     pytest.importorskip("torch")
     mine = tmp_path / "mine.py"
@@ -173,7 +175,8 @@ def test_jax_that_is_absent_is_said(mine, monkeypatch):
         _jax.missing.cache_clear()
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.sweep
 def test_rivals_of_a_spec_are_checked_on_every_edge(tmp_path):
     pytest.importorskip("torch")
     spec = tmp_path / "inc.py"
@@ -201,7 +204,8 @@ def test_rivals_of_a_spec_are_checked_on_every_edge(tmp_path):
     assert by_size["33", "even"] == record.WRONG
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.sweep
 def test_a_run_with_rivals_is_resumed_only_by_who_names_them(mine, tmp_path):
     pytest.importorskip("torch")
     from cudalab.engine import resume

@@ -173,7 +173,7 @@ def test_an_entry_that_is_a_link_is_replaced_and_not_the_file_behind_it(base, tm
     assert not new.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 def test_a_damaged_module_is_compiled_again(base):
     library = host.build(TEXT)

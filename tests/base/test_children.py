@@ -22,6 +22,8 @@ def attached(pid):
     return subprocess.Popen([sys.executable, "-c", code, str(pid)], stdout=subprocess.PIPE)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_no_process_outlives_one_that_it_is_attached_to():
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     one = attached(other.pid)
@@ -35,6 +37,8 @@ def test_no_process_outlives_one_that_it_is_attached_to():
     assert late.communicate(timeout=20) == (b"", None)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_no_process_outlives_its_parent():
     start = (
         "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', sys.argv[1], str(os.getpid())]))"
@@ -52,6 +56,8 @@ sys.exit(subprocess.call([*sys.argv[1:], *children.command("mine.wait")]))
 """
 
 
+@pytest.mark.process
+@pytest.mark.wall
 @pytest.mark.parametrize("prefix", [[], ["sh", "-c", '"$@"; true', "-"]], ids=["child", "grandchild"])
 def test_what_is_started_does_not_outlive_who_started_it(tmp_path, prefix):
     """A profiler or a sanitizer may run between the two processes."""
@@ -63,6 +69,7 @@ def test_what_is_started_does_not_outlive_who_started_it(tmp_path, prefix):
     assert parent.communicate(timeout=20) == (b"", None)  # the pipe ends when the last that has it does
 
 
+@pytest.mark.process
 def test_a_command_has_its_texts_and_the_callers_path(tmp_path):
     (tmp_path / "mine.py").write_text("def say(*given): print(given)")
     sys.path.insert(0, str(tmp_path))
@@ -125,6 +132,7 @@ def echo(*given, **options):
     return Child("mine.echo", *given, answers=dict, **options)
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("mine")
 def test_orders_are_answered_one_after_the_other():
     with echo("a b", "") as process:
@@ -141,6 +149,8 @@ def test_orders_are_answered_one_after_the_other():
         os.kill(process.pid, 0)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 @pytest.mark.usefixtures("mine")
 def test_a_long_answer_takes_time_in_proportion_to_its_length():
     """32 MB took six seconds when each part of it was searched with all parts before it."""
@@ -155,6 +165,7 @@ def test_a_long_answer_takes_time_in_proportion_to_its_length():
         assert process.receive(60)["order"] == {"next": 1}
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("mine")
 @pytest.mark.parametrize(
     ("order", "how", "said", "code"),
@@ -182,6 +193,7 @@ def test_the_end_of_a_child_is_known_with_its_last_words(order, how, said, code)
     assert process.ended
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("mine")
 def test_a_silent_child_is_killed_unless_there_is_another_sign_of_life():
     with echo() as process:
@@ -195,6 +207,7 @@ def test_a_silent_child_is_killed_unless_there_is_another_sign_of_life():
         assert caught.value.hung and caught.value.code == -9
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("mine")
 def test_what_a_child_prints_is_kept_and_passed_on_where_that_is_asked_for(capsys):
     for streams, shown in (((), ""), ((child.OUT,), "out"), ((child.OUT, child.ERR), "outerr")):
@@ -206,6 +219,7 @@ def test_what_a_child_prints_is_kept_and_passed_on_where_that_is_asked_for(capsy
         assert sorted(capsys.readouterr().err) == sorted(shown)
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("mine")
 def test_several_children_are_waited_for_at_once():
     with echo() as slow, echo() as quick, echo() as dies:
@@ -225,6 +239,8 @@ def test_several_children_are_waited_for_at_once():
             dies.poll(60) or dies.receive(60)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 @pytest.mark.usefixtures("mine")
 def test_a_child_is_killed_with_what_it_started():
     with Child("mine.start", answers=int) as process:
@@ -244,6 +260,7 @@ def found(parent):
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH came with Python 3.11")
 def test_what_a_child_starts_does_not_import_from_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "path").mkdir()
@@ -256,6 +273,7 @@ def test_what_a_child_starts_does_not_import_from_the_current_folder(tmp_path, m
         assert started.receive() == ""
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("mine")
 def test_a_tool_may_stand_before_the_child():
     with echo(prefix=("env", "OTHER=1")) as process:

@@ -60,6 +60,7 @@ def test_no_run_begins_where_no_file_fits(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_two_runs_do_not_write_one_file(tmp_path):
     path, link = tmp_path / "r.json", tmp_path / "link.json"
     link.symlink_to(path)

@@ -69,6 +69,7 @@ def test_under_a_quota_the_load_is_that_of_the_group(machine):
     assert seconds[OTHERS] == pytest.approx(36)  # of the group, without the lab's
 
 
+@pytest.mark.process
 def test_what_children_use_is_the_labs_own():
     before = load.descendants()
     busy = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"

@@ -50,12 +50,14 @@ def python(tmp_path):
     return run
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("what", STARTS)
 def test_no_process_takes_files_of_the_current_folder(python, what):
     done, executed = python(AS_3_10 + STARTS[what])
     assert (done.returncode, executed) == (0, ""), done.stderr
 
 
+@pytest.mark.process
 def test_without_it_they_are_taken(python):
     """What the tests above would find."""
     _, executed = python(f"import sys; del sys.path[:1]\n{STARTS['subprocess']}")

@@ -33,6 +33,12 @@ def soon(is_so, seconds=5.0):
         sleep(0.01)
 
 
+@pytest.fixture(autouse=True)
+def _no_folder_yet(monkeypatch):
+    """The folder that the session of tests holds does not count."""
+    monkeypatch.setattr(scratch, "_here", scratch._Here())
+
+
 @pytest.fixture
 def holder(tmp_path, monkeypatch):
     """A process that holds a scratch folder: (process, its folder, a process of its run, its cleaner, its file)."""
@@ -52,6 +58,8 @@ def alive(pid):
         return False
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_nothing_is_left_of_a_killed_process(holder):
     process, place, sleeper, _, out = holder
     assert place.parent == out.parent and place.stat().st_mode & 0o777 == 0o700
@@ -72,6 +80,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.process
 def test_what_a_compiler_was_writing_into_a_library_s_cache_goes_with_it(tmp_path):
     """torch would take the half for the whole."""
     (tmp_path / "whole.so").write_text("")
@@ -85,6 +94,7 @@ def test_what_a_compiler_was_writing_into_a_library_s_cache_goes_with_it(tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == {"whole.so", "x.lock"}
 
 
+@pytest.mark.process
 def test_a_group_is_stopped_before_it_is_looked_at_and_killed(monkeypatch):
     """Otherwise processes that start others would do so faster than each is looked at."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
@@ -96,6 +106,8 @@ def test_a_group_is_stopped_before_it_is_looked_at_and_killed(monkeypatch):
     leftovers.end_group(process.pid)  # it is gone: nothing happens
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_what_a_killed_cleaner_leaves_is_removed_by_the_next(holder, monkeypatch):
     process, place, sleeper, cleaner, out = holder
     os.kill(cleaner, 9)
@@ -129,6 +141,7 @@ def test_a_lock_that_the_kernel_gives_back_a_moment_later_is_waited_for(tmp_path
     assert len(pauses) == 3 and not list(tmp_path.iterdir())
 
 
+@pytest.mark.process
 def test_what_a_living_process_has_stays(holder):
     _, place, sleeper, _, out = holder
     leftovers.sweep_folders(out.parent)

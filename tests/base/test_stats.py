@@ -48,7 +48,6 @@ UNDECIDED = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_intervals_hold_the_truth_whatever_the_noise(coverage):
     """20 trials a row. With a true coverage of 90 % fewer than 14 hits have a chance of 0.2 %."""
     for row in coverage.ROWS:

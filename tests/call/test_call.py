@@ -20,11 +20,11 @@ from cudalab.spec import find
 X = np.linspace(-5, 5, 1001, dtype=np.float32)
 
 
-SLOW = pytest.mark.slow
+SWEEP = pytest.mark.sweep
 
 
 @pytest.mark.parametrize(
-    "kind", [np.float32, pytest.param(np.float16, marks=SLOW), pytest.param(ml_dtypes.bfloat16, marks=SLOW)]
+    "kind", [np.float32, pytest.param(np.float16, marks=SWEEP), pytest.param(ml_dtypes.bfloat16, marks=SWEEP)]
 )
 def test_numpy(kind):
     y = gelu(X.astype(kind))
@@ -42,7 +42,6 @@ def test_shapes_and_several_inputs():
     assert gelu(np.empty((0, 3), np.float32)).shape == (0, 3)
 
 
-@pytest.mark.slow
 def test_inputs_of_different_shapes():
     rng = np.random.default_rng(0)
     a, b, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 3), (3, 4), (3,)))

@@ -17,7 +17,6 @@ from cudalab.spec.inputs import draw
 KERNELS = Path(__file__).parents[1] / "data" / "kernels"
 
 pytestmark = [  # each test compiles several files
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 

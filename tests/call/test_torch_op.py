@@ -343,7 +343,7 @@ def test_compile_of_the_function_itself_and_beside_what_cannot_be_compiled(compi
     assert all("cudalab.gelu" in graph for graph in graphs)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("imported", ["cudalab.kernels.gelu", "cudalab.nn"])
 def test_compile_in_a_process_that_has_done_nothing_yet(imported):
     """torch imports modules of its own while it compiles."""
@@ -353,7 +353,7 @@ def test_compile_in_a_process_that_has_done_nothing_yet(imported):
         "act = cudalab.nn.GELU() if hasattr(cudalab, 'nn') else gelu",
         "torch.compile(lambda x: act(x) * 2, fullgraph=True, backend='aot_eager')(torch.ones(3))",
     )
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
 def test_export_has_the_operator():
@@ -457,7 +457,7 @@ def losses(act, device, autocast=None, steps=200, width=24):
     return torch.stack(found).cpu()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @EVERYWHERE
 def test_two_hundred_steps_of_training_give_the_same_losses(device):
     want = losses(F.gelu, device)

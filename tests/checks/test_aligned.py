@@ -43,6 +43,8 @@ def spec(tmp_path):
     return write
 
 
+@pytest.mark.sweep
+@pytest.mark.process
 @pytest.mark.parametrize(("aligned", "right"), [(16, True), ({"x": 16, "y": 16}, True), ({"x": 16}, False), (1, False)])
 def test_a_kernel_of_float4_is_right_with_the_alignment_that_it_asks_for(spec, aligned, right):
     run = check(spec(aligned), only="host", device="cpu")

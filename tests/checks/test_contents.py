@@ -117,11 +117,11 @@ def rows(folder, idiom, kind, entries=("right", "wrong"), count=1, cols=5):
 
 def param(idiom, kind):
     """All dtypes are tried; two of them in the quick tests."""
-    marks = () if kind in ("float32", "int32") else pytest.mark.slow
+    marks = () if kind in ("float32", "int32") else pytest.mark.sweep
     return pytest.param(idiom, kind, id=f"{idiom}-{kind}", marks=marks)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(("idiom", "kind"), [param(*case) for case in CASES])
 def test_an_output_of_one_element_that_is_not_initialised_is_wrong(tmp_path, idiom, kind):
     right, wrong = rows(tmp_path, idiom, kind)
@@ -129,7 +129,7 @@ def test_an_output_of_one_element_that_is_not_initialised_is_wrong(tmp_path, idi
     assert wrong.status == "WRONG"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_message_says_that_the_output_was_read(tmp_path):
     (case,) = rows(tmp_path, "fmaxf", "float32", entries=["wrong"], count=7)
     assert "7 of 7 values differ by more than 64 ULP + 0.1: [0] got 1.30577099e+36, want " in case.reason

@@ -1,106 +1,15 @@
-"""Every dtype through a check: kernels as users write them (tests/data/kernels) are right, and their bugs are WRONG."""
+"""Inputs and comparisons in every dtype. Kernels of each dtype are in tests/data/kernels (test_as_written.py)."""
 
 from __future__ import annotations
-
-import shutil
-from pathlib import Path
-from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from cudalab import host
 from cudalab.checks import hard_inputs, parity
-from cudalab.device.cpu import Cpu
-from cudalab.engine.check_plan import checks
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
-from cudalab.spec import find
 from cudalab.spec.dtype import DTYPES, dtype
 from cudalab.spec.inputs import draw
 from cudalab.spec.kernel import Budget
-
-KERNELS = Path(__file__).parents[1] / "data" / "kernels"
-
-with_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
-
-
-class Bug(NamedTuple):
-    """Text that occurs once in the kernel's `.cu`, and its replacement."""
-
-    kernel: str
-    old: str
-    new: str
-
-
-BARRIER = "__syncthreads();  // temp is used again, and shared_max is there"
-BUGS = {
-    "the storage of CUB used again without a barrier": Bug("cub_row_sum", BARRIER, ""),
-    "CUB's result taken from every thread": Bug(
-        "cub_row_sum", "if (threadIdx.x == 0) shared_max = largest;", "shared_max = largest;"
-    ),
-    "the wrong number of threads in CUB's type": Bug(
-        "cub_row_sum", "BlockReduce<float, THREADS>", "BlockReduce<float, 64>"
-    ),
-    "a scan that forgets its prefix": Bug("cub_compact", "items, items, running", "items, items"),
-    "a store of too many": Bug("cub_compact", "items, n - first);", "items);"),
-    "one stream of random numbers for all threads": Bug("philox_dropout", "seed, i, 0,", "seed, 0, 0,"),
-    "kept and dropped exchanged": Bug("philox_dropout", "draws[k] > p", "draws[k] < p"),
-    "bytes without a sign": Bug(
-        "dp4a_matmul", "__dp4a(x4[i], w4[i], sum)", "__dp4a((unsigned)x4[i], (unsigned)w4[i], (unsigned)sum)",
-    ),
-    "a maximum without a sign": Bug("int8_relu", "__vmaxs4", "__vmaxu4"),
-    "the least byte turned": Bug("int8_relu", "x[k] > 0", "scalar_t(-x[k]) < 0"),
-    "always the same format": Bug("fp8_cast", "y[i] = scalar_t(x[i] * 2.0f)",
-                                  "y[i].__x = __nv_cvt_float_to_fp8(x[i] * 2.0f, __NV_SATFINITE, __NV_E4M3)"),
-    "truncation": Bug("fp8_cast", "x[i] * 2.0f", "x[i] * 1.9f"),
-    "NaN lost": Bug("fp8_relu", "v < 0.0f ? 0.0f : v", "v > 0.0f ? v : 0.0f"),
-    "the conjugate": Bug("complex_multiply", "cuCmulf(a, b)", "cuCmulf(a, cuConjf(b))"),
-    "parts multiplied": Bug("complex_multiply", "cuCmulf(a, b)", "make_cuFloatComplex(a.x * b.x, a.y * b.y)"),
-    "only True is written": Bug("bool_mask", "y[i] = x[i] > 0.0f", "if (x[i] > 0.0f) y[i] = true"),
-    "a byte that is no bool": Bug("bool_mask", "y[i] = x[i] > 0.0f",
-                                  "reinterpret_cast<unsigned char*>(y)[i] = x[i] > 0.0f ? 255 : 0"),
-    "an equal one counts": Bug("bool_mask", "> 0.0f", ">= 0.0f"),
-    "bits turned": Bug("bool_not", "y[i] = !x[i]",
-                       "reinterpret_cast<unsigned char*>(y)[i] = ~reinterpret_cast<const unsigned char*>(x)[i]"),
-    "a sum in single precision": Bug("float64_norm", "sum += x[(size_t)blockIdx.x * cols + c] *",
-                                     "sum += (float)x[(size_t)blockIdx.x * cols + c] *"),
-}  # fmt: skip
-BUILT = sorted(path.stem for path in KERNELS.glob("*.py"))
-# Kept small: what a check tries beside these is tried by other tests.
-SAMPLE = 1 << 12
-
-
-def checked(spec: Path):
-    """Status and reason of every row of a check, for all dtypes of the kernel."""
-    groups = checks([str(spec)], ",".join(find.kernel(str(spec)).dtypes), sample=SAMPLE)
-    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
-    return [(case.status, case.reason) for group in groups for case in cases_of(job, group)]
-
-
-@with_compiler
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BUILT)
-def test_kernels_as_users_write_them_are_right(name):
-    found = checked(KERNELS / f"{name}.py")
-    assert found and set(found) == {("ok", "")}
-
-
-@with_compiler
-@pytest.mark.slow
-@pytest.mark.parametrize("what", BUGS)
-def test_a_bug_is_found(tmp_path, what):
-    bug = BUGS[what]
-    text = (KERNELS / f"{bug.kernel}.cu").read_text()
-    assert text.count(bug.old) == 1
-    shutil.copy(KERNELS / f"{bug.kernel}.py", tmp_path)
-    (tmp_path / f"{bug.kernel}.cu").write_text(text.replace(bug.old, bug.new))
-    found = checked(tmp_path / f"{bug.kernel}.py")
-    assert {status for status, _ in found} & {"WRONG", "error"}
-    assert not any("compile" in reason for _, reason in found)
-
 
 # ---- inputs and comparisons ------------------------------------------------------------------------------------------
 

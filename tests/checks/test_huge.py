@@ -17,8 +17,6 @@ from cudalab.checks import huge
 from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dtype import dtype
 
-pytestmark = pytest.mark.slow  # each compiles several files
-
 F32 = dtype("float32")
 SIGNATURE = "(const float* x, float* y, long long n)"
 CU = f"""
@@ -194,6 +192,8 @@ __global__ void second(const float* work, double* y, long long n) {
     assert said.startswith("first<int>: ") and "outside an array (argument 1) at k.cu:5" in said
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 def test_indices_that_the_inputs_would_give_are_said_not_to_be_tried():
     embedding = Path(__file__).parents[1] / "data" / "kernels" / "embedding.py"
     (row,) = [c for c in cudalab.check(embedding, dtypes="float32", only="host", huge=True).cases if "2^31" in c.size]

@@ -193,7 +193,7 @@ def checked(tmp_path, body, name="float32", reference=lambda x: x + 1, awkward=F
     return case
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_an_element_that_is_never_written_is_seen_where_nan_was_due(tmp_path):
     """The poison is a NaN, and NaN is right there."""
     assert checked(tmp_path, "if (i < n) y[i] = x[i] + 1;").status == "ok"
@@ -204,7 +204,8 @@ def test_an_element_that_is_never_written_is_seen_where_nan_was_due(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("name", "poison"), [("uint8", 255), pytest.param("int64", -1, marks=pytest.mark.slow)])
+@pytest.mark.sweep
+@pytest.mark.parametrize(("name", "poison"), [("uint8", 255), pytest.param("int64", -1, marks=pytest.mark.sweep)])
 def test_an_element_that_is_never_written_is_seen_where_the_poison_was_due(tmp_path, name, poison):
     def reference(x):
         return np.where(x > 5, x.dtype.type(poison), x)
@@ -229,7 +230,6 @@ def test_of_what_is_wrong_on_all_contents_alike_they_are_not_the_cause(tmp_path,
     assert case.status == "WRONG" and "written:" not in case.reason and "before it is written:" not in case.reason
 
 
-@pytest.mark.slow
 def test_what_an_earlier_launch_left_is_not_an_answer(tmp_path):
     """The kernel is right in every launch but the first."""
     case = checked(tmp_path, "static __device__ float kept[70]; if (i < n) y[i] = kept[i], kept[i] = x[i] + 1;")
@@ -237,7 +237,6 @@ def test_what_an_earlier_launch_left_is_not_an_answer(tmp_path):
     assert "[1] got 0, want 2" in case.reason and case.reason.endswith("(in its first launch)")
 
 
-@pytest.mark.slow
 def test_a_pointwise_kernel_has_to_be_right_in_place(tmp_path):
     """A last pack that overlaps the one before gives the same answer twice, unless it reads what it has written."""
     right = "if (i < n) y[i] = x[i] + 1;"
@@ -370,7 +369,6 @@ def test_inputs_do_not_depend_on_the_cores_and_differ_by_seed(monkeypatch):
     assert abs(one.std() - 1) < 0.01
 
 
-@pytest.mark.slow
 def test_each_form_is_judged_by_its_own_budget():
     """A peer that is less exact than the kernel's own entries passes by its own budget, and only by that."""
     pytest.importorskip("torch")

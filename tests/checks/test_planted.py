@@ -12,7 +12,6 @@ import pytest
 from cudalab import host
 
 pytestmark = [  # each test compiles several files
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 
@@ -33,6 +32,8 @@ def found_by(kernel: str, bugs: list[planted.Bug], folder: Path) -> dict[str, st
     return planted.check(planted.write(kernel, folder, bugs))
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 def test_there_are_enough():
     every = [bug for kernel in planted.KERNELS for bug in planted.bugs(kernel)]
     assert len(planted.KERNELS) >= 20 and len(every) >= 120
@@ -42,6 +43,8 @@ def test_there_are_enough():
         assert bug.old in text and text.replace(bug.old, bug.new, 1) != text, bug
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 @pytest.mark.skipif("not planted.finds_races()", reason="no g++ that finds races")
 def test_five_bugs_are_caught_beside_a_right_kernel(tmp_path):
     bugs = planted.bugs("histogram_rows")
@@ -51,7 +54,9 @@ def test_five_bugs_are_caught_beside_a_right_kernel(tmp_path):
     assert len(found) == 5 and all(found.values()), found
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.process
+@pytest.mark.sweep
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif("not planted.finds_races()", reason="no g++ that finds races")
 def test_nearly_all_planted_bugs_are_caught_and_no_right_kernel_is(tmp_path):

@@ -59,9 +59,10 @@ def plus_one_in_place(x):
 RIGHT = {"numpy": ("ok", ""), "host:k": ("ok", "")}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "name",
-    ["float32", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("float16", "float64", "int32", "uint8"))],
+    ["float32", *(pytest.param(kind, marks=pytest.mark.sweep) for kind in ("float16", "float64", "int32", "uint8"))],
 )
 @pytest.mark.parametrize(
     "reference", [lambda x: x, lambda x: x.reshape(-1), lambda x: np.asarray(x), lambda x: x[:], lambda x: x.view()]
@@ -70,7 +71,6 @@ def test_a_reference_may_return_its_input(tmp_path, name, reference):
     assert outcome(rows(spec(tmp_path, reference, name=name))) == RIGHT
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["float32", "int32", "uint8"])
 def test_a_reference_may_change_its_input(tmp_path, name):
     assert outcome(rows(spec(tmp_path, plus_one_in_place, "y[i] = x[i] + 1;", name))) == RIGHT
@@ -136,7 +136,7 @@ def booleans(shape, kind, rng):
     return {"x": rng.random(shape) < 0.5}
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("of", ["bool", "unsigned char"])
 def test_boolean_inputs_reach_the_reference_as_they_are(tmp_path, of):
     """~x of float64 is an error, and of integers another function."""
@@ -153,7 +153,7 @@ def test_pytorch_gets_boolean_inputs_too(tmp_path):
     assert outcome(rows(kernel, ("torch_eager",))) == {"torch_eager": ("ok", "")}
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_complex_inputs_reach_the_reference_as_they_are(tmp_path):
     def inputs(shape, kind, rng):
         return {"x": (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)}
@@ -244,14 +244,14 @@ def test_a_reference_gives_no_warnings_of_numpy(tmp_path):
     assert np.isinf(Expected(kernel, {"x": np.ones(3, np.float32)}).of("y", {})).all()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_an_entry_that_answers_from_memory_is_wrong(tmp_path):
     body = "{ static __device__ float kept[9]; if (kept[i] == 0) kept[i] = x[i]; y[i] = kept[i]; }"
     case = rows(spec(tmp_path, lambda x: x, body))["host:k"]
     assert case.status == "WRONG" and "are results kept from an earlier call?" in case.reason
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_verdict_is_on_the_first_values(tmp_path):
     one, two = (rows(spec(tmp_path, lambda x: x * 3, "y[i] = x[i] * 3;", sizes=sizes, budgets={"float32": Budget(1)}))
                 for sizes in ({"small": (9,)}, {"tiny": (3,), "small": (9,)}))  # fmt: skip
@@ -304,7 +304,7 @@ def test_each_array_moves_by_its_own_elements(tmp_path):
             assert array.ctypes.data % array.itemsize == 0
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_hard_values_are_those_of_the_inputs_dtype(tmp_path):
     """An output of uint8 says nothing about the values that its function is given."""
 

@@ -87,7 +87,7 @@ extern "C" __global__ void copy(const scalar_t* x, scalar_t* y, long long n) {
 """
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
     (tmp_path / "k.py").write_text(WRONG)
     (tmp_path / "k.cu").write_text(COPY)
@@ -124,7 +124,7 @@ def test_hard_values_have_the_shape_that_the_kernel_takes():
 
 
 @pytest.mark.parametrize(
-    "n", [hard_inputs.PAIRED, 1 << 16, pytest.param(hard_inputs.SAMPLE_SIZE, marks=pytest.mark.slow)]
+    "n", [hard_inputs.PAIRED, 1 << 16, pytest.param(hard_inputs.SAMPLE_SIZE, marks=pytest.mark.sweep)]
 )
 def test_a_sample_ends_with_numbers(n):
     """Where an output is NaN, its poison is as well, so that an end that is not written would not be seen."""

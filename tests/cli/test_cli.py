@@ -30,6 +30,7 @@ def invoke(*args):
     return CliRunner().invoke(main, [str(a) for a in args])
 
 
+@pytest.mark.process
 def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_path):
     run = invoke("bench", "gelu", "--sizes", "1000", "--device", "cpu", "--skip", "torch_compile", "--budget", "0.01",
                  "-o", tmp_path / "r.json")  # fmt: skip
@@ -50,7 +51,7 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert shown.stdout == run.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_run_of_several_processes_says_so_and_is_resumed_as_it_was(tmp_path):
     out = tmp_path / "r.json"
     given = ("bench", "plus_one", "--only", "numpy", "--sizes", "100", *QUICK[:2], "--budget", "0.01", "-o", out)
@@ -66,7 +67,7 @@ def test_a_run_of_several_processes_says_so_and_is_resumed_as_it_was(tmp_path):
     assert cudalab.load(out).options["budget"] == 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_deprecation_noise_stays_out(tmp_path):
     command = [sys.executable, "-m", "cudalab.cli", "bench", "plus_one", "--sizes", "100", "--only", "torch_script",
                "--device", "cpu", "--budget", "0.01", "--quiet"]  # fmt: skip
@@ -137,6 +138,7 @@ def test_a_word_that_names_no_device_is_refused_from_python_too(work):
         work()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="there is a GPU here")
 def test_asking_for_a_gpu_where_there_is_none_is_an_error():
     run = invoke("bench", "gelu", "--device", "cuda")
@@ -181,7 +183,7 @@ def mine(tmp_path):
     return write
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_an_edited_header_makes_another_source(mine, tmp_path):
     """A cache keyed by the source must tell the old header from the new one."""
     path = mine(source='#include "factor.h"\n' + SOURCE.replace("2 *", "FACTOR *"))
@@ -203,6 +205,7 @@ def test_an_edited_header_makes_another_source(mine, tmp_path):
     assert source.read(path.with_suffix(".cu")) == path.with_suffix(".cu").read_text()
 
 
+@pytest.mark.process
 def test_a_kernel_that_is_edited_during_a_run_is_not_measured_on(mine):
     path = mine()
 
@@ -215,7 +218,7 @@ def test_a_kernel_that_is_edited_during_a_run_is_not_measured_on(mine):
     assert after.reason.endswith("twice.cu has changed since this run began")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
     """Neither the old text nor the old compiled module may stand for the new file."""
     assert cudalab.check(mine(), sizes="small", only="host", device="cpu").cases[0].status == "ok"
@@ -225,6 +228,7 @@ def test_an_edited_kernel_is_measured_anew_in_the_same_process(mine):
     assert {c.status for c in cudalab.check(path, sizes="small", only="host", device="cpu").cases} == {"ok"}
 
 
+@pytest.mark.process
 def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):
     one, two = mine(folder=tmp_path / "v1"), mine(folder=tmp_path / "v2", source=SOURCE.replace("2 *", "3 *"))
     run = cudalab.bench(one, two, one, sizes="small", only="host", device="cpu", budget=0.01)
@@ -232,6 +236,7 @@ def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):
     assert len(run.sources) == 4
 
 
+@pytest.mark.process
 def test_a_kernel_of_ones_own(mine):
     path = mine()
     run = invoke("check", path, "--device", "cpu", "--skip", "torch_*", "--sizes", "small")
@@ -268,7 +273,7 @@ def test_a_spec_that_cannot_be_used_says_why(mine, spec, source, message):
     assert "twice.py" in run.output or "twice.cu" in run.output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -317,6 +322,7 @@ def test_arguments_that_do_not_fit_cannot_be_launched(mine, old, new, message):
     assert message in " ".join(run.output.split())
 
 
+@pytest.mark.process
 def test_where_the_reference_in_float32_is_wrong_too_the_budget_is_asked_for(mine):
     spec = SPEC.replace("2 * x,", "0.7 * (x / 3 + 1),").replace("pointwise=True,", "")
     run = cudalab.check(mine(spec), sizes="small", only="numpy,host", device="cpu")
@@ -326,6 +332,7 @@ def test_where_the_reference_in_float32_is_wrong_too_the_budget_is_asked_for(min
     assert "is the budget too small?" in notes["numpy"][0]
 
 
+@pytest.mark.process
 def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
     path = mine(source=SOURCE.replace("2 * x[i]", "two * x[i]"))
     run = invoke("bench", path, "plus_one", "--sizes", "1000", *QUICK)
@@ -337,6 +344,7 @@ def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
     assert re.search(r"host:plus_one_vec +0\.5", run.stdout)
 
 
+@pytest.mark.process
 def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):
     path = mine(source=SOURCE.replace("2 * x[i]", "x[i] + x[0]"))
     run = invoke("bench", path, "--sizes", "small", *QUICK, "-o", tmp_path / "r.json")
@@ -347,6 +355,7 @@ def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):
     assert row.times == {}
 
 
+@pytest.mark.process
 def test_a_failed_run_leaves_the_old_results(mine, tmp_path):
     out = tmp_path / "r.json"
     assert invoke("bench", mine(), "--sizes", "small", *QUICK, "-o", out).exit_code == 0
@@ -375,6 +384,7 @@ def test_doctor_keeps_to_the_terminals_width(monkeypatch):
     assert any(line.startswith(" " * 34) for line in lines)
 
 
+@pytest.mark.process
 def test_a_reference_of_another_shape_asks_for_shapes(mine):
     spec = SPEC.replace("2 * x,", "x[:1],").replace("pointwise=True,", "")
     (row,) = cudalab.check(mine(spec), sizes="small", only="host", device="cpu").cases
@@ -383,7 +393,7 @@ def test_a_reference_of_another_shape_asks_for_shapes(mine):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_formats(mine):
     path = mine()
     base = ["bench", path, "--sizes", "small", *QUICK]
@@ -392,6 +402,7 @@ def test_formats(mine):
     assert "| variant | max ULP |" in invoke(*base, "--format", "markdown").stdout
 
 
+@pytest.mark.process
 def test_options_are_environment_variables_too(mine):
     run = CliRunner().invoke(
         main, ["bench", str(mine()), *QUICK], env={"CUDALAB_BENCH_SIZES": "7", "CUDALAB_BENCH_FORMAT": "csv"}
@@ -413,6 +424,7 @@ def test_the_readmes_commands_exist():
         assert command in main.list_commands(None)
 
 
+@pytest.mark.process
 def test_what_needs_a_gpu_is_skipped_with_the_reason(mine):
     run = invoke("bench", "plus_one", "--sizes", "100", *QUICK)
     assert run.exit_code == 0
@@ -420,7 +432,7 @@ def test_what_needs_a_gpu_is_skipped_with_the_reason(mine):
     assert re.search(r"skipped .*pycuda.*triton: needs a GPU, and the CPU was asked for", text)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_run_that_could_check_nothing_is_not_green(monkeypatch):
     assert invoke("check", "plus_one", "--only", "pycuda", "--device", "cpu").exit_code == 2
     monkeypatch.setenv("CXX", "no-such-compiler")
@@ -429,7 +441,7 @@ def test_a_run_that_could_check_nothing_is_not_green(monkeypatch):
     assert "no-such-compiler is not on PATH" in " ".join(run.output.split())
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_dtypes_of_several_kernels_are_those_that_have_them():
     run = invoke("check", "--dtypes", "int32", "--only", "host", "--device", "cpu")
     assert run.exit_code == 0, run.output
@@ -437,6 +449,7 @@ def test_dtypes_of_several_kernels_are_those_that_have_them():
     assert "gelu" not in run.stdout
 
 
+@pytest.mark.process
 def test_the_python_call_takes_what_python_has(mine):
     run = cudalab.bench(mine(), sizes=["small", 7], dtypes=("float32",), only=["host", "numpy"], modes=("launch",),
                         device="cpu", budget=0.01)  # fmt: skip
@@ -446,6 +459,7 @@ def test_the_python_call_takes_what_python_has(mine):
             cudalab.bench("gelu", **wrong)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("target", ["/dev/null", "link"])
 def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, mine):
     real, link = tmp_path / "real.json", tmp_path / "link"
@@ -461,6 +475,7 @@ def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, min
         assert not Path(target).is_file()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_a_full_disk_is_an_error_message():
     with open("/dev/full", "w") as full:
@@ -471,6 +486,7 @@ def test_a_full_disk_is_an_error_message():
             assert "Traceback" not in done.stderr
 
 
+@pytest.mark.process
 def test_a_standard_output_that_is_closed_costs_nothing():
     done = subprocess.run(f"{sys.executable} -m cudalab list >&-", shell=True, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -112,6 +112,7 @@ def test_words_that_bash_has_cut(monkeypatch, words, cut, last):
     assert asked.cut == cut
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
 def test_in_a_real_bash(tmp_path):
     command = tmp_path / "cudalab"
@@ -134,6 +135,7 @@ def test_in_a_real_bash(tmp_path):
     ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("shell", "text"), [("bash", "complete -o nosort"), ("zsh", "#compdef"), ("fish", "complete --no")]
 )

@@ -43,12 +43,13 @@ def ways(locked):
     }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("command", "variable"),
     [
         ("check", "PATH"),
         *(
-            pytest.param(*case, marks=pytest.mark.slow)
+            pytest.param(*case, marks=pytest.mark.sweep)
             for case in itertools.product(["check", "bench"], ["PATH", "CXX", "CUDALAB_CACHE"])
             if case != ("check", "PATH")
         ),
@@ -70,6 +71,7 @@ def test_it_is_no_success_if_no_entry_ran(monkeypatch, locked, tmp_path, command
     }  # fmt: skip
 
 
+@pytest.mark.process
 def test_a_wrong_answer_comes_before_a_kernel_that_did_not_run(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "nonexist")
     spec = tmp_path / "softmax.py"
@@ -78,12 +80,14 @@ def test_a_wrong_answer_comes_before_a_kernel_that_did_not_run(monkeypatch, tmp_
     assert invoke("check", spec, *QUICK, "--sizes", "64x512").exit_code == 1
 
 
+@pytest.mark.process
 def test_what_was_not_chosen_need_not_run(monkeypatch):
     monkeypatch.setenv("CXX", "nonexist")
     run = invoke("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "-q", "--sizes", "8x33")
     assert (run.exit_code, run.stderr) == (0, "")
 
 
+@pytest.mark.process
 def test_an_entry_that_needs_a_gpu_does_not_count_as_run():
     if not cuda.missing():
         pytest.skip("there is a GPU")
@@ -92,7 +96,7 @@ def test_an_entry_that_needs_a_gpu_does_not_count_as_run():
     assert "Error: no entry of softmax.cu ran: pycuda was skipped, for the reason above" in run.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_with_a_baseline_too(monkeypatch, tmp_path):
     old = tmp_path / "old.json"
     asked = ("--device", "cpu", "--only", "host,numpy", "-q", "--budget", "0.01")
@@ -123,6 +127,7 @@ def pausing(folder, instruction):
     return spec
 
 
+@pytest.mark.process
 def test_without_nvcc_a_kernel_that_the_cpu_cannot_run_is_skipped_and_is_no_success(monkeypatch, tmp_path):
     without_nvcc(monkeypatch, tmp_path)
     spec = pausing(tmp_path, "nanosleep.u32 1")
@@ -134,8 +139,8 @@ def test_without_nvcc_a_kernel_that_the_cpu_cannot_run_is_skipped_and_is_no_succ
         assert "(and not compiled by nvcc: nvcc is not on PATH" in run.stdout
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(not cuda.nvcc(), reason="no nvcc")
-@pytest.mark.slow
 def test_with_nvcc_it_is_compiled_and_a_success_unless_nvcc_refuses_it(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
     run = invoke("check", pausing(tmp_path, "nanosleep.u32 1"), *QUICK, "--sizes", "8x33")
@@ -161,7 +166,7 @@ def test_the_backends_that_run_the_cu_are_known():
 # ---- the seed --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_each_run_draws_its_seed_and_keeps_it(tmp_path):
     runs = [cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu") for _ in range(2)]
     seeds = [run.options["seed"] for run in runs]
@@ -170,6 +175,7 @@ def test_each_run_draws_its_seed_and_keeps_it(tmp_path):
     assert again.cases[0].parity == runs[0].cases[0].parity != runs[1].cases[0].parity
 
 
+@pytest.mark.process
 def test_a_resumed_run_keeps_its_seed(tmp_path):
     out = tmp_path / "r.json"
     run = cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", output=out)
@@ -184,7 +190,7 @@ def test_a_wrong_seed_is_refused(seed):
         cudalab.check(str(EXAMPLE), device="cpu", seed=seed)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_seed_is_said_unless_it_was_given_or_quiet_and_right(tmp_path):
     asked = ("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "--sizes", "64x512")
     assert "for the same inputs: --seed " in invoke(*asked).stderr

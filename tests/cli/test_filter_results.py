@@ -94,7 +94,7 @@ def test_a_part_does_not_replace_the_whole(file):
     assert "give the file to write once" in invoke("convert", file).output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_report_of_a_part(file, tmp_path):
     pytest.importorskip("altair")
     page = tmp_path / "page.html"

@@ -40,6 +40,7 @@ def mine(tmp_path):
     return folder
 
 
+@pytest.mark.process
 def test_a_folder_stands_for_its_specs(mine, monkeypatch):
     done = invoke("check", mine, "--size", "4x8", "--only", "numpy", "--device", "cpu", "-q", "--format", "csv")
     assert done.exit_code == 0, done.output
@@ -67,6 +68,7 @@ def test_commas_make_a_list_of_kernels_unless_a_file_has_them(mine, monkeypatch)
         find.kernel("./soft_a.txt")
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("default:left out")
 def test_kernels_without_the_dtype_are_left_out_with_a_word(mine):
     done = invoke("check", "plus_one", mine, "--size", "4x8", "--dtype", "int32", "--only", "numpy", "--device", "cpu")
@@ -145,6 +147,7 @@ def test_globs_name_kernels_of_the_lab():
         find.chosen(["g?"])
 
 
+@pytest.mark.process
 def test_what_python_takes_for_kernels(mine):
     run = cudalab.check(["plus_one", (gelu,)], kernel=[mine / "soft_a.py"], size=["8x8"], dtype="float*", **CPU)
     assert list(dict.fromkeys(c.kernel for c in run.cases)) == ["plus_one", "gelu", "soft_a"]

@@ -51,7 +51,7 @@ def cudalab(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_slowed_kernel_is_right(tmp_path):
     sizes = ("--sizes", "1000,100003", "--only", "host:gelu_vec")
     done = cudalab("check", slowed(tmp_path), "--device", "cpu", "--dtypes", "float32,float16", *sizes)
@@ -59,7 +59,6 @@ def test_the_slowed_kernel_is_right(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.timeout(300)
 def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
     bench = ("bench", "--sizes", "large,xlarge", "--only", "pycuda:gelu_vec,torch_native,torch_eager", "--modes",
              "launch", "--device", "cuda")  # fmt: skip
@@ -77,7 +76,7 @@ def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
     assert {label for label, _ in slower} == {"pycuda:gelu_vec"}
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_on_a_cpu_the_gate_says_that_the_kernel_was_not_timed(tmp_path):
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     bench = ("bench", "--device", "cpu", "-q", "--budget", "0.02")

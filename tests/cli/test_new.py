@@ -52,7 +52,7 @@ def fill(path, *changes):
     Path(path).write_text(text)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_spec_for_a_vector_kernel_needs_its_reference_only(lab):
     Path("vadd.cu").write_text(ADD)
     run = lab("new", "vadd.cu")
@@ -68,7 +68,7 @@ def test_a_spec_for_a_vector_kernel_needs_its_reference_only(lab):
     assert "host:vadd" in run.output and "right" in run.output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes(lab):
     Path("mine").mkdir()
     Path("mine/scale.cu").write_text(ROWS)
@@ -163,7 +163,7 @@ CHECKED = (
 )  # a sum near 0 has no bound in ULP
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_shapes_of_rows_are_a_guess_that_is_marked(lab):
     Path("sums.cu").write_text(SUM)
     assert lab("new", "sums.cu").exit_code == 0
@@ -176,7 +176,7 @@ def test_the_shapes_of_rows_are_a_guess_that_is_marked(lab):
     assert run.exit_code == 0, run.output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_function_for_another_dtype_is_told_how_to_share_the_spec(lab):
     Path("ax.cu").write_text(CASTS)
     assert lab("new", "ax.cu").exit_code == 0
@@ -193,7 +193,7 @@ def test_a_function_for_another_dtype_is_told_how_to_share_the_spec(lab):
     assert run.exit_code == 0 and "float64" in run.output, run.output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_function_that_reads_what_another_writes_is_no_second_way_but_a_next_step(lab):
     Path("two.cu").write_text(STEPS)
     assert lab("new", "two.cu").exit_code == 0
@@ -214,7 +214,7 @@ def test_a_function_that_reads_what_another_writes_is_no_second_way_but_a_next_s
     assert run.exit_code == 0, run.output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_copy_of_a_lab_kernel_runs_at_once(lab):
     run = lab("new", "mine/rows.cu", "--like", "softmax")
     assert run.exit_code == 0, run.output
@@ -380,7 +380,7 @@ def test_dynamic_shared_memory_has_its_bytes_in_the_launch(lab, declared, shared
     compile(text, "k.py", "exec")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_kernel_without_inputs_has_a_spec_whose_reference_takes_the_shape_of_the_output(lab):
     Path("count.cu").write_text(
         "__global__ void count(int* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = i; }"

@@ -118,7 +118,7 @@ def test_inspect_is_named_only_where_it_can_run(monkeypatch, lacking):
     assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("bench", *RIGHT))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_they_are_for_people(tmp_path):
     check = ["check", "plus_one", "--only", "numpy", "--device", "cpu", "--sizes", "small"]
     assert "next: cudalab bench plus_one" in CliRunner().invoke(main, check).output

@@ -15,8 +15,6 @@ from cudalab.results import record
 from cudalab.results.file import load
 from cudalab.spec import find
 
-pytestmark = pytest.mark.slow
-
 OUTSIDE = Path(__file__).parents[1] / "data" / "outside"
 KERNELS = ("row_softmax", "tiled_transpose", "block_sum")
 SPECS = [str(OUTSIDE / f"{name}.py") for name in KERNELS]
@@ -111,6 +109,8 @@ def runs(tmp_path_factory):
         }
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 def test_they_are_right_on_the_cpu(runs):
     for name, backends in (("check", ("host",)), ("libraries", ("numpy", "torch_eager"))):
         status, run = runs[name].result()
@@ -123,6 +123,8 @@ def test_they_are_right_on_the_cpu(runs):
     assert {c.variant for c in run.cases} == {entry for spec in SPECS for entry in find.kernel(spec).entries}
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 def test_they_can_be_benchmarked(runs):
     for name, timed in (
         ("bench", {(name, "numpy") for name in KERNELS}),
@@ -134,6 +136,8 @@ def test_they_can_be_benchmarked(runs):
         assert {(c.kernel, c.backend) for c in run.cases if c.times} == timed
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 def test_they_pass_in_pytest(tmp_path):
     """The tests run in a user's folder, without this suite's settings."""
     for file in OUTSIDE.iterdir():
@@ -149,6 +153,8 @@ def test_they_pass_in_pytest(tmp_path):
     assert int(counts[1]) >= sum(len(k.entries) * (1 + len(k.edges)) for k in specs)
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_caught_by_the_host(runs, name):
     status, run = runs["bugs"].result()
@@ -168,8 +174,9 @@ RACY = "small,7x1023,2048x2048,2048x2049"
 UNSEEN = "maxima-overwritten"
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 @pytest.mark.gpu
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("spec", SPECS, ids=KERNELS)
 def test_they_are_right_on_every_backend_of_the_gpu(spec, tmp_path):
     kernel = find.kernel(spec)
@@ -188,8 +195,9 @@ def gpu_run(tmp_path_factory):
     return cudalab(tmp_path_factory.mktemp("gpu"), "check", *specs, *options)
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 @pytest.mark.gpu
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [name for name in BUGS if name != UNSEEN])
 def test_a_planted_bug_is_caught_on_the_gpu(gpu_run, name):
     status, run = gpu_run
@@ -200,8 +208,9 @@ def test_a_planted_bug_is_caught_on_the_gpu(gpu_run, name):
     assert others <= {record.OK, record.SKIPPED}
 
 
+@pytest.mark.process
+@pytest.mark.sweep
 @pytest.mark.gpu
-@pytest.mark.timeout(600)
 def test_the_race_that_no_answer_shows_is_caught_under_the_sanitizer(tmp_path):
     from cudalab.tools.sanitize import compute
 

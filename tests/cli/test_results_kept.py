@@ -37,6 +37,7 @@ def spec_that(folder, does):
 # ---- where they cannot be written ------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("always:cannot write")
 def test_results_that_cannot_be_written_are_kept_elsewhere_and_fail_the_command(tmp_path, monkeypatch):
     out, elsewhere = tmp_path / "out" / "r.json", tmp_path / "elsewhere"
@@ -56,6 +57,7 @@ def test_results_that_cannot_be_written_are_kept_elsewhere_and_fail_the_command(
     assert [path.suffix for path in elsewhere.iterdir()] == [".json"]
 
 
+@pytest.mark.process
 def test_where_nothing_can_be_written_they_are_printed(tmp_path, monkeypatch):
     run = cudalab.load(_old(tmp_path / "r.json"))
     monkeypatch.setattr(file, "rescue", lambda run: "")
@@ -71,6 +73,7 @@ def test_where_nothing_can_be_written_they_are_printed(tmp_path, monkeypatch):
     assert json.loads(done.stdout)["cases"]
 
 
+@pytest.mark.process
 def test_rescue_takes_the_first_place_that_takes_a_file(tmp_path, monkeypatch):
     run = cudalab.load(_old(tmp_path / "r.json"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
@@ -94,6 +97,7 @@ def _old(path):
 # ---- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_an_early_ctrl_c_does_not_speak_of_the_run_that_was_there(tmp_path, monkeypatch):
     out = _old(tmp_path / "r.json")
     before = out.read_bytes()
@@ -107,6 +111,7 @@ def test_an_early_ctrl_c_does_not_speak_of_the_run_that_was_there(tmp_path, monk
     assert out.read_bytes() == before
 
 
+@pytest.mark.process
 def test_an_early_ctrl_c_of_a_resumed_run_says_how_to_go_on(tmp_path, monkeypatch):
     out = _old(tmp_path / "r.json")
     run = cudalab.load(out)
@@ -121,6 +126,7 @@ def test_an_early_ctrl_c_of_a_resumed_run_says_how_to_go_on(tmp_path, monkeypatc
     assert (done.exit_code, done.stderr) == (130, f"stopped; continue with: cudalab check {EXAMPLE} --resume {out}\n")
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("always:cannot write")
 def test_ctrl_c_says_where_the_finished_groups_are_if_not_in_the_file(tmp_path, monkeypatch):
     out, elsewhere = tmp_path / "r.json", tmp_path / "elsewhere"
@@ -146,10 +152,11 @@ def test_ctrl_c_says_where_the_finished_groups_are_if_not_in_the_file(tmp_path, 
 # ---- what a file names -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("command", "option"),
-    [pytest.param("bench", "--baseline", marks=pytest.mark.slow), ("check", "--resume"),
-     pytest.param("bench", "--resume", marks=pytest.mark.slow)],
+    [pytest.param("bench", "--baseline", marks=pytest.mark.sweep), ("check", "--resume"),
+     pytest.param("bench", "--resume", marks=pytest.mark.sweep)],
 )  # fmt: skip
 def test_a_spec_that_only_a_results_file_names_is_not_run(tmp_path, command, option):
     mark = tmp_path / "it ran"

@@ -115,7 +115,9 @@ class Watched:
         return None
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_the_table_fills_in_and_is_gone_at_the_end(bench, plain):
     watched = Watched(bench, rows=60)
     assert watched.until() == 0
@@ -145,6 +147,8 @@ def test_names_are_wrapped_where_a_table_has_no_room_and_nothing_is_cut(width):
     assert [line.strip() for line in more] == (["gelu_backward_one"] if width < 60 else [])
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_ctrl_c_leaves_a_clean_screen(bench, plain):
     watched = Watched(bench, columns=40, rows=10)
     watched.until("numpy       waiting")  # the last line: an echo inside a picture would garble it
@@ -157,6 +161,7 @@ def test_ctrl_c_leaves_a_clean_screen(bench, plain):
     assert not watched.screen.cursor.hidden
 
 
+@pytest.mark.process
 def test_a_status_line_is_replaced_and_leaves_nothing_behind(plain):
     script = """
 from cudalab.cli.live import status_line
@@ -175,7 +180,9 @@ with status_line() as show:
     assert not watched.screen.cursor.hidden
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_a_terminal_that_is_resized(bench, plain):
     watched = Watched(bench, columns=140, rows=30)
     watched.until("[1/2] twice")
@@ -186,7 +193,7 @@ def test_a_terminal_that_is_resized(bench, plain):
     assert "[2/2]" not in watched.frames[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"CI": "true"}])
 def test_a_terminal_that_is_a_log_gets_lines(bench, plain, variables):
     for name, value in variables.items():
@@ -198,7 +205,9 @@ def test_a_terminal_that_is_a_log_gets_lines(bench, plain, variables):
     assert b"\x1b" not in text
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_a_pipe_gets_lines_and_quiet_means_nothing(bench, plain):
     done = subprocess.run([*bench, "--format", "csv"], capture_output=True, text=True, check=True)
     assert "\x1b" not in done.stdout + done.stderr
@@ -375,7 +384,7 @@ def test_a_guess_grows_with_the_work():
 # ---- from Python -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_python_code_is_told_how_far_a_run_is(bench):
     events = []
     cudalab.bench(bench[4], sizes="small,large", only="numpy,host", device="cpu", budget=0.01, progress=events.append)
@@ -468,6 +477,7 @@ def test_characters(plain):
     assert terminal.encodable("5 µs █", Stream(False)) == "5 µs █"
 
 
+@pytest.mark.process
 def test_an_encoding_without_micro_is_no_reason_to_fail(plain, tmp_path):
     path = tmp_path / "r.json"
     group(case("numpy", seconds=8e-4)).finished.save(path)
@@ -480,6 +490,7 @@ def test_an_encoding_without_micro_is_no_reason_to_fail(plain, tmp_path):
     assert b"\x1b[1m" in subprocess.run(command, capture_output=True, check=True).stdout
 
 
+@pytest.mark.process
 def test_an_error_is_cut_between_words_on_a_terminal_and_is_one_line_in_a_pipe(plain):
     command = [sys.executable, "-m", "cudalab", "check", "no_such_kernel"]
     watched = Watched(command, columns=60)

@@ -36,7 +36,7 @@ def run(tmp_path):
     assert not marker.exists(), marker.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_bench_and_report(run, tmp_path):
     try:
         need()
@@ -48,7 +48,7 @@ def test_bench_and_report(run, tmp_path):
     assert "<svg" in (tmp_path / "mine" / "page.html").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_check_with_sanitizers(run):
     try:
         host.address_sanitizer()
@@ -58,14 +58,14 @@ def test_check_with_sanitizers(run):
     run("check", "plus_one", "--device", "cpu", *options, "--sanitize")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_profile(run):
     if reason := torch_missing("cpu"):
         pytest.skip(reason)
     assert "torch_native" in run("profile", "gelu", "--device", "cpu", "--size", "64", "--only", "torch_native")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_study_with_ranks(run):
     if reason := torch_missing("cpu"):
         pytest.skip(reason)

@@ -122,6 +122,7 @@ def test_no_command_has_a_spelling_of_its_own(name):
         assert not re.fullmatch("--(kind|mode|arch)s?es", option)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", [["--sizes", "8,9"], ["--size", "8", "--size", "9"], ["--size", "8,9"]])
 def test_a_list_is_given_by_commas_or_by_repeating_the_option(words, tmp_path):
     quick = ("--only", "numpy", "--device", "cpu", "-q", "-o", str(tmp_path / "r.json"))

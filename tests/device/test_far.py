@@ -46,6 +46,7 @@ def test_what_is_touched_far_beside_an_array_is_seen(tells, size, beside, side):
     assert not np.frombuffer((ctypes.c_char * 4).from_address(at), np.uint8).any()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 def test_a_kernel_that_writes_far_away_is_wrong_and_the_next_one_is_not_blamed(tells, tmp_path):
     (tmp_path / "far.cu").write_text(

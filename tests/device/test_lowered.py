@@ -35,7 +35,6 @@ def compiled(tmp_path: Path, text: str) -> bytes:
 
 
 @needs_nvcc
-@pytest.mark.slow
 def test_names_of_nvcc(tmp_path):
     names = tuple(EXPECTED)
     code = compiled(tmp_path, entry_names.source((DATA / "names.cu").read_text(), "names.cu", names))
@@ -43,7 +42,6 @@ def test_names_of_nvcc(tmp_path):
 
 
 @needs_nvcc
-@pytest.mark.slow
 def test_constants_of_nvcc(tmp_path):
     code = compiled(tmp_path, (DATA / "constants.cu").read_text())
     names = ("weights", "shift", "params::scale")

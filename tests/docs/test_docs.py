@@ -135,7 +135,7 @@ def test_a_name_that_is_gone_is_noticed():
     assert _is_there("cudalab.engine.runs.bench") and not _is_there("cudalab.engine.session.bank")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_page_about_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"x": np.ones((3, 5), np.float32)}
@@ -145,6 +145,7 @@ def test_the_page_about_python_runs(tmp_path, monkeypatch, capsys):
     assert "gelu small float32 numpy ok" in capsys.readouterr().out
 
 
+@pytest.mark.process
 def test_the_study_of_the_page_about_studies_runs(tmp_path):
     (block,) = (b for b in blocks(ROOT / "docs" / "studies.md") if b.title == "row_sums.py")
     (tmp_path / "row_sums.py").write_text(block.text)

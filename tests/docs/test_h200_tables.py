@@ -142,7 +142,7 @@ def test_throttling_reaches_the_pages(folder):
         assert re.search(r"`triton` \| 100! \| 130! \|", text) and "`!` the GPU ran below its highest clock." in text
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_committed_pages_explain_every_mark_on_their_times():
     for kind in peers.KINDS:
         text = h200.by_kind(kind)()

@@ -1,18 +1,13 @@
-"""Every text that a user can see stands in a list, so that a new one is read before it is committed."""
+"""The texts that a user can see are found in the source, so that new ones can be read before they are committed."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from messages import LIST, READERS, has_words, listed, of_c, of_python, of_script, of_template, reader
+from messages import READERS, has_words, of_c, of_python, of_script, of_template, reader
 
-HEADERS = LIST.parents[2] / "cudalab" / "host" / "include"
-HOW = "read the new lines as a user, then write the list: python tests/support/messages.py"
-
-
-def test_every_message_has_been_looked_at():
-    kept, now = LIST.read_text(encoding="utf-8").splitlines(), listed().splitlines()
-    new, gone = [line for line in now if line not in kept], [line for line in kept if line not in now]
-    assert now == kept, "\n".join([HOW, *(f"+ {line}" for line in new), *(f"- {line}" for line in gone)])
+HEADERS = Path(__file__).parents[2] / "cudalab" / "host" / "include"
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,10 @@ def test_every_document_with_tables_is_known():
 
 
 # Its tables take 20 compilations: 30 s on an idle machine, minutes on a busy one.
-COMPILED = pytest.param("docs/inspect.md", marks=[pytest.mark.slow, pytest.mark.timeout(600)])
+COMPILED = pytest.param("docs/inspect.md", marks=pytest.mark.sweep)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("document", [COMPILED if d == "docs/inspect.md" else d for d in DOCUMENTS])
 def test_the_tables_are_those_of_the_results(document):
     text = (ROOT / document).read_text()
@@ -112,6 +113,7 @@ def test_no_h200_results_are_of_a_kernel_that_is_gone():
     assert not gone, f"no such kernel any more: git rm {' '.join(str(p.relative_to(ROOT)) for p in gone)}"
 
 
+@pytest.mark.process
 def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path):
     """With `echo` in place of Python, the text of each file is the command that would make it."""
     done = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path, "kernels", "studies", "pair"],
@@ -128,6 +130,7 @@ def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path
     assert asked.returncode == 2 and "no gleu here" in asked.stderr
 
 
+@pytest.mark.process
 def test_the_script_starts_nothing_that_would_end_too_late_and_packs_what_it_did(tmp_path):
     env = {**os.environ, "PYTHON": "echo", "LIMIT": "100", "PACK": str(tmp_path / "all.tgz")}
     done = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path / "out", "sum gelu", "wall", "matmul"],
@@ -138,6 +141,7 @@ def test_the_script_starts_nothing_that_would_end_too_late_and_packs_what_it_did
         assert {"./sum.txt", "./matmul.txt"} <= set(packed.getnames())
 
 
+@pytest.mark.process
 def test_the_script_of_the_studies_estimates_each_and_all_fit_ten_minutes(tmp_path):
     script, env = ROOT / "bench" / "studies.sh", {**os.environ, "PYTHON": "echo"}
     listed = subprocess.run([script], capture_output=True, text=True)
@@ -170,7 +174,7 @@ def test_the_example_is_the_file_and_is_short():
         assert file.read_text().strip() in README
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_example_is_right():
     options = ("--device", "cpu", "--skip", "torch_compile")
     run = CliRunner().invoke(main, ["check", str(ROOT / "bench/examples/softmax.py"), *options])

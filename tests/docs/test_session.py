@@ -88,6 +88,7 @@ def test_a_phone_gets_letters_that_can_be_read():
     assert len(alt) > 80
 
 
+@pytest.mark.process
 def test_a_terminal_is_drawn_as_it_is():
     colours = r"printf '\033[1;32mright\033[0m  \342\226\210\342\226\216 x\n\n a\rb\n'"
     lines = terminal_svg.screen(f"sh -c {shlex.quote(colours)}", 60)

@@ -93,7 +93,6 @@ LOOK = """
     }"""
 
 
-@pytest.mark.slow
 @browsing.needed
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1280, "light"), (1280, "dark")])
 def test_each_page_fits_its_screen_and_can_be_read(site, browser, width, theme):
@@ -117,7 +116,6 @@ def test_each_page_fits_its_screen_and_can_be_read(site, browser, width, theme):
     assert {url for url in browsing.asked(browser) if not url.startswith((address, "about:", "blob:"))} == set()
 
 
-@pytest.mark.slow
 def test_the_pictures_are_on_the_site(site):
     folder, _ = site
     for page, picture in (

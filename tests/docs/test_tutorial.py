@@ -18,8 +18,6 @@ from pathlib import Path
 import pytest
 from documents import ROOT, Block, blocks
 
-pytestmark = pytest.mark.slow
-
 DIFFER = "Your times will differ"
 MARK = "=-=-= end of a command:"
 
@@ -68,7 +66,7 @@ def outcomes(tmp_path_factory) -> list[tuple[str, int]]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_") and k != "CUDALAB_REQUIRE"}
     run = subprocess.run(
-        ["bash", "-c", SCRIPT], cwd=tmp_path_factory.mktemp("tutorial"), text=True, timeout=100,
+        ["bash", "-c", SCRIPT], cwd=tmp_path_factory.mktemp("tutorial"), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         env={**inherited, "PATH": path, "COLUMNS": "80", "CUDA_VISIBLE_DEVICES": ""},
     )  # fmt: skip
@@ -76,10 +74,14 @@ def outcomes(tmp_path_factory) -> list[tuple[str, int]]:
     return [(output, int(code)) for output, code in zip(parts[::2], parts[1::2])]
 
 
+@pytest.mark.process
+@pytest.mark.tutorial
 def test_every_command_was_run(outcomes):
     assert len(outcomes) == len(STEPS) > 10
 
 
+@pytest.mark.process
+@pytest.mark.tutorial
 @pytest.mark.parametrize("index", range(len(STEPS)), ids=[s.command for s in STEPS])
 def test_a_command_does_what_the_page_shows(index, outcomes):
     step, (output, code) = STEPS[index], outcomes[index]
@@ -100,6 +102,8 @@ def any_run(text: str) -> str:
     return re.sub("FASTER|SAME|SLOWER|UNCLEAR", "VERDICT", numbers)
 
 
+@pytest.mark.process
+@pytest.mark.tutorial
 def test_a_page_that_shows_something_else_fails():
     step = Step("x", "right ...\n2.5 s SAME\n", same=False)
     assert matches(step, "right 12\n3.25? s SLOWER\n")

@@ -62,6 +62,7 @@ def test_a_run_of_api_alone_has_no_bandwidth():
     assert "x eager is from the api time." in columns.footer(found)
 
 
+@pytest.mark.process
 def test_without_a_gpu_it_says_what_to_type():
     done = CliRunner().invoke(main, ["bench", "gelu", "--modes", "api", "--device", "cpu"])
     assert done.exit_code == 2
@@ -70,6 +71,7 @@ def test_without_a_gpu_it_says_what_to_type():
     assert "--modes launch takes the wall time of a call" in said
 
 
+@pytest.mark.process
 def test_beside_launch_on_the_cpu_it_adds_nothing(tmp_path):
     kept = tmp_path / "r.json"
     command = ["bench", "plus_one", "--modes", "launch,api", "--device", "cpu", "--sizes", "1000", "--only", "numpy"]

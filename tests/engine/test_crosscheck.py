@@ -102,6 +102,7 @@ def test_a_failure_is_a_note_and_costs_no_time(monkeypatch):
     assert cases[1].times
 
 
+@pytest.mark.process
 def test_a_process_that_fails_is_quoted():
     with pytest.raises(LaunchError, match=r"CUPTI's process ended with exit code 1: .*(GPU|CUDA|Unavailable)"):
         ready.asked("CUPTI's process", "cudalab.engine.cross_check.cupti.main", request_for("copy"), dict, 60)
@@ -112,6 +113,7 @@ def test_nothing_is_started_for_a_group_without_times(monkeypatch):
     cross_check.add("nvbench", [row(group(), "copy")], group(), 0, "auto")
 
 
+@pytest.mark.process
 def test_the_option_is_refused_before_anything_is_measured(monkeypatch):
     def said(name):
         run = CliRunner().invoke(main, ["bench", "plus_one", "--sizes", "8", "--device", "cpu", "--cross-check", name])
@@ -202,7 +204,6 @@ def test_a_variant_that_loses_records_costs_the_others_nothing(monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.timeout(300)
 def test_cupti_and_the_lab_agree_on_the_gpu(gpu):
     (large,) = plan.groups(["plus_one"], "2^24", "")
     labels = ("pycuda:plus_one_vec", "torch_native", "copy")
@@ -217,7 +218,6 @@ def test_cupti_and_the_lab_agree_on_the_gpu(gpu):
 
 
 @pytest.mark.gpu
-@pytest.mark.timeout(300)
 def test_nvbench_and_the_lab_agree_on_the_gpu(gpu):
     if reason := nvbench.missing():
         pytest.skip(reason)

@@ -54,7 +54,8 @@ def test_a_fifth_of_wrong_results_escapes_with_less_than_one_percent_wherever_th
     assert escape(total, range(total - -(-total // 5), total)) < 0.01  # the last ones are compared least
 
 
-@pytest.mark.parametrize("noise", [0, pytest.param(640, marks=pytest.mark.slow)])
+@pytest.mark.sweep
+@pytest.mark.parametrize("noise", [0, pytest.param(640, marks=pytest.mark.sweep)])
 def test_wrong_results_that_come_late_are_found(noise):
     total = 96
     late = digests(total, range(total - total // 5, total))

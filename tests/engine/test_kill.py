@@ -11,8 +11,9 @@ MOMENTS = 20
 GRACE = 20.0  # seconds: other tests keep the processors busy
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.process
+@pytest.mark.sweep
+@pytest.mark.wall
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 def test_a_killed_run_loses_nothing_and_leaves_nothing(tmp_path):
     every = kill.moments(MOMENTS, 0, tmp_path, grace=GRACE)

@@ -48,6 +48,7 @@ def interrupted(spec, out, by):
     return run, err, workers
 
 
+@pytest.mark.process
 def test_ctrl_c_before_anything_is_finished_promises_nothing(tmp_path):
     out = tmp_path / "r.json"
     args = command(altered(tmp_path), "--only", "numpy", "--device", "cpu", "-o", out)
@@ -63,7 +64,9 @@ def test_ctrl_c_before_anything_is_finished_promises_nothing(tmp_path):
     assert run.stderr.splitlines()[-1] == "stopped after 0 of 1 groups; nothing was finished"
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
     spec, out = altered(tmp_path), tmp_path / "r.json"
     run, err, workers = interrupted(spec, out, signal.SIGINT)
@@ -93,6 +96,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
     assert not list(tmp_path.glob(".r.json*"))
 
 
+@pytest.mark.process
 def test_ctrl_c_that_python_drops_stops_the_run_with_the_next_report(tmp_path):
     """An exception in a callback of Python's own (a finalizer, here) goes no further than a line on standard error."""
     out = tmp_path / "r.json"
@@ -124,6 +128,7 @@ main()
     assert not cudalab.load(out).complete
 
 
+@pytest.mark.process
 def test_ctrl_c_while_a_text_is_executed_exits_with_130(tmp_path):
     """Python remembers an interrupted exec of a text, as dataclasses do it, and `python -m` would end by the signal."""
     (tmp_path / "asked.py").write_text("""
@@ -145,7 +150,8 @@ main()
     assert run.stderr.splitlines()[-1].startswith("stopped;")
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
 def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path):
     out = tmp_path / "r.json"
     _, _, workers = interrupted(altered(tmp_path), out, signal.SIGKILL)
@@ -157,6 +163,7 @@ def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path):
     assert not cudalab.load(out).complete
 
 
+@pytest.mark.process
 def test_ctrl_c_in_a_program_is_a_keyboard_interrupt():
     def stop(text):
         raise KeyboardInterrupt
@@ -176,6 +183,7 @@ def begun(tmp_path):
     return spec, out
 
 
+@pytest.mark.process
 def test_resume_from_python(begun):
     spec, out = begun
     before = cudalab.load(out).cases
@@ -214,7 +222,7 @@ def test_what_another_command_wrote_is_not_resumed(begun, kind, options, wrote):
     assert run.output == f"Error: cannot resume {out} with `cudalab bench`: it holds a run of `cudalab {wrote}`\n"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_resume_refuses_other_sources_and_machines(begun):
     spec, out = begun
     asked = {**QUICK, "sizes": "small,medium", "only": "numpy", "device": "cpu", "resume": out}

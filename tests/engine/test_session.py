@@ -38,6 +38,7 @@ def task(name, files=None, value=21):
     return Task.of(f"handlers:{name}", Number(value), files or {})
 
 
+@pytest.mark.process
 def test_a_task_names_the_function_that_does_it(group):
     with opened(group) as session:
         assert session.ask(task("doubled"), STEP, Number) == Number(42)
@@ -52,6 +53,7 @@ def test_a_task_names_the_function_that_does_it(group):
         assert session.ask(task("doubled", value=1), STEP, Number) == Number(2)  # a new worker has taken its place
 
 
+@pytest.mark.process
 def test_a_task_whose_files_have_changed_is_refused(group):
     with opened(group) as session:
         assert session.ask(task("doubled", group.files), STEP, Number) == Number(42)
@@ -60,6 +62,7 @@ def test_a_task_whose_files_have_changed_is_refused(group):
             session.ask(task("doubled", group.files), STEP, Number)
 
 
+@pytest.mark.process
 def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group, tmp_path):
     out, events = tmp_path / "r.json", []
 
@@ -81,6 +84,7 @@ def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group
     assert [case.label for case in last.finished.cases] == ["numpy"]
 
 
+@pytest.mark.process
 def test_a_check_alone_has_no_times(group):
     with opened(group) as session:
         (timed,) = session.cases(group)
@@ -89,6 +93,7 @@ def test_a_check_alone_has_no_times(group):
     assert timed.times and not checked.times
 
 
+@pytest.mark.process
 def test_a_run_says_of_what_kind_it_is(group, tmp_path):
     spec = group.kernel.file
     kinds = {
@@ -100,6 +105,7 @@ def test_a_run_says_of_what_kind_it_is(group, tmp_path):
         assert cudalab.load(tmp_path / "r.json").kind == run.kind == kind
 
 
+@pytest.mark.process
 def test_a_time_that_physics_forbids_is_refused_where_all_rows_pass(group, monkeypatch):
     """Every tool gets its rows from `cases`; the machine and the empty kernel are those of the session."""
     gpu = Machine("cuda", "a GPU", {"memory_clock_hz": 10**9, "memory_bus_bits": 4000, "l2_bytes": 0})
@@ -117,6 +123,7 @@ def test_a_time_that_physics_forbids_is_refused_where_all_rows_pass(group, monke
     assert [bool(case.times) for case in found] == [False, False, True]
 
 
+@pytest.mark.process
 def test_bytes_and_operations_of_the_spec_are_in_its_rows(tmp_path):
     path = altered(tmp_path)
     text = path.read_text()

@@ -46,7 +46,7 @@ def test_arrays_in_place_have_fresh_contents_for_every_variant_and_run(tmp_path,
     assert found["numpy"].nbytes == elements * (7 * 4 if name == "float32" else 2 + 4 + 4 + 2 + 2 + 4 + 4)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("fault", ADAM_FAULTS)
 def test_faults_of_an_update_in_place_are_found(tmp_path, fault):
     case = rows(adam(tmp_path, *ADAM_FAULTS[fault]), only=("host",))["host:adam"]
@@ -55,20 +55,19 @@ def test_faults_of_an_update_in_place_are_found(tmp_path, fault):
         assert case.reason.startswith("v: ")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_workspace_and_a_filled_buffer_and_two_launches(tmp_path):
     found = rows(count(tmp_path), modes=("launch",))
     assert {label: case.status for label, case in found.items()} == {"host:count": "ok", "numpy": "ok"}
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("fault", COUNT_FAULTS)
 def test_faults_around_a_workspace_are_found(tmp_path, fault):
     case = rows(count(tmp_path, *COUNT_FAULTS[fault]), only=("host",))["host:count"]
     assert case.status == "WRONG", (fault, case.reason)
 
 
-@pytest.mark.slow
 def test_a_buffer_without_its_fill_is_wrong(tmp_path):
     counts = Out(lambda x: np.array([(x <= 0).sum(), (x > 0).sum()]), dtype="int32")
     total = Out(lambda x: x.sum(keepdims=True))
@@ -76,7 +75,7 @@ def test_a_buffer_without_its_fill_is_wrong(tmp_path):
     assert case.status == "WRONG" and case.reason.startswith("counts: ")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_later_output_is_judged_by_the_kernels_own_earlier_one(tmp_path):
     outputs = {
         "total": Out(lambda x: x.sum(keepdims=True)),
@@ -150,7 +149,7 @@ def test_a_reference_with_too_few_items_says_which_there_should_be(tmp_path, fie
     assert message in found["host:adam"].reason and "return a tuple of p, m" in found["host:adam"].reason
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_constants_are_set_before_each_launch(tmp_path):
     (tmp_path / "flipped").mkdir()
     assert rows(box(tmp_path), only=("host",))["host:box"].status == "ok"

@@ -105,12 +105,14 @@ def test_no_process_is_asked_for_what_none_can_time(workers):
     assert len(workers) == 4  # the first of the three died once
 
 
+@pytest.mark.process
 def test_the_reference_is_computed_once_if_all_agree(tmp_path):
     spec = numbered(tmp_path, "judges(x)")
     assert len(three("numpy", spec=spec)["numpy"].processes["wall"]) == 3
     assert max(judging(spec)) == 1
 
 
+@pytest.mark.process
 def test_a_result_that_differs_is_compared_with_the_reference(tmp_path):
     """The second process negates a zero: right as well, but other bits."""
     spec = numbered(tmp_path, "if not judges(x) and number() == 2: return np.where(x == 0, -0.0, 2 * x)")
@@ -121,6 +123,7 @@ def test_a_result_that_differs_is_compared_with_the_reference(tmp_path):
     assert max(judging(spec)) == 2
 
 
+@pytest.mark.process
 def test_a_verdict_holds_for_the_same_inputs_only(tmp_path):
     """Inputs that differ between the processes, and a result of the first that the others read from a file."""
     replay = """if not judges(x):
@@ -146,7 +149,9 @@ def test_the_share_of_a_process():
     assert {job(3, number).seed for number in range(3)} == {7}
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_nothing_is_timed_while_another_process_starts(monkeypatch):
     """The later processes open only when the first one waits: with its times, and not with its checks."""
     late, said = time.monotonic() + 90, []
@@ -175,6 +180,7 @@ def test_nothing_is_timed_while_another_process_starts(monkeypatch):
 # ---- a process that fails ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_what_is_wrong_in_the_second_process_is_wrong(tmp_path):
     spec = numbered(tmp_path, "if not judges(x) and number() == 2: return 3 * x")
     case = three("numpy", spec=spec)["numpy"]
@@ -183,7 +189,7 @@ def test_what_is_wrong_in_the_second_process_is_wrong(tmp_path):
     assert not case.parity.ok
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_what_fails_in_the_second_process_costs_its_row_only(tmp_path):
     pytest.importorskip("torch")
     spec = numbered(tmp_path, "if not judges(x) and number() == 2: raise ZeroDivisionError('no')")
@@ -194,7 +200,9 @@ def test_what_fails_in_the_second_process_costs_its_row_only(tmp_path):
     assert len(cases["torch_eager"].processes["wall"]) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_a_second_process_that_is_killed(workers, tmp_path):
     """In the middle of its timing; a new one takes its place, and the next group has all three."""
 
@@ -217,7 +225,9 @@ def test_a_second_process_that_is_killed(workers, tmp_path):
     assert all_gone(workers)
 
 
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_a_second_process_that_hangs(tmp_path, workers):
     spec = numbered(tmp_path, "if not judges(x) and number() == 2: time.sleep(60)")
     case = three("numpy", spec=spec, timeout=1.0)["numpy"]
@@ -227,6 +237,7 @@ def test_a_second_process_that_hangs(tmp_path, workers):
     assert all_gone(workers)
 
 
+@pytest.mark.process
 def test_inputs_that_fail_in_the_second_process(tmp_path):
     spec = numbered(tmp_path, "number()")
     text = spec.read_text().replace(
@@ -251,7 +262,7 @@ def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
     assert all_gone(workers)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_ctrl_c_in_the_second_process_keeps_the_groups_before(workers, tmp_path):
     out = tmp_path / "r.json"
 
@@ -281,7 +292,7 @@ def begun(tmp_path):
     return spec, out
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_run_is_resumed_with_as_many_processes(begun):
     spec, out = begun
     cases = rows("numpy", spec=spec, sizes="small,medium", resume=out)
@@ -301,7 +312,7 @@ def test_a_run_is_not_resumed_with_another_number(begun):
             rows("numpy", spec=spec, sizes="small,medium", resume=out)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_an_older_run_was_of_one_process(begun):
     spec, out = begun
     run = cudalab.load(out)
@@ -326,6 +337,7 @@ def test_wrong_numbers_are_refused(asked, message):
         rows("numpy", **asked)
 
 
+@pytest.mark.process
 def test_a_quick_run_is_one_process_with_a_small_budget(tmp_path):
     out = tmp_path / "r.json"
     assert rows("numpy", quick=True, budget=1.0, output=out)["numpy"].status == record.OK

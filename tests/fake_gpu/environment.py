@@ -1,17 +1,19 @@
 """Builds what PyCUDA needs to run without a GPU and prints the shell lines that switch it on.
 
     eval "$(python tests/fake_gpu/environment.py FOLDER)" && pytest tests/fake_gpu
+    python tests/fake_gpu/environment.py FOLDER --build    # no more than what takes long
 
-Standard library only. FOLDER keeps the results: the stand-in libcuda.so.1, the `nvcc` that PyCUDA will call, and
-PyCUDA's wheel, whose first build takes over a minute. If PyCUDA or Kernel Tuner is missing it is installed into the
-environment of the running interpreter. Exits with 3 and one line of reason when this machine lacks what the build
-needs.
+Standard library only. FOLDER keeps the stand-in libcuda.so.1 and the `nvcc` that PyCUDA will call. PyCUDA's wheel,
+whose build takes over a minute, is kept in the user's cache, by its version and those of Python and CUDA. If PyCUDA or
+Kernel Tuner is missing it is installed into the environment of the running interpreter. Exits with 3 and one line of
+reason when this machine lacks what the build needs.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -117,21 +119,31 @@ def pip(*arguments: str | Path, **variables: str) -> None:
         raise SystemExit(f"failed with {done.returncode}: {shlex.join(command)}")
 
 
-def build_wheel(root: Path, libcuda: Path, folder: Path) -> Path:
-    """PyCUDA from its source release, once per Python and CUDA version (about 90 s)."""
+def kept_wheels(root: Path) -> Path:
+    """The folder of wheels that are built against this version of CUDA."""
     version = re.search(r"#define CUDA_VERSION (\d+)", (root / "include" / "cuda.h").read_text())
-    wheels = folder / "wheels" / f"cuda-{version[1] if version else 'unknown'}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "cudalab-tests" / f"cuda-{version[1] if version else 'unknown'}-{platform.machine()}"
+
+
+def build_wheel(root: Path, libcuda: Path, folder: Path) -> Path:
+    """PyCUDA from its source release, once per version, Python and CUDA (about 90 s)."""
+    wheels = kept_wheels(root)
     pattern = f"pycuda-{PYCUDA}-cp{sys.version_info.major}{sys.version_info.minor}-*.whl"
     if not list(wheels.glob(pattern)):
         print(f"building PyCUDA {PYCUDA}, about 90 s, once", file=sys.stderr)
         config = str(Path(os.environ.get("XDG_CONFIG_HOME", Path.home() / ".config")))
-        pip(
-            *("wheel", "-q", "--no-deps", "--no-cache-dir", "--no-binary", "pycuda"),
-            *("--wheel-dir", wheels, f"pycuda=={PYCUDA}"),
-            HOME=str(build_home(root, folder)),
-            XDG_CONFIG_HOME=config,  # pip's own settings stay where they were before HOME moved
-            LIBRARY_PATH=str(link_folder(libcuda, folder)),
-        )
+        wheels.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=wheels) as unfinished:
+            pip(
+                *("wheel", "-q", "--no-deps", "--no-cache-dir", "--no-binary", "pycuda"),
+                *("--wheel-dir", unfinished, f"pycuda=={PYCUDA}"),
+                HOME=str(build_home(root, folder)),
+                XDG_CONFIG_HOME=config,  # pip's own settings stay where they were before HOME moved
+                LIBRARY_PATH=str(link_folder(libcuda, folder)),
+            )
+            for wheel in Path(unfinished).glob(pattern):
+                os.replace(wheel, wheels / wheel.name)  # in one step: another build may run beside this one
     return next(wheels.glob(pattern))
 
 
@@ -192,12 +204,15 @@ def exports(root: Path, folder: Path) -> dict[str, str]:
     }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, build_only: bool) -> None:
     root = find_toolkit()
     for name in ("bin", "lib", "pycuda-cache"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     libcuda = folder / "lib" / "libcuda.so.1"
     build_libcuda(root, libcuda)
+    if build_only:
+        build_wheel(root, libcuda, folder)
+        return
     write_nvcc(folder / "bin" / "nvcc")
     install_pycuda(root, libcuda, folder)
     install_kernel_tuner()
@@ -206,6 +221,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit(f"usage: python {sys.argv[0]} FOLDER")
-    main(Path(sys.argv[1]).resolve())
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--build"]):
+        raise SystemExit(f"usage: python {sys.argv[0]} FOLDER [--build]")
+    main(Path(sys.argv[1]).resolve(), sys.argv[2:] == ["--build"])

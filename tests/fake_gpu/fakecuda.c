@@ -339,6 +339,7 @@ struct CUfunc_st {
   Kernel run;
   const char *(*error)(void);
   void (*set_groups)(unsigned, unsigned, unsigned, int);
+  void (*forget)(void);
   const unsigned *parameters;  // their number, then size and kind of each
   const unsigned *cluster;  // of its __cluster_dims__, or NULL
   bool large_clusters;
@@ -961,6 +962,7 @@ API cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
   f->run = run;
   f->error = (const char *(*)(void))dlsym(module->library, "cudalab_error");
   f->set_groups = (void (*)(unsigned, unsigned, unsigned, int))dlsym(module->library, "cudalab_set_groups");
+  f->forget = (void (*)(void))dlsym(module->library, "cudalab_forget");
   const unsigned *(*cluster)(void) = (const unsigned *(*)(void))symbol_of(module, "cudalab_cluster_", name);
   f->cluster = cluster ? cluster() : NULL;
   f->max_shared = STATIC_SHARED;
@@ -1015,8 +1017,19 @@ static void keep_failure(CUfunction function) {
   pthread_mutex_unlock(&lock);
 }
 
+// A module keeps stacks for its next launch, and a process may have 65530 mappings: another module's launch frees them.
+static void free_stacks_before(CUfunction function) {
+  static void (*last)(void);
+  pthread_mutex_lock(&lock);
+  void (*other)(void) = last == function->forget ? NULL : last;
+  last = function->forget;
+  pthread_mutex_unlock(&lock);
+  if (other) other();
+}
+
 static void run_launch(Task *t) {
   const Launch *l = &t->launch;
+  free_stacks_before(l->function);
   const unsigned none[3] = {1, 1, 1}, *c = l->cluster[0] ? l->cluster : l->function->cluster ? l->function->cluster : none;
   if (l->function->set_groups) l->function->set_groups(c[0], c[1] ? c[1] : 1, c[2] ? c[2] : 1, l->cooperative);
   int workers = l->packed ? -get_nprocs() : get_nprocs();  // negative: one packed buffer, see cudalab.host

@@ -411,6 +411,7 @@ def api_cases(fake):
     return {case.label: case for case in cases_of(job, group)}
 
 
+@pytest.mark.sweep
 def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
     """The call gets tensors on the lab's own buffers and launches on the lab's stream."""
     kept = []  # memory of the host, which must not be used again before the stand-in has done its work
@@ -443,6 +444,7 @@ def test_a_call_is_timed_as_a_user_makes_it(fake, torch, monkeypatch):
     assert len(kept) > API_WARM_UPS + LEAST_ROUNDS  # a slow stand-in gets few calls a round
 
 
+@pytest.mark.sweep
 def test_where_torch_sees_no_gpu_a_note_says_so(fake):
     cases = api_cases(fake)
     called = cases["pycuda:gelu_scalar"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import several
+from small_groups import small_groups
 
 from cudalab import Budget, Kernel, Launch, Scalar, backends, timing
 from cudalab.base.errors import LaunchError
@@ -19,7 +20,6 @@ from cudalab.device.arrays import DeviceArray
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, returning
 from cudalab.engine import plan
-from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases as cases_of
@@ -48,13 +48,14 @@ def rows(fake, group, modes=()):
     return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
 
 
-SAMPLE = (1 << 18) + 701  # values of "every exponent": large enough for several blocks of each multiprocessor
+def in_a_sweep_unless_first(group):
+    first = group.dtype.name == group.kernel.dtypes[0]
+    return pytest.param(group, id=str(group), marks=[] if first else pytest.mark.sweep)
 
 
-@pytest.mark.parametrize("group", checks([], "all", sample=SAMPLE), ids=str)
+@pytest.mark.parametrize("group", [in_a_sweep_unless_first(group) for group in small_groups()])
 def test_parity(fake, group):
-    if group.why:
-        pytest.skip("; ".join(why for _, why in group.why))
+    """Arrays are placed, guarded and launched. What a kernel computes is checked on the host (tests/kernels)."""
     for case in rows(fake, group):
         assert case.status == record.OK, f"{case.label}: {case.reason}"
 
@@ -73,8 +74,9 @@ def test_times_of_all_kinds_are_taken(fake):
         assert all(case.median(kind) > 0 for kind in case.times)
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("make", [several.adam, several.count, several.box])
+@pytest.mark.parametrize(
+    "make", [several.box, *(pytest.param(make, marks=pytest.mark.sweep) for make in (several.adam, several.count))]
+)
 def test_arrays_in_place_and_filled_ones_are_new_for_every_run(fake, tmp_path, make):
     kernel = make(tmp_path)
     group = Group(kernel, "small", (300,), dtype("float32"))
@@ -317,7 +319,9 @@ def with_a_constant(folder, when):
     return plan.groups([str(folder / "plus_one.py")], "1000", "")[0]
 
 
-@pytest.mark.parametrize(("when", "reason"), [("true", ""), ("calls++ > 60", " (in a timed run)")])
+@pytest.mark.parametrize(
+    ("when", "reason"), [("true", ""), pytest.param("calls++ > 60", " (in a timed run)", marks=pytest.mark.sweep)]
+)
 def test_a_write_to_a_constant_is_wrong(fake, tmp_path, when, reason):
     """Else a kernel could keep answers there, from one launch to the next."""
     found = {c.label: c for c in rows(fake, with_a_constant(tmp_path, when), ("launch",))}
@@ -327,6 +331,7 @@ def test_a_write_to_a_constant_is_wrong(fake, tmp_path, when, reason):
     assert found["pycuda:plus_one_vec"].status == record.OK
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("used", ["doubled[0] / 2", "1.5f"])
 def test_scalars_have_other_values_and_constants_follow_them_and_come_back(fake, tmp_path, used):
     """A `__constant__` variable that follows from a scalar has the spec's value again when times are taken."""
@@ -349,6 +354,7 @@ def test_scalars_have_other_values_and_constants_follow_them_and_come_back(fake,
         assert {"cold", "hot", "graph"} <= set(case.times), case.notes
 
 
+@pytest.mark.sweep
 def test_variables_of_what_a_launch_instantiates_count_as_kept(fake, monkeypatch, tmp_path):
     """The launch of an entry may name a template that no entry names; an expression may call what no entry calls."""
     codes = []

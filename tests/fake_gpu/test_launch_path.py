@@ -31,7 +31,7 @@ def fake():
     device.close()
 
 
-@pytest.mark.parametrize("name", ["names", "grid_sync", "cluster"])
+@pytest.mark.parametrize("name", ["grid_sync", "cluster", pytest.param("names", marks=pytest.mark.sweep)])
 def test_parity(fake, name):
     for group in checks([str(DATA / f"{name}.py")], "all"):
         for case in cases_of(Job(fake, Selection(only=("pycuda",)), (), 0, 0.1, lambda text: None), group):

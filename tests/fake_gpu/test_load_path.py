@@ -24,6 +24,7 @@ def fake():
     device.close()
 
 
+@pytest.mark.wall
 def test_times_are_of_single_runs_after_the_load(fake):
     lab = Lab(fake, found.Workload(found.study("clocks"), "tiny"), 0, lambda phase: None)
     spin, runs = Spin(fake, CYCLES), []

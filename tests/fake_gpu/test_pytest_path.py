@@ -9,7 +9,7 @@ from cudalab.results import file
 pytest_plugins = "pytester"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.sweep
 def test_a_kernel_is_timed_and_saved(pytester):
     pytester.makepyfile(
         """

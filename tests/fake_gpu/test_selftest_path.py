@@ -31,6 +31,7 @@ def asked(device, name):
     return selftest._asked(check)
 
 
+@pytest.mark.sweep
 def test_every_check_measures_something(fake):
     shown = []
     report = selftest.examine(fake, 0.1, shown.append)
@@ -52,6 +53,7 @@ def test_every_check_measures_something(fake):
     assert states["throttling"] == SKIPPED  # NVML knows no such device
 
 
+@pytest.mark.sweep
 def test_a_lying_clock_fails_the_known_cycles(fake, lying_clocks):
     lying_clocks(fake, 2)
     assert asked(fake, "known cycles").state == FAILED

@@ -31,6 +31,7 @@ def tuned(path, **options):
     return tune.tune(str(path), **{"sizes": "small", **options}, budget=0.05, finalists=2, timeout=60)
 
 
+@pytest.mark.sweep
 def test_what_is_wrong_is_never_timed_and_the_winner_is_used(spec):
     path = spec("scale")
     (found,) = tuned(path, sizes="small,1000")
@@ -55,6 +56,7 @@ def _with(choice, **parameters):
     return msgspec.structs.replace(choice, parameters={**choice.parameters, **parameters})
 
 
+@pytest.mark.sweep
 def test_a_configuration_that_fails_costs_itself_alone(spec):
     (found,) = tuned(spec("faulty"))
     assert [t.parameters for t in found.ranking] == [{"HOW": 0}]
@@ -65,6 +67,7 @@ def test_a_configuration_that_fails_costs_itself_alone(spec):
     assert found.winner is found.finalists[0]
 
 
+@pytest.mark.sweep
 def test_a_strategy_that_samples(spec):
     (found,) = tuned(spec("scale"), strategy="random_sample", most=2)
     assert len(found.ranking) + len(found.excluded) == 2

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, settings
-
-HERE = Path(__file__).parent
 
 # deadline: an example that compiles or imports is slow once; tests that must be quick have their own limit.
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": False}
@@ -19,9 +15,7 @@ if settings.get_current_profile_name() != "thorough":
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects tests
 def pytest_collection_modifyitems(config, items):
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.slow)
+    """Thorough runs have no limit."""
     if config.getoption("--hypothesis-profile") == "thorough":
         for item in items:
             item.add_marker(pytest.mark.timeout(0))

@@ -20,7 +20,6 @@ ENTRIES = (
 )
 
 pytestmark = [  # each test compiles several files
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 
@@ -230,7 +229,7 @@ def test_what_a_barrier_or_an_atomic_cannot_do_is_refused_with_its_line(line, sa
         host.load(f"{text}  {line} }}", name="k.cu")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_right_copies_are_no_races(entry):
     """A barrier, a pipeline and a wait order what is before them."""

@@ -50,7 +50,6 @@ def test_bits_and_the_standard_library(module):
     assert list(values) == [1, 2, 3, 9, 13, 1, 3, 1, np.float32(65504 + 2**-7), 1, 3]
 
 
-@pytest.mark.slow
 def test_a_count_that_is_not_atomic_is_found():
     text = (
         (DATA / "atomic_ref.cu").read_text().replace("bin.fetch_add(1, cuda::memory_order_relaxed);", "++mine[x[i]];")

@@ -99,14 +99,12 @@ def said(module: host.Module, entry: str, order: host.Order) -> str:
     return ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["alternating", *SEEDS])
 @pytest.mark.parametrize("entry", [name for name in RIGHT if name != "by_object"])
 def test_locks_and_loops_that_try_again_are_no_races(watched, entry, order):
     assert said(watched, entry, order) == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("entry", ["tested_and_set", "unlocked", "unfenced"])
 def test_a_lock_that_is_none_is_a_race_in_each_shuffled_order(watched, entry, seed):

@@ -15,7 +15,6 @@ DATA = Path(__file__).parents[1] / "data" / "host"
 ORDERS = ("alternating", "forward", "reverse", 5)
 
 pytestmark = [  # each test compiles several files
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 
@@ -158,6 +157,7 @@ def sums(barrier, order):
     return y.tolist() == [x.sum(), x.max()]
 
 
+@pytest.mark.sweep
 def test_storage_that_is_used_again_without_a_barrier_gives_a_wrong_result():
     assert all(sums("__syncthreads();", order) for order in ORDERS)
     x = np.arange(64, dtype=np.float32)

@@ -50,7 +50,6 @@ def words(n, count):
     return [n >> 32 * i & 0xFFFFFFFF for i in range(count)]
 
 
-@pytest.mark.slow
 def test_philox_gives_the_published_answers(random):
     counter, key, answer = (np.array(column, np.uint32) for column in zip(*KNOWN, strict=True))
     y = np.zeros((3, 4), np.uint32)

@@ -29,7 +29,6 @@ FORMS = {
 }
 
 
-@pytest.mark.slow
 def test_every_form_is_the_block_s_dynamic_memory():
     text = "\n".join(
         f"namespace form_{i} {{\n{level}\n__global__ void k{i}(float* y) {{ const int i = threadIdx.x; {lines}\n"
@@ -45,7 +44,6 @@ def test_every_form_is_the_block_s_dynamic_memory():
     assert len(module.entries) > 8
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", [name for name, (level, _) in FORMS.items() if "namespace" in level or "s[]" in level])
 def test_every_form_alone_in_its_file(form):
     level, lines = FORMS[form]

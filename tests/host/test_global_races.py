@@ -9,7 +9,6 @@ from cudalab import host
 from cudalab.base.errors import CudalabError, OverrunError, RaceError, Unavailable
 
 pytestmark = [  # each test compiles several files
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 

@@ -50,7 +50,6 @@ __global__ void fine_grid(int* y) { const int t = threadIdx.x, i = blockIdx.x * 
 """
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 

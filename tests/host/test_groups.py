@@ -59,13 +59,11 @@ def test_a_grid_that_no_gpu_holds_at_once_is_refused_with_the_number(grid):
         normalized(grid, "forward", blocks=132 * 16 + 1, cooperative=True)
 
 
-@pytest.mark.slow
 def test_a_missing_barrier_of_the_grid_is_noticed():
     bad = host.load(GRID.replace(BARRIER, "    float total"))
     assert not any(normalized(bad, order, cooperative=True) for order in ORDERS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("instead", "says"),
     [
@@ -81,7 +79,6 @@ def test_a_grid_that_cannot_go_on_is_diagnosed(instead, says):
         normalized(bad, "forward", cooperative=True)
 
 
-@pytest.mark.slow
 def test_a_barrier_made_of_atomics():
     module = host.load("""
 __device__ void barrier(unsigned* state, unsigned goal) {
@@ -106,7 +103,7 @@ POLL = (DATA / "poll.cu").read_text()
 
 
 @pytest.fixture(
-    scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "race detector"]
+    scope="module", params=[False, pytest.param(True, marks=pytest.mark.sweep)], ids=["plain", "race detector"]
 )
 def poll(request: pytest.FixtureRequest) -> host.Module:
     try:
@@ -161,7 +158,6 @@ def test_blocks_of_a_cluster_use_each_other_s_shared_memory(cluster, order):
     assert counted(cluster, order) and reversed_(cluster, order)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "old", "new", "says"),
     [
@@ -304,7 +300,6 @@ __global__ void wide(int* out) { auto tile = cg::tiled_partition<64>(cg::this_th
 """
 
 
-@pytest.mark.slow
 def test_tiles_scans_coalesced_threads_and_partitions():
     text = LANES[: LANES.index("__global__ void wide")]
     x = np.random.default_rng(0).integers(0, 50, 64).astype(np.int32)
@@ -332,7 +327,6 @@ def test_tiles_scans_coalesced_threads_and_partitions():
     np.testing.assert_array_equal(out[9], 40 + i % 4)
 
 
-@pytest.mark.slow
 def test_a_tile_of_several_warps_is_refused_by_name():
     with pytest.raises(NotOnCpu, match=r"lanes.cu:36: a tile of more than 32 threads cannot run on the CPU"):
         host.load(LANES, name="lanes.cu")

@@ -154,7 +154,6 @@ def transpose_is_right(module: host.Module, rng: np.random.Generator) -> bool:
 CHECKS = (block_sum_is_right, tree_sum_is_right, transpose_is_right)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_right", CHECKS)
 def test_block_barriers(cooperative, rng, is_right):
     assert is_right(cooperative, rng)
@@ -164,10 +163,10 @@ def test_block_barriers(cooperative, rng, is_right):
     ("removed", "notices"),
     [
         (0, block_sum_is_right),
-        pytest.param(1, tree_sum_is_right, marks=pytest.mark.slow),
-        pytest.param(2, tree_sum_is_right, marks=pytest.mark.slow),
-        pytest.param(3, transpose_is_right, marks=pytest.mark.slow),
-        pytest.param(4, transpose_is_right, marks=pytest.mark.slow),
+        pytest.param(1, tree_sum_is_right, marks=pytest.mark.sweep),
+        pytest.param(2, tree_sum_is_right, marks=pytest.mark.sweep),
+        pytest.param(3, transpose_is_right, marks=pytest.mark.sweep),
+        pytest.param(4, transpose_is_right, marks=pytest.mark.sweep),
     ],
 )
 def test_a_missing_barrier_is_noticed(rng, removed, notices):
@@ -185,7 +184,6 @@ def test_ballot(cooperative, rng):
     assert count[0] == (x > 0).sum()
 
 
-@pytest.mark.slow
 def test_shuffles_with_width(warp):
     x = np.arange(64, dtype=np.int32)
     out = np.zeros((8, 64), np.int32)
@@ -229,7 +227,6 @@ def test_barriers_that_count(warp):
     assert (out == out[:, :1]).all()
 
 
-@pytest.mark.slow
 def test_syncwarp_is_needed_and_enough(warp):
     x = np.arange(64, dtype=np.int32)
     out = np.zeros_like(x)
@@ -266,7 +263,6 @@ def test_a_block_that_cannot_end_is_diagnosed(warp, entry, says):
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
-@pytest.mark.slow
 def test_modules_do_not_all_keep_their_stacks():
     """A process may have 65530 mappings, and the stacks of one block are up to 2048."""
     source = """__global__ void reversed(const int* x, int* y) {{ __shared__ int all[1024];
@@ -282,13 +278,12 @@ def test_modules_do_not_all_keep_their_stacks():
     assert max(mappings) < min(mappings) + 100
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_portable_stack_switch_gives_the_same(rng):
     module = load("cooperative.cu", CUDALAB_UCONTEXT="1")
     assert all(is_right(module, rng) for is_right in CHECKS)
 
 
-@pytest.mark.slow
 def test_dynamic_shared_memory_at_file_level_and_aligned(rng):
     module = host.load(
         'extern "C" {\n'
@@ -305,7 +300,6 @@ def test_dynamic_shared_memory_at_file_level_and_aligned(rng):
     np.testing.assert_array_equal(y, x[::-1])
 
 
-@pytest.mark.slow
 def test_shared_arrays_are_aligned_as_on_a_gpu():
     """For float4, without a word in the source; and alignas() may stand where nvcc takes it."""
     module = host.load(
@@ -329,7 +323,6 @@ def test_shared_arrays_are_aligned_as_on_a_gpu():
     np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.slow
 def test_what_is_written_past_dynamic_shared_memory_is_told_and_nothing_breaks(rng):
     module = host.load(
         "extern __shared__ float tile[];\n"
@@ -348,7 +341,6 @@ def test_what_is_written_past_dynamic_shared_memory_is_told_and_nothing_breaks(r
     np.testing.assert_array_equal(y, x)
 
 
-@pytest.mark.slow
 def test_assert_and_trap_fail_the_launch_and_not_the_process():
     for extra in ("", "__syncthreads();"):  # flat and fiber mode
         module = host.load(
@@ -416,7 +408,6 @@ def test_a_race_that_one_order_forgives_shows_in_another():
         assert (y == np.arange(1, 65)).all() == flawless
 
 
-@pytest.mark.slow
 def test_a_shuffle_is_that_of_its_seed():
     module = host.load(
         "__global__ void who(int* y, int* next) { __syncwarp(); y[atomicAdd(next, 1)] = threadIdx.x; }\n"
@@ -460,7 +451,6 @@ def modern(compiler: str) -> host.Module:
     return load("modern.cu")
 
 
-@pytest.mark.slow
 def test_cooperative_groups_of_a_block(modern, rng):
     x = rng.random(1000, dtype=np.float32)
     sums = np.zeros(5, np.float32)
@@ -547,7 +537,6 @@ def every_pattern(dtype: np.dtype) -> np.ndarray:
     return np.arange(65536, dtype=np.uint16).view(dtype)
 
 
-@pytest.mark.slow
 def test_widening_all_65536_patterns(narrow):
     module, dtype = narrow
     x = every_pattern(dtype)
@@ -648,7 +637,7 @@ FUNCTIONS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("scalar_t", list(NARROW))
 def test_the_functions_of_both_narrow_types(rng, scalar_t):
     module, dtype = load("names.cu", scalar_t=scalar_t), NARROW[scalar_t]
@@ -864,7 +853,6 @@ def test_an_entry_with_the_name_of_a_c_function_is_refused_by_this_name(names):
         host.load(text, name="k.cu")
 
 
-@pytest.mark.slow
 def test_a_barrier_hidden_by_a_macro_or_an_include_is_still_found(tmp_path, rng):
     (tmp_path / "meet.h").write_text("#define MEET __sync##threads()\n")
     module = host.load(
@@ -876,7 +864,6 @@ def test_a_barrier_hidden_by_a_macro_or_an_include_is_still_found(tmp_path, rng)
     np.testing.assert_array_equal(y, np.arange(64))
 
 
-@pytest.mark.slow
 def test_shared_memory_of_a_header(tmp_path):
     """A static array works as in the `.cu`. A dynamic one would have to be rewritten, and is refused by its line."""
     text = '#include "mine.cuh"\n__global__ void f(float* y) { y[threadIdx.x] = next(threadIdx.x); }\n'
@@ -936,6 +923,7 @@ def test_headers_of_the_current_folder_are_not_found(tmp_path, monkeypatch):
         host.load(text.replace("value.h", "other.h"), name="set.cu")
 
 
+@pytest.mark.process
 def test_two_processes_may_build_at_once(tmp_path):
     script = (
         "from cudalab import host\n"
@@ -951,6 +939,7 @@ def test_two_processes_may_build_at_once(tmp_path):
     assert sorted(path.suffix for path in (tmp_path / "host").iterdir()) == [".o", ".so"]  # no scratch left behind
 
 
+@pytest.mark.sweep
 def test_kernels_of_one_mode_share_what_runs_them(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path))
     flat, cooperative = (

@@ -63,7 +63,6 @@ def launch(module: host.Module, entry: str, order: host.Order) -> str:
     return ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("entry", "lines"),
@@ -76,14 +75,13 @@ def test_a_race_is_told_with_both_lines_and_threads_in_every_order(module, entry
     assert {int(part.partition(",")[0]) for part in said.split("r.cu:")[1:]} == lines
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("entry", ["atomic", "same_value", "warp", "own", "tile"])
 def test_what_is_in_order_is_no_race(module, entry, order):
     assert launch(module, f"fine_{entry}", order) == ""
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_right_kernels_have_none_and_each_missing_barrier_is_one():
     text = (DATA / "host" / "cooperative.cu").read_text()
     pieces = text.split("__syncthreads();")

@@ -17,7 +17,7 @@ DATA = Path(__file__).parents[1] / "data" / "host"
 N = 60
 
 # Slow: its file has many entries.
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")]
+pytestmark = [pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ DATA = Path(__file__).parents[1] / "data" / "host"
 N = 5000
 
 # Slow: its file has 86 entries.
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")]
+pytestmark = [pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ SOURCE = (DATA / "tensor_cores.cu").read_text()
 ORDERS = ("alternating", "forward", "reverse", 0, 1)
 
 pytestmark = [  # each test compiles several files
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 
@@ -51,10 +50,10 @@ def test_a_matmul_with_shared_tiles(module, order):
     ("right", "wrong"),
     [
         ("__syncthreads();  // FILLED", ""),
-        pytest.param("__syncthreads();  // USED", "", marks=pytest.mark.slow),
-        pytest.param("__syncwarp();  // STORED", "", marks=pytest.mark.slow),
-        pytest.param("right[0][warp % 2 * 16], 48", "right[0][warp % 2 * 16], 32", marks=pytest.mark.slow),
-        pytest.param("16, half, wmma::row_major> y", "16, half, wmma::col_major> y", marks=pytest.mark.slow),
+        pytest.param("__syncthreads();  // USED", "", marks=pytest.mark.sweep),
+        pytest.param("__syncwarp();  // STORED", "", marks=pytest.mark.sweep),
+        pytest.param("right[0][warp % 2 * 16], 48", "right[0][warp % 2 * 16], 32", marks=pytest.mark.sweep),
+        pytest.param("16, half, wmma::row_major> y", "16, half, wmma::col_major> y", marks=pytest.mark.sweep),
     ],
 )  # fmt: skip
 def test_a_bug_of_a_matmul_shows(right, wrong):
@@ -109,7 +108,6 @@ def types() -> host.Module:
     return host.load((DATA / "wmma_types.cu").read_text(), name="wmma_types.cu")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["alternating", 0])
 @pytest.mark.parametrize("entry", SHAPES)
 def test_every_type_shape_and_layout(types, entry, order):
@@ -126,7 +124,6 @@ def test_every_type_shape_and_layout(types, entry, order):
     np.testing.assert_array_equal(d.T.astype(float), 2 * (a @ b) + 3 * c)
 
 
-@pytest.mark.slow
 def test_tf32_has_ten_bits(types):
     a, b = np.random.default_rng(0).standard_normal((2, 16, 8)).astype(np.float32)
     d = aligned(np.zeros((16, 16), np.float32))

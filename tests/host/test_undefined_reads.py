@@ -125,7 +125,7 @@ def row(folder, condition, value=1):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_wrong_row_names_the_read_that_its_result_depends_on_and_no_other(tmp_path):
     right = row(tmp_path, "t % 32 + by < min(32, 40 - t / 32 * 32)")
     assert right.status == "ok" and not right.notes

@@ -14,7 +14,6 @@ DATA = Path(__file__).parents[1] / "data" / "host"
 ORDERS = ("alternating", "forward", "reverse", 0, 1)
 
 pytestmark = [  # each test compiles several files
-    pytest.mark.slow,
     pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
 ]
 
@@ -45,14 +44,15 @@ def test_a_decoupled_look_back_scan(module, order):
     ("right", "wrong"),
     [
         ("sum += sums[b];", ""),
-        pytest.param("before = sum;", "", marks=pytest.mark.slow),
-        pytest.param("flags[block] = SUM;", "flags[block] = PREFIX;", marks=pytest.mark.slow),
+        pytest.param("before = sum;", "", marks=pytest.mark.sweep),
+        pytest.param("flags[block] = SUM;", "flags[block] = PREFIX;", marks=pytest.mark.sweep),
     ],
 )
 def test_a_wrong_look_back_is_wrong(right, wrong):
     module = host.load((DATA / "lookback.cu").read_text().replace(right, wrong), name="lookback.cu")
     x = np.random.default_rng(0).integers(1, 50, 5000, dtype=np.int32)
-    assert any((scan(module, x, order) != np.cumsum(x)).any() for order in ORDERS)
+    # Which blocks still have their sum alone when others look depends on the system's threads: one round may miss it.
+    assert any((scan(module, x, order) != np.cumsum(x)).any() for _ in range(30) for order in ORDERS)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -75,6 +75,7 @@ def test_threads_of_a_block_wait_for_each_other(module, order):
     assert y[0] == 28
 
 
+@pytest.mark.sweep
 def test_waiting_without_end_is_told_and_does_not_hang(module):
     with pytest.raises(
         LaunchError, match=r"is stuck: of 64 threads 64 wait for memory that no thread changes.*(lookback.cu:96|\?)$"

@@ -62,7 +62,7 @@ def test_the_headers_of_a_kernel(spec):
     assert set(cuda_source.local_headers(cu.read_text(), cu)) == set((spec.parent / "common").iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_check_sees_an_edited_header(spec):
     statuses, digests = [], []
     for value in (2, 3, 2):
@@ -81,6 +81,7 @@ def test_a_call_sees_an_edited_header(spec):
         np.testing.assert_array_equal(find.kernel(str(spec))(x), value * x)
 
 
+@pytest.mark.process
 def test_a_run_ends_where_a_header_is_edited(spec):
     def edit(event):
         if event.finished:
@@ -91,6 +92,7 @@ def test_a_run_ends_where_a_header_is_edited(spec):
     assert after.reason.endswith("scaled.cu has changed since this run began")
 
 
+@pytest.mark.process
 def test_a_run_is_not_resumed_with_another_header(spec, tmp_path):
     asked = {**ON_THE_HOST, "sizes": "small,medium", "budget": 0.01}
     out = tmp_path / "r.json"
@@ -104,14 +106,14 @@ def test_a_run_is_not_resumed_with_another_header(spec, tmp_path):
     assert len(cudalab.bench(spec, **asked, resume=out).cases) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_sanitizer_names_the_line_of_a_header(spec):
     (spec.parent / "common" / "mine.cuh").write_text(HEADER.replace("FACTOR * x", "(&x)[100000000] + FACTOR * x"))
     (row,) = cudalab.check(spec, **ON_THE_HOST, sanitize=True).cases
     assert "mine.cuh:3" in row.reason
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.skipif(not cuda.nvcc() or not compilers.nvdisasm(), reason="nvcc or nvdisasm is not here")
 def test_inspect_sees_an_edited_header(spec):
     digests = []

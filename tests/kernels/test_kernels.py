@@ -57,7 +57,7 @@ def test_every_float16(name):
         judged(kernel, entry, {"x": hard_inputs.every(dtype("float16")).reshape(-1)}, 0.64)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
 def test_gelu_with_several_packs_a_thread(name, kind, monkeypatch):
@@ -100,7 +100,7 @@ def right_on_the_host(planned):
             assert case.status == OK, f"{case.label} at {group}: {case.reason}"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(("module", "name", "value", "least"), [
     ("spec", "MAX_GRID_Y", 2, 16), ("kernels.bias_gelu", "COUNTED", 0, 0), ("kernels.bias_gelu", "BUSY", 0, 0),
 ])  # fmt: skip
@@ -154,6 +154,7 @@ def test_bias_gelu_at_the_worst_sums_that_were_found():
         judged(kernel, entry, {"x": x, "bias": bias}, min(kernel.budget(dtype("float32")).ulp, 4.4))
 
 
+@pytest.mark.sweep
 def test_softmax_of_rows_that_are_masked():
     """exp(-inf) counts as 0, a row of only -inf is NaN, and numbers near the largest do not overflow."""
     kernel, big = KERNELS["softmax"], np.finfo(np.float32).max
@@ -190,7 +191,7 @@ def test_softmax_of_rows_beyond_the_registers(cols):
     judged(kernel, "softmax_vec", {"x": x}, 16)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("entry", ["layernorm_eight", "layernorm_vec"])
 @pytest.mark.parametrize("cols", [17001, 17016])
 def test_layernorm_beyond_the_registers_and_far_from_zero(cols, entry):
@@ -203,7 +204,7 @@ def test_layernorm_beyond_the_registers_and_far_from_zero(cols, entry):
     assert np.abs(got - want).max() < 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["float32", "float16"])  # bfloat16 is shared out as float16
 @pytest.mark.parametrize("entry", ["softmax_short", "softmax_vec", "layernorm_vec"])
 def test_rows_are_right_however_they_are_shared_out(entry, kind):
@@ -233,7 +234,6 @@ def test_what_a_call_of_layernorm_runs(shape, kind, entry):
     assert KERNELS["layernorm"].entry_of_call(arrays) == entry
 
 
-@pytest.mark.slow
 def test_sum_has_the_same_bits_every_time():
     """The bits do not depend on which block ends last; and the counter is reset for the next launch."""
     kernel = KERNELS["sum"]
@@ -243,7 +243,7 @@ def test_sum_has_the_same_bits_every_time():
         assert len(found) == 1, entry
 
 
-@pytest.mark.parametrize("kind", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["float32", pytest.param("bfloat16", marks=pytest.mark.sweep)])
 def test_sum_in_many_turns(kind):
     """Whole ones and one that is cut off anywhere, as where an array is large: here for two blocks of few threads."""
     kernel, of = KERNELS["sum"], dtype(kind)
@@ -265,7 +265,6 @@ def test_the_table_of_sum_has_room():
     assert all(kernel.launch(entry, {"x": x, "y": x[:1]}).grid[0] <= table for entry in kernel.entries)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_transpose_of_more_columns_than_a_grid_has_in_y(kind, monkeypatch):
     """The columns of tiles are spread over y and z, and the last z need not be full: here 3 at most in y."""
@@ -302,7 +301,7 @@ def test_what_a_kernel_cannot_count_is_an_error(entry, shape):
         kernel.launch(entry, arrays)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")
 @pytest.mark.parametrize("kernel", [k for k in KERNELS.values() if not k.pointwise], ids=lambda kernel: kernel.name)
 def test_compiles_without_a_spill(kernel, tmp_path):

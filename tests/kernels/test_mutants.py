@@ -166,10 +166,11 @@ SECONDS_EACH = ("sum", "softmax", "plus_one")
 LIKE_OTHERS = tuple(("gelu", what) for what in ("a copy", "tanh for erf", "a skipped tail", "no look at the alignment"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("kernel", "what"),
     [
-        pytest.param(*key, marks=pytest.mark.slow) if key[0] in SECONDS_EACH or key in LIKE_OTHERS else key
+        pytest.param(*key, marks=pytest.mark.sweep) if key[0] in SECONDS_EACH or key in LIKE_OTHERS else key
         for key in BY_HAND
     ],
 )
@@ -178,7 +179,7 @@ def test_a_mutant_made_by_hand_is_found_out(verdicts, kernel, what):
     assert verdict.outcome == BY_HAND[kernel, what][2], verdict
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_same_machine_code_is_known(tmp_path):
     spec = gate._copy(find.kernel("plus_one"), tmp_path)
     kernel = find.kernel(str(spec))
@@ -190,7 +191,7 @@ def test_the_same_machine_code_is_known(tmp_path):
         assert place.read_text() == before
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("kernel", DRAWN)
 def test_a_mutant_made_by_rule_is_killed_or_explained(verdicts, kernel):
     mutant, verdict = drawn(kernel), verdicts[kernel, "drawn"].result()
@@ -270,7 +271,6 @@ def test_so_many_mutants_as_are_asked_for_are_tried(monkeypatch):
         assert done.output.split("\n")[1].split()[:3] == ["matmul", str(len(made("matmul"))), str(tried)]
 
 
-@pytest.mark.slow
 def test_a_kernel_that_is_wrong_itself_has_no_score(tmp_path):
     spec = gate._copy(find.kernel("plus_one"), tmp_path)
     spec.with_suffix(".cu").write_text(mutated("plus_one", "x[i] + 1", "x[i] + 2")[0])

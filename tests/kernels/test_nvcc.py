@@ -11,8 +11,6 @@ from cudalab.device import cuda
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 
-pytestmark = pytest.mark.slow
-
 ARCHITECTURES = ("80", "100")  # sm_90 is that of the kept machine code
 # One dtype per kernel, in turn: nvcc is slow, and dtypes differ in only a few lines of each file.
 KERNELS = find.kernels().values()
@@ -20,6 +18,8 @@ FILES = [(k.cu, name, k.macros(dtype(name))) for i, k in enumerate(KERNELS) for 
 FILES += [(path, "float32", {}) for path in sorted(cuda.LAB.parents[1].rglob("*.cu"))]
 
 
+@pytest.mark.nvcc
+@pytest.mark.sweep
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not on PATH")
 @pytest.mark.parametrize(("path", "name", "macros"), FILES, ids=[f"{p.stem}-{n}" for p, n, _ in FILES])
 def test_compiles_without_a_warning(path, name, macros, tmp_path):

@@ -75,13 +75,13 @@ def test_on_the_host(case):
     on_the_host(case)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @cases(*COUSINS, device="cpu", only="host", dtypes="float32", sample=SAMPLE)
 def test_cousins_on_the_host(case):
     on_the_host(case)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @cases("gelu", "gelu_backward", "softmax", "transpose", device="cpu", only="host", dtypes="bfloat16")
 def test_in_16_bits_on_the_host(case):
     """One kernel of each kind; more of them, and float16, are in test_kernels.py, and all are on a GPU."""
@@ -94,13 +94,13 @@ def test_on_the_cpu(case):
     on_the_cpu(case)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @cases(*COUSINS, device="cpu", dtypes="float32", sample=SAMPLE, skip="host,torch_compile")
 def test_cousins_on_the_cpu(case):
     on_the_cpu(case)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @cases(device="cpu", dtypes="bfloat16", skip="host,torch_compile")
 def test_in_16_bits_on_the_cpu(case):
     on_the_cpu(case)
@@ -114,7 +114,7 @@ def on_the_cpu(case):
         assert case.check().parity.n == outputs(case.group)
 
 
-@pytest.mark.slow
+@pytest.mark.torch_compile
 @cases("gelu", "softmax", device="cpu", only="torch_compile", dtypes="float32", sample=SAMPLE)
 def test_compiled_by_pytorch_on_the_cpu(case):
     """One kernel of each kind, since Inductor takes seconds for each; on a GPU all of them."""

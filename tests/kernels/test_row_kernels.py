@@ -13,11 +13,11 @@ from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 
 KERNELS = find.kernels()
-BOTH = pytest.mark.parametrize("kind", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+BOTH = pytest.mark.parametrize("kind", ["float32", pytest.param("bfloat16", marks=pytest.mark.sweep)])
 CLUSTERED = [(name, entry) for name, kernel in KERNELS.items() for entry in kernel.entries if "_cluster" in entry]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 @pytest.mark.parametrize(("name", "entry"), CLUSTERED)
 def test_clusters_of_any_size(name, entry, kind):
@@ -104,7 +104,8 @@ def as_on_a_gpu(monkeypatch):
     assert calls
 
 
-@pytest.mark.parametrize("way", ["spec", "operator", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.sweep
+@pytest.mark.parametrize("way", ["spec", "operator", pytest.param("compiled", marks=pytest.mark.sweep)])
 def test_the_gradient_of_cross_entropy_is_a_kernel(way, as_on_a_gpu):
     import torch
 
@@ -128,6 +129,7 @@ def test_rows_without_a_gradient_and_targets_that_are_no_class(as_on_a_gpu):
     assert gradient[3:].isnan().all()
 
 
+@pytest.mark.sweep
 @BOTH
 def test_cross_entropy_of_special_rows(kind):
     """Masked, infinite, huge and equal logits, in packs and one by one."""
@@ -165,6 +167,7 @@ def test_targets_of_cross_entropy():
             np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=f"{entry}, {ignored} ignored")
 
 
+@pytest.mark.sweep
 @BOTH
 def test_the_gradient_of_cross_entropy_in_special_rows(kind):
     """Ignored rows are 0 whatever they hold; NaN and a target that is no class give NaN; masked logits give 0."""
@@ -202,7 +205,8 @@ def test_backward_is_the_gradient_of_the_torch_form(name):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
-@pytest.mark.parametrize("cols", [40, pytest.param(33, marks=pytest.mark.slow)])
+@pytest.mark.sweep
+@pytest.mark.parametrize("cols", [40, pytest.param(33, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("name", ["rmsnorm_backward", "layernorm_backward"])
 def test_teams_of_any_number_and_size_add_the_same_columns(name, cols):
     """A team has several rows, one or none, and a row fits its registers or does not."""

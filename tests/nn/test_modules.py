@@ -331,7 +331,6 @@ def test_autocast_gives_the_dtypes_that_pytorchs_modules_have(device, name, dtyp
             torch.testing.assert_close(got, want, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.slow
 @EVERYWHERE
 @every_module
 def test_in_a_compiled_model_and_under_autocast(device, name):

@@ -96,7 +96,7 @@ def losses(change, device, steps=200):
     return torch.stack(found).cpu()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_two_hundred_steps_of_a_transformer_give_the_same_losses(device):
     """Each step adds roundings of float32, 6e-8; training makes them grow, more so as the loss falls."""

@@ -16,6 +16,7 @@ import cudalab
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.process
 def test_imports_keep_the_contracts():
     pytest.importorskip("importlinter", reason="import-linter is not installed; it needs Python 3.11")
     code = "from importlinter.cli import lint_imports_command; lint_imports_command()"

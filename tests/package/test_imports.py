@@ -18,6 +18,7 @@ print(len(sys.modules), sorted({heavy} & {{m.partition('.')[0] for m in sys.modu
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("work", "most"),
     [

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not on PATH")
 @pytest.mark.parametrize(
     ("target", "stages"), [("bench", ["torch", "report"]), ("lint", ["torch", "report", "test", "dev"])]
@@ -25,6 +26,7 @@ def test_each_stage_is_named_before_pip_runs(tmp_path, target, stages):
     assert len(installs) == 1 + len(stages) and all(part.partition('"')[0].strip() for part in installs)
 
 
+@pytest.mark.process
 def test_a_users_tests_in_the_checkout_need_no_plugin_of_the_labs_own_tests(tmp_path):
     """`make bench` installs no pytest-timeout, and docs/pytest.md says that `pip install pytest` is enough."""
     (tmp_path / "test_mine.py").write_text("def test_mine(): pass")

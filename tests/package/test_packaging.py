@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
 ROOT = Path(__file__).parents[2]
 NEEDED = ("kernels/gelu.cu", "kernels/common/pack.cuh", "kernels/triton/softmax.py", "device/lab.cu",
           "host/cuda_host.h", "host/include/cuda_fp16.h", "py.typed",
@@ -48,6 +46,8 @@ def built(tmp_path_factory):
     return wheel, sdist
 
 
+@pytest.mark.network
+@pytest.mark.process
 def test_the_wheel_holds_what_is_needed(built):
     names = zipfile.ZipFile(built[0]).namelist()
     assert {f"cudalab/{name}" for name in NEEDED} <= set(names)
@@ -56,6 +56,7 @@ def test_the_wheel_holds_what_is_needed(built):
     assert any(re.fullmatch(r"cudalab-[^/]+\.dist-info/(licenses/)?LICENSE", n) for n in names)
 
 
+@pytest.mark.network
 def test_the_sdist_holds_what_is_needed(built):
     with tarfile.open(built[1]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -64,6 +65,8 @@ def test_the_sdist_holds_what_is_needed(built):
     assert not [name for name in names if name.startswith("tests")], "setuptools adds tests/test*.py alone"
 
 
+@pytest.mark.network
+@pytest.mark.process
 @pytest.mark.skipif(not find_spec("twine"), reason="twine is not installed; it is in the extra test")
 def test_an_index_would_take_both(built):
     done = subprocess.run(
@@ -92,6 +95,8 @@ def bare(built, tmp_path_factory):
     return run
 
 
+@pytest.mark.network
+@pytest.mark.process
 def test_it_runs_where_nothing_else_of_the_lab_is(bare):
     assert "bench" in bare("cudalab", "--help")
     assert "gelu: y = x * Phi(x)" in bare("cudalab", "list")
@@ -104,6 +109,8 @@ def test_it_runs_where_nothing_else_of_the_lab_is(bare):
     assert "not timed" in bare("cudalab", "show", "run.json")
 
 
+@pytest.mark.network
+@pytest.mark.process
 def test_it_is_imported_from_python(bare):
     where = bare(
         "python", "-c", "import cudalab; from cudalab.spec import find; print(cudalab.__file__, find.kernel('gelu').cu)"

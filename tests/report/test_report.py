@@ -129,7 +129,7 @@ def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_t
     assert said.detail.startswith("fastest of the others: torch_native, ")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_every_chart_fits_the_schema_of_vega_lite():
     import altair
 
@@ -202,6 +202,7 @@ def test_numbers_below_bars_keep_apart(top):
     assert all(one[1] + 4 <= other[0] for one, other in pairwise(ends)), drawn
 
 
+@pytest.mark.process
 def test_a_caption_is_as_wide_as_the_screen_and_not_as_its_table():
     """In a table that is wider than a phone it stays in view."""
     assert "<caption><span>Times are medians." in page.render([("run.json", timed())])
@@ -274,6 +275,7 @@ def test_a_long_text_is_as_wide_as_in_the_font_that_charts_are_laid_out_for():
         assert 120 < text_width._wide(text_width.cut(name, 136, 12, True), 12, True) <= 136
 
 
+@pytest.mark.process
 def test_what_the_drawing_process_says_is_passed_on():
     with draw.studio() as drawn, pytest.raises(CudalabError, match=r"a chart could not be drawn: \w+: \S"):
         drawn({"mark": 7}).result()
@@ -346,7 +348,7 @@ def committed_runs():
     return [*(H200 / f"{name}.json" for name in drawn), H200 / "checks" / "gelu.json"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_page_of_the_committed_results_has_every_kernel_and_is_small():
     paths = committed_runs()
     made = page.laid_out([(str(path), cudalab.load(path)) for path in paths], undrawn)
@@ -354,7 +356,7 @@ def test_the_page_of_the_committed_results_has_every_kernel_and_is_small():
     assert len(made) < 3_000_000
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_committed_plots_are_of_the_committed_results(tmp_path):
     assert sorted(PLOTS.values()) == sorted(path.name for path in H200.glob("*.svg"))
     for words, name in PLOTS.items():
@@ -410,7 +412,7 @@ def test_what_cannot_be_drawn_is_said_in_one_line(file, tmp_path, monkeypatch, a
     assert Path("mine.svg").read_text() == "<svg>mine</svg>"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_links(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("page.html").symlink_to("page")  # the given name decides the format

@@ -18,7 +18,7 @@ from cudalab.report import html
 from cudalab.report.html import draw
 from cudalab.report.html.page import laid_out
 
-pytestmark = [pytest.mark.slow, browsing.needed]
+pytestmark = [browsing.needed]
 
 
 @pytest.fixture(scope="module")

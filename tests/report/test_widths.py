@@ -114,6 +114,7 @@ def test_a_table_that_no_terminal_holds_says_so():
     assert "\u2026" not in text
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", [("show", str(H200 / "layernorm.json"), "--size", "large", "--no-plots"), ("list",)])
 def test_on_a_terminal(words, monkeypatch):
     """The real path: a command on a terminal of 60 columns."""

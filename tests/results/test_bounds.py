@@ -27,11 +27,10 @@ from cudalab.results import bounds, formats
 def test_what_is_not_a_file_is_refused_at_once(tmp_path, monkeypatch, path, what):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
-    start = time.monotonic()
     with pytest.raises(InputError, match=what) as caught:
         cudalab.load(path)
     assert ("cannot read" in str(caught.value)) == (path == "none.json")
-    assert path in str(caught.value) and time.monotonic() - start < 5
+    assert path in str(caught.value)
 
 
 def test_a_folder_names_the_files_in_it(tmp_path):
@@ -40,6 +39,7 @@ def test_a_folder_names_the_files_in_it(tmp_path):
         cudalab.load(tmp_path)
 
 
+@pytest.mark.process
 def test_an_open_pipe_is_read(tmp_path):
     whole().save(tmp_path / "r.json")
     with (tmp_path / "r.json").open("rb") as file:
@@ -109,7 +109,8 @@ def seconds(run, format):
     return time.process_time() - start
 
 
-@pytest.mark.slow
+@pytest.mark.wall
+@pytest.mark.sweep
 @pytest.mark.parametrize("format", ["table", "csv"])
 def test_the_time_of_a_table_grows_with_its_groups_and_rounds(format):
     """Not with their square: 16 times as many take much less than 256 times as long."""

@@ -69,7 +69,7 @@ def verdicts(found):
     return {pair.old.label: pair.verdict for pair in found.pairs}
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_two_real_runs_of_the_same_code_have_nothing_faster_or_slower(real):
     for old, new, kinds in ((*real, "cold,graph,call"), (*real[::-1], "cold,hot")):
         found = compare(old, new, kinds)
@@ -478,6 +478,7 @@ def baseline(tmp_path_factory):
     return path
 
 
+@pytest.mark.process
 def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     before, now = baseline.read_bytes(), tmp_path / "now.json"
     done = invoke("bench", "--baseline", baseline, "--budget", 0.01, "-q", "-o", now, "--format", "json")
@@ -490,6 +491,7 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     assert baseline.read_bytes() == before
 
 
+@pytest.mark.process
 def test_where_nothing_was_timed_the_answers_are_compared(tmp_path):
     """On a CPU a `.cu` is checked and not timed."""
     old, spec = tmp_path / "old.json", tmp_path / "plus_one.py"
@@ -567,6 +569,7 @@ def test_failures_that_say_the_same_of_other_sizes_stand_once():
     assert comparison.sentence(found).startswith("4 answers are wrong or missing")
 
 
+@pytest.mark.process
 def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     quick = tmp_path / "quick.json"
     slowed(cudalab.load(baseline), "numpy", 0.02).save(quick)
@@ -574,6 +577,7 @@ def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
     assert done.exit_code == 1 and "1 of 1 cases is SLOWER" in done.output
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("change", "args", "code", "message"),
     [

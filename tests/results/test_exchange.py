@@ -359,6 +359,7 @@ def test_convert_by_suffix_and_by_name(run, tmp_path):
     assert converted(tmp_path / "r.json", "-", "--to", "jsonl").output.encode() == (tmp_path / "r.jsonl").read_bytes()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", [["convert", "@", "-", "--to", "json"], ["show", "@", "--format", "json"]])
 def test_json_on_standard_output_is_utf_8_whatever_the_encoding(run, tmp_path, command):
     path, run.machine.name = tmp_path / "r.json", "\u0416"

@@ -131,6 +131,7 @@ def test_an_error_curve_is_the_worst_of_each_bin():
     assert joined([Parity(True), Parity(True)]).curve is None
 
 
+@pytest.mark.process
 def test_a_check_of_all_values_keeps_the_curve(tmp_path):
     path = tmp_path / "r.json"
     run = cudalab.check("gelu", dtypes="bfloat16", only="numpy", device="cpu", output=path)
@@ -185,7 +186,6 @@ def test_binary_rubbish_and_missing_files(tmp_path):
             cudalab.load(tmp_path / name)
 
 
-@pytest.mark.slow
 def test_every_truncation_and_every_changed_byte_is_read_or_refused(run, tmp_path):
     path, rng = tmp_path / "r.json", np.random.default_rng(0)
     run.save(path)

@@ -45,6 +45,7 @@ def test_the_compiler_gets_the_type_for_the_names_of_entries():
     assert dtype_macro.ALIAS not in entry_names.source(text, "own.cu", ["twice<float>"])
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_a_template_as_in_a_pytorch_extension_runs_for_each_dtype(tmp_path, dtype):

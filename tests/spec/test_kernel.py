@@ -23,6 +23,7 @@ from cudalab.spec.launch import Launch
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.process
 def test_the_record_is_data():
     assert not callable(Kernel(**{field.name: getattr(find.kernel("gelu"), field.name) for field in fields(Kernel)}))
     lines = "import sys, cudalab.spec.kernel, cudalab.spec.find; print([m for m in sys.modules if m in {!r}])"
@@ -86,7 +87,6 @@ def test_a_missing_field_is_named_with_what_to_give(make, said):
     assert str(raised.value) == said
 
 
-@pytest.mark.slow
 def test_nothing_in_the_lab_imports_names_from_the_door_for_old_specs():
     """`cudalab.spec` itself gives names to old specs alone; in the lab each comes from the module that defines it."""
     modules = {path.stem for path in (ROOT / "cudalab" / "spec").glob("*.py")}

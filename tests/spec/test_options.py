@@ -75,7 +75,7 @@ __global__ void extended(const float* x, float* y, int n) {
 """
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_options_of_the_language_are_given_to_nvcc_and_need_no_note(tmp_path):
     (tmp_path / "extended.cu").write_text(EXTENDED)
     text = SPEC.replace("scaled_exp", "extended").replace(", THREADS", "").replace("THREADS", "300")
@@ -86,7 +86,7 @@ def test_options_of_the_language_are_given_to_nvcc_and_need_no_note(tmp_path):
     assert (case.status, [note for note in case.notes if "compiled without" in note]) == ("ok", []), case.reason
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_host_says_which_options_it_has_not(spec):
     run = cudalab.check(spec, only="host", device="cpu", sizes="small", parameters={"THREADS": 64})
     (case,) = run.cases
@@ -122,6 +122,7 @@ def test_wrong_values_are_refused(spec, parameters, error, said):
         cudalab.bench(spec, sizes="small", device="cpu", parameters=parameters)
 
 
+@pytest.mark.process
 def test_the_heading_says_which_values_were_used(spec):
     run = cudalab.check(spec, only="numpy", device="cpu", dtype="float32")
     assert "THREADS" not in columns.heading(run)

@@ -65,10 +65,9 @@ def rows(run, size="tiny"):
     return {case.label: case for case in run.cases if case.size == size}
 
 
-LOADERS = pytest.param("dataloader", marks=pytest.mark.slow)  # processes, each of which loads torch
+LOADERS = pytest.param("dataloader", marks=pytest.mark.sweep)  # processes, each of which loads torch
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [LOADERS if name == "dataloader" else name for name in STUDIES])
 def test_all_that_runs_here_is_right_and_timed(runs, name):
     study = found.study(name)
@@ -97,7 +96,6 @@ def test_an_extrapolation_is_called_one(monkeypatch):
     assert any("not measured" in note for note in cpu.notes)
 
 
-@pytest.mark.slow
 def test_transfers_and_tf32_have_their_place():
     """Run the GPU's variants on the CPU's memory: their results are right, and a copy that does nothing is WRONG."""
     everywhere = [replace(v, devices=("cuda", "cpu")) for v in cpu_vs_gpu.study.variants if "pin" not in v.label]
@@ -157,7 +155,6 @@ def test_the_finding_tells_the_cpus_and_the_gpus_numbers():
 # ---- dataloader ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_all_loaders_give_the_same_batches_and_leave_no_process(runs):
     found_rows = rows(runs("dataloader"))
     assert {"2-workers", "4-workers"} < set(found_rows)
@@ -169,7 +166,6 @@ def test_all_loaders_give_the_same_batches_and_leave_no_process(runs):
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.slow
 def test_another_order_or_another_image_is_noticed(monkeypatch):
     def reversed_loader(lab, workers, pinned):
         images = dataloader.Images(lab["images"], lab["side"], lab.seed + (workers == 2))
@@ -198,7 +194,6 @@ def test_an_image_is_what_its_coefficients_say():
 # ---- data-values -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_each_input_is_right_by_float64(runs):
     for size in STUDIES["data-values"]:
         found_rows = rows(runs("data-values"), size)
@@ -293,7 +288,6 @@ def test_power_is_that_of_this_moment_or_not_told(returned, watts):
     assert nvml.power_now() is None
 
 
-@pytest.mark.slow
 def test_only_short_loads_are_tiny(runs):
     assert set(rows(runs("clocks"))) == {"idle", "10 ms", "0.1 s"}
     labels = {v.label: clocks.SPANS[v.label] for v in found.Workload(clocks.study, "small").variants()}

@@ -26,8 +26,6 @@ from cudalab.study.lab import Lab
 from cudalab.study.rank import Array, Make
 from cudalab.study.run import study
 
-pytestmark = pytest.mark.slow  # processes, each of which loads torch
-
 STUDIES = ("ddp", "load-balance")
 SOON = 10.0  # seconds in which a process must have ended
 HERE = str(Path(__file__).resolve())
@@ -114,6 +112,8 @@ def _lab(name):
     return Lab(Cpu(), found.Workload(found.study(name), "tiny"), 0, lambda phase: None)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_two_ranks_train_the_same_model_as_one_device(runs):
     rows = runs["ddp"]
     assert {label: (case.status, case.reason) for label, case in rows.items()} == dict.fromkeys(rows, ("ok", ""))
@@ -125,6 +125,8 @@ def test_two_ranks_train_the_same_model_as_one_device(runs):
     assert "computes something else: a batch of 16" in rows["ddp+weak"].notes
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_what_is_exchanged_is_counted(runs):
     rows = {label: case.quantities for label, case in runs["ddp"].items()}
     assert [rows[f"ddp{what}"]["buckets"] for what in ("", "+one_bucket", "+no_exchange")] == [2, 1, 0]
@@ -137,6 +139,8 @@ def test_what_is_exchanged_is_counted(runs):
     assert rows["ddp+weak"]["items"] == 16
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_sharing_out_by_tokens_makes_the_same_step_with_less_for_the_busiest(runs):
     rows = runs["load-balance"]
     assert {label: (case.status, case.reason) for label, case in rows.items()} == dict.fromkeys(rows, ("ok", ""))
@@ -146,6 +150,8 @@ def test_sharing_out_by_tokens_makes_the_same_step_with_less_for_the_busiest(run
     assert len({case.quantities["items"] for case in rows.values()}) == 1
 
 
+@pytest.mark.process
+@pytest.mark.wall
 @pytest.mark.parametrize("name", STUDIES)
 def test_findings(runs, name):
     options = {"study": name, "baseline": found.study(name).baseline, "kinds": "wall"}
@@ -158,12 +164,16 @@ def test_findings(runs, name):
     assert found.study(name).finding(run)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_ranks_that_do_not_exchange_gradients_are_found_out(crew, runs):
     part = crew.make(ddp.part, {"parameters": ddp.study.sizes["tiny"], "exchange": False})
     with pytest.raises(CudalabError, match="rank 1 has different gradients than rank 0"):
         ranks.agreed(part.ask("result"))
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_the_transformer_of_the_large_size_is_trained_alike(crew):
     import torch
 
@@ -177,11 +187,15 @@ def test_the_transformer_of_the_large_size_is_trained_alike(crew):
     assert here["losses"][0] > 1.001 * here["losses"][-1]  # that it learns is more than the tolerance
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_the_rank_with_less_to_do_waits(crew):
     shares = ranks.named(crew.make(lazy, {}).ask("counted"))
     assert shares["rank0_wait_share"] > 0.5 > shares["rank1_wait_share"]
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_the_gpus_work_is_recorded_without_the_exchange(monkeypatch):
     pytest.importorskip("torch")
     from cudalab.tools.profile import events
@@ -201,6 +215,8 @@ def test_the_gpus_work_is_recorded_without_the_exchange(monkeypatch):
     assert part.exchange
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_both_ways_to_share_out_give_every_sequence_to_one_rank():
     lengths = load_balance.drawn(1, 3, 10, 50)
     for each in lengths:
@@ -212,6 +228,8 @@ def test_both_ways_to_share_out_give_every_sequence_to_one_rank():
     assert all(max(e) - min(e) <= 1 for e in even)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_variants_of_a_workload_share_their_ranks(monkeypatch):
     pytest.importorskip("torch")
     ended = []
@@ -224,6 +242,8 @@ def test_variants_of_a_workload_share_their_ranks(monkeypatch):
     assert ended == [two]
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_the_error_of_a_rank_is_in_its_row_and_the_workload_ends_them(monkeypatch):
     pytest.importorskip("torch")
     ended, end = [], ranks.Ranks.end
@@ -243,6 +263,8 @@ def test_the_error_of_a_rank_is_in_its_row_and_the_workload_ends_them(monkeypatc
     assert len(ended) == 2  # by the error, and at the end
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_on_one_gpu_there_is_a_reason(monkeypatch):
     torch = pytest.importorskip("torch")
     lab = _lab("ddp")
@@ -256,6 +278,8 @@ def test_on_one_gpu_there_is_a_reason(monkeypatch):
     assert ranks.gpus(lab) == [1, 0]
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_arrays_arrive_from_a_rank_as_they_were():
     torch = pytest.importorskip("torch")
     for value in (np.float32([[1.5, np.nan], [-0.0, np.inf]]), np.arange(3), np.zeros((0, 2))):
@@ -267,6 +291,8 @@ def test_arrays_arrive_from_a_rank_as_they_were():
         Array.of("x")
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
     monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
     assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "0"
@@ -274,6 +300,8 @@ def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
     assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "1"
 
 
+@pytest.mark.process
+@pytest.mark.wall
 @pytest.mark.parametrize(
     ("order", "said"),
     [
@@ -296,6 +324,8 @@ def test_a_rank_that_fails_ends_all_with_its_words(order, said):
         old.runs(1)
 
 
+@pytest.mark.process
+@pytest.mark.wall
 def test_processes_that_do_not_start_are_an_error(monkeypatch):
     script = "import sys; sys.exit('no such module')"
     monkeypatch.setattr(child, "command", lambda *given: [sys.executable, "-c", script])
@@ -305,6 +335,8 @@ def test_processes_that_do_not_start_are_an_error(monkeypatch):
     assert two.pids == []
 
 
+@pytest.mark.process
+@pytest.mark.wall
 @pytest.mark.parametrize("group", [True, False])
 def test_no_process_outlives_the_worker(group):
     """No rank survives a crash of the worker, a kill of the worker alone, or a kill of its process group."""
@@ -331,6 +363,8 @@ def _alive(pid):
         return False
 
 
+@pytest.mark.process
+@pytest.mark.wall
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", STUDIES)
 def test_on_gpus(name):

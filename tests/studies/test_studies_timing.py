@@ -82,10 +82,9 @@ def rows(runs, name):
 # --- the studies
 
 
-COMPILED = pytest.param("jit-gelu", marks=pytest.mark.slow)  # PyTorch's compiler takes seconds
+COMPILED = pytest.param("jit-gelu", marks=pytest.mark.sweep)  # PyTorch's compiler takes seconds
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [COMPILED if name == "jit-gelu" else name for name in NAMES])
 def test_every_variant_that_runs_here_is_right_and_timed(runs, name):
     ran = [case for case in runs[0][name].cases if case.status != results.SKIPPED]
@@ -95,7 +94,6 @@ def test_every_variant_that_runs_here_is_right_and_timed(runs, name):
     assert "?" not in module(name).finding(runs[0][name]) or name == "training-graph"
 
 
-@pytest.mark.slow
 def test_fused_forms_of_gelu_dispatch_fewer_operators_and_move_fewer_bytes(runs):
     found = {label: case.quantities for label, case in rows(runs, "jit-gelu").items()}
     one, x = {"operators": 1, "moved_bytes": 2 * 4 * 192}, 4 * 192
@@ -103,7 +101,6 @@ def test_fused_forms_of_gelu_dispatch_fewer_operators_and_move_fewer_bytes(runs)
     assert found["compile"] == found["F.gelu"] == one
 
 
-@pytest.mark.slow
 def test_labels_share_a_step_and_the_trace_has_them(runs):
     case = rows(runs, "profile")["profiler"]
     shares = [case.quantities[f"{name}_share"] for name in module("profile").LABELS]
@@ -115,7 +112,6 @@ def test_labels_share_a_step_and_the_trace_has_them(runs):
     assert {"inference", "backward", "step"} <= names
 
 
-@pytest.mark.slow
 def test_a_trace_that_cannot_be_written_is_said(tmp_path):
     cases = {case.label: case for case in measured("profile", trace=str(tmp_path / "none" / "trace.json")).cases}
     assert cases["profiler"].status == results.ERROR
@@ -123,6 +119,7 @@ def test_a_trace_that_cannot_be_written_is_said(tmp_path):
     assert cases["plain"].status == results.OK
 
 
+@pytest.mark.wall
 def test_a_naive_clock_leaves_out_what_is_still_queued_and_the_others_do_not():
     study, queue = module("timing"), []
 
@@ -177,7 +174,6 @@ def test_events_are_read_when_all_is_done():
 # --- the networks
 
 
-@pytest.mark.slow
 def test_resnet50_is_the_known_one():
     from cudalab.study import models
 
@@ -305,7 +301,6 @@ def profiled(tmp_path_factory):
     return kernel.profile("gelu", size="1000", only=only, device="cpu", runs=2, output=str(trace)), trace
 
 
-@pytest.mark.slow
 def test_profile_counts_the_operators_of_each_variant(profiled):
     rows = {row.label: row for row in profiled[0].rows}
     assert list(rows) == ["numpy", "torch_eager", "torch_native"]
@@ -317,7 +312,6 @@ def test_profile_counts_the_operators_of_each_variant(profiled):
     assert {"torch_eager", "torch_native", "aten::erf"} <= names
 
 
-@pytest.mark.slow
 def test_profile_as_text_and_as_json(profiled):
     text = report.render(profiled[0])
     assert text.startswith("gelu 1000 (1000), float32: one call of each variant on the CPU (")
@@ -537,7 +531,6 @@ def test_on_a_gpu(name):
 
 
 @pytest.mark.gpu
-@pytest.mark.timeout(400)  # Nsight Compute waits while other processes use it
 def test_profile_on_a_gpu(tmp_path):
     trace = tmp_path / "trace.json"
     made = kernel.profile("gelu", only="torch_eager,torch_native,pycuda", device="cuda", output=str(trace))

@@ -23,7 +23,7 @@ from cudalab.study.lab import Lab
 
 torch = pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_studies")]
+pytestmark = [pytest.mark.usefixtures("quick_studies")]
 
 NAMES = ("cudnn-benchmark", "batch-size", "conv-bias", "zero-grad", "debug-apis", "fused-modules", "checkpoint")
 

@@ -220,7 +220,7 @@ ODD_WORK = [
 
 @pytest.mark.parametrize(
     ("make", "reason"),
-    [pytest.param(*one, id=one[1], marks=pytest.mark.slow if i > 3 else ()) for i, one in enumerate(ODD_WORK)],
+    [pytest.param(*one, id=one[1], marks=pytest.mark.sweep if i > 3 else ()) for i, one in enumerate(ODD_WORK)],
 )
 def test_a_work_that_cannot_be_used_costs_its_row_alone_and_says_what_to_give(make, reason):
     rows = measured(study(Variant("base", works()), Variant("odd", make), sizes={"tiny": {"n": 1}}, rounds=1))
@@ -232,7 +232,6 @@ def test_a_work_that_cannot_be_used_costs_its_row_alone_and_says_what_to_give(ma
     msgspec.json.decode(msgspec.json.encode(list(rows.values())), type=list[Case])  # as the parent reads it
 
 
-@pytest.mark.slow
 def test_what_cannot_be_closed_or_timed_says_so_and_no_more():
     rows = measured(study(Variant("base", works()), Variant("odd", works(close=lambda: 1 / 0, items=np.int64(2)))))
     assert rows["odd"].times and rows["odd"].quantities["items"] == 2.0
@@ -327,7 +326,6 @@ def test_every_phase_is_a_sign_of_life():
     assert all(s.label == "a" for s in steps if s.phase == "downloading nothing")
 
 
-@pytest.mark.slow
 def test_less_memory_is_a_lower_peak():
     torch = pytest.importorskip("torch")
     n = 1 << 16
@@ -537,7 +535,8 @@ def test_a_results_file_is_no_reason_to_run_the_file_that_it_names(sums, tmp_pat
     assert "x loop" in shown.output
 
 
-@pytest.mark.slow
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_death_costs_a_row(tmp_path):
     (tmp_path / "deadly.py").write_text(HERE + DEADLY)
     out = tmp_path / "out.json"
@@ -557,7 +556,7 @@ def test_death_costs_a_row(tmp_path):
     assert "Finding: it goes on" in run.output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_exit_codes_and_selection(file):
     assert command(file, "--only", "n*", "--device", "cpu", "--budget", "0.01", "-q").exit_code == 0
     text = Path(file).read_text()
@@ -567,7 +566,7 @@ def test_exit_codes_and_selection(file):
     assert "WRONG numpy: 20 of 20 values differ" in run.output
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_what_was_interrupted_is_finished(file, tmp_path):
     out = tmp_path / "out.json"
 
@@ -713,7 +712,6 @@ def test_a_file_cannot_act_in_a_terminal():
         assert visible(text, keep="\n") == text
 
 
-@pytest.mark.slow
 def test_a_report_has_studies_and_kernels(sums):
     pytest.importorskip("altair")
     from report_runs import undrawn
@@ -810,7 +808,6 @@ def graphs(request):
     return cudalab.run_study("graphs", sizes="tiny", device=request.param, budget=0.02)
 
 
-@pytest.mark.slow
 def test_graphs_computes_the_same_in_every_way(graphs):
     here = {c.label: c for c in graphs.cases if c.status != "skipped"}
     labels = {"default", "jit.script"}
@@ -864,7 +861,7 @@ def test_agreement_of_results(got, want, ok):
 # Several processes
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_variants_of_a_study_are_timed_in_several_processes(file):
     run = cudalab.run_study(file, sizes="tiny", device="cpu", budget=0.01, processes=3)
     rows = {case.label: case for case in run.cases}

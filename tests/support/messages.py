@@ -1,4 +1,7 @@
-"""The texts that a user of the lab can see, from its source: python tests/support/messages.py writes the list anew.
+"""Print the texts that a user of the lab can see and that are new: `python tests/support/messages.py [COMMIT]`.
+
+Compares the working tree with COMMIT (default: HEAD). Read what it prints as a user who sees nothing else: does it say
+what was got, what was expected and what to type?
 
 Of Python: strings that hold words and are not documentation of the code, with `{}` for what is filled in; and the
 docstrings of commands, which are their help. Of C++, JavaScript and the page's template: strings and text with words.
@@ -9,18 +12,12 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LIST = ROOT / "tests" / "data" / "messages.txt"
-HEADER = """\
-# Every text that a user of cudalab can see. `python tests/support/messages.py` writes this list from the source.
-# Before you commit a change here, read the new lines as a user who sees nothing else:
-# - Does it say what was got, what was expected and what to type?
-# - Subject, verb, object; present tense; the field's verbs; one idea a sentence; no inversion, no riddle.
-# - Does it use the words of docs/table.md and docs/kernel.md: kernel, entry, variant, case, size, row?
-"""
 WORDS = re.compile(r"[A-Za-z][\w'-]*[,:;]? +(?:\{\} +)?[a-z]{2,}")
 CODE = re.compile(
     r"^\s*(?:#include|import |from \S+ import|extern |template|__global__|SELECT |def |@)|[;{]\s*$|::\w+\("
@@ -113,17 +110,28 @@ def reader(path: Path) -> Callable[[str], Iterator[str]] | None:
     return of_c if header else READERS.get(path.suffix)
 
 
-def listed() -> str:
-    """The list: a heading for each file, a line for each text."""
-    lines = [HEADER]
-    for path in sorted((ROOT / "cudalab").rglob("*")):
-        place = path.relative_to(ROOT).as_posix()
-        if (read := reader(path)) and not place.endswith(UNSEEN):
-            texts = dict.fromkeys(" ".join(text.split()) for text in read(path.read_text(encoding="utf-8")))
-            if texts:
-                lines += [f"\n{place}", *(f"  {text}" for text in texts)]
-    return "\n".join(lines) + "\n"
+def texts(path: Path, source: str) -> list[str]:
+    read = reader(path)
+    return [" ".join(text.split()) for text in read(source)] if read else []
+
+
+def new_texts(commit: str) -> Iterator[tuple[str, str]]:
+    """The file and the text of each that the working tree has and the commit has not, wherever it stood."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    changed = set(git("diff", "--name-only", commit, "--", "cudalab").split())
+    changed |= set(git("ls-files", "--others", "--exclude-standard", "cudalab").split())
+    there = set(git("ls-tree", "-r", "--name-only", commit, "cudalab").split())
+    files = sorted(place for place in changed if not place.endswith(UNSEEN))
+    old = {text for place in files if place in there for text in texts(ROOT / place, git("show", f"{commit}:{place}"))}
+    for place in files:
+        if (ROOT / place).is_file():
+            now = dict.fromkeys(texts(ROOT / place, (ROOT / place).read_text(encoding="utf-8")))
+            yield from ((place, text) for text in now if text not in old)
 
 
 if __name__ == "__main__":
-    LIST.write_text(listed(), encoding="utf-8")
+    for place, text in new_texts(sys.argv[1] if len(sys.argv) > 1 else "HEAD"):
+        print(f"{place}: {text}")

@@ -131,7 +131,7 @@ def test_loops_whose_lanes_wait_for_each_other_end(architecture):
     assert any(thread_path.ONCE in note for note in search.path.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_what_only_the_launch_decides_needs_no_assumption():
     for name in ("gelu", "add2d", "plus_one"):
         for one in inspect(name, "all"):
@@ -139,7 +139,7 @@ def test_what_only_the_launch_decides_needs_no_assumption():
             assert one.path.counts[one.code.instructions[0].address] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("kernel", "entry", "dtype_name", "loads"),
     [
@@ -157,7 +157,6 @@ def test_the_tail_is_not_the_way(kernel, entry, dtype_name, loads):
     assert one.elements == size / dtype(dtype_name).itemsize
 
 
-@pytest.mark.slow
 def test_the_last_elements_go_one_by_one():
     """258 elements leave two after the last full vector; the middle thread has them."""
     (one,) = inspect("gelu", "float32", "gelu_vec", size="258")
@@ -334,6 +333,7 @@ def headers():
     return next((str(p) for p in places if (p / "cuda_occupancy.h").exists()), None)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not headers() or not shutil.which("g++"), reason="cuda_occupancy.h or g++ is not here")
 def test_occupancy_is_that_of_the_calculator_of_this_toolkit(tmp_path):
     (tmp_path / "calculator.cpp").write_text(HARNESS)
@@ -377,7 +377,7 @@ def test_names_of_cards_and_architectures():
 # --- bounds and words ---
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_memory_time_is_that_of_the_copy():
     run = cudalab.load(GELU)
     for one in inspect("gelu", "all", file=GELU):
@@ -390,14 +390,13 @@ def test_the_memory_time_is_that_of_the_copy():
         )
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["gelu", "add2d", "plus_one"])
 def test_nothing_is_much_faster_than_its_bound(name):
     for one in inspect(name, "all", file=H200 / f"{name}.json"):
         assert 0.88 < one.ratio < 1.6, one.sentence  # the least: loads of 2 bytes, whose latency is a guess
 
 
-@pytest.mark.slow
 def test_issue_time_by_hand():
     (one,) = inspect("gelu", "bfloat16", "gelu_vec", card="H200")
     warps = math.ceil(one.traced.blocks / 132) * 4
@@ -413,7 +412,6 @@ def test_a_slower_card_is_bound_by_its_memory():
     assert set(one.bounds.seconds) & {"start", "latency"} == set(), "not measured on that card"
 
 
-@pytest.mark.slow
 def test_every_opcode_is_of_one_kind():
     roots = [root for roots in instruction_mix.KINDS.values() for root in roots]
     assert len(roots) == len(set(roots))
@@ -424,7 +422,6 @@ def test_every_opcode_is_of_one_kind():
             assert other <= {"NOP"}
 
 
-@pytest.mark.slow
 def test_hints():
     def hints(one):
         return " | ".join(one.hints)
@@ -498,7 +495,7 @@ def test_hints_that_no_kept_code_gives():
     assert any("tensor cores" in h for h in diagnosis.hints(dataclasses.replace(one, mix=tensor)))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_sentence_is_derived():
     (vec,) = inspect("gelu", "float32", "gelu_vec", card="H100")
     assert re.match(
@@ -643,6 +640,7 @@ def test_arrays_that_do_not_fit():
         traced_launch.arrays(find.kernel("gelu"), dtype("float32"), (2**20, 2**20, 2**10))
 
 
+@pytest.mark.process
 def test_missing_tools_say_what_to_type(monkeypatch, tmp_path):
     kernel, kind = find.kernel("gelu"), dtype("float32")
     monkeypatch.setattr(compilers.cuda, "nvcc", lambda: None)
@@ -706,7 +704,6 @@ def release():
     return found[1] if found else "none"  # a stand-in for nvcc
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(release() == "none", reason="nvcc or nvdisasm is not here")
 def test_an_older_architecture_by_the_compiler_itself():
     """All steps from the source to the counts, for an architecture without kept code."""
@@ -716,7 +713,6 @@ def test_an_older_architecture_by_the_compiler_itself():
     assert one.resources.registers > 0
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(release() == "none", reason="nvcc or nvdisasm is not here")
 @pytest.mark.parametrize("architecture", sorted({card.architecture for card in cards.CARDS.values()}))
 def test_loops_of_every_architecture_end(architecture):

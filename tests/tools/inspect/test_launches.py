@@ -189,7 +189,6 @@ def test_launches_that_cannot_be(tmp_path, old, new, error, said):
         inspect(str(tmp_path / SUM.name))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(bool(compilers.missing()), reason="nvcc or nvdisasm is not here")
 def test_launches_of_templates_are_compiled_for_what_they_name(tmp_path):
     text = SUM.with_suffix(".cu").read_text().replace("__global__", "template <int BLOCK> __global__")

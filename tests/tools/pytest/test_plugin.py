@@ -82,7 +82,7 @@ def test_a_sample_that_would_miss_exponents_is_refused():
         cases.Wanted((), sample=10).cases(cases.Bench(1.0), Path())
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_every_spec_below_a_folder_gives_a_test_a_case(pytester, workers):
     example(pytester.path / "mine" / "deep")
     (pytester.path / "mine" / "binding.py").write_text("raise RuntimeError('not a spec: not to be imported')")
@@ -103,7 +103,7 @@ def test_without_the_option_specs_are_not_looked_at(pytester):
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_wrong_answer_says_what_the_command_line_says(pytester):
     spec = wrong(pytester.path)
     reasons = [row.reason for row in cudalab.check(spec, only="host", device="cpu", seed=0).cases]
@@ -114,7 +114,8 @@ def test_a_wrong_answer_says_what_the_command_line_says(pytester):
     assert all("values differ by more than 64 ULP" in reason for reason in reasons)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
+@pytest.mark.process
 def test_an_error_of_the_compiler_is_shown_once(pytester):
     example(pytester.path, "__global__", "__global__ int oops")
     result = pytester.runpytest_inprocess("--cudalab", "--cudalab-only", "host")
@@ -124,6 +125,7 @@ def test_an_error_of_the_compiler_is_shown_once(pytester):
     assert len(others) > 10 and set(others) == {f"error host:softmax: the same error as {name}"}
 
 
+@pytest.mark.process
 def test_cases_for_a_gpu_are_skipped_with_the_reason(pytester):
     example(pytester.path)
     result = pytester.runpytest_inprocess("-rs", "--cudalab", "--cudalab-only", "host,cupy_raw,pycuda")
@@ -131,7 +133,7 @@ def test_cases_for_a_gpu_are_skipped_with_the_reason(pytester):
     result.stdout.fnmatch_lines([f"SKIPPED * needs a GPU, and {NO_GPU}"])
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_required_gpu_that_is_missing_is_a_failure(pytester, monkeypatch):
     """Cases that could run on the CPU instead fail too."""
     monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
@@ -153,7 +155,8 @@ def test_a_broken_spec_is_one_clear_error(pytester, named):
     assert lines[3].startswith("=====")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
+@pytest.mark.process
 def test_a_crash_costs_its_own_tests_only(pytester):
     altered(pytester.path)
     result = pytester.runpytest_inprocess(
@@ -168,7 +171,8 @@ def test_a_crash_costs_its_own_tests_only(pytester):
             assert ("FAILED" in line) == ("host:wild" in line)
 
 
-@pytest.mark.slow
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_a_kernel_that_hangs_is_stopped(pytester):
     spec = altered(pytester.path)
     cudalab.check(spec, only="host:fine", device="cpu", sizes="small")  # so that it is compiled
@@ -181,7 +185,7 @@ def test_a_kernel_that_hangs_is_stopped(pytester):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_test_that_is_stopped_ends_the_worker_and_tells_the_others(pytester, workers, monkeypatch):
     """As pytest-timeout does it: by an exception out of nowhere."""
 
@@ -204,7 +208,7 @@ def test_a_test_that_is_stopped_ends_the_worker_and_tells_the_others(pytester, w
     assert failures(result) == ["Timeout", *others]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_two_kernels_of_one_name_stay_apart(pytester, workers):
     example(pytester.path / "v1")
     wrong(pytester.path / "v2")
@@ -214,7 +218,7 @@ def test_two_kernels_of_one_name_stay_apart(pytester, workers):
     assert len(workers) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_one_case_by_its_id(pytester, workers):
     """The spec is not imported as a test module too: a spec called copy.py could not be."""
     example(pytester.path)
@@ -275,7 +279,6 @@ def test_a_device_can_be_chosen(pytester):
 TWO_LINES = "from cudalab.testing import parity\ntest_softmax = parity('mine/softmax.py'{})"
 
 
-@pytest.mark.slow
 def test_two_lines(pytester, workers, monkeypatch):
     """From any folder; what -k leaves out is not run."""
     example(pytester.path / "sub" / "mine")
@@ -286,6 +289,7 @@ def test_two_lines(pytester, workers, monkeypatch):
     assert [worker.setup.only for worker in workers] == ["host:softmax"]
 
 
+@pytest.mark.process
 def test_two_lines_and_a_wrong_answer(pytester):
     reason = (
         cudalab.check(wrong(pytester.path / "mine"), only="host", sizes="3x31", device="cpu", seed=0).cases[0].reason
@@ -296,7 +300,7 @@ def test_two_lines_and_a_wrong_answer(pytester):
     assert failures(result) == [f"WRONG host:softmax: {reason}"]
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_test_of_ones_own_sees_the_row(pytester):
     example(pytester.path)
     pytester.makepyfile(
@@ -335,6 +339,7 @@ def test_what_cannot_be_used_is_one_clear_error(pytester, arguments, message):
     assert "testing.py" not in result.stdout.str()
 
 
+@pytest.mark.process
 def test_a_device_that_cannot_be_opened_fails_every_case_of_it(pytester, monkeypatch):
     monkeypatch.setattr(cuda, "missing", lambda: None)  # a wrong claim, which the worker detects
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
@@ -347,6 +352,7 @@ def test_a_device_that_cannot_be_opened_fails_every_case_of_it(pytester, monkeyp
 # ---- with others -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_the_plugin_costs_nothing_where_it_is_not_used(pytester):
     pytester.makepyfile(
         """
@@ -363,7 +369,7 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(pytester):
     pytester.runpytest_subprocess("-W", "error").assert_outcomes(passed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_with_xdist(pytester):
     pytest.importorskip("xdist")
     wrong(pytester.path)
@@ -374,7 +380,8 @@ def test_with_xdist(pytester):
 # ---- where no entry ran ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variable", ["CXX", pytest.param("CUDALAB_CACHE", marks=pytest.mark.slow)])
+@pytest.mark.process
+@pytest.mark.parametrize("variable", ["CXX", pytest.param("CUDALAB_CACHE", marks=pytest.mark.sweep)])
 def test_it_is_no_success_if_no_entry_ran(pytester, monkeypatch, variable):
     example(pytester.path)
     (pytester.path / "file").write_text("")
@@ -386,6 +393,7 @@ def test_it_is_no_success_if_no_entry_ran(pytester, monkeypatch, variable):
     assert all(told.startswith(f"no entry of softmax.cu ran: {reason}") for told in failures(result))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("asked", [("--cudalab-device", "cuda"), ("--cudalab-only", "pycuda,numpy")])
 def test_entries_that_need_a_gpu_are_no_success_where_there_is_none(pytester, asked):
     example(pytester.path)
@@ -394,13 +402,15 @@ def test_entries_that_need_a_gpu_are_no_success_where_there_is_none(pytester, as
     assert all(told == f"no entry of softmax.cu ran: {NO_GPU}" for told in failures(result))
 
 
+@pytest.mark.process
 def test_entries_that_need_a_gpu_are_skipped_beside_those_that_ran(pytester):
     example(pytester.path)
     result = pytester.runpytest("--cudalab", "--cudalab-only", "host,pycuda")
     result.assert_outcomes(passed=CASES, skipped=CASES)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
+@pytest.mark.process
 def test_the_seed_is_fixed_unless_asked(pytester):
     wrong(pytester.path)
     told = [failures(pytester.runpytest(*QUICK, *more)) for more in ((), (), ("--cudalab-seed", "7"))]

@@ -473,7 +473,7 @@ def test_after_a_usage_error_nothing_is_said_of_files(pytester):
     result.stdout.no_fnmatch_line("*nothing was timed*")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester):
     pytester.makepyfile(
         """
@@ -502,6 +502,7 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
     result.stdout.fnmatch_lines(["  host:plus_one_vec*right, not timed*", "wall times of a CPU: *"])
 
 
+@pytest.mark.process
 def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
     """From the test's own file, whatever `only` says; what another process cannot find is refused."""
     pytester.makepyfile(
@@ -536,6 +537,7 @@ def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
     assert "cannot be imported by its name" in text
 
 
+@pytest.mark.process
 def test_answers_can_be_checked_without_timing(pytester):
     pytester.makepyfile(
         'def test_it(cudalab_time):\n    cudalab_time("plus_one", size="1000", only="pycuda")\n    assert 0'
@@ -555,7 +557,7 @@ def test_timing_tests_alone_or_all_others(pytester, h200):
     skip.stdout.fnmatch_lines(["*::test_other PASSED*"])
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_beside_other_tests_nothing_is_timed(pytester):
     """With pytest-xdist; the first run starts its workers, the second is refused before."""
     pytest.importorskip("xdist")
@@ -568,6 +570,7 @@ def test_beside_other_tests_nothing_is_timed(pytester):
     assert "--cudalab-save needs times, and tests that run in parallel have none: add -n 0" in result.stderr.str()
 
 
+@pytest.mark.process
 def test_without_the_plugin_the_fixture_is_not_there(pytester):
     pytester.makepyfile(TEST)
     result = pytester.runpytest_subprocess("-p", "no:cudalab")
@@ -576,7 +579,6 @@ def test_without_the_plugin_the_fixture_is_not_there(pytester):
 
 
 @pytest.mark.gpu
-@pytest.mark.timeout(300)
 def test_on_a_gpu(pytester, monkeypatch):
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST")]:
         monkeypatch.delenv(name)  # the tests inside run alone

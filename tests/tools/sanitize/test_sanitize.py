@@ -25,7 +25,7 @@ GROUP = plan.groups([PLANTED], "small", "")[0]
 # ---- on the CPU ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compiler, monkeypatch):
     if shutil.which(compiler) is None:
@@ -78,7 +78,7 @@ def test_a_finding_takes_the_place_of_the_guess(monkeypatch):
     assert case.reason == "own.cu:3: overflow; 1 of 2 values differ: [0] got nan, want 1 (in its first launch)"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_where_a_wild_write_crashed_is_said(tmp_path):
     """The row of a killed process has no result, so its line is the only hint."""
     try:
@@ -128,7 +128,8 @@ def test_reports_of_the_address_sanitizer(report, says):
     assert asan.read(report, {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == f"address sanitizer: {says}"
 
 
-@pytest.mark.slow
+@pytest.mark.wall
+@pytest.mark.sweep
 def test_a_kernel_that_does_not_end_is_stopped(tmp_path):
     (tmp_path / "endless.cu").write_text(
         "__global__ void endless(const float* x, float* y) { while (y) y[0] = x[0]; }\n"
@@ -146,6 +147,7 @@ def test_a_kernel_that_does_not_end_is_stopped(tmp_path):
         watch.close()
 
 
+@pytest.mark.process
 def test_a_compiler_without_an_address_sanitizer_says_what_to_install(tmp_path, monkeypatch):
     compiler = tmp_path / "bare++"
     compiler.write_text('#!/bin/sh\ncase "$1" in -print-file-name=*) echo "${1#*=}";; *) echo bare;; esac\n')
@@ -308,7 +310,7 @@ def test_each_planted_bug_is_found_by_its_tool():
     assert not reasons["right"] + reasons["overflows"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_check_runs_host_variants_in_several_orders_of_their_threads(tmp_path):
     (tmp_path / "chained.cu").write_text(
         "__global__ void chained(const float* x, float* y, int n) {\n"

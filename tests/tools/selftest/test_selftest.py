@@ -76,7 +76,7 @@ def asked(device, name, seconds=0.1):
 # ---- a run on this machine ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_every_check_says_something_here():
     shown = []
     report = selftest.selftest("cpu", 0.3, shown.append)
@@ -125,7 +125,7 @@ def test_the_load_during_the_checks_is_kept(monkeypatch):
     assert selftest.examine(Cpu(), 0.1, print).load == (3.0, 2.0)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_command_on_the_cpu():
     run = CliRunner().invoke(main, ["selftest", "--device", "cpu", "--seconds", "0.1"])
     assert run.exit_code in (0, 1), run.output

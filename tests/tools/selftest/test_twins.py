@@ -29,7 +29,7 @@ def aa(monkeypatch):
     sys.modules.pop("aa")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["gelu", "sum", "transpose"])
 def test_a_twin_is_compiled_and_right(name, tmp_path):
     kernel = find.kernels()[name]
@@ -41,6 +41,7 @@ def test_a_twin_is_compiled_and_right(name, tmp_path):
     }
 
 
+@pytest.mark.process
 def test_a_twin_is_a_function_of_its_own(tmp_path):
     """The text of an entry stands in the file a second time; a fault in one is none in the other."""
     twins.written(find.kernels()["add2d"], tmp_path)
@@ -104,6 +105,7 @@ def test_the_runs_of_the_script(aa):
     assert found["apart"]["largest deviation"] == pytest.approx(1.0)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not cuda.missing(), reason="a GPU is here")
 def test_the_script_needs_a_gpu(aa, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["aa.py", str(tmp_path / "aa.json"), "--kernels", "add2d"])

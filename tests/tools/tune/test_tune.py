@@ -157,7 +157,7 @@ def rows(group, device=None):
     return cases_of(Job(device, Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_check_on_the_host_looks_at_the_last_configuration_too():
     """Configurations for a GPU are checked without one too."""
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
@@ -175,7 +175,7 @@ def _also(group):
     return host.bind(group.kernel, next(iter(group.kernel.entries)), group.dtype, operands).also
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_configurations_are_variants_of_one_group():
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
     group = replace(group, forms=tuple(("scale", p) for p in group.kernel.configurations()))
@@ -301,7 +301,7 @@ def test_choices_for_others_stay(scale):
     assert json.loads(path.read_text())["format"] == stored.FORMAT
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_row_says_what_it_was_measured_with_and_what_was_ignored(scale, monkeypatch):
     """The device has a number, as a GPU has; its kernels run on the host."""
     device, _ = open_device("cpu")
