@@ -193,6 +193,7 @@ def spin(gpu, microseconds):
     return lambda stream: function.prepared_async_call((1, 1), (1, 1, 1), stream, cycles)
 
 
+@pytest.mark.wall
 def test_a_kernel_of_known_length_is_timed_right(gpu):
     work = spin(gpu, 200)
     for _ in range(200):
@@ -205,6 +206,7 @@ def test_a_kernel_of_known_length_is_timed_right(gpu):
     gpu.release()
 
 
+@pytest.mark.wall
 def test_a_variant_that_waits_inside_is_marked(gpu):
     work = spin(gpu, 20)
 
@@ -226,6 +228,7 @@ def test_work_on_another_stream_cannot_become_a_graph(gpu):
         Graph([Bound(lambda: work(other), lambda: None)] * 4, gpu.stream)
 
 
+@pytest.mark.wall
 def test_a_cold_graph_touches_buffers_of_five_times_the_l2(gpu):
     (group,) = plan.groups(["gelu"], "small", "float32")
     operands = gpu.place(group.kernel, group.dtype, group.arrays(0))
@@ -237,6 +240,7 @@ def test_a_cold_graph_touches_buffers_of_five_times_the_l2(gpu):
     gpu.release()
 
 
+@pytest.mark.wall
 def test_the_state_of_the_gpu_is_read_while_it_works(gpu):
     if gpu._nvml.missing:
         pytest.skip(gpu._nvml.missing)
@@ -246,6 +250,7 @@ def test_the_state_of_the_gpu_is_read_while_it_works(gpu):
     assert 50 < state["power_w"] < 2000
 
 
+@pytest.mark.wall
 def test_every_timed_backend_has_all_its_times(gpu):
     for name in ("gelu", "add2d"):
         (group,) = plan.groups([name], "small", "float32")
@@ -262,6 +267,7 @@ def test_every_timed_backend_has_all_its_times(gpu):
         assert cases["copy"].status == record.CEILING
 
 
+@pytest.mark.wall
 def test_a_bandwidth_above_the_ceiling_is_impossible_when_cold(gpu):
     (group,) = plan.groups(["plus_one"], "xlarge", "float32")
     job = Job(gpu, Selection(only=("pycuda", "torch_eager")), ("launch",), 0, 0.2, lambda text: None)

@@ -58,6 +58,7 @@ def test_the_slowed_kernel_is_right(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_a_kernel_slowed_by_5_percent_does_not_pass(tmp_path):
     bench = ("bench", "--sizes", "large,xlarge", "--only", "pycuda:gelu_vec,torch_native,torch_eager", "--modes",

@@ -110,6 +110,7 @@ def test_calls_allocate_as_compiled_programs_do_where_there_is_one_device():
     assert fast_path._allocator(SimpleNamespace(_C=None, cuda=torch(1).cuda)) is None
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_a_call_costs_no_more_than_half_as_much_again_as_pytorchs_and_less_than_that_of_compilers(gpu):
     (group,) = plan.groups(["gelu"], "2^10", "float32")

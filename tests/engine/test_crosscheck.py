@@ -203,6 +203,7 @@ def test_a_variant_that_loses_records_costs_the_others_nothing(monkeypatch):
     assert found["copy"].times[cupti.WALL] >= 0
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_cupti_and_the_lab_agree_on_the_gpu(gpu):
     (large,) = plan.groups(["plus_one"], "2^24", "")
@@ -217,6 +218,7 @@ def test_cupti_and_the_lab_agree_on_the_gpu(gpu):
         assert case.cross[cupti.EVENTS] == pytest.approx(stats.median(case.times["cold"]), rel=0.05), case.label
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_nvbench_and_the_lab_agree_on_the_gpu(gpu):
     if reason := nvbench.missing():

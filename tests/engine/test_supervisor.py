@@ -302,6 +302,7 @@ def test_a_lost_context_costs_the_row_of_who_lost_it(entry, text):
     are_right_and_timed_on_the_gpu(cases)
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_a_kernel_that_never_ends_is_stopped():
     cases = rows(*ON_GPU, "pycuda:endless", device="cuda", modes="launch", timeout=6.0)

@@ -578,6 +578,7 @@ def test_without_the_plugin_the_fixture_is_not_there(pytester):
     assert "fixture 'cudalab_time' not found" in result.stdout.str()
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_on_a_gpu(pytester, monkeypatch):
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST")]:

@@ -121,6 +121,7 @@ def test_throttling(throttled, ok):
 # ---- on a GPU ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_the_gpu_passes_every_check_that_can_be_asked(gpu):
     report = selftest.examine(gpu, 5, print)
@@ -132,6 +133,7 @@ def test_the_gpu_passes_every_check_that_can_be_asked(gpu):
     gpu.release()
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_a_gpu_clock_that_lies_by_a_fifth_is_caught(gpu, lying_clocks):
     lying_clocks(gpu, 1.2)

@@ -622,6 +622,7 @@ def test_the_command_prints_what_was_found(lab, scale, monkeypatch):
 # ---- on a GPU ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wall
 @pytest.mark.gpu
 def test_tune_on_a_gpu(scale):
     """Of four configurations two are wrong, and the faster of the others is far faster than the default."""
