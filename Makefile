@@ -40,8 +40,8 @@ test-all: $(VENV)/.docs $(TOOLS)
 
 # A GPU's memory holds the workers of a few test processes. What times something runs alone.
 gpu-test: $(TOOLS)
-	CUDALAB_REQUIRE=cuda $(PYTEST) -n 6 --dist worksteal -m "gpu and not (process or wall)"
-	CUDALAB_REQUIRE=cuda $(PYTEST) -m "gpu and (process or wall)"
+	CUDALAB_REQUIRE=cuda $(PYTEST) -n 12 --dist worksteal -m "gpu and not (sweep or process or wall)"
+	CUDALAB_REQUIRE=cuda $(PYTEST) -m "gpu and (process or wall) and not sweep"
 
 test-wall: $(TOOLS)
 	$(PYTEST) -m "wall and not gpu"

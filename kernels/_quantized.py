@@ -19,6 +19,7 @@ EDGES = (  # the long ones at the end: every number of packs a thread can keep, 
 QUOTIENT = Budget(0.5, why="one division")
 EXACT = Budget(0, why="both quotients are correctly rounded in float32, as in the reference")
 PEERS = Budget(1, why="a quotient that is 1 ULP of float32 off may be rounded to a neighbour")
+RECIPROCAL = Budget(2, why="PyTorch multiplies by the rounded reciprocal of a constant, Triton's division has 2 ULP")
 
 
 def scale(x, largest):

@@ -3,7 +3,18 @@
 import numpy as np
 
 from cudalab import Kernel, Out
-from cudalab.kernels._quantized import EDGES, EXACT, PEERS, QUOTIENT, SIZES, entries, quotient, rows_of_all_sizes, scale
+from cudalab.kernels._quantized import (
+    EDGES,
+    EXACT,
+    PEERS,
+    QUOTIENT,
+    RECIPROCAL,
+    SIZES,
+    entries,
+    quotient,
+    rows_of_all_sizes,
+    scale,
+)
 
 LARGEST = 127.0
 
@@ -21,13 +32,12 @@ quantize_int8 = Kernel(
     sizes=SIZES,
     edges=EDGES,
     outputs={
-        "scale": Out(lambda x: scale(x, LARGEST), dtype="float32", budgets=QUOTIENT),
-        "q": Out(lambda x, scale: np.rint(quotient(x, scale)), dtype="int8"),
+        "scale": Out(lambda x: scale(x, LARGEST), dtype="float32", budgets=QUOTIENT, peers=RECIPROCAL),
+        "q": Out(lambda x, scale: np.rint(quotient(x, scale)), dtype="int8", peers=PEERS),
     },
     entries=entries("quantize_int8"),
     called=lambda x: "quantize_int8_vec",
     budgets=EXACT,
-    peers=PEERS,
     inputs=rows_of_all_sizes,
     shapes={"x": "rows cols", "scale": "rows", "q": "rows cols"},
     torch=composite,

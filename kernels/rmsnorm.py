@@ -56,7 +56,8 @@ def native(x, weight, eps):
 def cupy_composite(x, weight, eps):
     import cupy
 
-    return x / cupy.sqrt((x * x).mean(axis=1) + eps)[:, None] * weight  # cupy.fuse does not know keepdims
+    wide = x.astype(cupy.float32)
+    return (wide / cupy.sqrt((wide * wide).mean(axis=1) + eps)[:, None]).astype(x.dtype) * weight
 
 
 EDGES = (  # the long ones at the end: every number of packs a thread can keep, in each dtype, and more than it keeps

@@ -95,6 +95,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     form = _torch.form_of(kernel, FORMS)
     assert form is not None
     columns = next(iter(operands.inputs.values())).shape[-1]
+    if not columns:
+        raise Unavailable("Liger-Kernel takes rows of at least one element")
     if columns > LONGEST:
         raise Unavailable(f"Liger-Kernel takes rows of at most {LONGEST:,} elements, and these have {columns:,}")
     return _torch.bound(form, operands)

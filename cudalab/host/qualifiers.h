@@ -27,7 +27,8 @@
 #endif
 
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
+// Nothing: the C++ library writes __attribute__((__noinline__)), in headers that a `.cu` may include after this one.
+#define __noinline__
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__

@@ -57,6 +57,11 @@ class Out(_Checked):
         "`Budget`, or one by dtype of the kernel", or_none(validate.budgets), "a Budget, or one by dtype, or None",
         without="the kernel's `budgets`",
     )  # fmt: skip
+    peers: Any = optional(
+        "`Budget`, or one by dtype of the kernel, for what other libraries compute",
+        or_none(validate.budgets), "a Budget, or one by dtype, or None",
+        without="its `budgets`, or the kernel's `peers`",
+    )  # fmt: skip
     check: Callable[..., Any] | None = optional(
         "for random outputs: takes this output and inputs by name, returns True or a text that says what is wrong",
         *function("the output and inputs"), without="the reference decides",

@@ -273,12 +273,13 @@ class Kernel(Declared):
 
         `output`: its name, where an output may have budgets of its own, which apply to all.
         """
-        own = self.outs[output].budgets if output else None
-        if isinstance(own, Budget):
-            return own
-        if own and dtype.name in own:
-            found: Budget = own[dtype.name]
-            return found
+        out = self.outs[output] if output else None
+        for own in (out.peers if whose != "budgets" else None, out.budgets) if out else ():
+            if isinstance(own, Budget):
+                return own
+            if own and dtype.name in own:
+                found: Budget = own[dtype.name]
+                return found
         kind = self.kind_of(output, dtype) if output else dtype
         if kind != dtype and not kind.floating and kind.name not in self.budgets:
             return Budget(0, why="integers are exact")

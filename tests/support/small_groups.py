@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Group
@@ -10,11 +11,19 @@ from cudalab.engine.groups import Group
 LARGEST = 1 << 12  # elements
 
 
-def small_groups(dtypes: str = "all") -> list[Group]:
-    """Of each lab kernel in each dtype one group at a small shape; of the first dtype one with arrays off alignment."""
+def few(groups: Iterable[Group], largest: float = math.inf) -> list[Group]:
+    """For each kernel and dtype the group of the largest shape, and for the first dtype one with arrays off alignment.
+
+    Only awkward groups count, with at most `largest` elements.
+    """
     chosen: dict[tuple[str, str, bool], Group] = {}
-    for group in checks([], dtypes, sample=LARGEST):
-        if group.awkward and not group.values and 0 < math.prod(group.shape) <= LARGEST:
+    for group in groups:
+        if group.awkward and not group.values and 0 < math.prod(group.shape) <= largest:
             key = group.name, "" if group.offsets else group.dtype.name, bool(group.offsets)
             chosen[key] = max(chosen.get(key, group), group, key=lambda one: math.prod(one.shape))
     return list(chosen.values())
+
+
+def small_groups(dtypes: str = "all") -> list[Group]:
+    """Few groups of each of the lab's kernels, at small shapes."""
+    return few(checks([], dtypes, sample=LARGEST), LARGEST)

@@ -19,7 +19,7 @@ from cudalab.device.cpu import Cpu
 from cudalab.device.operands import Bound
 from cudalab.timing import cpu as wall_clock
 from cudalab.tools import selftest
-from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Finding, Report, cpu
+from cudalab.tools.selftest import FAILED, PASSED, SKIPPED, Finding, Report, comparison, cpu
 from cudalab.tools.selftest.check import Check, Outcome
 from cudalab.tools.selftest.comparison import COARSEST, Comparison, by_chance, deviation
 
@@ -62,9 +62,7 @@ class Scripted(Cpu):
     def clocks(self, bound, modes, notes):
         (clock,) = wall_clock.clocks(self, bound, ("launch",), notes).values()
         seconds = next(self.seconds)
-        return {
-            "wall": replace(clock, sample=lambda: [seconds * (1 + self.noise * self.rng.random()) for _ in range(5)])
-        }
+        return {"wall": replace(clock, sample=lambda: list(seconds * self.rng.lognormal(0, self.noise, 5)))}
 
 
 def asked(device, name, seconds=0.1):
@@ -198,13 +196,14 @@ def test_equal_work_is_the_same():
 
 @pytest.mark.parametrize("other", [1.1e-4, 0.9e-4])
 def test_different_work_fails_the_aa_run(other):
-    finding = selftest._asked(Comparison(Scripted(1e-4, other), 0.01).check("x", lambda: NOTHING, 1))
+    finding = selftest._asked(Comparison(Scripted(1e-4, other), 0).check("x", lambda: NOTHING, 1))
     assert finding.state == FAILED
     assert "FASTER" in finding.measured or "SLOWER" in finding.measured
 
 
-def test_too_much_noise_fails_the_aa_run_and_the_smallest_difference():
-    compared = Comparison(Scripted(1e-4, noise=100.0), 0.01)
+def test_too_much_noise_fails_the_aa_run_and_the_smallest_difference(monkeypatch):
+    monkeypatch.setattr(comparison, "BUDGET", 0)  # as few rounds and runs as there may be, on a fast machine too
+    compared = Comparison(Scripted(1e-4, noise=10), 0)
     finding = selftest._asked(compared.check("x", lambda: NOTHING, 1))
     assert (finding.state, "UNCLEAR" in finding.measured) == (FAILED, True)
     assert compared.smallest > COARSEST
