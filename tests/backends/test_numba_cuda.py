@@ -141,7 +141,10 @@ def test_a_form_that_cannot_be_used_is_refused(fields, said):
 def test_numbas_compiler_takes_the_labs_expressions(name, monkeypatch):
     """With numba-cuda and its compiler, without a GPU: to PTX."""
     pytest.importorskip("numba_cuda")
-    from numba import cuda, types
+    try:
+        from numba import cuda, types
+    except Exception as error:  # a release that does not work with this NumPy
+        pytest.skip(f"numba-cuda cannot compile a kernel: {error}")
 
     kernel = find.kernel(name)
     for kind in (dtype(one) for one in kernel.dtypes if one != "bfloat16"):

@@ -26,29 +26,22 @@ SAMPLE = 2**16  # values of float32, no exponent missing; `cudalab check` takes 
 FAR = "where an infinite dy meets a gradient that float32 has as 0 and float64 has not, they give NaN"
 LOST = "silu(gate) is subnormal or 0 to them where a large `up` brings the product back"
 LARGE = "they are right to a share of 1, not of the gradient: a dy of any size multiplies what is lost in the tail"
-OVERFLOW = {("gelu", "torch_native", "bfloat16", "all values"), ("gelu", "torch_native", "float32", "every exponent")}
+OVERFLOW = ("gelu", "torch_native", "every exponent")
 KNOWN = {
-    **{
-        (name, backend, kind, "special pairs"): why
-        for name, why in (("gelu_backward", FAR), ("swiglu", LOST))
-        for backend in ("numpy", "torch_eager", "torch_native", "torch_script")
-        for kind in ("float32", "float16", "bfloat16")
-    },
-    **{
-        ("gelu_backward", backend, kind, f"{what} of each"): LARGE
-        for kind, what, backends in (
-            ("float32", "every exponent", ("numpy", "torch_eager", "torch_native", "torch_script")),
-            ("bfloat16", "all values", ("torch_eager", "torch_script")),
-        )
-        for backend in backends
-    },
+    (name, backend, size): why
+    for name, size, why in (
+        ("gelu_backward", "special pairs", FAR),
+        ("gelu_backward", "every exponent of each", LARGE),
+        ("swiglu", "special pairs", LOST),
+    )
+    for backend in ("numpy", "torch_eager", "torch_native", "torch_script")
 }
 
 
 def known(case):
     """Whether a variant is known to be wrong there."""
-    what = (case.group.name, case.variant.label, case.group.dtype.name, case.group.size)
-    if what in OVERFLOW:  # on some CPUs F.gelu does so from 1.7e38 on
+    what = (case.group.name, case.variant.label, case.group.size)
+    if what == OVERFLOW:  # on some CPUs F.gelu does so from 1.7e38 on
         import torch
 
         return bool(torch.nn.functional.gelu(torch.full((64,), 2e38)).isinf().any())
@@ -97,12 +90,6 @@ def test_on_the_cpu(case):
 @pytest.mark.sweep
 @cases(*COUSINS, device="cpu", dtypes="float32", sample=SAMPLE, skip="host,torch_compile")
 def test_cousins_on_the_cpu(case):
-    on_the_cpu(case)
-
-
-@pytest.mark.sweep
-@cases(device="cpu", dtypes="bfloat16", skip="host,torch_compile")
-def test_in_16_bits_on_the_cpu(case):
     on_the_cpu(case)
 
 

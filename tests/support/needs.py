@@ -20,7 +20,7 @@ import pytest
 
 LIMIT = 2.0  # seconds, on a machine that needs REFERENCE for `_work`
 REFERENCE = 0.075
-MARGIN = 3.0  # over LIMIT a test is named at the end, over MARGIN * LIMIT it fails: a busy machine takes up to twice as
+MARGIN = 4.0  # over LIMIT a test is named at the end, over MARGIN * LIMIT it fails: a busy machine takes up to twice as
 # long, and what several tests share is counted for the first of them
 ADVICE = (
     f"a test without a mark may take {LIMIT:g} s: make it smaller, or mark it (`sweep` if it repeats what others show; "
@@ -51,10 +51,11 @@ SKIPS = (
     "right, and not timed: ", ".* has no published run", r"(liger|quack) has no ",
     "cuda.compute is not installed", "CuPy does not take cluster", "CuPy's array operations have no bfloat16",
     "cupy.fuse cannot trace this formula", "numba-cuda cannot compile a kernel", "Liger-Kernel takes rows ",
-    "QuACK's .* takes rows ",
+    "QuACK's .* takes rows ", "this Triton's interpreter does not work with NumPy ",
 )  # fmt: skip
-# Programs that any test may start: compilers and what comes with them, which only compute.
-COMPILERS = ("g++", "c++", "clang++", "cc", "gcc", "addr2line", "nvcc", "nvdisasm", "cuobjdump", "git")
+# Programs that any test may start: compilers and what comes with them, which only compute; hg and file are
+# pytest-benchmark's, where a test runs pytest and this plugin is installed.
+COMPILERS = ("g++", "c++", "clang++", "cc", "gcc", "addr2line", "nvcc", "nvdisasm", "cuobjdump", "git", "hg", "file")
 
 
 def add_marks(items: Iterable[pytest.Item]) -> None:
