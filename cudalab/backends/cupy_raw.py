@@ -24,6 +24,9 @@ budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number beco
 own_indexing = True
 
 
+_refused: dict[tuple[str, tuple[str, ...]], str] = {}  # what NVRTC said of a text with its options
+
+
 def missing(device: str) -> str | None:
     return cupy_missing(device)
 
@@ -100,11 +103,12 @@ def _able(function: Any, launch: Launch) -> Any:
 def _function(kernel: Kernel, entry: str, dtype: DType, cooperative: bool) -> Any:
     import cupy
 
-    text, file, failed = cuda_source.read(kernel.cu), kernel.cu.name, ""
+    text, file = cuda_source.read(kernel.cu), kernel.cu.name
     options = _cupy.options(kernel, dtype)
+    failed = _refused.get((text, options), "")
     names = entry_names.in_all(text, kernel.entries, (entry,))
     plain = entry not in entry_names.not_plain(text, names)
-    for compiler in ("nvrtc", "nvcc") if cuda.nvcc() else ("nvrtc",):
+    for compiler in (*(() if failed else ("nvrtc",)), *(("nvcc",) if cuda.nvcc() else ())):
         name, expressions = entry, None
         if not plain and compiler == "nvrtc":
             name = entry_names.expression(text, entry)
@@ -119,5 +123,5 @@ def _function(kernel: Kernel, entry: str, dtype: DType, cooperative: bool) -> An
             )
             return module.get_function(name)
         except cupy.cuda.compiler.CompileException as error:
-            failed = failed or str(error)
+            failed = _refused.setdefault((text, options), str(error))
     raise CompileError(f"{file} does not compile with NVRTC:\n{failed}")

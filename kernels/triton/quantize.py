@@ -17,8 +17,10 @@ HELD = 2**15  # columns
 def rounded(x, LARGEST: tl.constexpr, INTEGER: tl.constexpr):
     """Of int8 the nearest integer, halves to even: adding 1.5 * 2^23 rounds to a whole number."""
     if INTEGER:
-        return ((x + 12582912.0) - 12582912.0).to(tl.int8)
-    return tl.minimum(tl.maximum(x, -LARGEST), LARGEST).to(tl.float8e4nv)
+        q = ((x + 12582912.0) - 12582912.0).to(tl.int8)
+    else:
+        q = tl.minimum(tl.maximum(x, -LARGEST), LARGEST).to(tl.float8e4nv)
+    return q
 
 
 @held_rows

@@ -205,14 +205,3 @@ def test_the_stand_in_is_called_as_the_library_is():
         form = cuda_compute._form(names, words, like["given"], written)
         assert {*form.arrays, *form.shared, *form.of_make} <= takes[form.make.__name__]
         assert {*form.arrays, *form.of_call, "stream"} == called[form.name] - {"begin_bit", "end_bit"}
-
-
-@pytest.mark.gpu
-def test_on_a_gpu():
-    import cudalab
-
-    if reason := cuda_compute.missing("cuda"):
-        pytest.skip(reason)
-    found = cudalab.check("sum", only="cuda_compute", device="cuda")
-    assert found.cases
-    assert all(case.status == "ok" for case in found.cases), [case.reason for case in found.cases]

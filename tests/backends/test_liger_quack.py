@@ -211,19 +211,3 @@ def test_their_absence_is_said(backend, monkeypatch):
         assert "install " in backend.missing("cuda")
     finally:
         backend.missing.cache_clear()
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["liger", "quack"])
-@pytest.mark.parametrize("kernel", sorted({form[0] for form in (*liger.FORMS, *quack.FORMS)}))
-def test_on_a_gpu(name, kernel):
-    import cudalab
-    from cudalab import backends
-
-    if not backends.by_name()[name].variants(find.kernel(kernel)):
-        pytest.skip(f"{name} has no {kernel}")
-    if reason := backends.by_name()[name].missing("cuda"):
-        pytest.skip(reason)
-    found = cudalab.check(kernel, only=name, device="cuda")
-    assert {case.status for case in found.cases} <= {"ok", "skipped"}, [case.reason for case in found.cases]
-    assert any(case.status == "ok" for case in found.cases)

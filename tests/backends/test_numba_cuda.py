@@ -155,15 +155,3 @@ def test_numbas_compiler_takes_the_labs_expressions(name, monkeypatch):
         ptx, _ = cuda.compile_ptx(function, tuple(arrays), cc=(9, 0))
         assert ".entry" in ptx
         assert "f64" not in ptx or kind.name == "float16", "Numba computes in float64"
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", ["plus_one", "add2d", "gelu"])
-def test_on_a_gpu(name):
-    import cudalab
-
-    if reason := numba_cuda.missing("cuda"):
-        pytest.skip(reason)
-    found = cudalab.check(name, only="numba_cuda", device="cuda")
-    assert found.cases
-    assert all(case.status in ("ok", "skipped") for case in found.cases), [c.reason for c in found.cases]

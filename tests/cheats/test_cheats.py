@@ -86,6 +86,7 @@ def by_the_gpu():
 
 
 @pytest.mark.wall
+@pytest.mark.sweep
 @pytest.mark.gpu
 @pytest.mark.parametrize("cheat", [pytest.param(c, id=c.name) for c in CHEATS if GPU in c.where])
 def test_nothing_is_faster_than_honest_work_on_the_gpu(by_the_gpu, cheat):

@@ -347,7 +347,7 @@ def test_in_a_compiled_model_and_under_autocast(device, name):
     parameters = [layer.weight, *ours.parameters()]
     slopes = torch.autograd.grad(compiled(ours, x).sin().sum(), parameters)
     same = torch.autograd.grad(program(theirs, x).sin().sum(), [layer.weight, *theirs.parameters()])
-    torch.testing.assert_close(slopes, same, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(slopes, same, rtol=1e-4, atol=2e-4)  # sums of large terms
     assert torch._dynamo.explain(program)(ours, x).graph_break_count == 0
     for dtype in HALVES:
         with torch.autocast(device, dtype=dtype):
