@@ -1,9 +1,7 @@
-"""Bugs planted in kernels as users write them: which does `cudalab check --huge` catch? `-s` prints the list."""
+"""Bugs planted in kernels as users write them: `cudalab check --huge` catches nearly all. `-s` prints the others."""
 
 from __future__ import annotations
 
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import planted
@@ -37,7 +35,7 @@ def found_by(kernel: str, bugs: list[planted.Bug], folder: Path) -> dict[str, st
 def test_there_are_enough():
     every = [bug for kernel in planted.KERNELS for bug in planted.bugs(kernel)]
     assert len(planted.KERNELS) >= 20 and len(every) >= 120
-    assert set(KNOWN) <= set(map(str, every))
+    assert set(KNOWN) <= set(map(str, every)) and len(KNOWN) <= (1 - LEAST) * len(every)
     for bug in every:
         text = (planted.PLANTED / f"{bug.kernel}.cu").read_text()
         assert bug.old in text and text.replace(bug.old, bug.new, 1) != text, bug
@@ -55,24 +53,13 @@ def test_five_bugs_are_caught_beside_a_right_kernel(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.process
 @pytest.mark.sweep
-@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kernel", planted.KERNELS)
 @pytest.mark.skipif("not planted.finds_races()", reason="no g++ that finds races")
-def test_nearly_all_planted_bugs_are_caught_and_no_right_kernel_is(tmp_path):
-    def one(kernel: str) -> dict[str, str]:
-        (folder := tmp_path / kernel).mkdir()
-        return found_by(kernel, planted.bugs(kernel), folder)
-
-    with ThreadPoolExecutor(2) as two:
-        found = dict(zip(planted.KERNELS, two.map(one, planted.KERNELS), strict=True))
-    assert {kernel: by[f"{kernel}_right"] for kernel, by in found.items() if by[f"{kernel}_right"]} == {}
-    every = [bug for kernel in planted.KERNELS for bug in planted.bugs(kernel)]
-    caught = {bug: found[bug.kernel].get(f"{bug.kernel}_bug{bug.number}", "") for bug in every}
-    planted_in, caught_in = Counter(b.kind for b in every), Counter(b.kind for b, how in caught.items() if how)
-    for kind, count in sorted(planted_in.items()):
-        print(f"{kind}: {caught_in[kind]}/{count}")
-    missed = [str(bug) for bug, how in caught.items() if not how]
-    print(f"all: {sum(caught_in.values())}/{len(every)}", *(f"missed: {one}" for one in missed), sep="\n")
-    assert set(missed) <= set(KNOWN), set(missed) - set(KNOWN)
-    assert sum(caught_in.values()) >= LEAST * len(every)
+def test_planted_bugs_are_caught_and_the_right_kernel_is_not(kernel, tmp_path):
+    every = planted.bugs(kernel)
+    found = found_by(kernel, every, tmp_path)
+    assert found[f"{kernel}_right"] == ""
+    missed = {str(bug) for bug in every if not found.get(f"{kernel}_bug{bug.number}")}
+    print(f"{kernel}: {len(every) - len(missed)}/{len(every)}", *(f"missed: {one}" for one in missed), sep="\n")
+    assert missed <= set(KNOWN)

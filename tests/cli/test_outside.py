@@ -15,6 +15,8 @@ from cudalab.results import record
 from cudalab.results.file import load
 from cudalab.spec import find
 
+pytestmark = pytest.mark.xdist_group("outside")  # they share runs
+
 OUTSIDE = Path(__file__).parents[1] / "data" / "outside"
 KERNELS = ("row_softmax", "tiled_transpose", "block_sum")
 SPECS = [str(OUTSIDE / f"{name}.py") for name in KERNELS]

@@ -353,7 +353,8 @@ def test_a_device_that_cannot_be_opened_fails_every_case_of_it(pytester, monkeyp
 
 
 @pytest.mark.process
-def test_the_plugin_costs_nothing_where_it_is_not_used(pytester):
+def test_the_plugin_costs_nothing_where_it_is_not_used(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others may import NumPy
     pytester.makepyfile(
         """
         import sys
@@ -366,7 +367,7 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(pytester):
             assert not {"numpy", "torch", "scipy", "msgspec"} & set(sys.modules)
         """
     )
-    pytester.runpytest_subprocess("-W", "error").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess("-W", "error", "-p", "cudalab.tools.pytest.plugin").assert_outcomes(passed=1)
 
 
 @pytest.mark.sweep
