@@ -28,9 +28,12 @@ LATER = sweep or wall or torch_compile or studies or nvcc or browser or network 
 PYTEST = $(BIN)/python -m pytest
 CORES := $(shell nproc)
 
+# Files that may have tests with the mark `process`: to collect the others would take longer than many of these tests.
+PROCESS = $(shell grep -rlE 'mark\.process|\bworkers\b' tests --include='test_*.py')
+
 test: $(TOOLS)
 	$(PYTEST) -n 2 --dist worksteal -m "not (process or $(LATER))"
-	$(PYTEST) -m "process and not ($(LATER))"
+	$(PYTEST) -m "process and not ($(LATER))" $(PROCESS)
 
 # Where there are many cores, tests that start processes run beside one another too, each with two cores. A GPU that is
 # there is not used.

@@ -153,6 +153,7 @@ def test_rivals_of_a_kernel_in_place_get_new_contents_and_its_scalars(tmp_path):
     assert "updates its input 'p' in place; add :out" in found["unsaid"][1]
 
 
+@pytest.mark.process
 def test_jax_gets_the_arrays_by_dlpack(tmp_path):
     pytest.importorskip("jax")
     pytest.importorskip("torch")
