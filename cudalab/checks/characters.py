@@ -19,6 +19,7 @@ import numpy as np
 
 from cudalab.checks.expected import Expected, Invalid, wide
 from cudalab.spec import reference
+from cudalab.spec.declared import AFFORDABLE
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import CHARACTERS, INFINITE
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
@@ -83,6 +84,19 @@ MAKERS: dict[str, Make] = {
     "posinf": _throughout,
 }
 _OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive")
+
+
+def small(kernel: Kernel) -> list[Shape]:
+    """The shapes of the spec that are small enough, the largest last."""
+    return kernel.small((*kernel.edges, *kernel.sizes.values()), LARGEST)
+
+
+def not_tried(kernel: Kernel) -> list[str]:
+    """A note where the spec has no shape that is small enough."""
+    if small(kernel) or not chosen(kernel):
+        return []
+    least = f"no size has at most {AFFORDABLE:,} elements; give small ones, such as edges=((1,),)"
+    return [f"no zeros, ties, infinities, ... were tried: {least}"]
 
 
 def chosen(kernel: Kernel) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Refused(CudalabError):
 
 def shapes(kernel: Kernel, dtype: DType, limit: int) -> dict[str, Shape]:
     """The shape of each array, by name, where the first dimension makes the largest pass the limit. Raises Refused."""
-    small = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < math.prod(s) <= SMALL and s[0] > 1]
+    small = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < kernel.elements(s) <= SMALL and s[0] > 1]
     if not small:
         raise Refused("no small size or edge of the spec has a first dimension that can be extended")
     base = max(small, key=lambda shape: (math.prod(shape[1:]), -shape[0]))  # long rows need the fewest blocks

@@ -102,7 +102,8 @@ def _ways(kernel: Kernel) -> Iterator[Way]:
     most = max(map(math.prod, known), default=0)
     for rank in dict.fromkeys(map(len, known)):
         alike = [shape for shape in known if len(shape) == rank]
-        small = sorted((shape for shape in alike if math.prod(shape) <= SMALL), key=math.prod, reverse=True)
+        small = [shape for shape in alike if kernel.elements(shape) <= SMALL]
+        small.sort(key=kernel.elements, reverse=True)
         columns = list(zip(*alike, strict=True))
         taken: set[int] = set()
         for i, lengths in enumerate(columns if small else ()):

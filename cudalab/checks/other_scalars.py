@@ -82,8 +82,7 @@ class _Probe:
 
     def __init__(self, kernel: Kernel, dtype: DType, seed: int) -> None:
         self._dtype, self._kernel = dtype, kernel
-        every = sorted((s for s in (*kernel.edges, *kernel.sizes.values()) if math.prod(s)), key=math.prod)
-        small = [shape for shape in every if math.prod(shape) <= characters.LARGEST] or every[:1]
+        small = characters.small(kernel) or [next(iter(kernel.sizes.values()))]
         self._arrays, self._results = Arrays(), cast(Arrays | None, None)
         try:
             self._arrays = kernel.make(small[-1], dtype, seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -69,9 +68,7 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
 
 def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     """Groups with inputs of one character each, where some input is free, at the largest of the small shapes."""
-    shapes = sorted((shape for shape in (*kernel.edges, *kernel.sizes.values()) if math.prod(shape)), key=math.prod)
-    small = [shape for shape in shapes if math.prod(shape) <= characters.LARGEST]
-    chosen = characters.chosen(kernel)
+    small, chosen = characters.small(kernel), characters.chosen(kernel)
     if not small or not chosen or not characters.apply(kernel, small[-1], kind):
         return []
     text = "x".join(map(str, small[-1]))
@@ -98,7 +95,7 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     Also all arrays at the smallest shape, which may end before the first aligned address, and at the first size, whose
     launch may be another one. A workspace stays as it is: the lab allocates it, also for a call from Python.
     """
-    shapes = sorted((edge for edge in kernel.edges if 0 < math.prod(edge) <= 1 << 16), key=math.prod)
+    shapes = kernel.small(kernel.edges, 1 << 16)
     if not shapes:
         return []
     kinds = kernel.input_kinds(kind)
@@ -109,7 +106,7 @@ def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     cases = {what: (*moved, *still) for what, moved in misaligned.offsets(least).items()}
     chosen = [(shapes[0], next(iter(cases)))] if len(shapes) > 1 else []
     first = next(iter(kernel.sizes.values()))
-    chosen += [(first, next(iter(cases)))] if 0 < math.prod(first) <= 1 << 20 and first not in shapes else []
+    chosen += [(first, next(iter(cases)))] if 0 < kernel.elements(first) <= 1 << 20 and first not in shapes else []
     chosen += [(shapes[-1], what) for what in cases]
     return [
         Group(

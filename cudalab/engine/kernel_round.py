@@ -175,6 +175,7 @@ class _KernelRound(Round[Variant, Bound]):
             case.notes += inputs.undefined(self.arrays, wanted)
             case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted)
             case.notes += [NO_EDGES] if not self.kernel.edges else []
+            case.notes += [] if self.kernel.pointwise else characters.not_tried(self.kernel)
         case.composed = backend.budget == "composed"
         self.judge.allow(label, backend.budget)
         for name, array in self.operands.inputs.items() if bound.on is None else ():

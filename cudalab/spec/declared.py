@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -21,6 +21,7 @@ from cudalab.spec.inputs import Arrays, unfit
 from cudalab.spec.launch import Shape
 
 _USUAL = In()
+AFFORDABLE = 1 << 20  # elements of arrays that are made to find out about a size
 
 
 def _listed(shapes: Mapping[str, Shape]) -> str:
@@ -248,6 +249,41 @@ class Declared(Fields):
             name: dimensions.shape_of(str(self.shapes[name]), lengths) if name in self.shapes else shape
             for name in self.input_names
         }
+
+    def elements(self, size: Shape) -> int:
+        """Elements of the largest input or output at a size.
+
+        Where only the function `inputs` knows the arrays, it is called once for a size whose lengths have a product of
+        at most AFFORDABLE. The product stands for what is not known.
+        """
+        if size not in self._elements:
+            self._elements[size] = self._counted(size)
+        return self._elements[size]
+
+    @cached_property
+    def _elements(self) -> dict[Shape, int]:
+        return {}
+
+    def _counted(self, size: Shape) -> int:
+        known = prod(size)
+        try:
+            if self._sized or not callable(self.inputs):
+                shapes = self._input_shapes_at(size)
+            elif known <= AFFORDABLE:
+                shapes = {name: array.shape for name, array in self.make(size, DTYPES[self.dtypes[0]]).items()}
+            else:
+                return known
+            inputs = [prod(shape) for shape in shapes.values()]
+            return max(*inputs, *(prod(self.shape_of(name, shapes)) for name in self.outs))
+        except Exception:  # the spec's own; the rows of the group say it
+            return known
+
+    def small(self, sizes: Iterable[Shape], most: int) -> list[Shape]:
+        """Those with at most `most` elements, the largest last; where none has so few, the smallest, if affordable."""
+        known = sorted((size for size in dict.fromkeys(sizes) if prod(size)), key=self.elements)
+        return [size for size in known if self.elements(size) <= most] or [
+            size for size in known[:1] if self.elements(size) <= AFFORDABLE
+        ]
 
     def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
         """Shape of the first output for inputs of these shapes."""

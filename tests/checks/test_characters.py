@@ -220,3 +220,35 @@ def test_nan_for_an_infinity_is_doubtful_and_wrong_where_values_are_exact(tmp_pa
     assert doubts == ["y is NaN where the reference gives an infinity, for rows of an infinity throughout"]
     (y,), doubts = settled(tmp_path, [np.nan, 1], [-np.inf, 1], Budget(0))
     assert np.isnan(y[0]) and not doubts
+
+
+# ---- at which sizes --------------------------------------------------------------------------------------------------
+
+
+def product(tmp_path, **more):
+    """The max-plus product of matrices."""
+    fields = {
+        "shapes": {"a": "m k", "b": "k n", "y": "m n"}, "sizes": {"small": (32, 32, 32)}, "edges": ((17, 64, 33),),
+        "entries": {"k": lambda a, b, y: None},
+    }  # fmt: skip
+    return kernel(tmp_path, lambda a, b: (a[:, :, None] + b[None]).max(1), **fields | more)
+
+
+def groups(kernel, monkeypatch):
+    monkeypatch.setattr(plan, "named", lambda names: {kernel.name: kernel})
+    return [group for group in checks([kernel.name], "all") if group.values in CHARACTERS]
+
+
+def test_they_are_tried_where_the_arrays_are_small_though_the_product_of_the_dimensions_is_not(tmp_path, monkeypatch):
+    found = groups(product(tmp_path), monkeypatch)
+    assert {group.shape for group in found} == {(17, 64, 33)} and "negative" in {group.values for group in found}
+    planes = kernel(tmp_path, lambda x: 2 * x, shapes={"x": "n 512 512"}, sizes={"small": (1,)}, edges=((128,),))
+    assert {group.shape for group in groups(planes, monkeypatch)} == {(1,)}
+
+
+def test_a_note_says_that_no_size_is_small_enough(tmp_path, monkeypatch):
+    large = product(tmp_path, sizes={"small": (2048, 2048, 8)}, edges=())
+    assert groups(large, monkeypatch) == []
+    (note,) = characters.not_tried(large)
+    assert "no size has at most 1,048,576 elements; give small ones, such as edges=((1,),)" in note
+    assert characters.not_tried(product(tmp_path)) == characters.not_tried(replace(large, characters=False)) == []

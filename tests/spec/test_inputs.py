@@ -82,3 +82,33 @@ def test_a_range_is_numbers_or_dimensions():
         In("int64", 0, "2 +")
     with pytest.raises(SpecError, match="names lines"):
         gather(inputs={"index": In("int64", 0, "lines")}).make((3, 4, 5), DTYPES["float32"])
+
+
+# ---- elements of a size ----------------------------------------------------------------------------------------------
+
+
+def test_elements_are_those_of_the_largest_array_and_no_product_of_names():
+    kernel = gather()
+    assert kernel.elements((30, 4, 500)) == 500 * 4  # the output; the names have a product of 60,000
+    planes = {"shapes": {"x": "n 512 512"}, "reference": lambda x: x, "entries": {"f": lambda x, y: None}}
+    assert gather(**planes, sizes={"small": (3,)}, edges=(), inputs=None).elements((3,)) == 3 * 2**18
+
+
+def test_elements_of_arrays_that_only_the_spec_knows_are_counted_where_it_is_cheap():
+    asked = []
+
+    def inputs(shape, dtype, rng):
+        asked.append(shape)
+        return {"x": np.zeros((*shape, 7), dtype)}
+
+    own = {"shapes": {}, "reference": lambda x: x.sum(-1), "entries": {"f": lambda x, y: None}, "edges": ()}
+    kernel = gather(**own, inputs=inputs, sizes={"small": (3,)})
+    assert [kernel.elements(size) for size in ((3,), (3,), (1 << 21,))] == [21, 21, 1 << 21]
+    assert asked == [(3,)]
+
+
+def test_small_sizes_are_sorted_and_the_smallest_stands_for_them_if_none_is_small():
+    kernel = gather()
+    assert kernel.small([(9, 9, 9), (1, 1, 1), (0, 1, 1), (99, 99, 99)], 100) == [(1, 1, 1), (9, 9, 9)]
+    assert kernel.small([(99, 99, 99), (999, 999, 99)], 100) == [(99, 99, 99)]
+    assert kernel.small([(9999, 9999, 1)], 100) == []
