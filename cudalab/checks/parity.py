@@ -88,13 +88,13 @@ def judged(
     values = {**arrays, **reference.plain(kernel.scalars_of(arrays)), **got}
     with np.errstate(all="ignore"):
         said = called_with(out.check, values)
-    if said is None or isinstance(said, (bool, np.bool_)):
-        said = "" if said is None or said else f"the check of {name} returns False"
-    if not isinstance(said, str):
+    if isinstance(said, (bool, np.bool_)):
+        return Parity(ok=bool(said), n=result.size, message="" if said else f"the check of {name} returns False")
+    if not isinstance(said, str) or not said:  # None too: a return that was forgotten verifies nothing
         raise SpecError(
             f"{kernel.file}: the check of {name} returns {short(said)}; return True, or a text that says what is wrong"
         )
-    return Parity(ok=not said, n=result.size, message=said)
+    return Parity(ok=False, n=result.size, message=said)
 
 
 class _Chunk:

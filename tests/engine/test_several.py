@@ -123,6 +123,14 @@ def test_a_property_decides_where_no_value_can(tmp_path, said, status, reason):
     assert set(got) == {((1,), 3000)}
 
 
+@pytest.mark.parametrize("said", [None, "", 1, []])
+def test_a_check_that_forgets_its_return_verifies_nothing(tmp_path, said):
+    counts = count(tmp_path).outputs["counts"]
+    case = rows(count(tmp_path, outputs={"total": Out(check=lambda total: said), "counts": counts}))["host:count"]
+    assert case.status == "error"
+    assert f"the check of total returns {said!r}; return True, or a text that says what is wrong" in case.reason
+
+
 def test_scalars_are_rounded_once_for_both_sides(tmp_path):
     seen = []
 
