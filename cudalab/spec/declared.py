@@ -15,6 +15,7 @@ import numpy as np
 from cudalab.base.errors import InputError, SpecError, short
 from cudalab.spec import dimensions, shape_relations, validate
 from cudalab.spec.array import In, Out
+from cudalab.spec.array_info import infos
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.fields import JUDGE, Fields
 from cudalab.spec.inputs import Arrays, unfit
@@ -141,8 +142,9 @@ class Declared(Fields):
 
     def constants_of(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The values of `__constant__` variables for these arrays and scalars, by name."""
+        known = {**values, **infos({name: values[name] for name in self.array_names if name in values})}
         found = {
-            name: validate.called_with(given, values) if callable(given) else given
+            name: validate.called_with(given, known) if callable(given) else given
             for name, given in self.constants.items()
         }
         for name, value in found.items():

@@ -16,6 +16,7 @@ from cudalab.base.errors import InputError, SpecError, short, unknown
 from cudalab.spec import cub as cub_form
 from cudalab.spec import cuda_source, dimensions, dtype_macro, entry_names, launch_check, rival, validate
 from cudalab.spec.array import In, Out, Scalar, Work
+from cudalab.spec.array_info import ArrayInfo, infos
 from cudalab.spec.budget import Budget
 from cudalab.spec.declared import Declared
 from cudalab.spec.dtype import DTYPES, DType, unknown_dtype
@@ -304,10 +305,12 @@ class Kernel(Declared):
         given = {name: value for name, value in arrays.items() if name in self.scalars}
         values = {**self.scalars_of(arrays, given), **self.parameters}
         taken = {name: arrays[name] for name in self.array_names if name in arrays}
-        result = self.entries[entry](**taken, **self.taken(entry, values))
+        known = infos(taken)
+        result = self.entries[entry](**known, **self.taken(entry, values))
         every: tuple[Any, ...] = (result,)
         if isinstance(result, tuple) and any(isinstance(one, Launch) for one in result):
             every = result
+        every = tuple(_on(taken, launch) for launch in every)
         return tuple(self._checked(entry, launch, taken, alone=len(every) == 1) for launch in every)
 
     def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
@@ -342,6 +345,13 @@ class Kernel(Declared):
         """The entry that a call from Python runs on these inputs (by name). SpecError if `called` names no entry."""
         if not self.called:
             return list(self.entries)[-1]
-        if (entry := self.called(**inputs)) not in self.entries:
+        if (entry := self.called(**infos(inputs))) not in self.entries:
             raise SpecError(f"{self.file}: called: {unknown('entry', str(entry), self.entries)}")
         return entry
+
+
+def _on(arrays: Mapping[str, Any], launch: Any) -> Any:
+    """The launch with the arrays that its arguments stand for."""
+    if not isinstance(launch, Launch):
+        return launch
+    return replace(launch, args=tuple(arrays[a.name] if isinstance(a, ArrayInfo) else a for a in launch.args))
