@@ -59,6 +59,7 @@ class Slow(Cpu):
         return 0
 
 
+@pytest.mark.wall  # its thread has to be late, and this process not
 def test_a_result_that_is_written_after_the_return_is_refused(proof):
     work = Ahead(np.ones(N, np.float32), 0.5)
     clock = timing.clocks(Slow(), Bound(work.run, lambda: work.result), ("launch",), [], proof)["wall"]
