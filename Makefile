@@ -2,7 +2,7 @@
 # make test          all that a change can break, in a few minutes on two cores; make lint: style and types
 # make test-all      every test that needs no GPU, on all cores: before an issue is called resolved
 # make gpu-test      the tests that use a GPU, where a test that finds none fails
-# make test-wall     the tests that assert about real time: where nothing else runs; they decide nothing
+# make test-wall     the tests that assert about real time, on the CPU and on a GPU: where nothing else runs
 # make test-stand-in PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # make mutants       which small faults in the kernels would the check miss? (a sample; half an hour on two cores)
 # make tables        writes the generated parts of README.md, bench/METHOD.md and docs/
@@ -45,13 +45,12 @@ test-all: $(VENV)/.docs $(TOOLS)
 	$(PYTEST) -n $(shell expr \( $(CORES) + 1 \) / 2) --dist loadgroup -m "process and not (wall or gpu)"
 	$(MAKE) test-stand-in STAND_IN="not wall" STAND_IN_WORKERS=$(CORES)
 
-# A GPU's memory holds the workers of a few test processes. What times something runs alone.
+# A GPU's memory holds the workers of a few test processes.
 gpu-test: $(TOOLS)
-	CUDALAB_REQUIRE=cuda $(PYTEST) -n 12 --dist worksteal -m "gpu and not (sweep or process or wall)"
-	CUDALAB_REQUIRE=cuda $(PYTEST) -m "gpu and (process or wall) and not sweep"
+	CUDALAB_REQUIRE=cuda $(PYTEST) -n 12 --dist worksteal -m "gpu and not (sweep or wall)"
 
 test-wall: $(TOOLS)
-	$(PYTEST) -m "wall and not gpu"
+	$(PYTEST) -m wall
 
 set-up: $(VENV)/.docs $(TOOLS)
 
