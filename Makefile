@@ -35,14 +35,14 @@ test: $(TOOLS)
 	$(PYTEST) -n 2 --dist worksteal -m "not (process or $(LATER))"
 	$(PYTEST) -m "process and not ($(LATER))" $(PROCESS)
 
-# Where there are many cores, tests that start processes run beside one another too, each with two cores. A GPU that is
+# Where there are many cores, tests that start processes run beside one another too, on fewer workers. A GPU that is
 # there is not used.
 test-all: export CUDALAB_FUZZ_TIMES = 1
 test-all: export CUDA_VISIBLE_DEVICES =
 test-all: export JAX_PLATFORMS = cpu
 test-all: $(VENV)/.docs $(TOOLS)
 	$(PYTEST) -n $(CORES) --dist worksteal -m "not (process or wall or gpu)"
-	$(PYTEST) -n $(shell expr \( $(CORES) + 1 \) / 2) --dist loadgroup -m "process and not (wall or gpu)"
+	$(PYTEST) -n $(shell expr \( $(CORES) \* 3 + 3 \) / 4) --dist loadgroup -m "process and not (wall or gpu)"
 	$(MAKE) test-stand-in STAND_IN="not wall" STAND_IN_WORKERS=$(CORES)
 
 # A GPU's memory holds the workers of a few test processes.

@@ -38,6 +38,7 @@ COUNTS = {
     "results files, bytewise": 4_500, "results files, mutated": 4_000, "results files, wild": 1_700, "pages": 1_100,
     "command lines, terminal False": 3_000, "command lines, terminal True": 3_000, "specs": 3_100,
 }  # fmt: skip
+PARTS = 5  # of the command lines, which take minutes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -204,8 +205,9 @@ def line(rng, name: str) -> list[str]:
     return words
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("terminal", [False, True])
-def test_command_lines(desk, monkeypatch, terminal):
+def test_command_lines(desk, monkeypatch, terminal, part):
     monkeypatch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda self: terminal, raising=False)
     monkeypatch.setenv("TERM", "xterm" if terminal else "dumb")
     monkeypatch.setenv("CI", "1")  # no progress, whose lines are redrawn by control sequences
@@ -230,7 +232,7 @@ def test_command_lines(desk, monkeypatch, terminal):
             assert first.strip(), said
 
     group = f"command lines, terminal {terminal}"
-    attempt(group, COUNTS[group], one)
+    attempt(group, COUNTS[group], one, part, PARTS)
 
 
 def launch(x, y):

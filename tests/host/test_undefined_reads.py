@@ -118,7 +118,7 @@ def row(folder, condition, value=1):
     kernel = Kernel(
         file=str(folder / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (3, 40)}, edges=(),
         reference=lambda x: value * x.sum(axis=1), shapes={"x": "rows cols", "y": "rows"}, budgets=Budget(8, 1e-5),
-        entries={"k": lambda x, y: Launch((len(x),), (40,), (x, y))}, outputs={"y": cudalab.Out(fill=0)},
+        entries={"k": lambda x, y: Launch((x.shape[0],), (40,), (x, y))}, outputs={"y": cudalab.Out(fill=0)},
     )  # fmt: skip
     group = Group(kernel, "small", (3, 40), dtype("float32"))
     (found,) = cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), group)

@@ -58,9 +58,12 @@ FREE = {
 }
 
 
-def attempt(group: str, count: int, one: Callable[[random.Random, int], object]) -> None:
-    """Call `one` for `count` inputs of a group, each with a generator of its own, a number and a limit of time."""
-    for i in range(max(int(count * MANY), 1)):
+def attempt(group: str, count: int, one: Callable[[random.Random, int], object], part: int = 0, parts: int = 1) -> None:
+    """Call `one` for `count` inputs of a group, each with a generator of its own, a number and a limit of time.
+
+    Of several parts only that one is tried: every `parts`-th input, from number `part` on.
+    """
+    for i in range(part, max(int(count * MANY), parts), parts):
         start = time.process_time()
         try:
             one(random.Random(f"{group} {i} {SEED}"), i)

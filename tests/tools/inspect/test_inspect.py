@@ -722,8 +722,8 @@ def test_loops_of_every_architecture_end(architecture):
 
 
 def instructions(text):
-    """Those of nvdisasm's text, whose sections and numbers of labels depend on its version."""
-    found = "\n".join(re.findall(r"/\*[0-9a-f]{4,}\*/\s+([^.\s].*?);", text))
+    """Those of nvdisasm's text, whose sections, notes and numbers of labels depend on its version."""
+    found = "\n".join(re.findall(r"/\*[0-9a-f]{4,}\*/\s+([^.\s].*?)\s*(?:\(\*.*?\*\))?\s*;", text))
     labels = {label: f"L{i}" for i, label in enumerate(dict.fromkeys(re.findall(r"\.L_x_\d+", found)))}
     return re.sub(r"\.L_x_\d+", lambda label: labels[label[0]], found)
 
