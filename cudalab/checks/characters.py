@@ -5,23 +5,22 @@ free are replaced: the first one that does, and those of its shape and dtype. An
 the lab, or if the values that the spec draws for it have both signs and few repeats, and are neither sorted nor whole
 numbers; indices, masks, lengths and probabilities are not. A character at which the reference itself is not finite is
 not tried, but for rows of an infinity throughout. What a kernel should make of those is what the reference makes of
-them; where that is NaN, any result will do. Rows of NaN are not tried: fmaxf() ignores NaN and NumPy's maximum does
-not, and no comparison holds, so kernels and references may well differ.
+them; where that is NaN, any result will do. What becomes of a NaN in a row is said in nans.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from cudalab.checks.expected import Expected, Invalid, wide
+from cudalab.checks import nans
+from cudalab.checks.allowance import results
+from cudalab.checks.expected import Expected, Invalid
 from cudalab.spec import reference
 from cudalab.spec.declared import AFFORDABLE
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import CHARACTERS, INFINITE
+from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 
 Make = Callable[[np.ndarray, float], np.ndarray]  # from normal values and a scale
@@ -31,9 +30,10 @@ _LARGE_OTHERS = (2.0**30, 2.0**12, 2.0**6, 2.0**3)
 _TINY = {"float16": (2.0**-10,)}
 _ONCE = (1.0,)
 _MASKED = (1.0, 0.5, 2.0**-3, 2.0**-5, 2.0**-7)  # the parts of a row that are -inf; tried in this order
+_INFINITY = "an infinity, for rows of an infinity throughout"
+DOUBTS = {"neginf": _INFINITY, "posinf": _INFINITY, NAN: "a number, which does not depend on the NaN among the inputs"}
+UNDECIDED = ("zeros", *INFINITE, NAN)  # those at which something is left to the kernel
 LARGEST = 1 << 13  # elements of a shape at which they are tried
-SLACK = 4  # results may move by this many times what the rounding of the inputs moves them by
-OF_FLOAT32 = 4  # ... and by this many times the error of the reference where it computes in float32
 
 
 def _ends(x: np.ndarray, scale: float) -> np.ndarray:
@@ -44,6 +44,13 @@ def _ends(x: np.ndarray, scale: float) -> np.ndarray:
         rows[0::2, 0], rows[0::2, -1] = 32, -32
         rows[1::2, 0], rows[1::2, -1] = -32, 32
     return found
+
+
+def _zeros(x: np.ndarray) -> np.ndarray:
+    """Rows of -0.0 and rows of +0.0: as an integer -0.0 is less than every negative number."""
+    found = np.atleast_2d(np.zeros_like(x))
+    found.reshape(-1, found.shape[-1])[::2] = -0.0
+    return found.reshape(x.shape)
 
 
 def _ties(x: np.ndarray) -> np.ndarray:
@@ -70,7 +77,7 @@ def _throughout(x: np.ndarray, value: float) -> np.ndarray:
 
 
 MAKERS: dict[str, Make] = {
-    "zeros": lambda x, scale: np.zeros_like(x),
+    "zeros": lambda x, scale: _zeros(x),
     "negative": lambda x, scale: -2 * np.abs(x) - 128,  # whose exponential is 0 in float32
     "large": lambda x, scale: x * scale,
     "tiny": lambda x, scale: x * scale,
@@ -82,6 +89,7 @@ MAKERS: dict[str, Make] = {
     "masked": _masked,
     "neginf": _throughout,
     "posinf": _throughout,
+    NAN: nans.scattered,
 }
 _OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive")
 
@@ -101,9 +109,9 @@ def not_tried(kernel: Kernel) -> list[str]:
 
 def chosen(kernel: Kernel) -> tuple[str, ...]:
     """The characters that the spec allows."""
-    if isinstance(kernel.characters, bool):
-        return CHARACTERS if kernel.characters else ()
-    return kernel.characters
+    every = CHARACTERS if kernel.characters else ()
+    found: tuple[str, ...] = every if isinstance(kernel.characters, bool) else kernel.characters
+    return tuple(which for which in found if which != NAN or kernel.nans != "ignored")
 
 
 def free(kernel: Kernel, arrays: Arrays) -> list[str]:
@@ -154,7 +162,7 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
     if not names:
         return drawn
     kind = DTYPES[drawn[names[0]].dtype.name]
-    if (not kind.floating and which not in _OF_INTEGERS) or (kind.complex and which in ("masked", *INFINITE)):
+    if (not kind.floating and which not in _OF_INTEGERS) or (kind.complex and which in ("masked", NAN, *INFINITE)):
         return drawn
     rng = np.random.default_rng((seed, CHARACTERS.index(which)))
     scales = {
@@ -178,17 +186,6 @@ def _as(kind: DType, parts: list[np.ndarray]) -> np.ndarray:
     return value.astype(kind.numpy)
 
 
-def results(kernel: Kernel, dtype: DType, expected: Expected, rounded: Callable[[np.ndarray], np.ndarray]) -> Arrays:
-    """What the references say of each output that they decide; later ones meet earlier ones as `rounded` has them."""
-    found, met = Arrays(), Arrays()
-    for name in reference.judged(kernel):
-        if all(earlier in met for earlier in reference.on_earlier(kernel, name)):
-            found[name] = expected.of(name, met)
-            with np.errstate(all="ignore"):
-                met[name] = rounded(found[name].astype(kernel.kind_of(name, dtype).numpy))
-    return found
-
-
 def defined(kernel: Kernel, dtype: DType, given: Arrays, which: str) -> bool:
     """Whether the references give finite values well within the outputs' dtypes for inputs of this character.
 
@@ -199,6 +196,8 @@ def defined(kernel: Kernel, dtype: DType, given: Arrays, which: str) -> bool:
     kinds = {name: kernel.kind_of(name, dtype) for name in reference.judged(kernel)}
     try:
         invalid: Invalid = "ignore" if all(kind.floating for kind in kinds.values()) else "raise"
+        if which == NAN:
+            return nans.decides(kernel, dtype, given)
         wanted = results(kernel, dtype, Expected(kernel, given, invalid), lambda array: array)
     except Exception:  # the spec's own: what it asks of its inputs is not known
         return False
@@ -209,94 +208,52 @@ def defined(kernel: Kernel, dtype: DType, given: Arrays, which: str) -> bool:
     for name, want in wanted.items():
         budget = kernel.budget(dtype, output=name)
         copied = want[~np.isinf(want)] if which == "masked" and budget.exact else want
-        if kinds[name].floating and not np.abs(copied).max(initial=0.0) < limit(kinds[name]) / 4:  # also for NaN
+        if kinds[name].floating and not np.abs(copied).max(initial=0.0) < largest(kinds[name]) / 4:  # also for NaN
             return False
     return True
 
 
-def limit(dtype: DType) -> float:
+def largest(dtype: DType) -> float:
     import ml_dtypes
 
     return float(ml_dtypes.finfo(DTYPES[dtype.part or dtype.name].numpy).max)
 
 
 def settled(
-    kernel: Kernel, dtype: DType, budgets: Mapping[str, Budget], got: list[np.ndarray], want: Expected
-) -> tuple[list[np.ndarray], list[str]]:
-    """Results with what the reference says where it decides nothing, and what is doubtful about others.
+    kernel: Kernel, dtype: DType, which: str, budgets: Mapping[str, Budget], got: list[np.ndarray], want: Expected,
+    given: Arrays,
+) -> tuple[list[np.ndarray], list[str]]:  # fmt: skip
+    """Results with what the reference says where inputs of this character decide nothing, and what is doubtful.
 
-    It decides nothing where it gives NaN. Where it gives an infinity and the kernel NaN, the result is doubtful, unless
-    it must be exact: a mean that is updated value by value (Welford) is inf - inf on the way.
+    Of zeros the sign of a 0 is not decided: a sum may start at +0. Of rows of an infinity nothing is where the
+    reference gives NaN. Where it gives an infinity and the kernel NaN, the result is doubtful, unless it must be exact:
+    a mean that is updated value by value (Welford) is inf - inf on the way. Of a NaN see nans.py; a NaN where the
+    reference gives a number that does not depend on it is doubtful.
     """
     by_name, found, doubts = dict(zip(kernel.outs, got, strict=True)), list[np.ndarray](), list[str]()
+    fates = nans.fates(kernel, dtype, given) if which == NAN else {}
     for name, result in by_name.items():
-        decided = kernel.outs[name].check or not kernel.kind_of(name, dtype).floating
-        due = result if decided else want.of(name, by_name)
-        if decided or due.shape != result.shape:
+        floating = kernel.kind_of(name, dtype).floating
+        if kernel.outs[name].check or not (floating or which == NAN):
             found.append(result)
             continue
-        doubtful = np.isinf(due) & np.isnan(result) & (not budgets[name].exact)
+        due = want.of(name, by_name)
+        if due.shape != result.shape:
+            found.append(result)
+            continue
+        free, doubtful = np.zeros(due.shape, bool), np.zeros(due.shape, bool)
+        if which == "zeros":
+            free = (due == 0) & (result == 0)
+        elif which in INFINITE:
+            free = np.isnan(due)
+            doubtful = np.isinf(due) & np.isnan(result) & (not budgets[name].exact)
+        elif which == NAN and floating:
+            free = ~fates[name].decided
+            doubtful = ~fates[name].depends & np.isnan(result) & ~np.isnan(due)
+        elif which == NAN:
+            free = ~free
         if doubtful.any():
-            doubts.append(f"{name} is NaN where the reference gives an infinity, for rows of an infinity throughout")
+            doubts.append(f"{name} is NaN where the reference gives {DOUBTS[which]}")
         with np.errstate(all="ignore"):
-            found.append(np.where(np.isnan(due) | doubtful, due.astype(result.dtype), result))
+            found.append(np.where(free | doubtful, due.astype(result.dtype), result))
     return found, doubts
-
-
-def widened(
-    kernel: Kernel, dtype: DType, given: Arrays, want: Expected, budgets: Mapping[str, Budget], seed: int
-) -> dict[str, Budget]:
-    """By output, the budget with what rounding the inputs does to the results: a sum of large terms may cancel.
-
-    Once all values move towards the larger ones: of a sum that is as much as its terms may lose on the way. A budget of
-    0 stays: a result that must be exact, such as a copy, is so for any input.
-    """
-    if not any(kernel.kind_of(name, dtype).floating for name in budgets):
-        return dict(budgets)
-    usual = results(kernel, dtype, want, lambda array: array)
-    names = [name for name in usual if kernel.kind_of(name, dtype).floating]
-    moved = dict.fromkeys(names, 0.0)
-    rng = np.random.default_rng(seed)
-    for how in ("random", "random", "up"):
-        with np.errstate(all="ignore"):
-            off_by = partial(_rounded, how=how, rng=rng)
-            other = results(kernel, dtype, Expected(kernel, {k: off_by(a) for k, a in given.items()}), off_by)
-            off = {name: np.abs(other[name] - usual[name]) for name in names}
-        moved = {name: max(moved[name], float(off[name][np.isfinite(off[name])].max(initial=0.0))) for name in names}
-    narrow = _in_float32(kernel, given, usual)
-
-    def wider(name: str, budget: Budget) -> Budget:
-        if budget.exact:
-            return budget
-        by = max(max(budget.ulp, SLACK) * moved[name], OF_FLOAT32 * narrow.get(name, 0.0))
-        return replace(budget, atol=max(budget.atol, by))
-
-    return {name: wider(name, budget) if name in moved else budget for name, budget in budgets.items()}
-
-
-def _in_float32(kernel: Kernel, given: Arrays, usual: Arrays) -> dict[str, float]:
-    """By output, how far the kernel's `reference` is off where it computes in float32: logits that are large, say."""
-    kinds = {name: DTYPES.get(array.dtype.name) for name, array in given.items()}
-    narrow = {
-        name: array.astype(np.float32) if (kind := kinds[name]) and kind.floating and not kind.complex else array
-        for name, array in given.items()
-    }
-    if any(kind and (kind.name == "float64" or kind.complex) for kind in kinds.values()):
-        return {}
-    try:
-        with np.errstate(all="ignore"):
-            found = reference.of_kernel(kernel, narrow | reference.plain(kernel.scalars_of(given)))
-            off = {name: np.abs(np.asarray(result) - usual[name]) for name, result in found.items() if name in usual}
-    except Exception:  # the spec's own, which asks for float64
-        return {}
-    return {name: float(each[np.isfinite(each)].max(initial=0.0)) for name, each in off.items()}
-
-
-def _rounded(array: np.ndarray, how: str, rng: np.random.Generator) -> np.ndarray:
-    """The values, each off by up to half a unit in the last place of its dtype, of float32 where that is narrower."""
-    known = DTYPES.get(array.dtype.name)
-    if not known or not known.floating:
-        return array
-    values = wide(array)
-    by = rng.uniform(-1, 1, values.shape) if how == "random" else 1.0 if known.complex else np.sign(values)
-    return values * (1 + by * 2.0 ** -min(known.precision or 24, 24))

@@ -13,7 +13,7 @@ from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, foreign
 from cudalab.spec.kernel import Arrays, Kernel
 
-Invalid = Literal["ignore", "raise"]
+Invalid = Literal["ignore", "warn", "raise"]
 
 
 class Expected:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import named
-from cudalab.checks import characters, hard_inputs, parity
+from cudalab.checks import allowance, characters, hard_inputs, nans, parity
 from cudalab.checks.expected import Expected
 from cudalab.device.arrays import as_plain
 from cudalab.device.operands import pieces
@@ -19,7 +19,7 @@ from cudalab.engine.groups import MANY, Group
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.results.record import Parity
-from cudalab.spec.inputs import CHARACTERS, INFINITE
+from cudalab.spec.inputs import CHARACTERS, NAN
 from cudalab.spec.kernel import Budget, Kernel
 
 SMALL = 1 << 16  # bytes of an output that is always compared in full
@@ -59,7 +59,7 @@ class Judge:
         found = {name: self._kernel.budget(self._dtype, whose, name) for name in self._kernel.outs}
         if self._group.values in (*CHARACTERS, MANY):
             arrays, want = self._contents.arrays[0], self._contents.want(0)
-            found = characters.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
+            found = allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
         self._budgets[label] = found
 
     def compare(self, output: Any, label: str, contents: int = 0, digest: int | None = None) -> Parity:
@@ -74,9 +74,12 @@ class Judge:
             return self._compared[seen]
         got = [self._device.fetch(result) for result in results]
         arrays, want = self._contents.arrays[contents], self._contents.want(contents)
-        if self._group.values in INFINITE and len(got) == len(self._kernel.outs):
-            got, self._doubts[label] = characters.settled(self._kernel, self._dtype, budgets, got, want)
+        which = self._group.values
+        if which in characters.UNDECIDED and len(got) == len(self._kernel.outs):
+            got, self._doubts[label] = characters.settled(self._kernel, self._dtype, which, budgets, got, want, arrays)
         found = parity.compare_all(self._kernel, self._dtype, budgets, got, want, arrays)
+        if which == NAN and found.message:
+            found.message += f"; {nans.ADVICE}"
         x = next(iter(arrays.values()))
         every = self._group.values == hard_inputs.EVERY and x.dtype.itemsize == 2
         if every and len(got) == 1 and self._dtype.floating and (found.ok or found.wrong):

@@ -21,7 +21,7 @@ from cudalab.backends import numpy as reference
 from cudalab.base import beside, genuine
 from cudalab.base.errors import CompileError, CudalabError, InputError, OverrunError, RaceError, Unavailable
 from cudalab.base.text import without_questions
-from cudalab.checks import characters, inputs, many_blocks, other_scalars, parity, vacuous
+from cudalab.checks import allowance, characters, inputs, many_blocks, other_scalars, parity, vacuous
 from cudalab.checks.contents import Evidence
 from cudalab.checks.expected import Expected
 from cudalab.checks.other_scalars import Others
@@ -171,7 +171,7 @@ class _KernelRound(Round[Variant, Bound]):
         if variant.backend_name == REFERENCE and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
         if variant.backend_name == REFERENCE and first_size and not self.group.values:
-            wanted = characters.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
+            wanted = allowance.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
             case.notes += inputs.undefined(self.arrays, wanted)
             case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted)
             case.notes += [NO_EDGES] if not self.kernel.edges else []

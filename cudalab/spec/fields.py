@@ -171,6 +171,12 @@ class Fields:
         lambda value: isinstance(value, bool) or (isinstance(value, tuple) and all(v in CHARACTERS for v in value)),
         f"True, False, or a tuple of {', '.join(CHARACTERS)}", default=True, without="all",
     )  # fmt: skip
+    nans: str = optional(
+        "what becomes of NaN in an input of a kernel that is not pointwise: `propagated` (a result that depends on it "
+        "is NaN where the reference says so) or `ignored` (a check does not try it)",
+        lambda value: value in ("propagated", "ignored"), "'propagated' or 'ignored'",
+        default="propagated", without="propagated",
+    )  # fmt: skip
     # The first value is the default. Each is a macro of the .cu, and an argument of the launch functions that name it.
     tunables: Mapping[str, tuple[int, ...]] = optional(
         "launch parameters and the values that `tune` may try, see [tuning](tuning.md)",

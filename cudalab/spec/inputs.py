@@ -13,8 +13,9 @@ Arrays = dict[str, np.ndarray]
 
 # Inputs of one character each, which a check tries (checks/characters.py).
 INFINITE = ("neginf", "posinf")  # rows of an infinity throughout
+NAN = "nan"  # one NaN in every other row
 CHARACTERS = (
-    "zeros", "negative", "large", "tiny", "ties", "ends", "rising", "falling", "positive", "masked", *INFINITE,
+    "zeros", "negative", "large", "tiny", "ties", "ends", "rising", "falling", "positive", "masked", *INFINITE, NAN,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cudalab import Budget, Kernel, Out, SpecError
-from cudalab.checks import characters
+from cudalab.checks import allowance, characters
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare
 from cudalab.engine import plan
@@ -107,9 +107,9 @@ def test_the_budget_allows_what_rounding_the_inputs_does_and_no_more(tmp_path):
     k = kernel(tmp_path)
     given = {"x": np.full((8, 40), 1e6, np.float32)}
     given["x"][:, 1::2] *= -1  # the sum cancels: its error is that of the terms
-    found = characters.widened(k, F32, given, Expected(k, given), {"y": k.budget(F32)}, 1)
+    found = allowance.widened(k, F32, given, Expected(k, given), {"y": k.budget(F32)}, 1)
     assert 0.1 < found["y"].atol < 10
-    whole = characters.widened(k, dtype("int32"), given, Expected(k, given), {"y": k.budget(F32)}, 1)
+    whole = allowance.widened(k, dtype("int32"), given, Expected(k, given), {"y": k.budget(F32)}, 1)
     assert whole["y"].atol == k.budget(F32).atol
 
 
@@ -125,7 +125,7 @@ def test_each_of_several_outputs_has_a_budget_of_its_own_and_must_be_finite(tmp_
     )  # fmt: skip
     given = {"x": np.tile(np.array([1e6, -1e6], np.float32), (8, 20)), "w": np.ones(40, np.float32)}
     budgets = {name: k.budget(F32, output=name) for name in outputs}
-    found = characters.widened(k, F32, given, Expected(k, given), budgets, 1)
+    found = allowance.widened(k, F32, given, Expected(k, given), budgets, 1)
     assert found["y"].atol > 0.1 and found["z"].atol > found["y"].atol and found["n"] == budgets["n"]
     assert not made(k, "zeros")["x"].any() and made(k, "zeros")["w"].any()  # of another shape
     k = replace(
@@ -170,7 +170,7 @@ def test_a_copy_that_loses_the_sign_of_a_zero_is_wrong_and_a_maximum_is_not_blam
     x = made(copies, "ties")
     want = Expected(copies, x)
     budgets = {"y": copies.budget(F32, output="y")}
-    assert characters.widened(copies, F32, x, want, budgets, seed=0) == budgets
+    assert allowance.widened(copies, F32, x, want, budgets, seed=0) == budgets
     assert np.signbit(x["x"][x["x"] == 0]).all() and (x["x"] == 0).any()
     found = compare(x["x"] + np.float32(0), want.of("y", {}), F32, budgets["y"])
     assert not found.ok and "only the sign of zeros differs, which Budget(0) asks for" in found.message
@@ -205,7 +205,7 @@ def settled(tmp_path, got, due, budget, **more):
     k = kernel(tmp_path, lambda x: np.array(due), shapes={"x": "rows cols", "y": str(len(due))}, budgets=budget, **more)
     given = {"x": np.zeros((8, 40), np.float32)}
     results = [np.array(got, np.float32)]
-    return characters.settled(k, F32, {"y": k.budget(F32)}, results, Expected(k, given))
+    return characters.settled(k, F32, "neginf", {"y": k.budget(F32)}, results, Expected(k, given), given)
 
 
 def test_where_the_reference_gives_nan_any_result_is_right_and_elsewhere_none_but_its_own(tmp_path):

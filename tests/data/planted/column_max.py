@@ -14,5 +14,5 @@ column_max = Kernel(
     file=__file__, summary="the largest value of each column", dtypes=("float32",), sizes={"small": (300, 70)},
     shapes={"x": "rows cols", "y": "cols"}, edges=((1, 1), (33, 31), (257, 65)),
     reference=lambda x: x.max(axis=0), outputs={"y": Out(fill=-np.inf)}, entries={"column_max": launch},
-    budgets={"float32": Budget(0, why="a value is moved")},
+    budgets={"float32": Budget(0, why="a value is moved")}, nans="ignored",
 )  # fmt: skip

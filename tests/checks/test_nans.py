@@ -1,0 +1,126 @@
+"""NaN among the inputs of kernels that are not functions of single elements: what it decides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, Kernel, Out, SpecError
+from cudalab.checks import characters, nans
+from cudalab.checks.expected import Expected
+from cudalab.checks.parity import compare_all
+from cudalab.spec.dtype import dtype
+
+F32 = dtype("float32")
+ROWS = {"x": "rows cols", "y": "rows"}
+
+
+def kernel(tmp_path, reference, **more):
+    fields = {
+        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (8, 40)},
+        "edges": ((3, 31),), "reference": reference, "entries": {"k": lambda **arrays: None}, "shapes": ROWS,
+        "budgets": Budget(4, 1e-6),
+    }  # fmt: skip
+    return Kernel(**fields | more)
+
+
+def given(kernel, shape=(8, 40)):
+    return characters.arrays(kernel, shape, F32, "nan", 1)
+
+
+def right(kernel, *got):
+    """Whether these results are right, and what is doubtful about them."""
+    x, want = given(kernel), Expected(kernel, given(kernel))
+    budgets = {name: kernel.budget(F32, output=name) for name in kernel.outs}
+    results = [np.asarray(array, kernel.kind_of(name, F32).numpy) for array, name in zip(got, kernel.outs, strict=True)]
+    results, doubts = characters.settled(kernel, F32, "nan", budgets, results, want, x)
+    return compare_all(kernel, F32, budgets, results, want, x).ok, doubts
+
+
+def test_every_other_row_has_one_nan_in_the_inputs_that_are_free(tmp_path):
+    x = given(kernel(tmp_path, lambda x: x.max(axis=1)))["x"]
+    assert np.isnan(x).sum(axis=1).tolist() == [1, 0] * 4
+    for shape, count in (((7,), 1), ((1, 7), 1), ((3, 3, 7), 5), ((0,), 0), ((), 1)):
+        x = nans.scattered(np.ones(shape), 1)
+        assert x.shape == shape and np.isnan(x).sum() == count
+
+
+def test_a_maximum_that_loses_a_nan_is_wrong_and_one_that_spreads_it_too(tmp_path):
+    k = kernel(tmp_path, lambda x: x.max(axis=1))
+    x = given(k)["x"]
+    assert right(k, x.max(axis=1)) == (True, [])
+    assert not right(k, np.fmax.reduce(x, axis=1))[0]
+    spread = x.max(axis=1)
+    spread[1] = np.nan
+    assert right(k, spread) == (
+        True, ["y is NaN where the reference gives a number, which does not depend on the NaN among the inputs"]
+    )  # fmt: skip
+    spread[1] = 5
+    assert not right(k, spread)[0]
+
+
+def test_a_reference_that_ignores_nan_asks_the_kernel_for_this_beside_another_output(tmp_path):
+    k = kernel(tmp_path, lambda x: np.fmax.reduce(x, axis=1))
+    assert not np.isnan(given(k)["x"]).any()  # no result has to be NaN: the usual inputs
+    outputs = {"y": Out(lambda x: np.fmax.reduce(x, axis=1)), "sum": Out(lambda x: x.sum(axis=1))}
+    k = kernel(tmp_path, None, outputs=outputs, shapes={**ROWS, "sum": "rows"})
+    x = given(k)["x"]
+    assert right(k, np.fmax.reduce(x, axis=1), x.sum(axis=1)) == (True, [])
+    assert not right(k, x.max(axis=1), x.sum(axis=1))[0]
+
+
+def test_zero_times_nan_decides_nothing(tmp_path):
+    """A causal product: rows before the NaN have 0 * NaN in NumPy, and a kernel that skips the zeros has none."""
+    k = kernel(tmp_path, lambda x: np.tri(8) @ x, shapes={"x": "rows cols", "y": "rows cols"}, sizes={"small": (8, 8)})
+    x = given(k, (8, 8))["x"]
+    skipping = np.array([[x[: i + 1, j].sum() for j in range(8)] for i in range(8)], np.float32)
+    want, budgets = Expected(k, {"x": x}), {"y": k.budget(F32)}
+    (got,), doubts = characters.settled(k, F32, "nan", budgets, [skipping], want, {"x": x})
+    assert compare_all(k, F32, budgets, [got], want, {"x": x}).ok and not doubts
+    got = np.where(np.isnan(skipping), 0, skipping).astype(np.float32)
+    (got,), _ = characters.settled(k, F32, "nan", budgets, [got], want, {"x": x})
+    assert not compare_all(k, F32, budgets, [got], want, {"x": x}).ok
+
+
+def test_a_sort_is_not_judged_where_nan_is_one_of_its_results(tmp_path):
+    k = kernel(tmp_path, lambda x: np.sort(x, axis=1), shapes={"x": "rows cols", "y": "rows cols"})
+    assert not np.isnan(given(k)["x"]).any()
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        lambda x: (x * 4).astype(np.int64).sum(axis=1),  # a conversion on the way
+        lambda x: np.rint(x).max(axis=1),
+        lambda x: 1 / 0 if np.isnan(x).any() else x.max(axis=1),
+    ],
+)
+def test_nan_that_would_become_an_integer_is_not_tried(tmp_path, reference):
+    k = kernel(tmp_path, reference, outputs={"y": Out(dtype="int32", budgets=Budget(0))})
+    assert not np.isnan(given(k)["x"]).any()
+
+
+def test_integers_beside_a_result_that_is_nan_are_not_judged(tmp_path):
+    outputs = {
+        "y": Out(lambda x: x.max(axis=1)),
+        "at": Out(lambda x: x.argmax(axis=1), dtype="int32", budgets=Budget(0)),
+    }
+    k = kernel(tmp_path, None, outputs=outputs, shapes={**ROWS, "at": "rows"})
+    assert right(k, given(k)["x"].max(axis=1), np.zeros(8))[0]
+
+
+def test_a_spec_says_that_nan_is_ignored(tmp_path):
+    k = kernel(tmp_path, lambda x: x.max(axis=1), nans="ignored")
+    assert "nan" not in characters.chosen(k) and "zeros" in characters.chosen(k)
+    with pytest.raises(SpecError, match="give 'propagated' or 'ignored'"):
+        kernel(tmp_path, lambda x: x, nans="ignore")
+
+
+def test_at_zeros_the_sign_of_a_sum_of_zeros_is_not_judged(tmp_path):
+    k = kernel(tmp_path, lambda x: x.sum(axis=1), budgets=Budget(0))
+    x = characters.arrays(k, (8, 40), F32, "zeros", 1)
+    want, budgets = Expected(k, x), {"y": k.budget(F32)}
+    (got,), _ = characters.settled(k, F32, "zeros", budgets, [np.zeros(8, np.float32)], want, x)
+    assert compare_all(k, F32, budgets, [got], want, x).ok
+    (got,), _ = characters.settled(k, F32, "zeros", budgets, [np.full(8, -np.inf, np.float32)], want, x)
+    assert not compare_all(k, F32, budgets, [got], want, x).ok
