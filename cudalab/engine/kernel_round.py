@@ -21,12 +21,12 @@ from cudalab.backends import numpy as reference
 from cudalab.base import beside, genuine
 from cudalab.base.errors import CompileError, CudalabError, InputError, OverrunError, RaceError, Unavailable
 from cudalab.base.text import without_questions
-from cudalab.checks import allowance, characters, inputs, many_blocks, other_scalars, parity, vacuous
+from cudalab.checks import allowance, characters, gradient, inputs, many_blocks, other_scalars, parity, vacuous
 from cudalab.checks.contents import Evidence
 from cudalab.checks.expected import Expected
 from cudalab.checks.other_scalars import Others
 from cudalab.device import cuda
-from cudalab.device.arrays import overlap
+from cudalab.device.arrays import as_plain, overlap, to_torch, torch_missing
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
@@ -197,6 +197,8 @@ class _KernelRound(Round[Variant, Bound]):
             self._verify(case, other, how)
         if self.kernel.scalars and not (self.group.values or self.group.offsets):
             self._verify_other_scalars(case, variant, bound)
+        if first_size and not self.group.values and variant.name in self.kernel.entries:
+            self._verify_gradient(case)
         if self.group.awkward and self.kernel.pointwise and self.kernel.simple and variant.name in self.kernel.entries:
             self._verify_in_place(case, bound)
         case.notes += bound.remarks() + (self.judge.doubts(label) if case.status == record.OK else [])
@@ -315,6 +317,24 @@ class _KernelRound(Round[Variant, Bound]):
         if not found.ok:
             most = 2 * found.wrong > found.n  # else it misses its budget at a few values
             self._conclude(case, found, OTHER_VALUES + (KEPT if most else ""))
+
+    @cached_property
+    def _gradient(self) -> tuple[str, list[str]]:
+        """What is wrong with the `backward` of the spec, and what to note of it. It gets tensors on the CPU."""
+        if not gradient.due(self.kernel, self.dtype):
+            return "", []
+        if why := torch_missing("cpu"):
+            return "", [f"{gradient.NOT}{why}"]
+        return gradient.check(self.kernel, self.dtype, self.job.seed, to_torch, as_plain)
+
+    def _verify_gradient(self, case: Case) -> None:
+        """Judge the `backward` of the spec, which belongs to each of its entries, if the entry is right so far."""
+        if case.status != record.OK:
+            return
+        fault, notes = self._gradient
+        case.notes += notes
+        if fault:
+            self._conclude(case, Parity(ok=False, n=0, message=fault), "")
 
     def _verify_other_scalars(self, case: Case, variant: Variant, bound: Bound) -> None:
         """Judge a variant that is right so far with other values of the kernel's scalars."""
