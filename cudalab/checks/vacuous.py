@@ -1,4 +1,4 @@
-"""Whether a spec can tell a right output from one that holds nothing: zeros, or random bytes."""
+"""Whether a spec can tell a right output from one that holds nothing: zeros, random bytes, or an earlier result."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from cudalab.base.errors import SpecError
 from cudalab.checks import parity
+from cudalab.checks.allowance import results
 from cudalab.checks.expected import Expected
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
@@ -15,6 +16,8 @@ from cudalab.spec.kernel import Arrays, Kernel
 ZEROS = "an output of zeros would be right for {}: {}"
 BY_REFERENCE = "the reference gives nothing else for these inputs"
 BY_BUDGET = "its budget allows it; is `atol` too large?"
+CONSTANT = "the reference gives the same for other inputs: a kernel that reads none of them would be right"
+NO_PART = "the result does not depend on {}, as far as the inputs show: a kernel that does not read {} would be right"
 
 
 def refuse(kernel: Kernel, dtype: DType, arrays: Arrays, seed: int) -> None:
@@ -43,6 +46,26 @@ def zeros_pass(kernel: Kernel, dtype: DType, wanted: Arrays) -> list[str]:
         if want.size and parity.compare(np.zeros(want.shape, kind.numpy), want, kind, budget).ok:
             found.append(ZEROS.format(name, BY_BUDGET if np.any(want) else BY_REFERENCE))
     return found
+
+
+def idle(kernel: Kernel, dtype: DType, given: Arrays, other: Arrays, wanted: Arrays) -> list[str]:
+    """Which inputs play no part in what the reference gives. `other`: drawn anew; `wanted`: the results for `given`."""
+    if not wanted or any(out.check for out in kernel.outs.values()):
+        return []
+
+    def moves(*names: str) -> bool:
+        arrays = given | {name: other[name] for name in names}
+        found = results(kernel, dtype, Expected(kernel, arrays), lambda array: array)
+        return any(
+            found[n].shape != want.shape or not np.array_equal(found[n], want, equal_nan=want.dtype.kind in "fc")
+            for n, want in wanted.items()
+        )
+
+    drawn = [name for name in given if not np.array_equal(given[name], other[name])]
+    still = [name for name in drawn if not moves(name)]
+    if drawn and still == drawn and not moves(*drawn):
+        return [CONSTANT]
+    return [NO_PART.format(name, name) for name in still]
 
 
 def _zeros(kernel: Kernel, dtype: DType, shapes: Mapping[str, tuple[int, ...]]) -> Arrays:

@@ -7,7 +7,7 @@ timing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import inf
@@ -146,9 +146,16 @@ class _KernelRound(Round[Variant, Bound]):
         self.arrays = contents.arrays[0]
         self.in_turn = contents.in_turn()
         self.judge = Judge(job, group, contents, self.in_turn.rng)
+        self._tells = ""  # the label of the row that has the notes about the spec
         self._threads = beside.Watch(lambda label: label.startswith("rival:"))
         self._held_down: dict[str, dict[str, None]] = {}  # by label, reasons
         self.fills = fills(self.dtype, job.seed)  # of the output before a run; the first one after `place`
+
+    def rows(self, variants: Sequence[Variant]) -> list[Case]:
+        """Implements `Round.rows`. One row has the notes about the spec: the reference's, else the first one."""
+        first = variants[0].label if variants else ""
+        self._tells = next((v.label for v in variants if v.backend_name == REFERENCE), first)
+        return super().rows(variants)
 
     def prepare(self, variant: Variant, case: Case) -> None:
         """Bind a variant, run it once, and judge every way to run it."""
@@ -168,12 +175,14 @@ class _KernelRound(Round[Variant, Bound]):
             bound.run()
             case.costs["first run"] = perf_counter() - start
         first_size = not self.job.modes and len(self.contents.arrays) > 1
-        if variant.backend_name == REFERENCE and self.kernel.pointwise and first_size:
+        if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
-        if variant.backend_name == REFERENCE and first_size and not self.group.values:
+        if label == self._tells and first_size and not self.group.values:
             wanted = allowance.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
             case.notes += inputs.undefined(self.arrays, wanted)
-            case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted)
+            case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted) or vacuous.idle(
+                self.kernel, self.dtype, self.arrays, self.contents.arrays[1], wanted
+            )
             case.notes += [NO_EDGES] if not self.kernel.edges else []
             case.notes += [] if self.kernel.pointwise else characters.not_tried(self.kernel)
         case.composed = backend.budget == "composed"

@@ -78,7 +78,8 @@ class In(_Checked):
         "the least value: a number, or words such as 'rows' of the dimensions", *_END, without="0 if there is a high"
     )
     high: float | str | None = optional(
-        "upper bound, itself excluded; values are uniform from low to high", *_END,
+        "upper bound, itself excluded; values are uniform from low to high, the least and the largest among them",
+        *_END,
         without="normal values; integers of the whole range of their dtype",
     )  # fmt: skip
 
@@ -89,8 +90,23 @@ class In(_Checked):
             return draw(shape, kind, rng)
         low, high = (shape_of(end, lengths)[0] if isinstance(end, str) else end for end in (self.low or 0, self.high))
         if kind.kind in "iu":
-            return rng.integers(int(low), max(int(high), int(low) + 1), shape, kind)
-        return rng.uniform(low, high, shape).astype(kind)
+            last = max(int(high) - 1, int(low))
+            return _with_ends(rng.integers(int(low), last, shape, kind, endpoint=True), int(low), last, rng)
+        return _with_ends(rng.uniform(low, high, shape).astype(kind), low, _below(float(high), kind), rng)
+
+
+def _with_ends(values: np.ndarray, low: float, last: float, rng: np.random.Generator) -> np.ndarray:
+    """The values, with the least and the largest that they may be at two random places: an index bug is at an end."""
+    if values.size > 1:
+        at = int(rng.integers(values.size))
+        values.reshape(-1)[[at, (at + int(rng.integers(1, values.size))) % values.size]] = low, last
+    return values
+
+
+def _below(high: float, kind: np.dtype) -> float:
+    """The largest value of a floating-point dtype that is less than `high`."""
+    end = np.asarray(high).astype(kind)
+    return float(end if float(end) < high else np.nextafter(end, np.asarray(-np.inf).astype(kind)))
 
 
 @strict

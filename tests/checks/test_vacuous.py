@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from cudalab import Budget, In, Kernel, Launch, Out
+from cudalab.checks import vacuous
+from cudalab.checks.expected import Expected
 from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
@@ -73,3 +75,34 @@ def test_inputs_that_give_zeros_alone_are_told(tmp_path):
 def test_a_spec_without_edges_is_told_and_a_usual_one_has_no_note(tmp_path):
     assert checked(plain(tmp_path))["numpy"].notes == []
     assert checked(plain(tmp_path, edges=()))["numpy"].notes == [NO_EDGES]
+
+
+# ---- inputs that play no part ----------------------------------------------------------------------------------------
+
+
+def idle(tmp_path, reference, same=()):
+    kernel = plain(tmp_path, reference=reference, inputs=lambda shape, dtype, rng: {
+        name: np.zeros(shape, dtype) if name in same else rng.standard_normal(shape).astype(dtype) for name in "xyz"
+    }, outputs={"out": Out()}, entries={"plain": lambda **arrays: None})  # fmt: skip
+    given, other = (kernel.make((300,), dtype("float32"), seed) for seed in (1, 2))
+    wanted = Expected(kernel, given)
+    return vacuous.idle(kernel, dtype("float32"), given, other, {"out": wanted.of("out", {})})
+
+
+def test_an_input_that_no_result_depends_on_is_noted(tmp_path):
+    def named(reference, **more):
+        return [note.partition(",")[0].rpartition(" ")[2] for note in idle(tmp_path, reference, **more)]
+
+    assert idle(tmp_path, lambda x, y, z: x + y * z) == []
+    assert named(lambda x, y, z: x + 0 * y + z) == ["y"]
+    assert named(lambda x, y, z: x) == ["y", "z"]
+    assert named(lambda x, y, z: x, same="z") == ["y"]  # an input that is the same for each seed says nothing
+    assert idle(tmp_path, lambda x, y, z: np.maximum(x, 1e9) - 1e9) == [vacuous.CONSTANT]
+    assert idle(tmp_path, lambda x, y, z: np.where(x > 9, y, np.nan)) == [vacuous.CONSTANT]
+
+
+def test_the_note_is_in_a_row_of_the_kernel_where_the_reference_has_none(tmp_path):
+    kernel = plain(tmp_path, "7.0f", reference=lambda x: np.maximum(x, 1e9) - 1e9 + 7)
+    assert vacuous.CONSTANT in checked(kernel, "host:plain")["host:plain"].notes
+    found = checked(kernel)
+    assert vacuous.CONSTANT in found["numpy"].notes and vacuous.CONSTANT not in found["host:plain"].notes
