@@ -130,11 +130,10 @@ def _check_written(what: str, target: Plain, others: dict[str, Plain], in_place:
 def _check_alignment(kernel: Kernel, what: str, name: str, array: Plain) -> None:
     """Raise InputError for an array off the alignment that the spec asks for.
 
-    On the CPU no more is asked for than its allocators give, 16 bytes, which is the width of the widest access there.
+    On the CPU no more is asked for than its allocators give, 16 bytes. Where the spec asks for more, a call copies.
     """
-    least = min(kernel.alignment(name), 256 if isinstance(array, DeviceArray) else 16)
-    start, _ = _span(array)
-    if array.nbytes and start % least:
+    least, (start, _) = kernel.alignment(name), _span(array)
+    if array.nbytes and start % min(least, 256 if isinstance(array, DeviceArray) else 16):
         raise InputError(
             f"{what} starts {start % least} bytes after a multiple of {least}, as a slice does, and {kernel.name} "
             f"takes arrays aligned to {least} bytes; pass a copy: x.clone() of a tensor, x.copy() of another array"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from cudalab.base.errors import SpecError, Unavailable
 from cudalab.device import cuda, driver, launch
 from cudalab.device.arrays import Plain, as_plain
 from cudalab.device.launch import InOrder, Prepared
-from cudalab.device.operands import Operands, output_of
+from cudalab.device.operands import Operands, Written, every, output_of
 from cudalab.spec import tuned
 from cudalab.spec.dtype import DTYPES, DType, dtype_of
 from cudalab.spec.kernel import Kernel, Shape
@@ -83,8 +83,46 @@ class NumpyArrays:
         if reason := host.missing("cpu"):
             raise Unavailable(f"arrays on the CPU run through the host's compiler: {reason}")
         result, operands = cls.outputs(asked)
-        host.alone(asked.kernel, asked.kernel.entry_of_call(asked.plain), asked.dtype, operands).run()
+        copies = _Aligned(asked.kernel, operands)
+        host.alone(asked.kernel, asked.kernel.entry_of_call(asked.plain), asked.dtype, copies.operands).run()
+        copies.write_back()
         return Done(result)
+
+
+class _Aligned:
+    """Operands on the CPU whose arrays start where the spec asks for it: NumPy's allocator promises 16 bytes alone."""
+
+    def __init__(self, kernel: Kernel, operands: Operands) -> None:
+        self._copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by the address of the array, with its copy
+        output = operands.output
+        if isinstance(output, Written):
+            arrays = tuple(
+                self._of(array, kernel.alignment(n)) for n, array in zip(output.names, output.arrays, strict=True)
+            )
+            output = replace(output, arrays=arrays)
+        else:
+            output = self._of(output, kernel.alignment(next(iter(kernel.outs))))
+        inputs = {name: self._of(array, kernel.alignment(name)) for name, array in operands.inputs.items()}
+        self.operands = replace(operands, inputs=inputs, output=output)
+        self._written = [id(array) for array, _ in every(operands.output)]
+
+    def _of(self, array: np.ndarray, least: int) -> np.ndarray:
+        if not array.nbytes or array.ctypes.data % least == 0:
+            return array
+        if id(array) not in self._copies:
+            raw = np.empty(array.nbytes + least, np.uint8)
+            start = -raw.ctypes.data % least
+            copy = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+            copy[...] = array
+            self._copies[id(array)] = array, copy
+        return self._copies[id(array)][1]
+
+    def write_back(self) -> None:
+        """Copy what the kernel wrote to where it belongs."""
+        for at in self._written:
+            if at in self._copies:
+                array, copy = self._copies[at]
+                array[...] = copy
 
 
 class GpuArrays(NumpyArrays):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudalab import Budget, Kernel, Launch
+from cudalab import Budget, Kernel, Launch, Out
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks.misaligned import offsets
 from cudalab.engine.check_plan import checks
@@ -22,7 +22,7 @@ __global__ void twice(const float* x, const float* w, float* y, int n) {
 """
 SPEC = """
 import numpy as np
-from cudalab import Budget, Kernel, Launch
+from cudalab import Budget, Kernel, Launch, Out
 
 twice = Kernel(
     file=__file__, summary="y = 2 x w[0]", dtypes=("float32",), sizes={{"small": (64,)}}, edges=((4,), (32,)),
@@ -90,3 +90,26 @@ def test_an_alignment_that_cannot_be(tmp_path, aligned, said):
             reference=lambda x: x, entries={"k": lambda x, y: Launch((1,), (1,), (x, y))},
             budgets={"float32": Budget(0)}, aligned=aligned,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_call_on_the_cpu_copies_where_the_allocator_aligns_less_than_the_spec_asks_for(tmp_path, in_place):
+    """NumPy's arrays start at a multiple of 16, and a struct of eight floats needs 32."""
+    (tmp_path / "oct.cu").write_text(
+        "struct alignas(32) Oct { float v[8]; };\n"
+        f"__global__ void oct({'' if in_place else 'const'} Oct* x, Oct* y) {{\n"
+        "    const int i = threadIdx.x;\n    Oct a = x[i];\n    for (float& v : a.v) v += 1;\n    y[i] = a;\n}\n"
+    )
+    outputs = {"outputs": {"x": Out()}} if in_place else {}
+    kernel = Kernel(
+        file=str(tmp_path / "oct.py"), summary="x + 1", dtypes=("float32",), sizes={"small": (64,)}, edges=((8,),),
+        reference=lambda x: x + 1, budgets=Budget(1), aligned=32, **outputs,
+        entries={"oct": lambda x, **y: Launch((1,), (x.size // 8,), (x, y.get("y", x)))},
+    )  # fmt: skip
+    raw = np.zeros(64 + 16, np.float32)
+    first = -raw.ctypes.data % 32 // 4
+    for start in (first, first + 4):
+        x = raw[start : start + 64]
+        x[...] = 1
+        out = kernel(x) if in_place else kernel(x, out=raw[start : start + 64] + 0)
+        assert (out == 2).all() and (x == (2 if in_place else 1)).all()
