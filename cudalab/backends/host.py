@@ -62,8 +62,8 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     unseen = _unseen(kernel, by_nvcc.result())
     if watched and (races := watched.result()):
         also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", races)
-        if "atomic" in cuda_source.read(kernel.cu):  # a lock that is not one shows if threads interrupt each other
-            also["under the race detector, shuffled"] = _bound(kernel, variant, dtype, operands, operands.seed, races)
+        # A lock that is not one shows if threads interrupt each other.
+        also["under the race detector, shuffled"] = _bound(kernel, variant, dtype, operands, operands.seed, races)
     return replace(
         _bound(kernel, variant, dtype, operands, "alternating"),
         also=also,
@@ -167,8 +167,6 @@ def _races(
     """The `.cu` with the race detector, compiled beside the plain one."""
 
     def load() -> host.Module | None:
-        if _UNSEEN.search(text):
-            return None
         try:
             module = host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, races=True, entries=entries)
             module.reach = GUARD
@@ -179,10 +177,6 @@ def _races(
     return _beside.submit(load)
 
 
-# What orders threads in ways that the race detector does not see.
-_UNSEEN = re.compile(
-    r"\bcuda::(?:barrier|pipeline|atomic|ptx|memcpy_async)|\b(?:__pipeline|__mbarrier|memcpy_async)|\bwmma\b"
-)
 _LACKING = re.compile(r"fatal error: (\S+): No such file|cannot open source file \"(\S+)\"")
 # Headers of libraries that no toolkit has: a machine without them, such as CI, says nothing about the `.cu`.
 _OTHERS = re.compile(r"(?:cutlass|cute|raft|torch|ATen|c10|flashinfer|kittens)/|kittens\.")

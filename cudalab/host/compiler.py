@@ -43,6 +43,7 @@ _FLAGS = (
     # tolerance. fmaf() and __fmaf_rn() are fused, as written.
     "-ffp-contract=off",
     "-fno-strict-aliasing",  # kernels reinterpret_cast float* to float4*
+    "-fwrapv",  # nvcc's integers wrap around; else g++ may take (size_t)i * n for the same i * n that overflows
     "-fsanitize=alignment",  # undefined.h replaces libubsan, which is not linked; see below
     "-fno-sanitize-recover=all",  # its functions do not return
     "-U_FORTIFY_SOURCE",  # its longjmp check does not know our stacks
@@ -67,6 +68,7 @@ _LIBRARIES = ("-nodefaultlibs", "-Wl,--as-needed", "-lstdc++", "-lm", "-lpthread
 # Checks that g++ and clang++ both have; the messages are in undefined.h.
 _SANITIZE = (
     "-fno-omit-frame-pointer",
+    "-fno-wrapv",  # an overflow is to be seen
     "-O0",  # an optimiser may remove the wrong access
     "-fsanitize=address,bounds,bool,enum,integer-divide-by-zero,null,return,shift,signed-integer-overflow",
     "-fsanitize=unreachable,vla-bound",
