@@ -1,9 +1,9 @@
 """Arrays of more than 2^31 and 2^32 elements: does each index fit its type?
 
 No such array is made, and no result is computed. The arrays are reserved address space; the first and the last blocks
-of the grid run, on zeros, and each access is looked at (host/global_races.h). An address outside of all arrays is a
-fault, and so is a large output whose end the last blocks do not write, and a read that stays at the beginning of a
-large array although it moves from block to block, up to the last ones.
+of the grid run, on zeros and last indices, and each access is looked at (host/global_races.h). An address outside of
+all arrays is a fault, and so is a large output whose end the last blocks do not write, and a read that stays at the
+beginning of a large array although it moves from block to block, up to the last ones.
 """
 
 from __future__ import annotations
@@ -16,14 +16,19 @@ import numpy as np
 
 from cudalab import host
 from cudalab.base.errors import CudalabError, OverrunError, Unavailable
+from cudalab.host.module import FAR_ACCESSES
 from cudalab.host.reserved import reserved, touched
+from cudalab.spec.dimensions import of_arrays
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape
 
+ORDINALS = ("first", "second", "third")
 LIMITS = (1 << 31, 1 << 32)  # elements of the largest array, which an int and an unsigned cannot count
 BEYOND = (1 << 20) + 3  # elements
 SMALL = 1 << 24  # elements, at most, of a shape from which the arrays' shapes are told
 ENDS = (64, 8)  # blocks that run at each end of the grid: the most whose accesses can be followed
+MORE = (1024, 320)  # where the last ones write nothing: a grid in three dimensions may end far beyond the arrays
+FILLED = 1 << 20  # elements at each end of an array of indices that are the last index
 FEW = 1 << 14  # blocks of a grid, at most, of which one runs at each end, since each does much
 
 
@@ -31,37 +36,49 @@ class Refused(CudalabError):
     """The kernel, its spec or this machine takes no such arrays: the reason."""
 
 
-def shapes(kernel: Kernel, dtype: DType, limit: int) -> dict[str, Shape]:
-    """The shape of each array, by name, where the first dimension makes the largest pass the limit. Raises Refused."""
-    small = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < kernel.elements(s) <= SMALL and s[0] > 1]
+def dimensions(kernel: Kernel) -> range:
+    """The dimensions of a size of the spec, each of which may be what makes an array long."""
+    return range(max(len(size) for size in (*kernel.sizes.values(), *kernel.edges, ())))
+
+
+def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str, Shape]:
+    """The shape of each array, by name, where this dimension makes the largest one pass the limit. Raises Refused."""
+    which = ORDINALS[axis] if axis < len(ORDINALS) else f"{axis + 1}th"
+    usual = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < kernel.elements(s) <= SMALL]
+    small = [s for s in usual if len(s) > axis and s[axis] > 1]
     if not small:
-        raise Refused("no small size or edge of the spec has a first dimension that can be extended")
-    base = max(small, key=lambda shape: (math.prod(shape[1:]), -shape[0]))  # long rows need the fewest blocks
-    one, two, three = (_shapes(kernel, dtype, (base[0] * times, *base[1:])) for times in (1, 2, 3))
+        raise Refused(f"no small size or edge of the spec has a {which} dimension that can be extended")
+    # Others that are long need the fewest blocks.
+    base = max(small, key=lambda shape: (math.prod(shape) // shape[axis], -shape[axis]))
+
+    def longer(length: int) -> Shape:
+        return (*base[:axis], length, *base[axis + 1 :])
+
+    start = base[axis]
+    one, two, three = (_shapes(kernel, dtype, longer(start * times)) for times in (1, 2, 3))
     for name in kernel.input_names:
         steps = [
             tuple(b - a for a, b in zip(*pair, strict=False))
             for pair in ((one[name], two[name]), (two[name], three[name]))
         ]
         if not len(one[name]) == len(two[name]) == len(three[name]) or steps[0] != steps[1]:
-            raise Refused(f"the shape of {name!r} does not grow linearly with the first dimension alone")
-    slopes = {n: [(b - a) / base[0] for a, b in zip(one[n], two[n], strict=True)] for n in kernel.input_names}
+            raise Refused(f"the shape of {name!r} does not grow linearly with the {which} dimension alone")
+    slopes = {n: [(b - a) / start for a, b in zip(one[n], two[n], strict=True)] for n in kernel.input_names}
 
-    def at(first: int) -> dict[str, Shape]:
+    def at(length: int) -> dict[str, Shape]:
         inputs = {
-            name: tuple(round(a + (first - base[0]) * s) for a, s in zip(one[name], slopes[name], strict=True))
+            name: tuple(round(a + (length - start) * s) for a, s in zip(one[name], slopes[name], strict=True))
             for name in slopes
         }
         return _all(kernel, inputs)
 
     largest = max(one, key=lambda name: math.prod(two[name]) - math.prod(one[name]))
-    grows = (math.prod(two[largest]) - math.prod(one[largest])) / base[0]
+    grows = (math.prod(two[largest]) - math.prod(one[largest])) / start
     if grows <= 0:
-        raise Refused("no array grows with the first dimension")
-    first = base[0] + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows)
-    found = at(first | 1)
+        raise Refused(f"no array grows with the {which} dimension")
+    found = at((start + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows)) | 1)
     if math.prod(found[largest]) <= limit or sum(math.prod(shape) for shape in found.values()) > 16 * limit:
-        raise Refused("the arrays do not grow with the first dimension alone")
+        raise Refused(f"the arrays do not grow with the {which} dimension alone")
     return found
 
 
@@ -96,6 +113,9 @@ def fault(
         kinds = {name: known[name] if name in known else kernel.kind_of(name, dtype).numpy for name in found}
         try:
             arrays = {name: reserved(shape, kinds[name]) for name, shape in found.items()}
+            for name, last in last_indices(kernel, found).items():
+                flat, value = arrays[name].reshape(-1), min(last, np.iinfo(arrays[name].dtype).max)
+                flat[:FILLED] = flat[-FILLED:] = value
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 wraps a scalar that does not fit
                 launches = [launch for launch in kernel.launches(entry, arrays) if not launch.empty]
@@ -107,26 +127,44 @@ def fault(
         module = load(tuple(launch.entry for launch in launches))
         try:
             seen = _seen(module, launches, constants)
+            indexed = any(kind.kind in "iu" for kind in known.values()) and dtype.floating
+            unwritten = "" if seen is None or indexed else _unwritten(kernel, arrays, limit, seen)
+            if unwritten and (more := _seen(module, launches, constants, MORE, 8 * FAR_ACCESSES)):
+                unwritten = _unwritten(kernel, arrays, limit, more)
         except OverrunError as error:
             yield f"{error} ({_listed(found)})"
             return
         except Exception as error:  # the launch's
             raise Refused(f"at {_listed(found)}: {error}") from None
-        wrong = "" if seen is None else _unwritten(kernel, arrays, limit, seen) or _wrapped(module, arrays, limit, seen)
+        wrong = unwritten or ("" if seen is None else _wrapped(module, arrays, limit, seen))
         yield f"{wrong} ({_listed(found)})" if wrong else ""
         if wrong:
             return
 
 
-def _seen(module: host.Module, launches: Sequence[Launch], constants: dict[str, np.ndarray]) -> host.Ends | None:
-    """What the launches did; None if one of them says nothing."""
+def last_indices(kernel: Kernel, found: dict[str, Shape]) -> dict[str, int]:
+    """The last index of each input of indices whose end the spec names, such as In("int32", 0, "rows")."""
+    if callable(kernel.inputs) or not kernel.inputs:
+        return {}
+    lengths = of_arrays(kernel.shapes, {name: found[name] for name in kernel.input_names})
+    every = {name: one.last(lengths) for name, one in kernel.inputs.items()}
+    return {name: last for name, last in every.items() if last is not None}
+
+
+def _seen(
+    module: host.Module, launches: Sequence[Launch], constants: dict[str, np.ndarray], most: Sequence[int] = ENDS,
+    accesses: int = FAR_ACCESSES,
+) -> host.Ends | None:  # fmt: skip
+    """What the launches did; None if one of them says nothing. `most`: blocks to try at each end of a long grid."""
     for name, value in constants.items():
         module.set_constant(name, value)
     written, read = dict[int, int](), list[tuple[int, int, int]]()
     for launch in launches:
         grid, block = launch.dims
-        tried = (1,) if math.prod(grid) <= FEW else ENDS
-        each = (module.launch_ends(launch.entry, grid, block, launch.args, launch.shared, ends) for ends in tried)
+        tried = (1,) if math.prod(grid) <= FEW else most
+        each = (
+            module.launch_ends(launch.entry, grid, block, launch.args, launch.shared, ends, accesses) for ends in tried
+        )
         if (found := next((one for one in each if one is not None), None)) is None:
             return None
         for address, end in found.written.items():
@@ -136,10 +174,10 @@ def _seen(module: host.Module, launches: Sequence[Launch], constants: dict[str, 
 
 
 def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, seen: host.Ends) -> str:
-    """What is wrong where the last blocks do not write the end of a large output."""
-    for name in kernel.outs:
+    """What is wrong where the last blocks do not write the end of a large output that is theirs to fill."""
+    for name, out in kernel.outs.items():
         output = arrays[name]
-        if output.size <= limit:
+        if output.size <= limit or name in kernel.in_place or out.fill is not None:
             continue
         last, flat = seen.written.get(output.ctypes.data, 0), output.reshape(-1)
         if touched(flat if last == 0 else flat[-(flat.size // 2 - 1) :]):

@@ -17,39 +17,52 @@ from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec.kernel import Shape
 
+Beyond = dict[int, dict[str, Shape]]  # by limit, the shape of each array
+
 
 def rows(job: Job, group: Group, variants: Iterable[Variant]) -> list[Case]:
-    beyond: dict[int, dict[str, Shape]] = {}
-    why = ""
-    try:
-        for limit in huge.LIMITS:
-            beyond[limit] = huge.shapes(group.kernel, group.dtype, limit)
-    except huge.Refused as reason:
-        why = str(reason)
-    return [_row(job, group, variant, beyond, why) for variant in variants]
+    beyond, refused = list[Beyond](), list[str]()
+    for axis in huge.dimensions(group.kernel):
+        try:
+            beyond.append({limit: huge.shapes(group.kernel, group.dtype, limit, axis) for limit in huge.LIMITS})
+        except huge.Refused as reason:
+            refused.append(str(reason))
+    return [_row(job, group, variant, beyond, refused) for variant in variants]
 
 
-def _row(job: Job, group: Group, variant: Variant, beyond: dict[int, dict[str, Shape]], why: str) -> Case:
+def _row(job: Job, group: Group, variant: Variant, beyond: list[Beyond], refused: list[str]) -> Case:
+    """The row of a variant on arrays that each dimension in turn makes long; one that takes none of them says why."""
     job.at(Step(str(group), "first and last blocks", variant.label))
     if variant.backend_name != "host":
         return skipped(group, variant.label, "huge arrays are checked only on the CPU: add --device cpu")
     case = row(group, variant.label)
     case.status, case.parity = record.OK, Parity(ok=True)
+    reasons, tried = list(refused), False
     try:
-        if why:
-            raise huge.Refused(why)
-        for wrong in huge.fault(partial(_module, group), group.kernel, variant.name, group.dtype, beyond):
-            if wrong:
-                case.status, case.reason, case.parity = record.WRONG, wrong, Parity(ok=False, message=wrong)
-        whole = [name for name, kind in group.kernel.input_kinds(group.dtype).items() if kind.kind in "iu"]
-        if whole and case.status == record.OK:
-            case.notes.append(f"huge arrays hold zeros, so every index in {' and '.join(whole)} is 0")
-    except huge.Refused as reason:
-        case.notes.append(f"no huge arrays: {reason}")
+        for shapes in beyond:
+            try:
+                for wrong in huge.fault(partial(_module, group), group.kernel, variant.name, group.dtype, shapes):
+                    tried = True
+                    if wrong and case.status == record.OK:
+                        case.status, case.reason, case.parity = record.WRONG, wrong, Parity(ok=False, message=wrong)
+            except huge.Refused as reason:
+                reasons.append(str(reason))
+            if case.status != record.OK:
+                break
     except Unavailable as reason:
         return skipped(group, variant.label, str(reason))
     except Exception as error:  # the spec's own
         return failed(group, variant.label, said(error, group))
+    last = {name for shapes in beyond for found in shapes.values() for name in huge.last_indices(group.kernel, found)}
+    kinds = group.kernel.input_kinds(group.dtype)
+    whole = [name for name, kind in kinds.items() if kind.kind in "iu" and name not in last]
+    if not tried:
+        case.notes.append(f"no huge arrays: {'; '.join(dict.fromkeys(reasons))}")
+    elif whole and case.status == record.OK:
+        case.notes.append(
+            f"huge arrays hold zeros, so every index in {' and '.join(whole)} is 0; "
+            f"inputs={{'{whole[0]}': In('{kinds[whole[0]].name}', 0, 'rows')}} says what the last one is"
+        )
     return case
 
 

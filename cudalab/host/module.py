@@ -141,9 +141,12 @@ class Module:
         return found
 
     def launch_ends(
-        self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int, ends: int
-    ) -> Ends | None:
+        self, entry: str, grid: Triple, block: Triple, args: Sequence[object], shared: int, ends: int,
+        accesses: int = FAR_ACCESSES,
+    ) -> Ends | None:  # fmt: skip
         """Run `ends` blocks at each end of the grid on arrays of `reserved`, in a module that looks for races.
+
+        It gives up after so many accesses.
 
         Returns None if that says nothing: the launch took too long, or used atomics, from which blocks may take their
         numbers.
@@ -161,7 +164,7 @@ class Module:
         run = self._runner(entry)
         self._library.cudalab_set_order(ctypes.c_uint64(_turns("alternating")), 0, ctypes.c_double(math.inf))
         self._library.cudalab_set_groups(1, 1, 1, 0)
-        self._watch_none(True, ends, REACH)
+        self._watch_none(True, ends, REACH, accesses)
         self._watched = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
         arrays = [a for a in args if isinstance(a, np.ndarray) and a.size]
         for array in arrays:
@@ -187,8 +190,7 @@ class Module:
         """File and line of an instruction, by its address in the module."""
         return place_of(self._file, code)
 
-    def _watch_none(self, huge: bool, ends: int, reach: int) -> None:
-        accesses = FAR_ACCESSES if huge else ACCESSES
+    def _watch_none(self, huge: bool, ends: int, reach: int, accesses: int = ACCESSES) -> None:
         self._library.cudalab_watch_none(huge, ends, ctypes.c_uint64(accesses), ctypes.c_size_t(reach))
 
     def _runner(self, entry: str) -> Callable[..., int]:

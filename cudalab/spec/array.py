@@ -88,11 +88,22 @@ class In(_Checked):
         kind = DTYPES[self.dtype].numpy if self.dtype else kernel
         if self.high is None:
             return draw(shape, kind, rng)
-        low, high = (shape_of(end, lengths)[0] if isinstance(end, str) else end for end in (self.low or 0, self.high))
+        low, high = self._ends(lengths)
         if kind.kind in "iu":
             last = max(int(high) - 1, int(low))
             return _with_ends(rng.integers(int(low), last, shape, kind, endpoint=True), int(low), last, rng)
         return _with_ends(rng.uniform(low, high, shape).astype(kind), low, _below(float(high), kind), rng)
+
+    def last(self, lengths: Dimensions) -> int | None:
+        """The largest of integers between ends, such as the last index; None where the spec names no end."""
+        whole = self.dtype and DTYPES[self.dtype].numpy.kind in "iu"
+        return int(self._ends(lengths)[1]) - 1 if whole and self.high is not None else None
+
+    def _ends(self, lengths: Dimensions) -> tuple[float, float]:
+        low, high = (
+            shape_of(end, lengths)[0] if isinstance(end, str) else end for end in (self.low or 0, self.high or 0)
+        )
+        return low, high
 
 
 def _with_ends(values: np.ndarray, low: float, last: float, rng: np.random.Generator) -> np.ndarray:

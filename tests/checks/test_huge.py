@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 import cudalab
-from cudalab import Budget, Kernel, Launch, Out, Scalar, Work, blocks, host
+from cudalab import Budget, In, Kernel, Launch, Out, Scalar, Work, blocks, draw, host
 from cudalab.backends import host as backend
 from cudalab.base.errors import Unavailable
 from cudalab.checks import huge
+from cudalab.device.cpu import Cpu
+from cudalab.engine.groups import HUGE, Group
+from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
 from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dtype import dtype
 
@@ -194,9 +199,57 @@ __global__ void second(const float* work, double* y, long long n) {
 
 @pytest.mark.process
 @pytest.mark.sweep
-def test_indices_that_the_inputs_would_give_are_said_not_to_be_tried():
+def test_indices_are_the_last_ones_where_the_spec_names_their_end():
     embedding = Path(__file__).parents[1] / "data" / "kernels" / "embedding.py"
     (row,) = [c for c in cudalab.check(embedding, dtypes="float32", only="host", huge=True).cases if "2^31" in c.size]
     if row.status == "skipped":
         pytest.skip(row.reason)
-    assert any("every index in index is 0" in note for note in row.notes), row
+    assert row.status == "ok" and not row.notes, row
+
+
+GATHER = """
+__global__ void wide(const float* table, const int* index, float* y, int dim) {
+    y[(size_t)blockIdx.x * dim + threadIdx.x] = table[(size_t)index[blockIdx.x] * dim + threadIdx.x]; }
+__global__ void narrow(const float* table, const int* index, float* y, int dim) {
+    y[(size_t)blockIdx.x * dim + threadIdx.x] = table[index[blockIdx.x] * dim + int(threadIdx.x)]; }
+"""
+
+
+def gathered(tmp_path, entry, **more):
+    """The rows of a check of arrays beyond 2^31 elements: the table grows with the second dimension of a size."""
+    (tmp_path / "k.cu").write_text(GATHER)
+
+    def launch(table, index, y):
+        return Launch((index.size,), (table.shape[1],), (table, index, y, np.int32(table.shape[1])))
+
+    k = kernel(
+        tmp_path, sizes={"small": (70, 40, 32)}, edges=((3, 2, 8),), reference=lambda table, index: table[index],
+        shapes={"index": "n", "table": "rows dim", "y": "n dim"}, entries={entry: launch},
+        inputs={"index": In("int32", 0, "rows")}, **more,
+    )  # fmt: skip
+    if backend.watched_module(k, F32) is None:
+        pytest.skip("no g++ that finds races")
+    group = Group(k, "beyond 2^31", (), F32, values=HUGE, awkward=True)
+    (row,) = cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), group)
+    if row.status == "skipped":
+        pytest.skip(row.reason)
+    return row
+
+
+@pytest.mark.process
+def test_each_dimension_grows_in_turn_and_an_index_is_the_last_one(tmp_path):
+    assert gathered(tmp_path, "wide").status == "ok"
+    wrong = gathered(tmp_path, "narrow")
+    assert wrong.status == "WRONG" and "reads 4 bytes outside an array" in wrong.reason and "k.cu:5" in wrong.reason
+
+
+def test_an_index_whose_end_is_not_known_is_said_to_be_0(tmp_path):
+    def inputs(shape, dtype, rng):
+        n, rows, dim = shape
+        return {"table": draw((rows, dim), dtype, rng), "index": rng.integers(0, rows, n, np.int32)}
+
+    k = kernel(
+        tmp_path, reference=lambda table, index: table[index], inputs=inputs, sizes={"small": (70, 40, 32)},
+        entries={"k": lambda **arrays: None}, shapes={"index": "n", "table": "rows dim", "y": "n dim"},
+    )  # fmt: skip
+    assert huge.last_indices(k, {"table": (40, 32), "index": (70,)}) == {}
