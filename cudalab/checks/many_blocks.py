@@ -25,6 +25,7 @@ from cudalab.spec.kernel import Kernel, Shape
 from cudalab.spec.launch import MAX_GRID_Y, Launch
 
 IN_ONE = 256  # blocks in one direction of the grid: what 8 bits count
+CAP = 128  # blocks: usual sizes are longer than what a grid that stops growing there covers
 IN_ALL = (1 << 16, 1024)  # blocks: what 16 bits count, and the threads of a block
 SPARE = 8  # a grid has one block in so many more, since what one block adds to a sum may be within the budget
 SMALL = 1 << 16  # elements, at most, of a shape that is made longer
@@ -224,6 +225,9 @@ def _shapes(kernel: Kernel, dtype: DType, tried: list[Shape]) -> tuple[dict[Shap
         if affordable:
             best = min(affordable, key=lambda shape: affordable[shape])
             found[best] = max(math.prod(launch.dims[0]) for each in grids.of(best).values() for launch in each)
+    for entry in kernel.entries:
+        if beyond := _past_cap(grids, Goal((entry,), CAP, math.prod), ways, [*seen, *found]):
+            found[beyond] = max(math.prod(launch.dims[0]) for each in grids.of(beyond).values() for launch in each)
     lacking = {
         entry: _lacking(grids, Goal((entry,), IN_ONE, math.prod), ways, [*seen, *found]) for entry in kernel.entries
     }
@@ -252,6 +256,34 @@ def _longer(grids: _Grids, goal: Goal, way: Way) -> Way | None:
             short = between
     odd = way.to(way.allowed(length - 1) or length)  # whose last block has less to do
     return odd if grids.count(goal, odd.shape) >= goal.enough else way.to(length)
+
+
+def _past_cap(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) -> Shape | None:
+    """A shape that an entry covers only by a loop, since its grid stops growing; None where one is among those tried.
+
+    A grid such as min(blocks(n, 256), 1024) is as long as the arrays at all small sizes.
+    """
+    for way in ways:
+        lengths = [way.length, *_lengths(grids, way)]
+        lengths.append(way.allowed(lengths[-1] + lengths[-1] // 4))
+        counts = [grids.count(goal, way.to(length).shape) for length in lengths]
+        cap = counts[-1]
+        if cap <= goal.limit or cap == counts[0] or cap != counts[-2] or cap != max(counts):
+            continue
+        longest = lengths[counts.index(cap)]
+        shortest = lengths[counts.index(cap) - 1]
+        while (between := way.allowed((shortest + longest) // 2)) > 1.02 * shortest:
+            if grids.count(goal, way.to(between).shape) == cap:
+                longest = between
+            else:
+                shortest = between
+        past = way.to(way.allowed(longest + longest // 4 + 1))
+        full = grids.elements(way.to(longest).shape)
+        if any(grids.count(goal, shape) == cap and grids.elements(shape) > 1.1 * full for shape in tried):
+            return None
+        if grids.threads(past.shape) <= THREADS and grids.elements(past.shape) <= grids.most:
+            return past.shape
+    return None
 
 
 def _lengths(grids: _Grids, way: Way) -> Iterator[int]:

@@ -54,8 +54,8 @@ NO_EDGES = "no awkward shape was tried: edges is empty; give some, such as edges
 TAKES_NO_OTHER = ": if it takes no other value, say others=() in its Scalar"
 ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned=16` in its spec?)"
 CHOSEN = (
-    " (the check chose this size for its many blocks: is an index or an array too small for them? If the kernel takes "
-    "no such size, let its launch function raise an error)"
+    " (the check chose this size for its many blocks: is an index or an array too small for them, or is a loop missing "
+    "where the grid no longer grows? If the kernel takes no such size, let its launch function raise an error)"
 )
 TOO_SMALL = "the reference itself, in float32, is WRONG: is the budget too small?"
 TOO_SMALL_NEAR_0 = (

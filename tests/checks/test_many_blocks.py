@@ -138,7 +138,7 @@ def test_what_all_shapes_of_the_spec_have_in_common_stays(tmp_path, sizes, holds
     "grid",
     [
         lambda n: (8,),  # the same for all sizes
-        lambda n: (min(blocks(n, 64), 200),),  # up to 200
+        lambda n: (min(blocks(n, 64), 100),),  # up to 100
     ],
 )
 def test_a_grid_that_does_not_grow_so_far_needs_no_such_size(tmp_path, grid):
@@ -235,3 +235,39 @@ def test_the_reason_goes_with_the_group_to_a_worker(tmp_path, monkeypatch):
     group = Group(kernel(tmp_path), MANY, (), F32, values=MANY, why=(("k", "too large"),))
     monkeypatch.setattr(find, "kernel", lambda path: group.kernel)
     assert Work.on(group).group().why == group.why != ()
+
+
+# ---- a grid that stops growing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cap", [200, 1024, 3000])
+def test_a_grid_with_an_end_is_tried_beyond_what_it_covers(tmp_path, cap):
+    k = kernel(tmp_path, lambda n: (min(blocks(n, 64), cap),))
+    past = [n for (n,) in found(k)[0] if blocks_at(k, (n,)) == (cap, 1, 1) and n > 64 * cap]
+    assert past and max(past) < 2 * 64 * cap
+
+
+def test_no_size_is_added_where_one_of_the_spec_is_beyond_or_the_grid_has_no_end_or_a_low_one(tmp_path):
+    def past(cap, **more):
+        grids = many_blocks._Grids(kernel(tmp_path, lambda n: (min(blocks(n, 64), cap),), **more), F32)
+        ways = list(many_blocks._ways(grids._kernel))
+        return many_blocks._past_cap(grids, many_blocks.Goal(("k",), many_blocks.CAP, math.prod), ways, [(100_000,)])
+
+    assert past(2000) is not None
+    assert past(1000) is None  # 100,000 elements are more than 64,000
+    assert past(1 << 30) is None and past(100) is None
+
+
+def test_a_loop_that_is_missing_beyond_the_grid_is_wrong(tmp_path):
+    lost = CU.replace("for (int", "{ int").replace("; i < n && threadIdx.x < 64; i += gridDim.x * 64)", "; if (i < n)")
+    right, wrong = (
+        kernel(tmp_path / name, lambda n: (min(blocks(n, 64), 300),), cu=cu)
+        for name, cu in (("right", CU), ("wrong", lost.replace("y[i] = x[i];", "y[i] = x[i]; }")))
+        if not (tmp_path / name).mkdir()
+    )
+    shape = max(found(right)[0])
+    for k, status in ((right, "ok"), (wrong, "WRONG")):
+        group = Group(k, "x", shape, F32, values=MANY, awkward=True)
+        (row,) = cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), group)
+        assert row.status == status, row.reason
+    assert "is a loop missing where the grid no longer grows?" in row.reason
