@@ -31,6 +31,7 @@ SPARE = 8  # a grid has one block in so many more, since what one block adds to 
 SMALL = 1 << 16  # elements, at most, of a shape that is made longer
 THREADS, ELEMENTS = 1 << 20, 5 << 20  # of a size, at most
 MADE = 5 << 19  # elements of a size, at most, where the spec makes the inputs itself
+QUICK = 1 << 19  # the same where a grid that stops growing is looked for
 FIRST = 1 << 15  # elements from which a grid that stays as it is does not grow
 LEAP = 8  # how much longer the next shape is that is looked at
 MOST = 1 << 31
@@ -264,7 +265,7 @@ def _past_cap(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) ->
     A grid such as min(blocks(n, 256), 1024) is as long as the arrays at all small sizes.
     """
     for way in ways:
-        lengths = [way.length, *_lengths(grids, way)]
+        lengths = [way.length, *_lengths(grids, way, QUICK if grids.most == MADE else math.inf)]
         lengths.append(way.allowed(lengths[-1] + lengths[-1] // 4))
         counts = [grids.count(goal, way.to(length).shape) for length in lengths]
         cap = counts[-1]
@@ -286,16 +287,17 @@ def _past_cap(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) ->
     return None
 
 
-def _lengths(grids: _Grids, way: Way) -> Iterator[int]:
+def _lengths(grids: _Grids, way: Way, most: float = math.inf) -> Iterator[int]:
     """Lengths to look at, as long as the arrays have few elements, as far as can be told from the last two."""
+    most = min(most, grids.most)
     length, size, power, times = way.length, max(grids.elements(way.shape), 1), 1.0, 2
-    while size * times**power <= grids.most and length * times < MOST:
+    while size * times**power <= most and length * times < MOST:
         length, before = way.allowed(length * times), (length, size)
         yield length
         size = max(grids.elements(way.to(length).shape), size)
         power = min(max(math.log(size / before[1]) / math.log(length / before[0]), 1.0), 3.0)
         times = LEAP
-    longest = way.allowed(int(length * (grids.most / size) ** (1 / power)))
+    longest = way.allowed(int(length * (most / size) ** (1 / power)))
     if length < longest < MOST:
         yield longest
 
@@ -327,8 +329,8 @@ def too_slow(kernel: Kernel, dtype: DType, shape: Shape) -> str:
     costs = [_cost(kernel, dtype, way.to(one).shape) for one in dict.fromkeys((near, far))]
     seconds, size = (_at(length, near, far, *(cost[i] for cost in costs)) for i in (0, 1))
     if size > BYTES:
-        return f"{COSTLY} {size / 1e9:,.1f} GB of memory there"
-    return f"{COSTLY} {seconds:,.0f} s there" if seconds > SECONDS else ""
+        return f"{COSTLY} {size / 1e9:,.1f} GB of memory at this size"
+    return f"{COSTLY} {seconds:,.0f} s at this size" if seconds > SECONDS else ""
 
 
 def _at(length: int, near: int, far: int, cost: float, less: float = 0.0) -> float:

@@ -22,6 +22,11 @@ from cudalab.spec.validate import called_with
 
 SHOWN = 3  # mismatches quoted in a message
 POISON = 0xFF  # the byte of an element of a bool output that nobody has written (guard.py)
+NAN_HINT = "NaN: was every element written? shared memory, before it was read? is it 0/0 or inf - inf?"
+# Bytes that no kernel has put anywhere: beside arrays, and in memory that nobody has written (device/guard.py).
+_BESIDE = "is what the check puts beside arrays: is an index out of bounds?"
+_BEFORE = "is what the check puts into memory that nobody has written: was it read too early, or never written?"
+MARKS = {0x7F: _BESIDE, 0xA5: _BESIDE, 0x7B: _BEFORE, 0xFB: _BEFORE}
 # Ends a message if each wrong value is off by many ULP, and by less than the largest values may be.
 NEAR_0 = "where values are near 0"
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
@@ -222,6 +227,17 @@ def _same_complex(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
     return same | infinite | overflows | (none & ~np.isinf(rounded) & ~np.isinf(g))
 
 
+def _mark(dtype: DType, first: list[tuple[int, Any, Any]]) -> str:
+    """What the first of these values that is one of MARKS tells; "" where none is, or where it may be a result."""
+    if dtype.itemsize < 4 and dtype.name != "bfloat16":
+        return ""
+    for _, value, _ in first:
+        for byte, said in MARKS.items():
+            if value == np.frombuffer(bytes([byte]) * dtype.itemsize, dtype.numpy)[0]:
+                return f" ({value if dtype.numpy.kind in 'iu' else format(value, '.9g')} {said})"
+    return ""
+
+
 def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, inputs: Arrays) -> Parity:
     n, wrong = sum(p.n for p in parts), sum(p.wrong for p in parts)
     worst = max(parts, key=lambda p: p.max_ulp, default=None)
@@ -249,7 +265,8 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
             + "; ".join(_quote(f, shape, inputs) for f in first)
             + ("; ..." if wrong > len(first) else "")
             + _magnitude(parts, shape, dtype, budget, max_ulp)
-            + (" (NaN: was every element written? shared memory, before it was read?)" if unwritten else "")
+            + (f" ({NAN_HINT})" if unwritten else "")
+            + _mark(dtype, first)
             + (f" (inf: does it overflow on the way, beyond the largest {dtype.name}?)" if overflown else "")
             + (f" ({POISON} is the byte that the output held: was every element written?)" if poisoned else "")
         )

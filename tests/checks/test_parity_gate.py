@@ -399,3 +399,21 @@ def test_dtypes_have_their_names_and_sizes():
         assert str(kind.numpy) == name
         bits = re.search(r"\d+", name)
         assert kind.itemsize == (int(bits[0]) // 8 if bits else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "byte", "said"),
+    [
+        ("float32", 0x7F, "(3.39615136e+38 is what the check puts beside arrays: is an index out of bounds?)"),
+        ("int32", 0x7F, "(2139062143 is what the check puts beside arrays: is an index out of bounds?)"),
+        ("bfloat16", 0x7B, "is what the check puts into memory that nobody has written"),
+        ("float32", 0xFB, "is what the check puts into memory that nobody has written"),
+        ("float16", 0x7B, ""),  # 61,280 may be a result
+    ],
+)
+def test_a_value_that_the_check_has_put_there_is_named(name, byte, said):
+    kind = dtype(name)
+    got = np.zeros(9, kind.numpy)
+    got[4] = np.frombuffer(bytes([byte]) * kind.itemsize, kind.numpy)[0]
+    message = compare(got, np.zeros(9), kind, Budget(1)).message
+    assert said in message and ("what the check puts" in message) == bool(said)

@@ -93,7 +93,8 @@ def test_an_endless_budget_is_one_that_the_rounds_end():
 def test_what_never_ends_is_stopped():
     start = time.monotonic()
     cases = rows(*GOOD, "host:endless", timeout=1.0)
-    stopped = "host:endless (first run) did not end within 1 s and was stopped; give a longer --timeout"
+    advice = "does a loop never end? else give a longer --timeout"
+    stopped = f"host:endless (first run) did not end within 1 s and was stopped; {advice}"
     assert cases["host:endless"].reason == stopped
     are_right_and_timed(cases, GOOD)
     assert time.monotonic() - start < 10

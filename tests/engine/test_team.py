@@ -232,7 +232,8 @@ def test_a_second_process_that_hangs(tmp_path, workers):
     spec = numbered(tmp_path, "if not judges(x) and number() == 2: time.sleep(60)")
     case = three("numpy", spec=spec, timeout=1.0)["numpy"]
     assert case.reason == (
-        "in process 2 of 3: numpy (first run) did not end within 1 s and was stopped; give a longer --timeout"
+        "in process 2 of 3: numpy (first run) did not end within 1 s and was stopped; does a loop never "
+        "end? else give a longer --timeout"
     )
     assert all_gone(workers)
 
