@@ -43,7 +43,9 @@ def dimensions(kernel: Kernel) -> range:
 
 def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str, Shape]:
     """The shape of each array, by name, where this dimension makes the largest one pass the limit. Raises Refused."""
-    which = ORDINALS[axis] if axis < len(ORDINALS) else f"{axis + 1}th"
+    which = _ordinal(axis)
+    if (tied := _tied(kernel, axis)) is not None:
+        raise Refused(f"the {which} dimension is in a fixed proportion to the {_ordinal(tied)} in all sizes and edges")
     usual = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < kernel.elements(s) <= SMALL]
     small = [s for s in usual if len(s) > axis and s[axis] > 1]
     if not small:
@@ -80,6 +82,19 @@ def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str,
     if math.prod(found[largest]) <= limit or sum(math.prod(shape) for shape in found.values()) > 16 * limit:
         raise Refused(f"the arrays do not grow with the {which} dimension alone")
     return found
+
+
+def _ordinal(axis: int) -> str:
+    return ORDINALS[axis] if axis < len(ORDINALS) else f"{axis + 1}th"
+
+
+def _tied(kernel: Kernel, axis: int) -> int | None:
+    """Another dimension that is a fixed multiple of this one in all sizes and edges; None for none."""
+    every: list[Shape] = [s for s in {*kernel.edges, *kernel.sizes.values()} if len(s) > axis and math.prod(s)]
+    if len({size[axis] for size in every}) < 2 or len(set(map(len, every))) > 1:
+        return None
+    others = (i for i in range(len(every[0])) if i != axis)
+    return next((i for i in others if all(s[i] * every[0][axis] == s[axis] * every[0][i] for s in every)), None)
 
 
 def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:

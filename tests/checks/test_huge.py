@@ -253,3 +253,10 @@ def test_an_index_whose_end_is_not_known_is_said_to_be_0(tmp_path):
         entries={"k": lambda **arrays: None}, shapes={"index": "n", "table": "rows dim", "y": "n dim"},
     )  # fmt: skip
     assert huge.last_indices(k, {"table": (40, 32), "index": (70,)}) == {}
+
+
+def test_dimensions_that_belong_together_do_not_grow_alone(tmp_path):
+    k = kernel(tmp_path, sizes={"small": (2, 140, 140)}, edges=((1, 1, 1), (2, 3, 3)), entries={"k": lambda x, y: None})
+    assert math.prod(huge.shapes(k, F32, 1 << 31, 0)["x"]) > 1 << 31
+    with pytest.raises(huge.Refused, match="second dimension is in a fixed proportion to the third in all sizes"):
+        huge.shapes(k, F32, 1 << 31, 1)

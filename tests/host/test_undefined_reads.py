@@ -116,7 +116,7 @@ SUM = """__global__ void k(const float* x, float* y) {
 def row(folder, condition, value=1):
     (folder / "k.cu").write_text(SUM.replace("CONDITION", condition))
     kernel = Kernel(
-        file=str(folder / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (3, 40)}, edges=(),
+        file=str(folder / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (3, 40)}, edges=((1, 40),),
         reference=lambda x: value * x.sum(axis=1), shapes={"x": "rows cols", "y": "rows"}, budgets=Budget(8, 1e-5),
         entries={"k": lambda x, y: Launch((x.shape[0],), (40,), (x, y))}, outputs={"y": cudalab.Out(fill=0)},
     )  # fmt: skip
