@@ -90,7 +90,7 @@ def _ordinal(axis: int) -> str:
 
 def _tied(kernel: Kernel, axis: int) -> int | None:
     """Another dimension that is a fixed multiple of this one in all sizes and edges; None for none."""
-    every: list[Shape] = [s for s in {*kernel.edges, *kernel.sizes.values()} if len(s) > axis and math.prod(s)]
+    every = [s for s in {*kernel.edges, *kernel.sizes.values()} if len(s) > axis and 0 not in s]
     if len({size[axis] for size in every}) < 2 or len(set(map(len, every))) > 1:
         return None
     others = (i for i in range(len(every[0])) if i != axis)
