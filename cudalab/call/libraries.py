@@ -93,7 +93,7 @@ class _Aligned:
     """Operands on the CPU whose arrays start where the spec asks for it: NumPy's allocator promises 16 bytes alone."""
 
     def __init__(self, kernel: Kernel, operands: Operands) -> None:
-        self._copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by the address of the array, with its copy
+        self._copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by the identity of the array, with its copy
         output = operands.output
         if isinstance(output, Written):
             arrays = tuple(

@@ -266,7 +266,9 @@ def _past_cap(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) ->
     """
     for way in ways:
         lengths = [way.length, *_lengths(grids, way, QUICK if grids.most == MADE else math.inf)]
-        lengths.append(way.allowed(lengths[-1] + lengths[-1] // 4))
+        if (more := way.allowed(lengths[-1] + lengths[-1] // 4)) <= lengths[-1]:  # a power of 2
+            continue
+        lengths.append(more)
         counts = [grids.count(goal, way.to(length).shape) for length in lengths]
         cap = counts[-1]
         if cap <= goal.limit or cap == counts[0] or cap != counts[-2] or cap != max(counts):

@@ -90,9 +90,13 @@ class In(_Checked):
             return draw(shape, kind, rng)
         low, high = self._ends(lengths)
         if kind.kind in "iu":
-            last = max(int(high) - 1, int(low))
-            return _with_ends(rng.integers(int(low), last, shape, kind, endpoint=True), int(low), last, rng)
-        return _with_ends(rng.uniform(low, high, shape).astype(kind), low, _below(float(high), kind), rng)
+            least, most = int(low), max(int(high) - 1, int(low))
+            return _with_ends(rng.integers(least, most, shape, kind, endpoint=True), least, most, rng)
+        values = rng.uniform(low, high, shape).astype(kind)
+        if kind.kind in "bc":
+            return values
+        last = _below(high, low, kind)  # rounding may have reached `high`
+        return _with_ends(np.minimum(values, np.asarray(last).astype(kind)), low, last, rng)
 
     def last(self, lengths: Dimensions) -> int | None:
         """The largest of integers between ends, such as the last index; None where the spec names no end."""
@@ -114,10 +118,10 @@ def _with_ends(values: np.ndarray, low: float, last: float, rng: np.random.Gener
     return values
 
 
-def _below(high: float, kind: np.dtype) -> float:
-    """The largest value of a floating-point dtype that is less than `high`."""
-    end = np.asarray(high).astype(kind)
-    return float(end if float(end) < high else np.nextafter(end, np.asarray(-np.inf).astype(kind)))
+def _below(high: float, low: float, kind: np.dtype) -> float:
+    """The largest value of a floating-point dtype that is less than `high`, and not below `low`."""
+    end, start = np.asarray(high).astype(kind), np.asarray(low).astype(kind)
+    return float(end if float(end) < high else np.nextafter(end, start))
 
 
 @strict

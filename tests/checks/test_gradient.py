@@ -134,3 +134,17 @@ def test_an_entry_is_wrong_where_the_gradient_of_its_spec_is(tmp_path, factor):
         Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), Group(k, "small", (5, 40), F32)
     )
     assert (row.status, "gradient of x" in row.reason) == (("WRONG", True) if factor == 1 else ("ok", False))
+
+
+def test_gradients_of_outputs_have_their_names_and_a_reference_of_an_earlier_output_is_left_out(tmp_path):
+    shapes = {"x": "rows cols", "w": "cols", "a": "rows cols", "b": "rows cols"}
+    first = {"a": Out(lambda x, w, scale: x * w), "b": Out(lambda x, w, scale: x + w)}
+
+    def backward(da, db, x, w):
+        return da * w + db, (da * x + db).sum(axis=0)
+
+    assert found(scaled(tmp_path, backward, reference=None, outputs=first, shapes=shapes)) == ("", [])
+    late = {"a": first["a"], "b": Out(lambda a: 2 * a)}
+    assert found(scaled(tmp_path, backward, reference=None, outputs=late, shapes=shapes)) == (
+        "", ["backward was not checked: the reference of b takes an earlier output"]
+    )  # fmt: skip

@@ -216,7 +216,7 @@ __global__ void narrow(const float* table, const int* index, float* y, int dim) 
 
 
 def gathered(tmp_path, entry, **more):
-    """The rows of a check of arrays beyond 2^31 elements: the table grows with the second dimension of a size."""
+    """The rows of a check of arrays beyond 2^31 elements: each dimension of a size grows in turn."""
     (tmp_path / "k.cu").write_text(GATHER)
 
     def launch(table, index, y):
@@ -243,7 +243,7 @@ def test_each_dimension_grows_in_turn_and_an_index_is_the_last_one(tmp_path):
     assert wrong.status == "WRONG" and "reads 4 bytes outside an array" in wrong.reason and "k.cu:5" in wrong.reason
 
 
-def test_an_index_whose_end_is_not_known_is_said_to_be_0(tmp_path):
+def test_an_index_whose_end_the_spec_does_not_name_has_no_last_one(tmp_path):
     def inputs(shape, dtype, rng):
         n, rows, dim = shape
         return {"table": draw((rows, dim), dtype, rng), "index": rng.integers(0, rows, n, np.int32)}

@@ -45,7 +45,7 @@ def test_every_other_row_has_one_nan_in_the_inputs_that_are_free(tmp_path):
         assert x.shape == shape and np.isnan(x).sum() == count
 
 
-def test_a_maximum_that_loses_a_nan_is_wrong_and_one_that_spreads_it_too(tmp_path):
+def test_a_maximum_that_loses_a_nan_is_wrong_and_one_that_spreads_it_is_doubtful(tmp_path):
     k = kernel(tmp_path, lambda x: x.max(axis=1))
     x = given(k)["x"]
     assert right(k, x.max(axis=1)) == (True, [])

@@ -106,3 +106,20 @@ def test_the_note_is_in_a_row_of_the_kernel_where_the_reference_has_none(tmp_pat
     assert vacuous.CONSTANT in checked(kernel, "host:plain")["host:plain"].notes
     found = checked(kernel)
     assert vacuous.CONSTANT in found["numpy"].notes and vacuous.CONSTANT not in found["host:plain"].notes
+
+
+def test_inputs_that_belong_together_are_not_mixed(tmp_path):
+    """The lengths of a sparse matrix's arrays differ from draw to draw."""
+
+    def inputs(shape, dtype, rng):
+        n = int(rng.integers(20, 90))
+        return {"at": rng.integers(0, shape[0], n), "x": rng.standard_normal(n).astype(dtype)}
+
+    def reference(at, x):
+        return np.bincount(at, x, 300)
+
+    kernel = plain(tmp_path, reference=reference, inputs=inputs, shapes={"out": "300"}, outputs={"out": Out()},
+                   entries={"plain": lambda **arrays: None})  # fmt: skip
+    given, other = (kernel.make((300,), dtype("float32"), seed) for seed in (1, 2))
+    wanted = {"out": Expected(kernel, given).of("out", {})}
+    assert vacuous.idle(kernel, dtype("float32"), given, other, wanted) == []

@@ -127,3 +127,15 @@ def test_values_between_ends_hold_both(seed):
     for shape in ((), (1,), (0,)):
         one = In("uint8", 3, 4).drawn(shape, np.dtype("float32"), rng, {})
         assert one.shape == shape and (one == 3).all()
+
+
+@pytest.mark.parametrize("name", ["complex64", "bool", "float8_e4m3fn", "float8_e5m2", "float16"])
+def test_values_between_ends_in_every_dtype(name):
+    kind = DTYPES[name].numpy
+    values = In(low=0, high=1).drawn((50,), kind, np.random.default_rng(1), {})
+    assert values.dtype == kind and np.isfinite(values.astype(np.complex128)).all()
+    assert (
+        DTYPES[name].complex
+        or name == "bool"
+        or 0 <= values.astype(np.float64).min() <= values.astype(np.float64).max() < 1
+    )
