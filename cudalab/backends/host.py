@@ -18,6 +18,7 @@ from cudalab.base.errors import CompileError, CudalabError, NotOnCpu, SpecError
 from cudalab.device import nvcc
 from cudalab.device.guard import GUARD
 from cudalab.device.operands import Bound, Operands, writing
+from cudalab.host import Isolated, Module, processes
 from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, labelled
@@ -29,6 +30,9 @@ UNDEFINED = "CUDA leaves that undefined"  # waiting.h: in remarks about more tha
 RACED = 1 << 17  # bytes of all arrays up to which races are looked for
 own_indexing = True
 NEEDLESS = ("extended-lambda", "expt-relaxed-constexpr")  # what these allow, g++ takes without an option
+
+
+Loaded = Module | Isolated
 
 
 def missing(device: str) -> str | None:
@@ -48,6 +52,12 @@ def remarks(kernel: Kernel) -> list[str]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     # A race may give the right result in one order of the threads; CUDA promises no order.
     others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
+    processes.begin()
+    entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
+    watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
+    by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))
+    module = _compiled(kernel, dtype, tuple(entries))
+    unseen = _unseen(kernel, by_nvcc.result())
     also = {
         f"with blocks and threads in {name} order": _bound(kernel, variant, dtype, operands, order)
         for name, order in others.items()
@@ -55,11 +65,6 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
-    entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
-    watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
-    by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))
-    module = _compiled(kernel, dtype, tuple(entries))
-    unseen = _unseen(kernel, by_nvcc.result())
     if watched and (races := watched.result()):
         also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", races)
         # A lock that is not one shows if threads interrupt each other.
@@ -72,14 +77,14 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     )
 
 
-def _new(module: host.Module, remarks: Mapping[str, str]) -> list[str]:
+def _new(module: Loaded, remarks: Mapping[str, str]) -> list[str]:
     """The remarks about a module that were not told yet, by what each is about."""
     found = [about for about, said in remarks.items() if said and (module, about) not in _told]
     _told.update((module, about) for about in found)
     return [remarks[about] for about in found]
 
 
-_told: set[tuple[host.Module, str]] = set()
+_told: set[tuple[Loaded, str]] = set()
 
 
 def _unseen(kernel: Kernel, said: nvcc.Verdict) -> dict[str, str]:
@@ -97,26 +102,39 @@ def _bound(
     dtype: DType,
     operands: Operands,
     order: host.Order,
-    watched: host.Module | None = None,
+    watched: Isolated | None = None,
+    apart: bool = True,
 ) -> Bound:
+    """An entry in one order of its threads, in the module `watched` or in the plain one; `apart`: not in this process.
+
+    Where the process that executes it ends, the module that looks at each access runs it again and finds the line.
+    """
     reads: dict[int, str] = {}  # of undefined values in the last run
     probe = 0
 
     def prepare(on: Operands) -> Callable[[], object]:
         launches, constants = kernel.launches(variant, on.named(kernel)), kernel.constants_of(on.named(kernel))
         names = tuple(launch.entry for launch in launches)
-        module = watched or _compiled(kernel, dtype, names)
+        module = watched or _compiled(kernel, dtype, names, apart)
 
         def run() -> None:
+            try:
+                launch(module)
+            except host.Crash:
+                if not watched and (looks := watched_module(kernel, dtype, names)):
+                    launch(looks)
+                raise
+
+        def launch(module: Loaded) -> None:
             reads.clear()
             for name, value in constants.items():  # other kernels may share the module
                 module.set_constant(name, value)
-            for launch in launches:
-                grid, block = launch.dims
+            for one in launches:
+                grid, block = one.dims
                 try:
                     module.launch(
-                        launch.entry, grid, block, launch.args, launch.shared, order, launch.cooperative,
-                        launch.cluster, probe, on.limit,
+                        one.entry, grid, block, one.args, one.shared, order, one.cooperative, one.cluster, probe,
+                        on.limit,
                     )  # fmt: skip
                 except NotOnCpu as refusal:
                     raise _judged(kernel, dtype, refusal) from None
@@ -138,24 +156,20 @@ def _bound(
 
 
 def alone(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Bound:
-    """An entry in one order of its threads, without the other ways to run it: for a call."""
-    return _bound(kernel, entry, dtype, operands, "alternating")
+    """An entry in one order of its threads, in this process, without the other ways to run it: for a call."""
+    return _bound(kernel, entry, dtype, operands, "alternating", apart=False)
 
 
 def _watched(
     kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...]
-) -> Future[host.Module | None] | None:
-    """The module that finds races and reads beside arrays, of the first dtype that is checked; None for large arrays.
-
-    Both hardly depend on the dtype, and this compilation takes three times as long as the plain one.
-    """
-    size = sum(array.nbytes for array in operands.named(kernel).values())
-    if size > RACED or _first.setdefault(kernel.file, dtype.name) != dtype.name:
+) -> Future[Isolated | None] | None:
+    """The module that finds races and reads beside arrays; None for large arrays."""
+    if sum(array.nbytes for array in operands.named(kernel).values()) > RACED:
         return None
     return _races(*_source(kernel, dtype, launched))
 
 
-def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module | None:
+def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Isolated | None:
     """The module that looks at each access; None where there is none. `launched`: functions that launches name."""
     return _races(*_source(kernel, dtype, launched)).result()
 
@@ -163,14 +177,15 @@ def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ())
 @cache
 def _races(
     text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...]
-) -> Future[host.Module | None]:
+) -> Future[Isolated | None]:
     """The `.cu` with the race detector, compiled beside the plain one."""
 
-    def load() -> host.Module | None:
+    def load() -> Isolated | None:
         try:
-            module = host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, races=True, entries=entries)
-            module.reach = GUARD
-            return module
+            built = host.compile_source(
+                text, name=cu.name, defines=dict(macros), include=cu.parent, races=True, entries=entries
+            )
+            return Isolated(built, workers=1, reach=GUARD)
         except CudalabError:  # the plain one tells a mistake
             return None
 
@@ -181,7 +196,6 @@ _LACKING = re.compile(r"fatal error: (\S+): No such file|cannot open source file
 # Headers of libraries that no toolkit has: a machine without them, such as CI, says nothing about the `.cu`.
 _OTHERS = re.compile(r"(?:cutlass|cute|raft|torch|ATen|c10|flashinfer|kittens)/|kittens\.")
 _beside = ThreadPoolExecutor(2, "beside")
-_first: dict[str, str] = {}  # by spec, the dtype whose races are looked for
 
 
 def _by_nvcc(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> Future[nvcc.Verdict]:
@@ -204,8 +218,9 @@ def _source(
     return text, kernel.cu, tuple(kernel.macros(dtype).items()), names
 
 
-def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> host.Module:
-    module = _module(*_source(kernel, dtype, launched))
+def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bool = True) -> Loaded:
+    """The compiled `.cu`, to be executed in another process, or in this one."""
+    module = _module(*_source(kernel, dtype, launched), apart)
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
     if isinstance(module, SpecError):
@@ -215,11 +230,12 @@ def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> h
 
 @cache
 def _module(
-    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...]
-) -> host.Module | NotOnCpu | CompileError | SpecError:
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...], apart: bool
+) -> Loaded | NotOnCpu | CompileError | SpecError:
     """The compiled `.cu`, or why there is none."""
     try:
-        return host.load(text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries)
+        built = host.compile_source(text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries)
+        return Isolated(built) if apart else Module(built)
     except (NotOnCpu, CompileError, SpecError) as error:
         return error
 

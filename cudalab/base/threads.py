@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from cudalab.base import float_mode
+
 CHUNK = 1 << 18  # elements: a few float64 temporaries of this length fit into the cache of a core
 T = TypeVar("T")
 
@@ -27,7 +29,7 @@ def each(work: Callable[[slice], T], n: int) -> list[T]:
     """Call `work` for every chunk of range(n) on all cores; return the results in the order of the chunks."""
     if n <= CHUNK:
         return [work(s) for s in chunks(n)]
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(cores(), initializer=float_mode.restore) as pool:
         return list(pool.map(work, chunks(n)))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cudalab.base import threads
+from cudalab.base import float_mode, threads
 from cudalab.base.errors import SpecError
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, foreign
@@ -24,6 +24,7 @@ class Expected:
     """
 
     def __init__(self, kernel: Kernel, arrays: Arrays, invalid: Invalid = "ignore") -> None:
+        float_mode.restore()
         self._kernel, self._arrays, self._invalid = kernel, arrays, invalid
         self._scalars = reference.plain(kernel.scalars_of(arrays))
         self._shapes = {name: array.shape for name, array in arrays.items()}

@@ -115,7 +115,7 @@ def _all(kernel: Kernel, inputs: dict[str, Shape]) -> dict[str, Shape]:
 
 
 def fault(
-    load: Callable[[tuple[str, ...]], host.Module], kernel: Kernel, entry: str, dtype: DType,
+    load: Callable[[tuple[str, ...]], host.Isolated], kernel: Kernel, entry: str, dtype: DType,
     beyond: dict[int, dict[str, Shape]],
 ) -> Iterator[str]:  # fmt: skip
     """Launch an entry beyond each limit, on arrays of these `shapes`: what is wrong with it, or "".
@@ -167,7 +167,7 @@ def last_indices(kernel: Kernel, found: dict[str, Shape]) -> dict[str, int]:
 
 
 def _seen(
-    module: host.Module, launches: Sequence[Launch], constants: dict[str, np.ndarray], most: Sequence[int] = ENDS,
+    module: host.Isolated, launches: Sequence[Launch], constants: dict[str, np.ndarray], most: Sequence[int] = ENDS,
     accesses: int = FAR_ACCESSES,
 ) -> host.Ends | None:  # fmt: skip
     """What the launches did; None if one of them says nothing. `most`: blocks to try at each end of a long grid."""
@@ -207,7 +207,7 @@ def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, seen: host.Ends) -> s
     return ""
 
 
-def _wrapped(module: host.Module, arrays: Arrays, limit: int, seen: host.Ends) -> str:
+def _wrapped(module: host.Isolated, arrays: Arrays, limit: int, seen: host.Ends) -> str:
     """What is wrong where the last blocks read what 32 bits leave of their indices: the first elements of an array.
 
     An index from an array is 0 here, so it says nothing.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from cudalab.base import numbers, threads
+from cudalab.base import float_mode, numbers, threads
 from cudalab.base.errors import SpecError, short
 from cudalab.base.text import without_questions
 from cudalab.checks.expected import Expected, wide
@@ -62,6 +62,7 @@ def compare_all(
     arrays: Arrays,
 ) -> Parity:  # fmt: skip
     """Judge all outputs of a kernel, in their order. What differs is said of the first output that is wrong."""
+    float_mode.restore()
     names = tuple(kernel.outs)
     if len(got) != len(names):
         count = f"{len(got)} array{'s' * (len(got) != 1)}"

@@ -17,7 +17,8 @@ from cudalab.base.threads import chunks
 from cudalab.device.arrays import as_plain
 from cudalab.device.guard import BLOCK, GUARD, GUARD_BYTE, OUTPUT_GUARD_BYTE, POISON_BYTE, Content, offsets_by_name
 from cudalab.device.operands import IN_PLACE, Bound, Operands, every, output_of, pieces
-from cudalab.host.reserved import space, touched
+from cudalab.host import processes
+from cudalab.host.reserved import make, region_of
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
 
@@ -34,31 +35,35 @@ class Guarded:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, offset: int = 0, guard: int = GUARD_BYTE) -> None:
         self._guard = guard
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        used = -(-(size + 2 * GUARD + offset) // mmap.PAGESIZE) * mmap.PAGESIZE
+        used, shared = size + 2 * GUARD + offset, size < HUGE_PAGES  # files in memory have no huge pages
         try:
-            self._space = space(FAR + used + FAR)
-            raw, start = np.frombuffer(self._space, np.uint8), FAR + offset
-            self._far = {"before": (0, FAR), "after": (FAR + used, FAR)}
+            self._space = make(used, FAR, True, shared)
         except Unavailable:  # a limit on address space
-            raw = np.empty(size + 2 * GUARD + ALIGN + offset, np.uint8)
-            start, self._far = -raw.ctypes.data % ALIGN + offset, {}
-        else:
-            for place in self._far.values():  # no page of the buffer reaches into what must stay untouched
-                self._advise("MADV_NOHUGEPAGE", *place)
-            if size >= HUGE_PAGES:
-                self._advise("MADV_HUGEPAGE", FAR, used)
-        self.whole = raw[start : start + size + 2 * GUARD]
-        self._around = {where: raw[at : at + length] for where, (at, length) in self._far.items()}
-        if any(map(touched, self._around.values())):  # a system that does not tell
-            self._around = {}
+            self._space = make(used, 0, False, shared)
+        self._region = region = region_of(self._space)
+        start, end = region.around, region.around + region.size
+        self._far = ((0, start), (end, start)) if start else ()
+        for place in self._far:  # no page of the buffer reaches into what must stay untouched
+            self._advise("MADV_NOHUGEPAGE", *place)
+        if not shared:
+            self._advise("MADV_HUGEPAGE", start, region.size)
+        self.whole = np.frombuffer(self._space, np.uint8, size + 2 * GUARD, start + offset)
+        if region.touched():  # a system that does not tell
+            region.watched = False
         self.mend()
         self.array = self.whole[GUARD : GUARD + size].view(dtype).reshape(shape)
+
+    @property
+    def watched(self) -> bool:
+        """Whether a use of the address space around it is seen."""
+        return self._region.watched
 
     def mend(self) -> None:
         """Write the pattern into both ends, and give back what was touched around them."""
         self.whole[:GUARD] = self.whole[-GUARD:] = self._guard
-        for place in self._far.values():
+        for place in self._far:
             self._advise("MADV_DONTNEED", *place)
+        self._region.used.clear()
 
     def _advise(self, advice: str, start: int, length: int) -> None:
         if hasattr(mmap, advice):
@@ -67,7 +72,7 @@ class Guarded:
 
     def around(self) -> list[tuple[int, int]]:
         """Address and bytes of the memory on both sides that no kernel may touch."""
-        far = FAR if self._far else 0
+        far = self._region.around
         start, end = self.whole.ctypes.data, self.whole.ctypes.data + self.whole.nbytes
         return [(start - far, far + GUARD), (end - GUARD, GUARD + far)]
 
@@ -76,9 +81,8 @@ class Guarded:
         for where, band in (("before", self.whole[:GUARD]), ("after", self.whole[-GUARD:])):
             if changed := int((band != self._guard).sum()):
                 return f"wrote {changed} bytes {where}"
-        for where, memory in self._around.items():
-            if touched(memory):
-                return f"reads or writes more than {GUARD >> 10} KB {where}"
+        if used := self._region.used or self._region.touched():
+            return f"reads or writes more than {GUARD >> 10} KB {max(used)}"  # "before" rather than "after"
         return None
 
 
@@ -189,6 +193,7 @@ class Cpu:
         return True
 
     def release(self) -> None:
+        processes.end()
         self._guarded, self._pristine, self._kept = {}, {}, []
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ def _row(job: Job, group: Group, variant: Variant, beyond: list[Beyond], refused
     return case
 
 
-def _module(group: Group, launched: tuple[str, ...]) -> host.Module:
+def _module(group: Group, launched: tuple[str, ...]) -> host.Isolated:
     """The module that looks at each access; Unavailable where there is none."""
     if (found := backend.watched_module(group.kernel, group.dtype, launched)) is None:
         raise Unavailable("huge arrays need g++ and a .cu that it compiles with -fsanitize=thread")

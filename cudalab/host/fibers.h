@@ -117,6 +117,11 @@ public:
         if (others && touch_in(*others, address, bytes, writes, now)) return true;
         return globals->touch(address, bytes, writes, strength, current, now.code);
     }
+    CUDALAB_UNWATCHED void leave(const void* address, size_t bytes, bool writes, const void* code) {
+        if (!in_thread) return;
+        *last = {uintptr_t(code) - static_shared.base, uintptr_t(address), bytes, writes, current,
+                 {blockIdx.x, blockIdx.y, blockIdx.z}};
+    }
     // In a shuffled order other threads may run before an access, such as one between the two halves of `x += 1`.
     CUDALAB_UNWATCHED void preempt(const void* address, size_t bytes) {
         if (landing || !coins.shuffled() || me().preempted == most_preemptions || bytes == 1) return;

@@ -172,6 +172,8 @@ CUDALAB_EXTERN const uint64_t* cudalab_reader(unsigned number) {
     }
     return nullptr;
 }
+// Where to leave what each access is, from now on, as a last_access.
+CUDALAB_EXTERN void cudalab_leave_last(void* place) { cudalab::last = static_cast<cudalab::last_access*>(place); }
 CUDALAB_EXTERN int cudalab_atomics_seen() { return cudalab::atomics_seen; }
 CUDALAB_EXTERN size_t cudalab_written(unsigned number) { return cudalab::written_up_to[number]; }
 #endif

@@ -56,6 +56,24 @@ class Ends(NamedTuple):
     read: Sequence[tuple[int, int, int]]
 
 
+class LastAccess(ctypes.Structure):
+    """An access to memory: races.h, last_access. `code` is the address of its instruction in the module; 0: none.
+
+    `arrays` are the first and the last address of arrays of the launch.
+    """
+
+    _fields_ = (
+        *((name, ctypes.c_uint64) for name in ("code", "address", "bytes", "writes", "thread")),
+        ("block", ctypes.c_uint64 * 3),
+        ("arrays", ctypes.c_uint64 * 2 * 32),
+    )
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it is in one of the arrays: then the process ended at an access that follows it."""
+        return any(0 < first <= self.address <= last for first, last in self.arrays)
+
+
 class Module:
     """The entries of one `.cu`, ready to run on the CPU. Made by `load`.
 
@@ -185,6 +203,11 @@ class Module:
         while found := reader(len(read)):
             read.append((found[0], addresses[found[1]], found[2]))
         return Ends({address: written(i) for i, address in enumerate(addresses)}, read)
+
+    def leave_last(self, place: int) -> None:
+        """From now on leave each access at this address, as a `LastAccess`, if the module looks for races."""
+        if self._watches:
+            self._library.cudalab_leave_last(ctypes.c_void_p(place))
 
     def place(self, code: int) -> str:
         """File and line of an instruction, by its address in the module."""

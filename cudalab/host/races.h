@@ -170,6 +170,12 @@ private:
     access change;
 };
 
+// The access that comes next. It is left in memory that outlives this process, which may end at it.
+struct last_access {
+    uint64_t code, address, bytes, writes, thread, block[3];
+};
+inline last_access lost;
+inline last_access* last = &lost;
 CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code);  // fibers.h
 CUDALAB_UNWATCHED void fenced(bool of_block);
 #else

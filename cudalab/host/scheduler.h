@@ -83,7 +83,9 @@ CUDALAB_UNWATCHED void looked(const void* address, uint64_t value) {
 
 #if CUDALAB_RACES
 CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
-    if (running && !running->touch(address, bytes, writes, strength, code)) leave_thread();
+    if (!running) return;
+    if (!running->touch(address, bytes, writes, strength, code)) leave_thread();
+    running->leave(address, bytes, writes, code);  // now: the runtime's own accesses come here too
 }
 CUDALAB_UNWATCHED void fenced(bool of_block) {
     if (running) running->fence(of_block);

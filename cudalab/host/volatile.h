@@ -14,6 +14,9 @@ CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes
     touched(address, bytes, writes, atomic_access, code);
     if (writes) changed();
     else running->looked(address, digest(address, bytes), code);
+#if CUDALAB_RACES
+    running->leave(address, bytes, writes, code);
+#endif
 }
 }  // namespace cudalab
 

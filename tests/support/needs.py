@@ -54,7 +54,8 @@ SKIPS = (
     "QuACK's .* takes rows ", "this Triton's interpreter does not work with NumPy ",
 )  # fmt: skip
 # Programs that any test may start: compilers and what comes with them, which only compute; hg and file are
-# pytest-benchmark's, where a test runs pytest and this plugin is installed.
+# pytest-benchmark's, where a test runs pytest and this plugin is installed. So may what removes folders, and what
+# executes kernels, which only computes too.
 COMPILERS = ("g++", "c++", "clang++", "cc", "gcc", "addr2line", "nvcc", "nvdisasm", "cuobjdump", "git", "hg", "file")
 
 
@@ -97,8 +98,9 @@ _programs: list[str] = []  # started since the running test began
 def _started(event: str, arguments: tuple[object, ...]) -> None:
     if event == "subprocess.Popen":
         program, words = os.path.basename(os.fsdecode(arguments[0])), arguments[1]
-        cleaner = isinstance(words, (list, tuple)) and any("leftovers.py" in str(word) for word in words)
-        if program not in COMPILERS and not cleaner:
+        given = words if isinstance(words, (list, tuple)) else ()
+        own = any("leftovers.py" in str(word) or word == "cudalab.host.executor.main" for word in given)
+        if program not in COMPILERS and not own:
             _programs.append(program)
 
 

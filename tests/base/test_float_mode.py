@@ -1,0 +1,58 @@
+"""A library that changes the floating-point mode of the process does not change verdicts."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, Kernel, Launch, host
+from cudalab.base import float_mode, threads
+from cudalab.checks import parity
+from cudalab.checks.expected import Expected
+from cudalab.spec.dtype import dtype
+
+SMALL = np.float32(1e-40)  # subnormal
+
+pytestmark = [
+    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
+    pytest.mark.skipif(os.uname().machine != "x86_64", reason="Linux alone on x86-64 has crtfastmath"),
+]
+
+
+@pytest.fixture
+def flushing(tmp_path):
+    """A library of -Ofast was loaded: the start-up code of such a library flushes subnormal numbers to zero."""
+    library = tmp_path / "fast.so"
+    subprocess.run(["g++", "-Ofast", "-shared", "-fPIC", "-x", "c++", "-", "-o", library], input=b"int x;", check=True)
+    ctypes.CDLL(str(library))
+    assert np.full(1, SMALL) * np.float32(1) == 0
+    yield
+    float_mode.restore()
+
+
+def test_a_thread_keeps_subnormal_numbers_again(flushing):
+    float_mode.restore()
+    assert np.full(1, SMALL) * np.float32(1) == SMALL
+
+
+def test_threads_of_the_lab_keep_subnormal_numbers(flushing):
+    x = np.full(3 * threads.CHUNK, SMALL)
+    assert all(threads.each(lambda s: (x[s].astype(np.float64) > 0).all(), x.size))
+
+
+def test_a_flushed_result_is_wrong(flushing, tmp_path):
+    (tmp_path / "copy.cu").write_text("__global__ void copy(const float* x, float* y) {}")
+    kernel = Kernel(
+        file=str(tmp_path / "copy.py"), summary="a copy", dtypes=("float32",), sizes={"small": (4,)}, edges=((1,),),
+        reference=lambda x: x, entries={"copy": lambda x, y: Launch((1,), (4,), (x, y))},
+        budgets=Budget(0, why="a copy"),
+    )  # fmt: skip
+    x = np.full(4, SMALL)
+    expected, float32 = Expected(kernel, {"x": x}), dtype("float32")
+    budgets = {"y": kernel.budget(float32)}
+    assert parity.compare_all(kernel, float32, budgets, [x], expected, {"x": x}).ok
+    assert not parity.compare_all(kernel, float32, budgets, [np.zeros(4, np.float32)], expected, {"x": x}).ok

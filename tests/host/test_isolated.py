@@ -1,0 +1,217 @@
+"""A `.cu` runs in a process of its own: what it does there reaches the arrays, and nothing else of the judge."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import sleep
+
+import numpy as np
+import pytest
+
+from cudalab import host
+from cudalab.base.errors import InputError, LaunchError, NotFound, OverrunError, RaceError
+from cudalab.device.cpu import HUGE_PAGES, Guarded
+from cudalab.host import processes
+from cudalab.host.reserved import reserved
+
+pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
+
+SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__constant__ float step = 1;
+__device__ float calls;
+__global__ void add(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] + step;
+}
+__global__ void count(float* y) { y[0] = calls += 1; }
+__global__ void last(const float* x, float* y, long i) { y[i] = x[0] + 1; }
+__global__ void sum(const float* x, float* y) { y[0] += x[threadIdx.x]; }
+__global__ void stops(float* y) { y[0] = 1; abort(); }
+__global__ void leaves(float* y) { y[0] = 1; _exit(0); }
+__global__ void answers(float* y) {
+    y[0] = 3;
+    for (int fd = 3; fd < 64; ++fd) write(fd, "0123456789 not a reply 0123456789", 33);
+}
+__global__ void flushes(const float* x, float* y) {
+    __builtin_ia32_ldmxcsr(0x9fc0);  // subnormal numbers are 0 from here on
+    y[threadIdx.x] = x[threadIdx.x] * 0.5f;
+}
+"""
+ONE = (1, 1, 1)
+F32 = np.dtype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def built():
+    return host.compile_source(SOURCE, name="tried.cu")
+
+
+@pytest.fixture
+def module(built):
+    processes.begin()
+    yield host.Isolated(built, workers=1)
+    processes.end()
+
+
+@pytest.fixture(scope="module")
+def watching():
+    return host.Isolated(host.compile_source(SOURCE, name="tried.cu", races=True), workers=1, reach=1 << 16)
+
+
+def running(pid):
+    """Whether a process has not ended; whoever adopted it may not have reaped it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def placed(size):
+    array = Guarded((size,), F32).array
+    array[...] = np.arange(size)
+    return array
+
+
+@pytest.mark.parametrize("make", [placed, lambda size: np.arange(size, dtype=F32)], ids=["shared", "anybody's"])
+@pytest.mark.parametrize("size", [1, 1000, HUGE_PAGES // 4 + 5])
+def test_a_kernel_reads_and_writes_the_arrays_of_another_process(module, make, size):
+    x, y = make(size), make(size)
+    module.launch("add", (-(-size // 256), 1, 1), (256, 1, 1), [x, y, np.int32(size)])
+    assert (y == x + 1).all()
+    module.launch("add", (-(-size // 256), 1, 1), (256, 1, 1), [x, x, np.int32(size)])  # in place
+    assert (x == y).all()
+
+
+def test_views_of_one_array_are_views_of_one_array_there(module):
+    x = np.arange(10, dtype=F32)
+    module.launch("add", ONE, (4, 1, 1), [x[:4], x[5:], np.int32(4)])
+    assert x[5:9].tolist() == [1, 2, 3, 4]
+    module.launch("add", ONE, (4, 1, 1), [x[::-2], x[::2], np.int32(0)])
+    module.launch("add", ONE, (4, 1, 1), [x[:0], x, np.int32(0)])
+    assert x[5:9].tolist() == [1, 2, 3, 4]
+
+
+def test_memory_that_is_only_reserved_is_shared_and_not_filled(module):
+    x, y = placed(1), reserved((1 << 32,), F32)
+    module.launch("last", ONE, ONE, [x, y, np.int64(y.size - 1)])
+    assert y[-1] == 1
+
+
+def test_a_write_far_beside_an_array_is_seen(module):
+    x, y = placed(1), Guarded((8,), F32)
+    if not y.watched:
+        pytest.skip("this system does not tell which memory was touched")
+    module.launch("last", ONE, ONE, [x, y.array, np.int64(1 << 20)])
+    assert y.overrun() == "reads or writes more than 64 KB after"
+    y.mend()
+    module.launch("last", ONE, ONE, [x, y.array, np.int64(3)])
+    assert y.overrun() is None
+    module.launch("last", ONE, ONE, [x, y.array, np.int64(-1)])
+    assert y.overrun() == "wrote 4 bytes before"
+
+
+def test_what_a_kernel_keeps_ends_with_its_process(module):
+    y = placed(1)
+    for expected in (1, 2):
+        module.launch("count", ONE, ONE, [y])
+        assert y[0] == expected
+    processes.begin()
+    module.launch("count", ONE, ONE, [y])
+    assert y[0] == 1
+
+
+def test_constants_are_set_for_the_launches_that_follow(module):
+    x, y = placed(4), placed(4)
+    module.set_constant("step", np.float32(5))
+    module.launch("add", ONE, (4, 1, 1), [x, y, np.int32(4)])
+    assert (y == x + 5).all()
+    with pytest.raises(InputError, match="constant step: got 8 bytes"):
+        module.set_constant("step", np.ones(2, F32))
+    with pytest.raises(NotFound, match="pace"):
+        module.set_constant("pace", np.float32(5))
+
+
+def test_errors_are_those_of_a_launch_in_this_process(built, module):
+    here = host.Module(built)
+    for entry, block, args in (
+        ("ad", ONE, [placed(1)]),
+        ("add", (2000, 1, 1), [placed(1), placed(1), np.int32(1)]),
+        ("add", ONE, [placed(1), placed(1), np.int64(1)]),
+        ("count", ONE, []),
+    ):
+        with pytest.raises((LaunchError, NotFound)) as known:
+            here.launch(entry, ONE, block, args)
+        with pytest.raises(type(known.value)) as found:
+            module.launch(entry, ONE, block, args)
+        assert str(found.value) == str(known.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "args", "how"),
+    [
+        ("last", [placed(1), placed(1), np.int64(-(1 << 44))], "was killed by SIGSEGV"),
+        ("stops", [placed(1)], "was killed by SIGABRT"),
+        ("leaves", [placed(1)], "ended with exit code 0"),
+    ],
+)
+def test_a_kernel_that_ends_its_process_costs_its_launch(module, entry, args, how):
+    with pytest.raises(host.Crash, match=rf"^{entry}: the process that ran it {how}$"):
+        module.launch(entry, ONE, ONE, args)
+    x, y = placed(4), placed(4)
+    module.launch("add", ONE, (4, 1, 1), [x, y, np.int32(4)])
+    assert (y == x + 1).all()
+
+
+def test_the_module_that_looks_for_races_names_the_line_of_a_crash(watching):
+    far = "last: writes 4 bytes far outside all arrays at tried.cu:12: block (0,0,0), thread (0,0,0)"
+    with pytest.raises(OverrunError) as found:
+        watching.launch("last", ONE, ONE, [placed(1), placed(1), np.int64(-(1 << 44))])
+    assert str(found.value) == far
+    with pytest.raises(RaceError, match=r"sum: race on .* at tried\.cu:13"):
+        watching.launch("sum", ONE, (32, 1, 1), [placed(32), placed(1)])
+
+
+def test_a_kernel_cannot_answer_for_its_process(module):
+    with pytest.raises(host.Crash, match="answers"):
+        module.launch("answers", ONE, ONE, [placed(1)])
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="no MXCSR")
+def test_a_kernel_does_not_change_how_the_judge_computes(module):
+    x, y = placed(4), placed(4)
+    x[...] = np.float32(1e-40)
+    module.launch("flushes", ONE, (4, 1, 1), [x, y])
+    assert (y == 0).all()
+    assert (x * np.float32(0.5) != 0).all()
+
+
+def test_the_code_is_not_loaded_here():
+    built = host.compile_source("__global__ void alone(float* y) { y[0] = 7; }")
+    y = placed(1)
+    host.Isolated(built).launch("alone", ONE, ONE, [y])
+    assert y[0] == 7
+    assert built.library.name not in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.process
+def test_no_process_is_left_when_a_program_ends(built, tmp_path):
+    program = f"""
+import numpy as np, os, subprocess
+from cudalab import host
+from cudalab.host import processes
+module = host.Isolated(host.compile_source({SOURCE!r}, name="tried.cu"), workers=1)
+module.launch("count", (1, 1, 1), (1, 1, 1), [np.zeros(1, np.float32)])
+print(processes._Running.executor._pid, processes._Running.nursery._process.pid, flush=True)
+"""
+    for end in ("", "os._exit(0)", "os.kill(os.getpid(), 9)"):
+        done = subprocess.run([sys.executable, "-c", program + end], capture_output=True, text=True, timeout=60)
+        assert done.stderr == ""
+        for pid in map(int, done.stdout.split()):
+            while running(pid):
+                sleep(0.01)
