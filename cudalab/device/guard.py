@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,6 +25,7 @@ _SIGNED = 0x7B, 0x84
 _UNSIGNED = 0xFB, 0x04
 
 
+@lru_cache(maxsize=4)
 def fills(dtype: DType, seed: int) -> tuple[Content, ...]:
     """What an output holds before the runs of a check, in turn.
 

@@ -35,6 +35,8 @@ __global__ void other_fence(ARGS) { HERE __shared__ bool last;
     if (t == 0) { __threadfence(); last = last_block(); } __syncthreads();
     if (last) add_up(part, y); }
 
+__global__ void late_guard(ARGS) { HERE const float a = x[i]; if (i >= n) return; y[i] = a; }
+
 __global__ void fine_atomic(ARGS) { HERE if (i < n) atomicAdd(&y[i % 7], x[i]); }
 __global__ void fine_own_bins(ARGS) { HERE y[i] = x[i]; atomicAdd_block(&y[i], 1.f); __syncthreads(); y[i] += y[i]; }
 __global__ void fine_same(ARGS) { y[0] = 3; }
@@ -97,12 +99,15 @@ def test_what_is_in_order_is_no_race(module, entry):
 
 
 def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(module):
-    n, room = 64, np.zeros(4096, np.float32)
+    room = np.zeros(4096, np.float32)
     x, part, y = room[1024:1088], np.zeros(64, np.float32), np.zeros(64, np.float32)
     try:
         module.reach = 1024
-        with pytest.raises(OverrunError, match=r"reads 4 bytes outside an array \(argument 1\).*element 64 of 64"):
-            module.launch("fine_atomic", (2, 1, 1), (64, 1, 1), [x, part, y, np.int32(n + 1)])
+        for entry, n in (("fine_atomic", 65), ("late_guard", 64)):  # the guard comes after the read
+            with pytest.raises(
+                OverrunError, match=r"reads 4 bytes outside an array \(argument 1\).*element (64|127) of 64"
+            ):
+                module.launch(entry, (2, 1, 1), (64, 1, 1), [x, part, y, np.int32(n)])
     finally:
         module.reach = 0
 
