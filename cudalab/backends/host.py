@@ -12,16 +12,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cudalab import host
-from cudalab.base.errors import CompileError, CudalabError, NotOnCpu, SpecError
+from cudalab.base.errors import CompileError, CrashError, CudalabError, NotOnCpu, SpecError
 from cudalab.device import nvcc
 from cudalab.device.guard import GUARD
 from cudalab.device.operands import Bound, Operands, writing
-from cudalab.host import Isolated, Module, processes
+from cudalab.host import Module
 from cudalab.spec import cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, labelled
+
+if TYPE_CHECKING:
+    from cudalab.host.isolated import Isolated
 
 devices = ("cpu",)
 timed = False
@@ -30,9 +34,6 @@ UNDEFINED = "CUDA leaves that undefined"  # waiting.h: in remarks about more tha
 RACED = 1 << 17  # bytes of all arrays up to which races are looked for
 own_indexing = True
 NEEDLESS = ("extended-lambda", "expt-relaxed-constexpr")  # what these allow, g++ takes without an option
-
-
-Loaded = Module | Isolated
 
 
 def missing(device: str) -> str | None:
@@ -52,6 +53,8 @@ def remarks(kernel: Kernel) -> list[str]:
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     # A race may give the right result in one order of the threads; CUDA promises no order.
     others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
+    from cudalab.host import processes  # `cudalab list` needs none
+
     processes.begin()
     entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
     watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
@@ -77,14 +80,14 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     )
 
 
-def _new(module: Loaded, remarks: Mapping[str, str]) -> list[str]:
+def _new(module: Module | Isolated, remarks: Mapping[str, str]) -> list[str]:
     """The remarks about a module that were not told yet, by what each is about."""
     found = [about for about, said in remarks.items() if said and (module, about) not in _told]
     _told.update((module, about) for about in found)
     return [remarks[about] for about in found]
 
 
-_told: set[tuple[Loaded, str]] = set()
+_told: set[tuple[Module | Isolated, str]] = set()
 
 
 def _unseen(kernel: Kernel, said: nvcc.Verdict) -> dict[str, str]:
@@ -120,12 +123,12 @@ def _bound(
         def run() -> None:
             try:
                 launch(module)
-            except host.Crash:
+            except CrashError:
                 if not watched and (looks := watched_module(kernel, dtype, names)):
                     launch(looks)
                 raise
 
-        def launch(module: Loaded) -> None:
+        def launch(module: Module | Isolated) -> None:
             reads.clear()
             for name, value in constants.items():  # other kernels may share the module
                 module.set_constant(name, value)
@@ -181,6 +184,8 @@ def _races(
     """The `.cu` with the race detector, compiled beside the plain one."""
 
     def load() -> Isolated | None:
+        from cudalab.host.isolated import Isolated
+
         try:
             built = host.compile_source(
                 text, name=cu.name, defines=dict(macros), include=cu.parent, races=True, entries=entries
@@ -218,7 +223,7 @@ def _source(
     return text, kernel.cu, tuple(kernel.macros(dtype).items()), names
 
 
-def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bool = True) -> Loaded:
+def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bool = True) -> Module | Isolated:
     """The compiled `.cu`, to be executed in another process, or in this one."""
     module = _module(*_source(kernel, dtype, launched), apart)
     if isinstance(module, (NotOnCpu, CompileError)):
@@ -231,8 +236,10 @@ def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bo
 @cache
 def _module(
     text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...], apart: bool
-) -> Loaded | NotOnCpu | CompileError | SpecError:
+) -> Module | Isolated | NotOnCpu | CompileError | SpecError:
     """The compiled `.cu`, or why there is none."""
+    from cudalab.host.isolated import Isolated
+
     try:
         built = host.compile_source(text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries)
         return Isolated(built) if apart else Module(built)

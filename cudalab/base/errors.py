@@ -38,6 +38,10 @@ class OverrunError(LaunchError):
     """A launch wrote outside its buffers; its result counts as wrong, whatever its values."""
 
 
+class CrashError(LaunchError):
+    """The process that executed a launch has ended."""
+
+
 class RaceError(LaunchError):
     """Two threads of a launch use the same memory, and nothing orders them; its result counts as wrong."""
 

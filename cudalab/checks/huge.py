@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dimensions import of_arrays
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape
+
+if TYPE_CHECKING:
+    from cudalab.host.isolated import Isolated
 
 ORDINALS = ("first", "second", "third")
 LIMITS = (1 << 31, 1 << 32)  # elements of the largest array, which an int and an unsigned cannot count
@@ -115,7 +119,7 @@ def _all(kernel: Kernel, inputs: dict[str, Shape]) -> dict[str, Shape]:
 
 
 def fault(
-    load: Callable[[tuple[str, ...]], host.Isolated], kernel: Kernel, entry: str, dtype: DType,
+    load: Callable[[tuple[str, ...]], Isolated], kernel: Kernel, entry: str, dtype: DType,
     beyond: dict[int, dict[str, Shape]],
 ) -> Iterator[str]:  # fmt: skip
     """Launch an entry beyond each limit, on arrays of these `shapes`: what is wrong with it, or "".
@@ -167,7 +171,7 @@ def last_indices(kernel: Kernel, found: dict[str, Shape]) -> dict[str, int]:
 
 
 def _seen(
-    module: host.Isolated, launches: Sequence[Launch], constants: dict[str, np.ndarray], most: Sequence[int] = ENDS,
+    module: Isolated, launches: Sequence[Launch], constants: dict[str, np.ndarray], most: Sequence[int] = ENDS,
     accesses: int = FAR_ACCESSES,
 ) -> host.Ends | None:  # fmt: skip
     """What the launches did; None if one of them says nothing. `most`: blocks to try at each end of a long grid."""
@@ -207,7 +211,7 @@ def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, seen: host.Ends) -> s
     return ""
 
 
-def _wrapped(module: host.Isolated, arrays: Arrays, limit: int, seen: host.Ends) -> str:
+def _wrapped(module: Isolated, arrays: Arrays, limit: int, seen: host.Ends) -> str:
     """What is wrong where the last blocks read what 32 bits leave of their indices: the first elements of an array.
 
     An index from an array is 0 here, so it says nothing.

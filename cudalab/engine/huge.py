@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from cudalab import host
 from cudalab.backends import host as backend
 from cudalab.base.errors import Unavailable
 from cudalab.checks import huge
@@ -16,6 +16,9 @@ from cudalab.engine.rows import failed, row, said, skipped
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec.kernel import Shape
+
+if TYPE_CHECKING:
+    from cudalab.host.isolated import Isolated
 
 Beyond = dict[int, dict[str, Shape]]  # by limit, the shape of each array
 
@@ -66,7 +69,7 @@ def _row(job: Job, group: Group, variant: Variant, beyond: list[Beyond], refused
     return case
 
 
-def _module(group: Group, launched: tuple[str, ...]) -> host.Isolated:
+def _module(group: Group, launched: tuple[str, ...]) -> Isolated:
     """The module that looks at each access; Unavailable where there is none."""
     if (found := backend.watched_module(group.kernel, group.dtype, launched)) is None:
         raise Unavailable("huge arrays need g++ and a .cu that it compiles with -fsanitize=thread")

@@ -14,14 +14,10 @@ can never complete, misaligned accesses and failed asserts are, and end the laun
 from __future__ import annotations
 
 from cudalab.host.compiler import address_sanitizer, build, compile_source, compiler_missing, compiler_version
-from cudalab.host.isolated import Isolated
 from cudalab.host.module import Ends, Module, Order, load
-from cudalab.host.processes import Crash
 
 __all__ = [
-    "Crash",
     "Ends",
-    "Isolated",
     "Module",
     "Order",
     "address_sanitizer",

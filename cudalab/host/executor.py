@@ -28,6 +28,7 @@ from cudalab.base.child import end_with
 from cudalab.base.errors import CudalabError, LaunchError
 from cudalab.host.channel import Channel
 from cudalab.host.compiler import Built
+from cudalab.host.confined import confine, version
 from cudalab.host.module import Ends, LastAccess, Module
 from cudalab.host.reserved import Region, make, region_of
 from cudalab.spec import dtype as _dtypes  # noqa: F401 (loads ml_dtypes before the first fork)
@@ -86,6 +87,7 @@ def main(control: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a kernel that crashes leaves no file
     _used({0}, {0: make(1, mmap.PAGESIZE, True)})  # loads what each executor needs
     msgspec.json.encode(Reply())
+    version()
     gc.freeze()
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
@@ -106,6 +108,7 @@ def _fork(control: Channel, fd: int) -> int:
         return pid
     try:
         end_with(parent)
+        confine()
         control.close()
         with contextlib.suppress(EOFError, ConnectionError):
             _serve(Channel(socket.socket(fileno=fd)))
@@ -131,6 +134,7 @@ def _done(order: Order, modules: dict[Path, Module], regions: dict[int, mmap.mma
     try:
         if (module := modules.get(order.built.library)) is None:
             module = modules[order.built.library] = Module(order.built, order.workers)
+            module.names_places = False  # the judge can run the program that does it
             module.leave_last(region_of(regions[order.last]).start)
         module.reach = order.reach
         args = None if order.args is None else [_unpacked(one, regions) for one in order.args]
@@ -159,6 +163,7 @@ def _unpacked(one: Any, regions: dict[int, mmap.mmap]) -> Any:
 def _name_arrays(place: int, args: Sequence[Any]) -> None:
     """Say in the `LastAccess` at this address where the arrays of a launch are."""
     last = LastAccess.from_address(place)
+    last.code = 0
     arrays = [one for one in args if isinstance(one, np.ndarray) and one.size]
     for i, one in enumerate(arrays[: len(last.arrays)]):
         last.arrays[i][:] = one.ctypes.data, one.ctypes.data + one.nbytes - 1

@@ -19,7 +19,7 @@ from cudalab.host import processes
 from cudalab.host.compiler import Built, place_of
 from cudalab.host.executor import Order, Reply
 from cudalab.host.lent import Loans
-from cudalab.host.module import FAR_ACCESSES, Ends, LastAccess, Triple
+from cudalab.host.module import CODE, FAR_ACCESSES, Ends, LastAccess, Triple
 from cudalab.host.module import Order as Turns
 
 
@@ -96,5 +96,6 @@ class Isolated:
             loans.empty(reply.used)
         if reply.kind:
             kind = getattr(errors, reply.kind, LaunchError)
-            raise (kind if isinstance(kind, type) and issubclass(kind, CudalabError) else LaunchError)(reply.text)
+            text = CODE.sub(lambda code: self.place(int(code[1], 16)), reply.text)
+            raise (kind if isinstance(kind, type) and issubclass(kind, CudalabError) else LaunchError)(text)
         return reply

@@ -37,7 +37,7 @@ Order = str | int
 _OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
 _NOT_HERE = " cannot run on the CPU"  # volatile.h, of a pointer that turns out to be one to shared memory
-_CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
+CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
 _ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
 _RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave up: "  # races.h, global_races.h
 REACH = 1 << 36  # bytes on both sides of an array of `reserved` that belong to nothing else
@@ -83,6 +83,7 @@ class Module:
         remarks: by entry, what CUDA leaves undefined in a launch that ended well: its line, its block and two threads.
         undefined_reads: by line of the source, the first read there of a value that CUDA leaves undefined, in the last
             launch; with block and thread. It is no fault where the value is not used.
+        names_places: whether errors name file and line; else they have the addresses of instructions.
     """
 
     _last: Module | None = None  # the last to launch: it keeps memory for its next launch
@@ -98,6 +99,7 @@ class Module:
         self.remarks: dict[str, str] = {}
         self.undefined_reads: dict[int, str] = {}
         self._watched: list[int] = []  # places of the arguments that the last launch watched
+        self.names_places = True
         self.reach = 0  # bytes on both sides of each array that belong to nothing else; where races are looked for
         self._watches = hasattr(self._library, "cudalab_watch")
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
@@ -229,7 +231,8 @@ class Module:
         text = self._library.cudalab_error().decode()
         if text.startswith(_GAVE_UP):
             return False
-        text = _CODE.sub(lambda code: self.place(int(code[1], 16)), text)
+        if self.names_places:
+            text = CODE.sub(lambda code: self.place(int(code[1], 16)), text)
         text = _ARGUMENT.sub(self._named, text)
         if _NOT_HERE in text:
             raise NotOnCpu(text)

@@ -18,7 +18,7 @@ from threading import RLock
 import msgspec
 
 from cudalab.base import child, safe_path
-from cudalab.base.errors import LaunchError, Unavailable
+from cudalab.base.errors import CrashError, Unavailable
 from cudalab.host.channel import Channel
 from cudalab.host.executor import Order, Reply, Shared
 from cudalab.host.module import LastAccess
@@ -29,8 +29,8 @@ GRACE = 10.0  # seconds that a process has to end by itself
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # threads would not survive the fork
 
 
-class Crash(LaunchError):
-    """The process that executed a launch has ended; `last` is what it did before, in a module that looks for races."""
+class Crash(CrashError):
+    """What a launch that ended its process left: `last`, where its module looks for races."""
 
     def __init__(self, text: str, last: LastAccess | None = None) -> None:
         super().__init__(text)
@@ -99,12 +99,9 @@ class _Executor:
         regions = {**regions, self._last.number: self._last}
         new = [region for number, region in regions.items() if number not in self._known]
         shared = [Shared(r.number, r.size, r.around, r.watched) for r in new]
-        message, files = (
-            pickle.dumps(order._replace(regions=shared, last=self._last.number)),
-            [r.fd for r in new if r.fd is not None],
-        )
+        message = pickle.dumps(order._replace(regions=shared, last=self._last.number))
         try:
-            self._channel.send(message, files)
+            self._channel.send(message, [r.fd for r in new if r.fd is not None])
             reply = msgspec.json.decode(self._channel.receive()[0], type=Reply)
         except (EOFError, OSError):
             how, last = self._ended(), LastAccess.from_buffer_copy(self._memory)
@@ -117,7 +114,10 @@ class _Executor:
     def _ended(self) -> str:
         """How it ended, as the end of a sentence."""
         self.end()
-        return child.how(self._nursery.answer())
+        try:
+            return child.how(self._nursery.answer())
+        except Unavailable as error:
+            return f"ended, for {error}"
 
     def end(self) -> None:
         """Kill it, if it has not ended, and let it be reaped."""

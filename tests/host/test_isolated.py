@@ -12,16 +12,20 @@ import numpy as np
 import pytest
 
 from cudalab import host
-from cudalab.base.errors import InputError, LaunchError, NotFound, OverrunError, RaceError
+from cudalab.base.errors import CrashError, InputError, LaunchError, NotFound, OverrunError, RaceError
 from cudalab.device.cpu import HUGE_PAGES, Guarded
-from cudalab.host import processes
+from cudalab.host import confined, processes
+from cudalab.host.isolated import Isolated
 from cudalab.host.reserved import reserved
 
 pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 
 SOURCE = """
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 __constant__ float step = 1;
 __device__ float calls;
@@ -37,6 +41,16 @@ __global__ void leaves(float* y) { y[0] = 1; _exit(0); }
 __global__ void answers(float* y) {
     y[0] = 3;
     for (int fd = 3; fd < 64; ++fd) write(fd, "0123456789 not a reply 0123456789", 33);
+}
+__global__ void attacks(float* y, int judge) {
+    char path[99], byte = 0;
+    sprintf(path, "/proc/%d/mem", judge);
+    FILE* memory = fopen(path, "r+");
+    FILE* file = fopen("written_by_a_kernel", "w");
+    iovec here{&byte, 1}, there{(void*)&y, 1};
+    union sigval none{};
+    y[0] = !memory, y[1] = !file, y[2] = process_vm_readv(judge, &here, 1, &there, 1, 0) < 0;
+    y[3] = sigqueue(judge, 0, none) < 0, y[4] = sigqueue(getppid(), 0, none) < 0;
 }
 __global__ void flushes(const float* x, float* y) {
     __builtin_ia32_ldmxcsr(0x9fc0);  // subnormal numbers are 0 from here on
@@ -55,13 +69,13 @@ def built():
 @pytest.fixture
 def module(built):
     processes.begin()
-    yield host.Isolated(built, workers=1)
+    yield Isolated(built, workers=1)
     processes.end()
 
 
 @pytest.fixture(scope="module")
 def watching():
-    return host.Isolated(host.compile_source(SOURCE, name="tried.cu", races=True), workers=1, reach=1 << 16)
+    return Isolated(host.compile_source(SOURCE, name="tried.cu", races=True), workers=1, reach=1 << 16)
 
 
 def running(pid):
@@ -161,7 +175,7 @@ def test_errors_are_those_of_a_launch_in_this_process(built, module):
     ],
 )
 def test_a_kernel_that_ends_its_process_costs_its_launch(module, entry, args, how):
-    with pytest.raises(host.Crash, match=rf"^{entry}: the process that ran it {how}$"):
+    with pytest.raises(CrashError, match=rf"^{entry}: the process that ran it {how}$"):
         module.launch(entry, ONE, ONE, args)
     x, y = placed(4), placed(4)
     module.launch("add", ONE, (4, 1, 1), [x, y, np.int32(4)])
@@ -169,17 +183,27 @@ def test_a_kernel_that_ends_its_process_costs_its_launch(module, entry, args, ho
 
 
 def test_the_module_that_looks_for_races_names_the_line_of_a_crash(watching):
-    far = "last: writes 4 bytes far outside all arrays at tried.cu:12: block (0,0,0), thread (0,0,0)"
+    far = "last: writes 4 bytes far outside all arrays at tried.cu:15: block (0,0,0), thread (0,0,0)"
     with pytest.raises(OverrunError) as found:
         watching.launch("last", ONE, ONE, [placed(1), placed(1), np.int64(-(1 << 44))])
     assert str(found.value) == far
-    with pytest.raises(RaceError, match=r"sum: race on .* at tried\.cu:13"):
+    with pytest.raises(RaceError, match=r"sum: race on .* at tried\.cu:16"):
         watching.launch("sum", ONE, (32, 1, 1), [placed(32), placed(1)])
 
 
 def test_a_kernel_cannot_answer_for_its_process(module):
-    with pytest.raises(host.Crash, match="answers"):
+    with pytest.raises(CrashError, match="answers"):
         module.launch("answers", ONE, ONE, [placed(1)])
+
+
+@pytest.mark.skipif(not confined.version(), reason="this system has no Landlock")
+def test_a_kernel_reaches_no_file_and_no_other_process(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    y = np.full(5, -1, F32)
+    module.launch("attacks", ONE, ONE, [y, np.int32(os.getpid())])
+    assert y[:3].tolist() == [1, 1, 1]
+    assert y[3:].all() or confined.version() < min(confined.SCOPES)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="no MXCSR")
@@ -194,7 +218,7 @@ def test_a_kernel_does_not_change_how_the_judge_computes(module):
 def test_the_code_is_not_loaded_here():
     built = host.compile_source("__global__ void alone(float* y) { y[0] = 7; }")
     y = placed(1)
-    host.Isolated(built).launch("alone", ONE, ONE, [y])
+    Isolated(built).launch("alone", ONE, ONE, [y])
     assert y[0] == 7
     assert built.library.name not in Path("/proc/self/maps").read_text()
 
@@ -204,8 +228,9 @@ def test_no_process_is_left_when_a_program_ends(built, tmp_path):
     program = f"""
 import numpy as np, os, subprocess
 from cudalab import host
-from cudalab.host import processes
-module = host.Isolated(host.compile_source({SOURCE!r}, name="tried.cu"), workers=1)
+from cudalab.host import confined, processes
+from cudalab.host.isolated import Isolated
+module = Isolated(host.compile_source({SOURCE!r}, name="tried.cu"), workers=1)
 module.launch("count", (1, 1, 1), (1, 1, 1), [np.zeros(1, np.float32)])
 print(processes._Running.executor._pid, processes._Running.nursery._process.pid, flush=True)
 """

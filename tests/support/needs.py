@@ -46,7 +46,7 @@ SKIPS = (
     "a busy CPU: ",
     "no nvcc", "nvcc ", "needs nvcc ", "the kept machine code is that of nvcc ", "no nvdisasm", "make is not on PATH",
     "needs a package index: ", "needs chromium ", "only root may ", "no (bash|/proc|/dev/full|os.fork)$",
-    "Linux alone ", "this system does not tell ", "Python 3.10 ", "PYTHONSAFEPATH ",
+    "Linux alone ", "this system has no Landlock", "this system does not tell ", "Python 3.10 ", "PYTHONSAFEPATH ",
     "a benchmark's size: ", "no size with more than ", "what libraries do with hard values ",
     "right, and not timed: ", ".* has no published run", r"(liger|quack) has no ",
     "cuda.compute is not installed", "CuPy does not take cluster", "CuPy's array operations have no bfloat16",
