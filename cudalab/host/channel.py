@@ -13,7 +13,10 @@ FILES = 250  # in one message; Linux takes 253
 
 
 class Channel:
-    """One end of a connected stream socket. Its methods raise EOFError where the other end is closed, and OSError."""
+    """One end of a connected stream socket. Its methods raise EOFError where the other end is closed, and OSError.
+
+    `receive` raises ValueError for what is no message.
+    """
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -37,7 +40,7 @@ class Channel:
         self._wait_for(HEAD.size)
         length, count = HEAD.unpack_from(self._read)
         if length > LONGEST:
-            raise EOFError(f"a message of {length:,} bytes")
+            raise ValueError(f"a message of {length:,} bytes")
         end = HEAD.size + length
         self._wait_for(end)
         message, files = bytes(self._read[HEAD.size : end]), self._files[:count]

@@ -106,8 +106,9 @@ class _Executor:
         except (EOFError, OSError):
             how, last = self._ended(), LastAccess.from_buffer_copy(self._memory)
             raise Crash(f"{order.named.get('entry', '')}: the process that ran it {how}", last) from None
-        except msgspec.DecodeError as error:
-            raise Crash(f"{order.named.get('entry', '')} sent what is no reply: {error}") from None
+        except (msgspec.DecodeError, ValueError) as error:
+            what = f"{order.named.get('entry', '')} wrote to a file that is not its own"
+            raise Crash(f"{what}: the process that ran it sent what is no reply ({error})") from None
         self._known |= regions.keys()
         return reply
 
