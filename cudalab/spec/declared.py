@@ -16,6 +16,7 @@ from cudalab.base.errors import InputError, SpecError, short
 from cudalab.spec import dimensions, shape_relations, validate
 from cudalab.spec.array import In, Out
 from cudalab.spec.array_info import infos
+from cudalab.spec.dimensions import Dimensions
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.fields import JUDGE, Fields
 from cudalab.spec.inputs import Arrays, unfit
@@ -159,14 +160,19 @@ class Declared(Fields):
     @property
     def rank(self) -> int | None:
         """The number of dimensions of a size; None: any."""
-        known = dimensions.names(self._input_shapes) if self._sized else ()
+        known = self.dimension_names if self._sized else ()
         return len(known) if known and dimensions.REST not in known else None
 
     @property
     def _input_shapes(self) -> list[dimensions.Given]:
         return [self.shapes[name] for name in self.input_names if name in self.shapes]
 
-    def dimensions(self, size: Shape) -> dimensions.Dimensions:
+    @cached_property
+    def dimension_names(self) -> tuple[str, ...]:
+        """The names that the inputs' shapes define, in the order of a size; `...` is one of them."""
+        return dimensions.names(self._input_shapes)
+
+    def dimensions(self, size: Shape) -> Dimensions:
         """The lengths that a size gives to the dimensions which `shapes` names. Raises InputError."""
         return dimensions.of_size(self._input_shapes, size) if self._sized else {}
 
@@ -189,11 +195,23 @@ class Declared(Fields):
 
     def accepts(self, shape: Shape) -> None:
         """Raise InputError if a size of this shape makes no sense for the kernel."""
+        sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
         try:
-            self.dimensions(shape)
+            lengths = self.dimensions(shape)
         except InputError as error:
-            sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
             raise InputError(f"{self.name} takes {error}; the spec's sizes: {sizes}") from None
+        if wrong := self.unfit(lengths):
+            raise InputError(f"{self.name} takes no size {shape}: {wrong}; the spec's sizes: {sizes}")
+
+    def unfit(self, lengths: Dimensions) -> str:
+        """Why the dimensions cannot have these lengths; "" if they can."""
+        try:
+            for given in self.shapes.values() if lengths else ():
+                if isinstance(given, str):
+                    dimensions.shape_of(given, lengths)
+        except InputError as error:
+            return str(error)
+        return ""
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
         """Raise InputError if the kernel cannot be called with inputs of these shapes.
@@ -202,9 +220,11 @@ class Declared(Fields):
         """
         if self._input_shapes:
             try:
-                dimensions.of_arrays(self.shapes, {name: shapes[name] for name in self.input_names})
+                lengths = dimensions.of_arrays(self.shapes, {name: shapes[name] for name in self.input_names})
             except InputError as error:
                 raise InputError(f"{self.name} is called with {_listed(shapes)}: {error}") from None
+            if wrong := self.unfit(lengths):
+                raise InputError(f"{self.name} is called with {_listed(shapes)}: {wrong}")
         elif wrong := shape_relations.broken(self._relations, shapes):
             raise InputError(
                 f"{self.name} is called with {_listed(shapes)}: {wrong}. All sizes of the spec agree in this. "

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeVar
 
-from cudalab.base.errors import InputError, SpecError, short, unknown
+from cudalab.base.errors import SpecError, short, unknown
 from cudalab.spec import cub as cub_form
-from cudalab.spec import cuda_source, dimensions, dtype_macro, entry_names, launch_check, rival, validate
+from cudalab.spec import cuda_source, dtype_macro, entry_names, launch_check, rival, shape_mistakes, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.array_info import ArrayInfo, infos
 from cudalab.spec.budget import Budget
@@ -117,12 +117,7 @@ class Kernel(Declared):
         yield from self._signature_mistakes()
         if not self.allows(self.parameters):
             yield f"restrictions exclude the default, {self.parameters}"
-        for what, shape in [*((f"size {name!r}", shape) for name, shape in self.sizes.items()),
-                            *(("an edge", shape) for shape in self.edges)]:  # fmt: skip
-            try:
-                self.dimensions(shape)
-            except InputError as error:
-                yield f"{what}: shapes asks for {error}"
+        yield from shape_mistakes.of_sizes(self)
 
     def _array_mistakes(self) -> Iterator[str]:
         """What is wrong with the names and shapes of the arrays."""
@@ -148,21 +143,10 @@ class Kernel(Declared):
         for form, expression in (("elementwise", self.elementwise), ("triton", self.triton), ("numba", self.numba)):
             if isinstance(expression, str) and not expression.endswith(".py") and not self.simple:
                 yield f"{form} is an expression of one element, which needs one output and no scalars; leave it out"
-        for name, given in self.shapes.items():
-            if name not in self.array_names:
-                yield f"shapes: {unknown('array', name, self.array_names)}"
-            if name in self.input_names and not isinstance(given, str):
-                yield f"shapes: {name} is an input; give words such as 'rows cols'"
         for name in self.inputs if isinstance(self.inputs, Mapping) else ():
             if name not in self.input_names:
                 yield f"inputs: {unknown('input', name, self.input_names)}"
-        if self.shapes and not callable(self.inputs):
-            for name in self.input_names:
-                if name not in self.shapes:
-                    yield f"shapes has no input {name!r}; give its dimensions, such as 'rows cols'"
-        for name in self.workspace:
-            if name not in self.shapes:
-                yield f"shapes has no {name!r}, which workspace names; give {dimensions.WORDS}"
+        yield from shape_mistakes.of_arrays(self)
         for name, out in self.outs.items():
             for dtype in out.budgets if isinstance(out.budgets, Mapping) else ():
                 if dtype not in self.dtypes:

@@ -1,0 +1,46 @@
+"""Mistakes in the shapes of a spec: names that nothing defines, lengths that tell no name, sizes that make no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cudalab.base.errors import InputError, unknown
+from cudalab.spec import dimensions
+from cudalab.spec.declared import Declared
+
+
+def of_arrays(spec: Declared) -> Iterator[str]:
+    """What is wrong with `shapes`, and with the ends of `inputs`, as far as no size is concerned."""
+    for name, given in spec.shapes.items():
+        if name not in spec.array_names:
+            yield f"shapes: {unknown('array', name, spec.array_names)}"
+        if name in spec.input_names and not isinstance(given, str):
+            yield f"shapes: {name} is an input; give words such as 'rows cols'"
+    for name in spec.input_names if spec.shapes and not callable(spec.inputs) else ():
+        if name not in spec.shapes:
+            yield f"shapes has no input {name!r}; give its dimensions, such as 'rows cols'"
+    for name in spec.workspace:
+        if name not in spec.shapes:
+            yield f"shapes has no {name!r}, which workspace names; give {dimensions.WORDS}"
+    if wrong := dimensions.untold(spec.shapes, spec.input_names):
+        yield f"shapes: {wrong}"
+    ends = spec.inputs.items() if isinstance(spec.inputs, Mapping) else ()
+    words = [(f"shapes: {name}", given) for name, given in spec.shapes.items() if isinstance(given, str)]
+    words += [(f"inputs: {name}", end) for name, one in ends for end in (one.low, one.high) if isinstance(end, str)]
+    for where, given in words:
+        for odd in dimensions.names([given]):
+            if odd not in spec.dimension_names:
+                yield f"{where}: {dimensions.undefined(given, odd)}"
+
+
+def of_sizes(spec: Declared) -> Iterator[str]:
+    """What is wrong with `sizes` and `edges`."""
+    named = [(f"size {name!r}", shape) for name, shape in spec.sizes.items()]
+    for what, shape in (*named, *(("an edge", shape) for shape in spec.edges)):
+        try:
+            lengths = spec.dimensions(shape)
+        except InputError as error:
+            yield f"{what}: shapes asks for {error}"
+            continue
+        if wrong := spec.unfit(lengths):
+            yield f"{what}, {shape}: {wrong}"
