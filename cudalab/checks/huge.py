@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -74,11 +75,23 @@ def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str,
         }
         return _all(kernel, inputs)
 
+    def allowed(length: int) -> int:
+        choices = kernel.allowed(base, axis)
+        if choices is None:
+            return length | 1
+        if (place := bisect_left(choices, length)) == len(choices):
+            name = kernel.dimension_of(base, axis)
+            raise Refused(f"dims= allows {name}, the {which} dimension, no such length")
+        return choices[place]
+
     largest = max(one, key=lambda name: math.prod(two[name]) - math.prod(one[name]))
     grows = (math.prod(two[largest]) - math.prod(one[largest])) / start
     if grows <= 0:
         raise Refused(f"no array grows with the {which} dimension")
-    found = at((start + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows)) | 1)
+    length = allowed(start + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows))
+    if wrong := kernel.unfit_at(kernel.dimensions(longer(length))):
+        raise Refused(wrong)
+    found = at(length)
     if math.prod(found[largest]) <= limit or sum(math.prod(shape) for shape in found.values()) > 16 * limit:
         raise Refused(f"the arrays do not grow with the {which} dimension alone")
     return found
@@ -99,7 +112,8 @@ def _tied(kernel: Kernel, axis: int) -> int | None:
 
 def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:
     try:
-        return _all(kernel, {name: array.shape for name, array in kernel.make(shape, dtype).items()})
+        inputs = kernel.shapes_at(shape) or {n: array.shape for n, array in kernel.make(shape, dtype).items()}
+        return _all(kernel, inputs)
     except Refused:
         raise
     except Exception as error:  # the spec's own

@@ -176,7 +176,7 @@ class _KernelRound(Round[Variant, Bound]):
             case.costs["first run"] = perf_counter() - start
         first_size = not self.job.modes and len(self.contents.arrays) > 1
         if label == self._tells and self.kernel.pointwise and first_size:
-            case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
+            case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]
         if label == self._tells and first_size and not self.group.values:
             wanted = allowance.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
             case.notes += inputs.undefined(self.arrays, wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import InputError, SpecError, short
-from cudalab.spec import dimensions, shape_relations, validate
+from cudalab.spec import allowed, dimensions, shape_relations, validate
 from cudalab.spec.array import In, Out
 from cudalab.spec.array_info import infos
 from cudalab.spec.dimensions import Dimensions
@@ -23,6 +23,7 @@ from cudalab.spec.inputs import Arrays, unfit
 from cudalab.spec.launch import Shape
 
 _USUAL = In()
+FEW = 1 << 12  # elements of sizes that are all looked at
 AFFORDABLE = 1 << 20  # elements of arrays that are made to find out about a size
 
 
@@ -187,6 +188,22 @@ class Declared(Fields):
             return False
 
     @cached_property
+    def _size_tells(self) -> bool:
+        """Whether the arrays have the lengths that a size gives to the names, as far as small sizes show it."""
+        if not callable(self.inputs) or not self._sized:
+            return self._sized
+        known = sorted((size for size in {*self.edges, *self.sizes.values()} if prod(size)), key=prod)
+        try:
+            for size in [size for size in known if prod(size) <= FEW] or known[:1]:
+                made = self.inputs(size, DTYPES[self.dtypes[0]].numpy, np.random.default_rng(0))
+                shapes = {name: np.shape(made[name]) for name in self.input_names}
+                if dimensions.of_arrays(self.shapes, shapes) != self.dimensions(size):
+                    return False
+        except Exception:  # the spec's own; the rows of the group say it
+            return False
+        return True
+
+    @cached_property
     def _relations(self) -> shape_relations.Relations:
         def shapes(size: Shape) -> dict[str, Shape]:
             return {name: array.shape for name, array in self.make(size, DTYPES[self.dtypes[0]]).items()}
@@ -200,8 +217,13 @@ class Declared(Fields):
             lengths = self.dimensions(shape)
         except InputError as error:
             raise InputError(f"{self.name} takes {error}; the spec's sizes: {sizes}") from None
-        if wrong := self.unfit(lengths):
+        if wrong := self.unfit_at(lengths):
             raise InputError(f"{self.name} takes no size {shape}: {wrong}; the spec's sizes: {sizes}")
+
+    def unfit_at(self, lengths: Dimensions) -> str:
+        """Why a size cannot give the dimensions these lengths; "" if it can, or may mean others to `inputs`."""
+        wrong = self.unfit(lengths)
+        return wrong if wrong and self._size_tells else ""
 
     def unfit(self, lengths: Dimensions) -> str:
         """Why the dimensions cannot have these lengths; "" if they can."""
@@ -211,7 +233,17 @@ class Declared(Fields):
                     dimensions.shape_of(given, lengths)
         except InputError as error:
             return str(error)
-        return ""
+        return allowed.unfit(self.dims, lengths)
+
+    def allowed(self, size: Shape, axis: int) -> Sequence[int] | None:
+        """The lengths, in ascending order, that `dims` leaves to one dimension of a size; None: any."""
+        name = self.dimension_of(size, axis) if self.dims and self._size_tells else ""
+        return allowed.choices(self.dims, name, self.dimensions(size)) if name else None
+
+    def dimension_of(self, size: Shape, axis: int) -> str:
+        """The name of a dimension of a size; "" if `shapes` gives it none."""
+        names = [name for name, lengths in self.dimensions(size).items() for _ in lengths]
+        return names[axis] if axis < len(names) else ""
 
     def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
         """Raise InputError if the kernel cannot be called with inputs of these shapes.
@@ -247,11 +279,13 @@ class Declared(Fields):
                     raise SpecError(f"{self.file}: inputs: {name} is {wrong}")
             shapes = {name: np.shape(given[name]) for name in self.input_names}
             try:
-                dimensions.of_arrays(self.shapes, shapes)
+                wrong = self.unfit(dimensions.of_arrays(self.shapes, shapes))
             except InputError as error:
+                wrong = str(error)
+            if wrong:
                 raise SpecError(
-                    f"{self.file}: inputs returns arrays of shapes that do not fit, {_listed(shapes)}: {error}"
-                ) from None
+                    f"{self.file}: inputs returns arrays of shapes that do not fit, {_listed(shapes)}: {wrong}"
+                )
             return {name: np.asarray(given[name]) for name in self.input_names}
         lengths = self.dimensions(shape)
         return {
@@ -264,6 +298,12 @@ class Declared(Fields):
         self.accepts(shape)
         kinds = self.input_kinds(dtype)
         return {name: np.empty(own, kinds[name]) for name, own in self._input_shapes_at(shape).items()}
+
+    def shapes_at(self, size: Shape) -> dict[str, Shape]:
+        """The inputs' shapes at a size, whether `dims` allows it or not; none where only `inputs` knows them."""
+        if callable(self.inputs) and not (self._size_tells and all(name in self.shapes for name in self.input_names)):
+            return {}
+        return self._input_shapes_at(size)
 
     def _input_shapes_at(self, shape: Shape) -> dict[str, Shape]:
         lengths = self.dimensions(shape)

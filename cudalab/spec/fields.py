@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cudalab.spec import allowed, dimensions, rival, validate
 from cudalab.spec import cub as cub_form
-from cudalab.spec import dimensions, rival, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.budget import Budget
 from cudalab.spec.dtype import DTYPES
@@ -117,6 +117,10 @@ class Fields:
         "see [shapes](#shapes)", by_name(dimensions.fits), dimensions.WORDS, default=dict,
         without="every array has the shape of the size; in a call from Python, lengths that are equal at all sizes "
         "must be equal",
+    )  # fmt: skip
+    dims: Mapping[str, str] = optional(
+        "which lengths the dimensions of `shapes` may have, such as `{'cols': 'multiple of 8, at most 4096'}`; "
+        "see [shapes](#shapes)", by_name(allowed.fits), allowed.ADVICE, default=dict, without="any length",
     )  # fmt: skip
     output: str = optional(
         "the output's name; give an input's name if the kernel updates that input in place", validate.identifier,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cudalab.base.errors import InputError, unknown
-from cudalab.spec import dimensions
+from cudalab.spec import allowed, dimensions
 from cudalab.spec.declared import Declared
 
 
@@ -31,6 +31,16 @@ def of_arrays(spec: Declared) -> Iterator[str]:
         for odd in dimensions.names([given]):
             if odd not in spec.dimension_names:
                 yield f"{where}: {dimensions.undefined(given, odd)}"
+    if spec.dims and not spec.shapes:
+        yield "dims needs shapes=, which names the dimensions, such as {'x': 'rows cols'}"
+    known = [name for name in spec.dimension_names if name != dimensions.REST]
+    for name, text in spec.dims.items():
+        if name not in known:
+            yield f"dims: {unknown('dimension in the shapes of the inputs', name, known)}"
+        for other in allowed.names(text):
+            if other not in known or other == name:
+                others = [one for one in known if one != name]
+                yield f"dims: {name} is {text!r}: {unknown('other dimension', other, others)}"
 
 
 def of_sizes(spec: Declared) -> Iterator[str]:
@@ -42,5 +52,5 @@ def of_sizes(spec: Declared) -> Iterator[str]:
         except InputError as error:
             yield f"{what}: shapes asks for {error}"
             continue
-        if wrong := spec.unfit(lengths):
+        if wrong := spec.unfit_at(lengths):
             yield f"{what}, {shape}: {wrong}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from cudalab import Budget, In, Kernel, Launch, Work
 from cudalab.base.errors import InputError, SpecError
+from cudalab.spec.dtype import dtype
 
 
 def spec(**more):
@@ -44,3 +46,46 @@ def test_a_call_whose_output_would_have_a_length_below_zero_is_refused():
         InputError, match=r"k takes no size \(0,\): shapes: 'n-1' is -1 .*; the spec's sizes: small = 9"
     ):
         last.accepts((0,))
+
+
+@pytest.mark.parametrize(
+    ("dims", "said"),
+    [
+        ({"cols": "multple of 8"}, "dims is {'cols': 'multple of 8'}; give rules by dimension, such as {'cols': 'mult"),
+        ({"col": "at most 8"}, "dims: no dimension in the shapes of the inputs named 'col'; did you mean 'cols'?"),
+        ({"cols": "at most row"}, "dims: cols is 'at most row': no other dimension named 'row'; did you mean 'rows'?"),
+        ({"cols": "at most cols"}, "dims: cols is 'at most cols': no other dimension named 'cols'"),
+        ({"cols": "at most 32"}, "size 'small', (8, 64): cols is 64, but dims says 'at most 32'; give 32"),
+        ({"cols": "multiple of 8"}, "an edge, (1, 1): cols is 1, but dims says 'multiple of 8'; give 8"),
+    ],
+)
+def test_rules_and_sizes_that_do_not_fit_are_refused_when_the_spec_is_loaded(dims, said):
+    with pytest.raises(SpecError, match=re.escape(said)):
+        spec(dims=dims)
+
+
+def test_rules_need_named_dimensions():
+    with pytest.raises(SpecError, match=r"dims needs shapes=, which names the dimensions, such as .*rows cols"):
+        spec(shapes={}, dims={"cols": "at most 8"})
+
+
+def test_sizes_and_calls_obey_the_rules():
+    one = spec(dims={"cols": "multiple of 8"}, edges=((1, 8),))
+    one.accepts_call({"x": (3, 16)})
+    with pytest.raises(InputError, match=r"called with x \(3, 12\): cols is 12, but dims says .*; give 8 or 16"):
+        one.accepts_call({"x": (3, 12)})
+    with pytest.raises(InputError, match=r"k takes no size \(3, 12\): cols is 12"):
+        one.accepts((3, 12))
+    assert list(one.allowed((8, 64), 1)[:3]) == [0, 8, 16] and one.allowed((8, 64), 0) is None
+
+
+def test_a_size_that_inputs_takes_in_its_own_order_is_judged_by_the_arrays():
+    """The size is (cols, rows) here; the arrays tell what is wrong, and the lab chooses no length."""
+    turned = spec(
+        inputs=lambda size, dtype, rng: {"x": np.zeros(size[::-1], dtype)}, dims={"cols": "multiple of 8"},
+        sizes={"small": (64, 7)}, edges=((8, 1),),
+    )  # fmt: skip
+    assert turned.make((8, 3), dtype("float32"))["x"].shape == (3, 8)
+    assert turned.allowed((8, 3), 1) is None
+    with pytest.raises(SpecError, match=r"inputs returns arrays of shapes that do not fit, x .3, 12.: cols is 12"):
+        turned.make((12, 3), dtype("float32"))
