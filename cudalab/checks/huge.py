@@ -89,7 +89,7 @@ def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str,
     if grows <= 0:
         raise Refused(f"no array grows with the {which} dimension")
     length = allowed(start + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows))
-    if wrong := kernel.unfit_at(kernel.dimensions(longer(length))):
+    if wrong := kernel.unfit_at(longer(length)):
         raise Refused(wrong)
     found = at(length)
     if math.prod(found[largest]) <= limit or sum(math.prod(shape) for shape in found.values()) > 16 * limit:
@@ -175,7 +175,8 @@ def last_indices(kernel: Kernel, found: dict[str, Shape]) -> dict[str, int]:
     """The last index of each input of indices whose end the spec names, such as In("int32", 0, "rows")."""
     if callable(kernel.inputs) or not kernel.inputs:
         return {}
-    lengths = of_arrays(kernel.shapes, {name: found[name] for name in kernel.input_names})
+    inputs = {name: found[name] for name in kernel.input_names}
+    lengths = of_arrays(kernel.shapes, inputs) | kernel.scalar_lengths(inputs)
     every = {name: one.last(lengths) for name, one in kernel.inputs.items()}
     return {name: last for name, last in every.items() if last is not None}
 

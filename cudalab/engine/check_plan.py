@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cudalab.base.globs import split
-from cudalab.checks import characters, hard_inputs, inputs, many_blocks, misaligned
+from cudalab.checks import characters, hard_inputs, inputs, many_blocks, misaligned, other_scalars
 from cudalab.engine.groups import HUGE, MANY, Group
 from cudalab.engine.plan import with_dtypes
 from cudalab.spec.dtype import DType
@@ -38,6 +38,7 @@ def checks(
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
             if kind is dtypes[0]:
                 found += _many_blocks(name, kernel, kind, [group.shape for group in found if group.kernel is kernel])
+            found += _other_lengths(name, kernel, kind)
             found += _misaligned(name, kernel, kind)
             found += [] if hard else _characters(name, kernel, kind)  # last: a message begins with usual values
         if huge:
@@ -91,6 +92,20 @@ def _many_blocks(name: str, kernel: Kernel, kind: DType, tried: list[Shape]) -> 
     if lacking:
         found.append(Group(kernel, MANY, (), kind, values=MANY, awkward=True, alias=name, why=tuple(lacking.items())))
     return found
+
+
+def _other_lengths(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """Groups with other values of scalars that are lengths of outputs, at the largest of the small shapes."""
+    shape, others = other_scalars.lengths(kernel)
+    text = "x".join(map(str, shape))
+    return [
+        Group(
+            kernel.with_scalars({scalar: n}), f"{text}, {scalar}={n}", shape, kind, awkward=True, alias=name,
+            scalars=((scalar, n),),
+        )
+        for scalar, values in others.items()
+        for n in values
+    ]  # fmt: skip
 
 
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:

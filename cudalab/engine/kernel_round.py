@@ -57,6 +57,10 @@ CHOSEN = (
     " (the check chose this size for its many blocks: is an index or an array too small for them, or is a loop missing "
     "where the grid no longer grows? If the kernel takes no such size, let its launch function raise an error)"
 )
+OTHER_LENGTH = (
+    " (the check chose {}: is the spec's value written into the code? If the kernel takes no other, say others=() in "
+    "its Scalar)"
+)
 TOO_SMALL = "the reference itself, in float32, is WRONG: is the budget too small?"
 TOO_SMALL_NEAR_0 = (
     "the reference itself, in float32, is WRONG near 0: if such an error is acceptable, give the budget an `atol` just "
@@ -424,6 +428,9 @@ class _KernelRound(Round[Variant, Bound]):
         """What a fault at this size may come from; "" if the variant failed at a usual one."""
         if self.group.values == MANY:
             return "" if (self.kernel.file, case.label) in self.job.wrong else CHOSEN
+        if self.group.scalars:
+            chosen = ", ".join(f"{name}={n}" for name, n in self.group.scalars)
+            return "" if (self.kernel.file, case.label) in self.job.wrong else OTHER_LENGTH.format(chosen)
         self.job.wrong.add((self.kernel.file, case.label))
         return ""
 

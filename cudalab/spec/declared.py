@@ -15,7 +15,7 @@ import numpy as np
 from cudalab.base.errors import InputError, SpecError, short
 from cudalab.spec import allowed, dimensions, shape_relations, validate
 from cudalab.spec.array import In, Out
-from cudalab.spec.array_info import infos
+from cudalab.spec.array_info import ArrayInfo, infos
 from cudalab.spec.dimensions import Dimensions
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.fields import JUDGE, Fields
@@ -23,6 +23,7 @@ from cudalab.spec.inputs import Arrays, unfit
 from cudalab.spec.launch import Shape
 
 _USUAL = In()
+NONE: Mapping[str, Any] = MappingProxyType({})
 FEW = 1 << 12  # elements of sizes that are all looked at
 AFFORDABLE = 1 << 20  # elements of arrays that are made to find out about a size
 
@@ -132,7 +133,7 @@ class Declared(Fields):
             return usual
         return {name: array.dtype for name, array in made.items()}
 
-    def scalars_of(self, arrays: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    def scalars_of(self, arrays: Mapping[str, Any], given: Mapping[str, Any] = NONE) -> dict[str, Any]:
         """The scalars for these inputs, rounded to their dtypes; `given`: values of a call, by name."""
         try:
             return {
@@ -172,6 +173,34 @@ class Declared(Fields):
     def dimension_names(self) -> tuple[str, ...]:
         """The names that the inputs' shapes define, in the order of a size; `...` is one of them."""
         return dimensions.names(self._input_shapes)
+
+    @cached_property
+    def length_scalars(self) -> tuple[str, ...]:
+        """The scalars that are lengths: those whose names `shapes`, `dims` or the ends of `inputs` have, and no input.
+
+        Such as the `k` of `shapes={"x": "rows cols", "values": "rows k"}`.
+        """
+        ends = (
+            [e for one in self.inputs.values() for e in (one.low, one.high)] if isinstance(self.inputs, Mapping) else []
+        )
+        words = [given for given in (*self.shapes.values(), *ends) if isinstance(given, str)]
+        named = {*dimensions.names(words), *self.dims, *(n for text in self.dims.values() for n in allowed.names(text))}
+        return tuple(name for name in self.scalars if name in named and name not in self.dimension_names)
+
+    def scalar_lengths(self, shapes: Mapping[str, Shape], given: Mapping[str, Any] = NONE) -> Dimensions:
+        """The lengths that are scalars, for inputs of these shapes; `given`: values of a call, by name."""
+        stand_ins = {n: ArrayInfo(n, shape, None) for n, shape in shapes.items()}  # type: ignore[arg-type]
+        found = Dimensions()
+        for name in self.length_scalars:
+            scalar = self.scalars[name]
+            try:
+                found[name] = (int(scalar.rounded(given[name], name) if name in given else scalar.of(stand_ins, name)),)
+            except Exception as error:  # the spec's own
+                raise SpecError(
+                    f"{self.file}: the scalar {name} is a length, and must be a number or a function of the inputs' "
+                    f"shapes: {error}"
+                ) from None
+        return found
 
     def dimensions(self, size: Shape) -> Dimensions:
         """The lengths that a size gives to the dimensions which `shapes` names. Raises InputError."""
@@ -214,22 +243,34 @@ class Declared(Fields):
         """Raise InputError if a size of this shape makes no sense for the kernel."""
         sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
         try:
-            lengths = self.dimensions(shape)
+            wrong = self.unfit_at(shape)
         except InputError as error:
             raise InputError(f"{self.name} takes {error}; the spec's sizes: {sizes}") from None
-        if wrong := self.unfit_at(lengths):
+        if wrong:
             raise InputError(f"{self.name} takes no size {shape}: {wrong}; the spec's sizes: {sizes}")
 
-    def unfit_at(self, lengths: Dimensions) -> str:
-        """Why a size cannot give the dimensions these lengths; "" if it can, or may mean others to `inputs`."""
-        wrong = self.unfit(lengths)
+    def lengths_at(self, size: Shape) -> Dimensions:
+        """The lengths of dimensions and of scalars at a size. Raises InputError as `dimensions` does."""
+        lengths = self.dimensions(size)
+        return lengths | self.scalar_lengths(self._input_shapes_at(size)) if self.length_scalars else lengths
+
+    def unfit_at(self, size: Shape) -> str:
+        """Why the dimensions cannot have the lengths that a size gives; "" if they can, or if only `inputs` knows them.
+
+        Raises InputError for a size of another number of dimensions.
+        """
+        wrong = self.unfit(self.dimensions(size))  # before the arrays are asked for their shapes
+        try:
+            wrong = wrong or self.unfit(self.lengths_at(size))
+        except SpecError as error:
+            wrong = str(error).removeprefix(f"{self.file}: ")
         return wrong if wrong and self._size_tells else ""
 
     def unfit(self, lengths: Dimensions) -> str:
-        """Why the dimensions cannot have these lengths; "" if they can."""
+        """Why the dimensions cannot have these lengths; "" if they can, as far as lengths are known."""
         try:
-            for given in self.shapes.values() if lengths else ():
-                if isinstance(given, str):
+            for given in self.shapes.values():
+                if isinstance(given, str) and all(name in lengths for name in dimensions.names([given])):
                     dimensions.shape_of(given, lengths)
         except InputError as error:
             return str(error)
@@ -238,23 +279,25 @@ class Declared(Fields):
     def allowed(self, size: Shape, axis: int) -> Sequence[int] | None:
         """The lengths, in ascending order, that `dims` leaves to one dimension of a size; None: any."""
         name = self.dimension_of(size, axis) if self.dims and self._size_tells else ""
-        return allowed.choices(self.dims, name, self.dimensions(size)) if name else None
+        return allowed.choices(self.dims, name, self.lengths_at(size)) if name else None
 
     def dimension_of(self, size: Shape, axis: int) -> str:
         """The name of a dimension of a size; "" if `shapes` gives it none."""
         names = [name for name, lengths in self.dimensions(size).items() for _ in lengths]
         return names[axis] if axis < len(names) else ""
 
-    def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
-        """Raise InputError if the kernel cannot be called with inputs of these shapes.
+    def accepts_call(self, shapes: Mapping[str, Shape], scalars: Mapping[str, Any] = NONE) -> None:
+        """Raise InputError if the kernel cannot be called with inputs of these shapes, and with these scalars, by name.
 
-        By `shapes`; without it by how the inputs that the spec makes fit together at its sizes and edges.
+        By `shapes` and `dims`; without `shapes` by how the inputs that the spec makes fit together at its sizes and
+        edges.
         """
         if self._input_shapes:
             try:
                 lengths = dimensions.of_arrays(self.shapes, {name: shapes[name] for name in self.input_names})
             except InputError as error:
                 raise InputError(f"{self.name} is called with {_listed(shapes)}: {error}") from None
+            lengths |= {name: (int(scalars[name]),) for name in self.length_scalars if name in scalars}
             if wrong := self.unfit(lengths):
                 raise InputError(f"{self.name} is called with {_listed(shapes)}: {wrong}")
         elif wrong := shape_relations.broken(self._relations, shapes):
@@ -279,7 +322,7 @@ class Declared(Fields):
                     raise SpecError(f"{self.file}: inputs: {name} is {wrong}")
             shapes = {name: np.shape(given[name]) for name in self.input_names}
             try:
-                wrong = self.unfit(dimensions.of_arrays(self.shapes, shapes))
+                wrong = self.unfit(dimensions.of_arrays(self.shapes, shapes) | self.scalar_lengths(shapes))
             except InputError as error:
                 wrong = str(error)
             if wrong:
@@ -287,10 +330,10 @@ class Declared(Fields):
                     f"{self.file}: inputs returns arrays of shapes that do not fit, {_listed(shapes)}: {wrong}"
                 )
             return {name: np.asarray(given[name]) for name in self.input_names}
-        lengths = self.dimensions(shape)
+        shapes, lengths = self._input_shapes_at(shape), self.lengths_at(shape)
         return {
             name: (self.inputs or {}).get(name, _USUAL).drawn(own, dtype.numpy, rng, lengths)
-            for name, own in self._input_shapes_at(shape).items()
+            for name, own in shapes.items()
         }
 
     def unfilled(self, shape: Shape, dtype: DType) -> Arrays:
@@ -351,13 +394,18 @@ class Declared(Fields):
         """Shape of the first output for inputs of these shapes."""
         return self.shape_of(next(iter(self.outs)), shapes)
 
-    def shape_of(self, name: str, shapes: Mapping[str, Shape]) -> Shape:
-        """Shape of an output, or of an array of the workspace, for inputs of these shapes (by name)."""
+    def shape_of(self, name: str, shapes: Mapping[str, Shape], scalars: Mapping[str, Any] = NONE) -> Shape:
+        """Shape of an output, or of an array of the workspace, for inputs of these shapes (by name).
+
+        `scalars`: values of a call, by name; those of the spec count for the others.
+        """
         if name in self.in_place:
             return shapes[name]
         given = self.shapes.get(name)
         if isinstance(given, str):
             lengths = dimensions.of_arrays(self.shapes, {n: shapes[n] for n in self.input_names})
+            if self.length_scalars:
+                lengths |= self.scalar_lengths(shapes, scalars)
             try:
                 return dimensions.shape_of(given, lengths)
             except SpecError as error:

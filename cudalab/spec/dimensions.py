@@ -168,8 +168,8 @@ def undefined(given: str, name: str) -> str:
     """What is wrong with a shape that has a name without a length."""
     return (
         f"{given!r} names {name}, which no input defines; write {name}, or an expression of it such as {name}+1 or "
-        f"2*{name}, as a dimension of an input in shapes=, or give a function of the inputs' shapes, such as "
-        "lambda x: (x[0] - 1,)"
+        f"2*{name}, as a dimension of an input in shapes=, or add a scalar, scalars={{{name!r}: Scalar(8, 'int32')}}, "
+        "or give a function of the inputs' shapes, such as lambda x: (x[0] - 1,)"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from cudalab.base.errors import InputError, unknown
 from cudalab.spec import allowed, dimensions
 from cudalab.spec.declared import Declared
+from cudalab.spec.dtype import DTYPES
 
 
 def of_arrays(spec: Declared) -> Iterator[str]:
@@ -29,11 +30,14 @@ def of_arrays(spec: Declared) -> Iterator[str]:
     words += [(f"inputs: {name}", end) for name, one in ends for end in (one.low, one.high) if isinstance(end, str)]
     for where, given in words:
         for odd in dimensions.names([given]):
-            if odd not in spec.dimension_names:
+            if odd not in spec.dimension_names and odd not in spec.length_scalars:
                 yield f"{where}: {dimensions.undefined(given, odd)}"
     if spec.dims and not spec.shapes:
         yield "dims needs shapes=, which names the dimensions, such as {'x': 'rows cols'}"
-    known = [name for name in spec.dimension_names if name != dimensions.REST]
+    for name in spec.length_scalars:
+        if DTYPES[spec.scalars[name].dtype].numpy.kind not in "iu":
+            yield f"the scalar {name} is a length; give it a dtype of whole numbers, such as Scalar(8, 'int32')"
+    known = [name for name in (*spec.dimension_names, *spec.length_scalars) if name != dimensions.REST]
     for name, text in spec.dims.items():
         if name not in known:
             yield f"dims: {unknown('dimension in the shapes of the inputs', name, known)}"
@@ -48,9 +52,7 @@ def of_sizes(spec: Declared) -> Iterator[str]:
     named = [(f"size {name!r}", shape) for name, shape in spec.sizes.items()]
     for what, shape in (*named, *(("an edge", shape) for shape in spec.edges)):
         try:
-            lengths = spec.dimensions(shape)
+            if wrong := spec.unfit_at(shape):
+                yield f"{what}, {shape}: {wrong}"
         except InputError as error:
             yield f"{what}: shapes asks for {error}"
-            continue
-        if wrong := spec.unfit_at(lengths):
-            yield f"{what}, {shape}: {wrong}"

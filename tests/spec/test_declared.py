@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from cudalab import Budget, In, Kernel, Launch, Work
+from cudalab import Budget, In, Kernel, Launch, Scalar, Work
 from cudalab.base.errors import InputError, SpecError
 from cudalab.spec.dtype import dtype
 
@@ -62,6 +62,41 @@ def test_a_call_whose_output_would_have_a_length_below_zero_is_refused():
 def test_rules_and_sizes_that_do_not_fit_are_refused_when_the_spec_is_loaded(dims, said):
     with pytest.raises(SpecError, match=re.escape(said)):
         spec(dims=dims)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"scalars": {"k": Scalar(4)}}, "the scalar k is a length; give it a dtype of whole numbers, such as "),
+        ({"scalars": {"k": Scalar(-4, "int32")}}, "size 'small', (8, 64): shapes: 'k' is -4 where k = -4"),
+        ({"scalars": {"k": Scalar(4, "int32")}, "dims": {"k": "at most cols"}},
+         "an edge, (1, 1): k is 4, but dims says 'at most cols', where cols is 1; give 1"),
+        ({"scalars": {"k": Scalar(lambda x: int(x[0]), "int32")}},
+         "the scalar k is a length, and must be a number or a function of the inputs' shapes: an element of x is not"),
+        ({"scalars": {"k": Scalar(lambda x: x.nbytes, "int32")}}, "a number or a function of the inputs' shapes"),
+    ],
+)  # fmt: skip
+def test_a_scalar_that_cannot_be_a_length_is_refused(more, said):
+    with pytest.raises(SpecError, match=re.escape(said)):
+        spec(shapes={"x": "rows cols", "y": "rows k"}, reference=lambda x, k: x, **more)
+
+
+def test_a_scalar_is_the_length_of_outputs_workspaces_and_indices():
+    one = spec(
+        shapes={"x": "n", "index": "n", "y": "segments", "w": "segments+1"}, reference=lambda x, index, segments: x,
+        scalars={"segments": Scalar(lambda x: 1 + x.shape[0] // 4, "int32")}, workspace={"w": Work()},
+        inputs={"index": In("int32", 0, "segments")}, sizes={"small": (20,)}, edges=((1,),),
+    )  # fmt: skip
+    inputs = {"x": (20,), "index": (20,)}
+    assert (one.shape_of("y", inputs), one.shape_of("w", inputs)) == ((6,), (7,))
+    assert (one.shape_of("y", inputs, {"segments": 9}), one.dimension_names) == ((9,), ("n",))
+    assert one.make((20,), dtype("float32"))["index"].max() == 5
+    assert one.length_scalars == ("segments",)
+
+
+def test_a_scalar_with_the_name_of_a_dimension_is_no_length():
+    one = spec(scalars={"rows": Scalar(3.0)}, reference=lambda x, rows: x)
+    assert one.length_scalars == () and one.shape_of("y", {"x": (5, 2)}) == (5, 2)
 
 
 def test_rules_need_named_dimensions():
