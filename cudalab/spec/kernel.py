@@ -18,7 +18,6 @@ from cudalab.spec import cuda_source, dtype_macro, entry_names, launch_check, ri
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.array_info import ArrayInfo, infos
 from cudalab.spec.budget import Budget
-from cudalab.spec.declared import Declared
 from cudalab.spec.dtype import DTYPES, DType, unknown_dtype
 from cudalab.spec.fields import JUDGE
 from cudalab.spec.inputs import Arrays, draw
@@ -30,6 +29,7 @@ from cudalab.spec.launch import (  # some names are for modules that import them
     counted,
     deep_grid,
 )
+from cudalab.spec.sized import Sized
 from cudalab.spec.validate import strict
 
 __all__ = [
@@ -67,7 +67,7 @@ def assigned(parameters: Mapping[str, int]) -> str:
 
 @strict
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Declared):
+class Kernel(Sized):
     """One operation on the bench: the record that a spec defines.
 
     The parameters of `reference` name the inputs; other functions of the inputs take them by these names. A form that

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from cudalab.base.errors import InputError, unknown
 from cudalab.spec import allowed, dimensions
-from cudalab.spec.declared import Declared
 from cudalab.spec.dtype import DTYPES
+from cudalab.spec.sized import Sized
 
 
-def of_arrays(spec: Declared) -> Iterator[str]:
+def of_arrays(spec: Sized) -> Iterator[str]:
     """What is wrong with `shapes`, and with the ends of `inputs`, as far as no size is concerned."""
     for name, given in spec.shapes.items():
         if name not in spec.array_names:
@@ -47,7 +47,7 @@ def of_arrays(spec: Declared) -> Iterator[str]:
                 yield f"dims: {name} is {text!r}: {unknown('other dimension', other, others)}"
 
 
-def of_sizes(spec: Declared) -> Iterator[str]:
+def of_sizes(spec: Sized) -> Iterator[str]:
     """What is wrong with `sizes` and `edges`."""
     named = [(f"size {name!r}", shape) for name, shape in spec.sizes.items()]
     for what, shape in (*named, *(("an edge", shape) for shape in spec.edges)):
