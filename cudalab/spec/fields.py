@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cudalab.spec import allowed, dimensions, rival, validate
+from cudalab.spec import allowed, compile_options, dimensions, rival, validate
 from cudalab.spec import cub as cub_form
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.budget import Budget
@@ -30,11 +30,6 @@ JUDGE = "a NumPy function, whose parameters name the inputs"
 _ENTRIES = "a launch function by __global__ function, such as {'softmax': launch}"
 _TUNABLES = "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"
 _BUDGETS = validate.budgets, "a Budget, or one by dtype, such as {'float32': Budget(4, why='...')}"
-_OPTIONS = (
-    "a tuple of -DNAME=VALUE, --use_fast_math, --fmad=, --ftz=, --prec-div=, --prec-sqrt= (true or false), "
-    "--maxrregcount=N, --restrict, --extra-device-vectorization, --extended-lambda and --expt-relaxed-constexpr, "
-    "such as ('--use_fast_math',)"
-)
 _FORM = validate.function("the inputs")
 
 
@@ -192,7 +187,7 @@ class Fields:
     )  # fmt: skip
     options: tuple[str, ...] = optional(
         "options of the CUDA compiler, such as `--use_fast_math`; see [how it is compiled](#how-it-is-compiled)",
-        tuple_of(validate.compile_option), _OPTIONS, default=(), without="none",
+        tuple_of(compile_options.fits), compile_options.ADVICE, default=(), without="none",
     )  # fmt: skip
     # Its arrays are contiguous torch tensors; its result is one gradient, or a tuple with one, or None, per input.
     backward: Callable[..., Any] | None = optional(

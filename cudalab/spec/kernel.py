@@ -13,8 +13,17 @@ from itertools import product
 from typing import Any, TypeVar
 
 from cudalab.base.errors import SpecError, short, unknown
+from cudalab.spec import (
+    compile_options,
+    cuda_source,
+    dtype_macro,
+    entry_names,
+    launch_check,
+    rival,
+    shape_mistakes,
+    validate,
+)
 from cudalab.spec import cub as cub_form
-from cudalab.spec import cuda_source, dtype_macro, entry_names, launch_check, rival, shape_mistakes, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.array_info import ArrayInfo, infos
 from cudalab.spec.budget import Budget
@@ -85,6 +94,8 @@ class Kernel(Sized):
 
     def _mistakes(self) -> Iterator[str]:
         """What is wrong with the fields. A later check relies on the earlier ones, so only the first mistake counts."""
+        if isinstance(self.options, tuple) and (wrong := compile_options.refused(self.options)):
+            yield wrong
         if wrong := validate.first_wrong(self, validate.checks(Kernel)):
             yield wrong
         if not self.dtypes:
