@@ -84,7 +84,17 @@ def of_arrays(shapes: Mapping[str, Given], arrays: Mapping[str, Shape]) -> Dimen
     while _solve_one(shapes, arrays, found):  # names that follow from a length, such as that of `segments+1`
         pass
     for array, shape in arrays.items():  # what is computed, now that all names are known
-        if isinstance(given := shapes.get(array), str) and (due := shape_of(given, found)) != shape:
+        if not isinstance(given := shapes.get(array), str):
+            continue
+        try:
+            due = shape_of(given, found)
+        except SpecError:
+            lacking = next(name for name in names([given]) if name not in found)
+            raise InputError(
+                f"{array} has the shape {shape}, which does not tell {lacking} in its shapes= entry {given!r}; give "
+                "arrays with elements"
+            ) from None
+        if due != shape:
             raise InputError(
                 f"shapes declares {array} as {given!r}, which is {due} here, but the array's shape is {shape}"
             )

@@ -141,12 +141,18 @@ class Sized(Declared):
     def unfit(self, lengths: Dimensions) -> str:
         """Why the dimensions cannot have these lengths; "" if they can, as far as lengths are known."""
         try:
-            for given in self.shapes.values():
-                if isinstance(given, str) and all(name in lengths for name in dimensions.names([given])):
+            for given, names in self._may_be_negative:
+                if all(name in lengths for name in names):
                     dimensions.shape_of(given, lengths)
         except InputError as error:
             return str(error)
-        return allowed.unfit(self.dims, lengths)
+        return allowed.unfit(self.dims, lengths) if self.dims else ""
+
+    @cached_property
+    def _may_be_negative(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The shapes in which a length may be below 0, with the names in each."""
+        words = [(given, dimensions.names([given])) for given in self.shapes.values() if isinstance(given, str)]
+        return [(given, names) for given, names in words if "-" in given or set(names) & set(self.length_scalars)]
 
     def allowed(self, size: Shape, axis: int) -> Sequence[int] | None:
         """The lengths, in ascending order, that `dims` leaves to one dimension of a size; None: any."""
