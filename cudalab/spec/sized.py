@@ -48,15 +48,16 @@ class Sized(Declared):
 
     @cached_property
     def length_scalars(self) -> tuple[str, ...]:
-        """The scalars that are lengths: those whose names `shapes`, `dims` or the ends of `inputs` have, and no input.
+        """The scalars that are lengths: those that `shapes`, `dims` or the ends of `inputs` name, and no input defines.
 
         Such as the `k` of `shapes={"x": "rows cols", "values": "rows k"}`.
         """
-        ends = (
-            [e for one in self.inputs.values() for e in (one.low, one.high)] if isinstance(self.inputs, Mapping) else []
-        )
-        words = [given for given in (*self.shapes.values(), *ends) if isinstance(given, str)]
-        named = {*dimensions.names(words), *self.dims, *(n for text in self.dims.values() for n in allowed.names(text))}
+        given: list[Any] = [*self.shapes.values(), *self.dims]
+        ins = self.inputs.values() if isinstance(self.inputs, Mapping) else ()
+        given += [end for one in ins for end in (one.low, one.high)]
+        words = [one for one in given if isinstance(one, str)]
+        named = {*dimensions.names(words), *(n for text in self.dims.values() for n in allowed.names(text))}
+        named |= {name for one in given if callable(one) for name in self.named_by(one)}
         return tuple(name for name in self.scalars if name in named and name not in self.dimension_names)
 
     def scalar_lengths(self, shapes: Mapping[str, Shape], given: Mapping[str, Any] = NONE) -> Dimensions:
@@ -313,7 +314,8 @@ class Sized(Declared):
                 raise SpecError(f"{self.file}: {error}") from None
         if given is None:
             return next(iter(shapes.values()))
-        shape = validate.called_with(given, shapes)
+        numbers = {n: length for n, (length,) in self.scalar_lengths(shapes, scalars).items()}
+        shape = validate.called_with(given, {**shapes, **numbers})
         whole = isinstance(shape, (tuple, list)) and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
         if not whole:
             wanted = "return a tuple of whole numbers, such as (256,)"

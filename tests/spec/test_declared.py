@@ -94,6 +94,15 @@ def test_a_scalar_is_the_length_of_outputs_workspaces_and_indices():
     assert one.length_scalars == ("segments",)
 
 
+def test_a_function_of_shapes_may_take_a_scalar():
+    one = spec(
+        shapes={"x": "rows cols", "y": lambda x, k: (x[0], min(k, x[1]))}, scalars={"k": Scalar(4, "int32")},
+        reference=lambda x, k: x[:, :k],
+    )  # fmt: skip
+    assert (one.length_scalars, one.shape_of("y", {"x": (8, 64)})) == (("k",), (8, 4))
+    assert one.shape_of("y", {"x": (8, 64)}, {"k": 99}) == (8, 64)
+
+
 def test_a_scalar_with_the_name_of_a_dimension_is_no_length():
     one = spec(scalars={"rows": Scalar(3.0)}, reference=lambda x, rows: x)
     assert one.length_scalars == () and one.shape_of("y", {"x": (5, 2)}) == (5, 2)
