@@ -50,6 +50,7 @@ def described(kernel: Kernel) -> str:
         "",
         f"dtypes:  {', '.join(kernel.dtypes)}",
         f"sizes:   {', '.join(f'{name} {_times(shape)}' for name, shape in kernel.sizes.items())}",
+        *(f"dims:    {name} {text}" for name, text in kernel.dims.items()),
         f"entries: {', '.join(kernel.entries)}",
         "",
         "All arrays are of one library (NumPy, PyTorch, CuPy, PyCUDA), C-contiguous and on one device. `out` is the",

@@ -42,9 +42,12 @@ def run(
     """Check the rest and run on these arrays. No program is recorded, differentiated or transformed at this point."""
     plain = {name: library.plain(a) for name, a in zip(kernel.input_names, arrays, strict=True)}
     dtype = _check_inputs(kernel, plain)
+    every = scalars_of_call(kernel, plain, scalars)
+    if kernel.length_scalars:
+        kernel.accepts_call({name: a.shape for name, a in plain.items()}, every)
     if out is not None:
-        _check_outputs(kernel, plain, [library.plain(one) for one in as_tuple(out)], dtype)
-    return library.run(Request(kernel, arrays, out, plain, dtype, scalars_of_call(kernel, plain, scalars)))
+        _check_outputs(kernel, plain, [library.plain(one) for one in as_tuple(out)], dtype, every)
+    return library.run(Request(kernel, arrays, out, plain, dtype, every))
 
 
 def scalars_of_call(kernel: Kernel, plain: Mapping[str, Any], given: Scalars) -> dict[str, Any]:
@@ -99,14 +102,16 @@ def dtype_of_call(kernel: Kernel, plain: Mapping[str, Any]) -> DType:
     )
 
 
-def _check_outputs(kernel: Kernel, plain: dict[str, Plain], targets: list[Plain], dtype: DType) -> None:
+def _check_outputs(
+    kernel: Kernel, plain: dict[str, Plain], targets: list[Plain], dtype: DType, scalars: Scalars
+) -> None:  # fmt: skip
     """Raise InputError if `out` does not fit. A pointwise kernel may write over an input; other overlaps are races."""
     names, shapes = own_outputs(kernel), {name: a.shape for name, a in plain.items()}
     if len(targets) != len(names):
         due = f"a tuple of {len(names)} arrays ({', '.join(names)})" if len(names) > 1 else f"{len(names)} array"
         raise InputError(f"out has {len(targets)} arrays; {kernel.name} takes {due}")
     for name, target in zip(names, targets, strict=True):
-        kind, shape = kernel.kind_of(name, dtype), kernel.shape_of(name, shapes)
+        kind, shape = kernel.kind_of(name, dtype), kernel.shape_of(name, shapes, scalars)
         what = "out" if len(names) == 1 else f"{name} of out"
         if target.shape != shape or dtype_of(target) != kind:
             raise InputError(f"{what} has {_kind(target)}, {kernel.name} gives {kind.name} {shape}")

@@ -68,7 +68,7 @@ class NumpyArrays:
                 cls.fill(array, fill)
             return cls.plain(array)
 
-        output = output_of(kernel, asked.dtype, asked.plain, make)
+        output = output_of(kernel, asked.dtype, asked.plain, make, asked.scalars)
         inputs = dict(zip(kernel.input_names, asked.arrays, strict=True))
         results = tuple(inputs[name] if name in kernel.in_place else made[name] for name in kernel.outs)
         operands = Operands(asked.plain, output, scalars=asked.scalars)
@@ -238,7 +238,7 @@ def as_tuple(arrays: Any) -> tuple[Any, ...]:
 
 def _fitting(result: Any, asked: Request, name: str) -> Any:
     """The result of a torch form as a contiguous tensor with memory of its own. SpecError if its kind is wrong."""
-    shape = asked.kernel.shape_of(name, {n: a.shape for n, a in asked.plain.items()})
+    shape = asked.kernel.shape_of(name, {n: a.shape for n, a in asked.plain.items()}, asked.scalars)
     kind = asked.kernel.kind_of(name, asked.dtype)
     if tuple(result.shape) != shape or dtype_of(result) != kind:
         got, due = f"{dtype_of(result).name} {tuple(result.shape)}", f"{kind.name} {shape}"

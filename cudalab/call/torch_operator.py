@@ -55,7 +55,7 @@ class TorchOperator:
                 device_types=("cpu", "cuda"),
                 schema=_schema(kernel),
             )
-            made.register_fake(lambda *given: _fake(kernel, _parted(kernel, given)[0]))
+            made.register_fake(lambda *given: _fake(kernel, *_parted(kernel, given)))
             if kernel.backward:
                 made.register_autograd(
                     lambda ctx, *dys: (*gradients(ctx, dys, ctx.needs_input_grad), *(None for _ in kernel.scalars)),
@@ -164,14 +164,16 @@ def _parted(kernel: Kernel, given: tuple[Any, ...]) -> tuple[tuple[Any, ...], Sc
     return given[:count], {name: value for name, value in numbers if value is not None}
 
 
-def _fake(kernel: Kernel, inputs: tuple[Any, ...]) -> Any:
+def _fake(kernel: Kernel, inputs: tuple[Any, ...], scalars: Scalars) -> Any:
     """The new arrays without elements, for shapes that may be symbols."""
     import torch
 
     named = dict(zip(kernel.input_names, inputs, strict=True))
     kind, shapes = dtype_of_call(kernel, named), {name: tuple(x.shape) for name, x in named.items()}
     new = tuple(
-        inputs[0].new_empty(kernel.shape_of(name, shapes), dtype=getattr(torch, kernel.kind_of(name, kind).name))
+        inputs[0].new_empty(
+            kernel.shape_of(name, shapes, scalars), dtype=getattr(torch, kernel.kind_of(name, kind).name)
+        )
         for name in kernel.outs if name not in kernel.in_place
     )  # fmt: skip
     return new[0] if len(new) == 1 else new or None

@@ -18,10 +18,10 @@ from cudalab.checks import nans
 from cudalab.checks.allowance import results
 from cudalab.checks.expected import Expected, Invalid
 from cudalab.spec import reference
-from cudalab.spec.declared import AFFORDABLE
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
+from cudalab.spec.sized import AFFORDABLE
 
 Make = Callable[[np.ndarray, float], np.ndarray]  # from normal values and a scale
 

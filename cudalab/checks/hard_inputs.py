@@ -6,10 +6,15 @@ same index. All arrays are 1-D.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from cudalab.base.errors import InputError
+from cudalab.spec.dimensions import REST
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.inputs import draw
+from cudalab.spec.kernel import Kernel, Shape
 
 # The kinds of hard inputs, as a `Group` names them.
 EVERY = "every"  # one input: all bit patterns
@@ -22,6 +27,39 @@ SAMPLE_SIZE = (1 << 24) + 701  # values of a sample by default: a large array th
 LEAST_SAMPLE = 1 << 10  # the smallest sample that has every sign and exponent of float32
 PAIRED = 256  # values of each input that `pairs` combines
 EACH_SIZE = 1 << 20  # float32 values that `each` takes for one input, at most
+
+
+def shape(kernel: Kernel, n: int, exact: bool = True) -> Shape | None:
+    """A shape of `n` elements that all inputs of a pointwise kernel may have, rows about as long as they are many.
+
+    None where there is none. Unless it is `exact`, the shape may have fewer elements.
+    """
+    given = kernel.shapes.get(kernel.input_names[0], REST)
+    words = str(given).split()
+    for chosen in ([word for word in words if word != REST] or words, words):
+        fixed = math.prod(int(word) for word in chosen if word.isdigit())
+        free = sum(not word.isdigit() for word in chosen)
+        usual, most = n.bit_length() // 2, n.bit_length()
+        for power in (usual, *range(usual - 1, -1, -1), *range(usual + 1, most)) if free > 1 else range(most):
+            found = _arranged(chosen, free, n // fixed >> power, 1 << power)
+            if (math.prod(found) == n or not exact) and _taken(kernel, found):
+                return found
+    return None
+
+
+def _arranged(words: list[str], free: int, rows: int, cols: int) -> Shape:
+    """`rows` x `cols` elements in the last two of the `free` dimensions, whose words are no numbers, or in the one."""
+    lengths = iter([*(1,) * (free - 2), rows, cols] if free > 1 else [rows * cols])
+    return tuple(int(word) if word.isdigit() else next(lengths) for word in words)
+
+
+def _taken(kernel: Kernel, shape: Shape) -> bool:
+    try:
+        if kernel.shapes:
+            kernel.accepts_call(dict.fromkeys(kernel.input_names, shape))
+        return True
+    except InputError:
+        return False
 
 
 def every(dtype: DType, part: int = 0) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -78,11 +79,23 @@ def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str,
         }
         return _all(kernel, inputs)
 
+    def allowed(length: int) -> int:
+        choices = kernel.allowed(base, axis)
+        if choices is None:
+            return length | 1
+        if (place := bisect_left(choices, length)) == len(choices):
+            name = kernel.dimension_of(base, axis)
+            raise Refused(f"dims= allows {name}, the {which} dimension, no such length")
+        return choices[place]
+
     largest = max(one, key=lambda name: math.prod(two[name]) - math.prod(one[name]))
     grows = (math.prod(two[largest]) - math.prod(one[largest])) / start
     if grows <= 0:
         raise Refused(f"no array grows with the {which} dimension")
-    found = at((start + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows)) | 1)
+    length = allowed(start + math.ceil((limit + BEYOND - math.prod(one[largest])) / grows))
+    if wrong := kernel.unfit_at(longer(length)):
+        raise Refused(wrong)
+    found = at(length)
     if math.prod(found[largest]) <= limit or sum(math.prod(shape) for shape in found.values()) > 16 * limit:
         raise Refused(f"the arrays do not grow with the {which} dimension alone")
     return found
@@ -103,7 +116,8 @@ def _tied(kernel: Kernel, axis: int) -> int | None:
 
 def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:
     try:
-        return _all(kernel, {name: array.shape for name, array in kernel.make(shape, dtype).items()})
+        inputs = kernel.shapes_at(shape) or {n: array.shape for n, array in kernel.make(shape, dtype).items()}
+        return _all(kernel, inputs)
     except Refused:
         raise
     except Exception as error:  # the spec's own
@@ -165,7 +179,8 @@ def last_indices(kernel: Kernel, found: dict[str, Shape]) -> dict[str, int]:
     """The last index of each input of indices whose end the spec names, such as In("int32", 0, "rows")."""
     if callable(kernel.inputs) or not kernel.inputs:
         return {}
-    lengths = of_arrays(kernel.shapes, {name: found[name] for name in kernel.input_names})
+    inputs = {name: found[name] for name in kernel.input_names}
+    lengths = of_arrays(kernel.shapes, inputs) | kernel.scalar_lengths(inputs)
     every = {name: one.last(lengths) for name, one in kernel.inputs.items()}
     return {name: last for name, last in every.items() if last is not None}
 

@@ -6,11 +6,13 @@ from collections.abc import Collection
 
 import numpy as np
 
+from cudalab.checks import hard_inputs
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Kernel
 
 MANY = 0.1  # of an output's elements
 LEAST, SAMPLED = 64, 1 << 14  # elements of all inputs from which they are compared, and of each that are looked at
+FEWEST = 1 << 16  # hard values of 16 bits; of more bits there are more
 VARIES = 0.05  # of the integers or booleans of an input: it changes with the seed, although many stay by chance
 
 
@@ -20,8 +22,10 @@ def floating(kernel: Kernel, dtype: DType) -> tuple[DType, ...]:
     return tuple(kind for kind in found if kind) if all(kind and kind.floating for kind in found) else ()
 
 
-def not_floating(arrays: Arrays) -> list[str]:
-    """Why hard values cannot take the places of these inputs: at most one reason."""
+def no_place(kernel: Kernel, arrays: Arrays) -> list[str]:
+    """Why hard values cannot take the places of these inputs of a pointwise kernel: at most one reason."""
+    if kernel.dims and hard_inputs.shape(kernel, FEWEST) is None:
+        return [f"dims= allows no array of {FEWEST:,} elements"]
     if len(arrays) > 2:
         return ["they are for kernels of one or two inputs"]
     found = (name for name, a in arrays.items() if not (known := DTYPES.get(a.dtype.name)) or not known.floating)

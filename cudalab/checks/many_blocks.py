@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from time import perf_counter
@@ -79,6 +80,7 @@ class Way:
     step: int
     powers: bool  # of 2 only
     known: int  # the largest length in the spec, or the most elements if it is the only dimension
+    choices: Sequence[int] | None  # the lengths that the spec's dims= leaves to the first; None: any
 
     @property
     def length(self) -> int:
@@ -90,8 +92,15 @@ class Way:
         return replace(self, shape=tuple(longer.get(i, n) for i, n in enumerate(self.shape)))
 
     def allowed(self, length: int) -> int:
-        """The largest length up to this one that the dimension may have."""
-        return 1 << length.bit_length() - 1 if self.powers else length // self.step * self.step
+        """The largest length up to this one that the dimension may have; 0 for none."""
+        while True:
+            found = 1 << length.bit_length() - 1 if self.powers and length else length // self.step * self.step
+            if self.choices is None or not found:
+                return found
+            at = bisect_right(self.choices, found)
+            length = self.choices[at - 1] if at else 0
+            if length == found:
+                return found
 
 
 def _ways(kernel: Kernel) -> Iterator[Way]:
@@ -118,7 +127,9 @@ def _ways(kernel: Kernel) -> Iterator[Way]:
             powers = max(lengths) > 8 and not fixed and all(length & (length - 1) == 0 for length in lengths)
             chosen = sorted((one for one in rest if 1 not in one), key=math.prod) or sorted(rest, key=math.prod)
             for one in dict.fromkeys((chosen[0], chosen[len(chosen) // 2], chosen[-1])):
-                yield Way(rest[one], dims, math.gcd(*lengths), powers, most if rank == 1 else max(lengths))
+                shape = rest[one]
+                choices = kernel.allowed(shape, i)
+                yield Way(shape, dims, math.gcd(*lengths), powers, most if rank == 1 else max(lengths), choices)
 
 
 def _proportional(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -284,7 +295,7 @@ def _past_cap(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) ->
         full = grids.elements(way.to(longest).shape)
         if any(grids.count(goal, shape) == cap and grids.elements(shape) > 1.1 * full for shape in tried):
             return None
-        if grids.threads(past.shape) <= THREADS and grids.elements(past.shape) <= grids.most:
+        if past.length > longest and grids.threads(past.shape) <= THREADS and grids.elements(past.shape) <= grids.most:
             return past.shape
     return None
 
@@ -294,7 +305,11 @@ def _lengths(grids: _Grids, way: Way, most: float = math.inf) -> Iterator[int]:
     most = min(most, grids.most)
     length, size, power, times = way.length, max(grids.elements(way.shape), 1), 1.0, 2
     while size * times**power <= most and length * times < MOST:
-        length, before = way.allowed(length * times), (length, size)
+        before, longer = (length, size), way.allowed(length * times)
+        if longer <= length:  # dims= allows none that is so near
+            times *= 2
+            continue
+        length = longer
         yield length
         size = max(grids.elements(way.to(length).shape), size)
         power = min(max(math.log(size / before[1]) / math.log(length / before[0]), 1.0), 3.0)
@@ -311,6 +326,8 @@ def _lacking(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) -> 
     for way in ways:
         *_, half, last = (way.length, way.length, *_lengths(grids, way))
         most = grids.count(goal, way.to(last).shape)
+        if way.allowed(MOST) <= last:  # dims= allows no longer one
+            continue
         if most > grids.count(goal, way.to(half).shape):
             shape = way.to(last).shape
             least = f"{'x'.join(map(str, shape))} has {most:,} blocks, {grids.threads(shape):,} threads and "

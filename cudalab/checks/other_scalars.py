@@ -16,21 +16,24 @@ from typing import Any, cast
 
 import numpy as np
 
+from cudalab.base.errors import SpecError
 from cudalab.checks import allowance, characters, parity
 from cudalab.checks.expected import Expected
 from cudalab.spec.array import Scalar
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.kernel import Arrays, Kernel
+from cudalab.spec.kernel import Arrays, Kernel, Shape
 
 Move = Callable[[Any], Any]  # from the spec's value to another one
 
 STEPS = (0.3, 1, 2, 4, 7, 11, 16, 22, 30, 38)  # powers of two that `_scaled` takes in turn
 APART = 4  # budgets of the widest kind by which an answer must differ
 FEW = 8  # bits of a value that was chosen so that products with it are exact
+SMALL = 1 << 16  # elements, at most, of a size with other lengths
 SHARE = 0.02  # of an output's elements that should differ; where no value does so much, the one that does most is taken
 
 ASKED = "others=() asks for it"
 FOLLOWS = "it is a whole number that is computed from the inputs"
+NO_LENGTH = "dims= and the sizes allow no smaller one"
 NO_CHANGE = "no value that was tried changes what the reference gives by more than the budgets"
 
 
@@ -56,6 +59,10 @@ def chosen(kernel: Kernel, dtype: DType, arrays: Arrays, seed: int) -> Others:
     usual, values, why = kernel.scalars_of(arrays), dict[str, Any](), dict[str, str]()
     probe = _Probe(kernel, dtype, seed)
     for name, scalar in kernel.scalars.items():
+        if name in kernel.length_scalars:  # groups of their own have other values
+            if not callable(scalar.value) and name not in lengths(kernel)[1]:
+                why[name] = ASKED if scalar.others == () else NO_LENGTH
+            continue
         if scalar.others is not None:
             given = [value for value in scalar.others_of(arrays, name) if value != usual[name]]
             if not given:
@@ -75,6 +82,34 @@ def chosen(kernel: Kernel, dtype: DType, arrays: Arrays, seed: int) -> Others:
     )
     values = {name: value for name, value in values.items() if value != usual[name]}
     return Others(kernel.with_scalars(values), {name: usual[name] for name in values}, values, notes)
+
+
+def lengths(kernel: Kernel) -> tuple[Shape, dict[str, list[int]]]:
+    """A small size, and other values there of the scalars that are lengths, such as the k of a top-k, by name.
+
+    They need arrays of their own. None for a scalar that follows from the inputs' shapes: sizes give it other values.
+    """
+    sizes, found = kernel.small((*kernel.edges, *kernel.sizes.values()), SMALL), dict[str, list[int]]()
+    if not kernel.length_scalars or not sizes or not (inputs := kernel.shapes_at(sizes[-1])):
+        return (), {}
+    for name, (usual,) in kernel.scalar_lengths(inputs).items():
+        scalar, stand_ins = kernel.scalars[name], {n: np.broadcast_to(np.float32(0), one) for n, one in inputs.items()}
+        if scalar.others is not None:
+            wanted = [int(value) for value in scalar.others_of(stand_ins, name)]
+        else:
+            wanted = [] if callable(scalar.value) else [n for n in _fewer(usual) if n]
+        if takes := [n for n in wanted if n != usual and _takes(kernel, name, n)]:
+            found[name] = takes
+    return sizes[-1], found
+
+
+def _takes(kernel: Kernel, name: str, value: int) -> bool:
+    """Whether sizes and edges go with another value of a scalar that is a length."""
+    try:
+        kernel.with_scalars({name: value})
+    except SpecError:
+        return False
+    return True
 
 
 class _Probe:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cudalab.spec.declared import NONE
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Shape
 
@@ -58,14 +59,18 @@ IN_PLACE = "in place"
 
 
 def output_of(
-    kernel: Kernel, dtype: DType, inputs: Mapping[str, Any], make: Callable[[str, Shape, np.dtype], Any]
+    kernel: Kernel, dtype: DType, inputs: Mapping[str, Any], make: Callable[[str, Shape, np.dtype], Any],
+    scalars: Mapping[str, Any] = NONE,
 ) -> Any:  # fmt: skip
-    """The arrays that a run of a kernel writes: one, or `Written`. `make(name, shape, dtype)` allocates."""
+    """The arrays that a run of a kernel writes: one, or `Written`. `make(name, shape, dtype)` allocates.
+
+    `scalars`: values of a call, by name, where they are not the spec's.
+    """
     shapes, own = {name: tuple(array.shape) for name, array in inputs.items()}, (*kernel.outs, *kernel.workspace)
     kinds = {name: kernel.kind_of(name, dtype).numpy for name in own}
     fills = {name: (kernel.outs.get(name) or kernel.workspace[name]).fill for name in own}
     arrays = tuple(
-        inputs[name] if name in kernel.in_place else make(name, kernel.shape_of(name, shapes), kinds[name])
+        inputs[name] if name in kernel.in_place else make(name, kernel.shape_of(name, shapes, scalars), kinds[name])
         for name in own
     )
     begins = tuple(

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cudalab.base.globs import split
-from cudalab.checks import characters, hard_inputs, inputs, many_blocks, misaligned
+from cudalab.checks import characters, hard_inputs, inputs, many_blocks, misaligned, other_scalars
 from cudalab.engine.groups import HUGE, MANY, Group
 from cudalab.engine.plan import with_dtypes
 from cudalab.spec.dtype import DType
@@ -38,6 +38,7 @@ def checks(
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
             if kind is dtypes[0]:
                 found += _many_blocks(name, kernel, kind, [group.shape for group in found if group.kernel is kernel])
+            found += _other_lengths(name, kernel, kind)
             found += _misaligned(name, kernel, kind)
             found += [] if hard else _characters(name, kernel, kind)  # last: a message begins with usual values
         if huge:
@@ -46,24 +47,28 @@ def checks(
 
 
 def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:
-    def group(label: str, n: int, which: str) -> Group:
-        rows = 1 << max(n.bit_length() // 2, 0)
-        shape = {None: (n,), 1: (n,)}.get(kernel.rank, (*(1,) * ((kernel.rank or 0) - 2), n // rows, rows))
-        return Group(kernel, label, shape, kind, values=which, alias=name)
+    def groups(*cases: tuple[str, int, str]) -> list[Group]:
+        """Those at a shape that the kernel takes."""
+        shapes = [hard_inputs.shape(kernel, n, exact=which != hard_inputs.SAMPLE) for _, n, which in cases]
+        return [
+            Group(kernel, label, shape, kind, values=which, alias=name)
+            for (label, _, which), shape in zip(cases, shapes, strict=True)
+            if shape is not None
+        ]
 
     kinds = inputs.floating(kernel, kind)
     if not kinds or len(kinds) > 2:
         return []
     bits = 8 * kinds[0].itemsize
     if len(kinds) == 2 and kinds[0] != kinds[1]:
-        return [group("hard values of each", 2 << 16, hard_inputs.EACH)]
+        return groups(("hard values of each", 2 << 16, hard_inputs.EACH))
     if len(kinds) == 2:
         label, n = ("all values", 1 << bits) if bits <= 16 else ("every exponent", min(sample, hard_inputs.EACH_SIZE))
-        pairs = group("special pairs", hard_inputs.pairs_size(kinds[0]), hard_inputs.PAIRS)
-        return [pairs, group(f"{label} of each", 2 * n, hard_inputs.EACH)]
+        pairs = "special pairs", hard_inputs.pairs_size(kinds[0]), hard_inputs.PAIRS
+        return groups(pairs, (f"{label} of each", 2 * n, hard_inputs.EACH))
     if bits <= 16 or (exhaustive and bits == 32):
-        return [group("all values", 1 << bits, hard_inputs.EVERY)]
-    return [group("every exponent", sample, hard_inputs.SAMPLE)]
+        return groups(("all values", 1 << bits, hard_inputs.EVERY))
+    return groups(("every exponent", sample, hard_inputs.SAMPLE))
 
 
 def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
@@ -87,6 +92,20 @@ def _many_blocks(name: str, kernel: Kernel, kind: DType, tried: list[Shape]) -> 
     if lacking:
         found.append(Group(kernel, MANY, (), kind, values=MANY, awkward=True, alias=name, why=tuple(lacking.items())))
     return found
+
+
+def _other_lengths(name: str, kernel: Kernel, kind: DType) -> list[Group]:
+    """Groups with other values of scalars that are lengths of outputs, at the largest of the small shapes."""
+    shape, others = other_scalars.lengths(kernel)
+    text = "x".join(map(str, shape))
+    return [
+        Group(
+            kernel.with_scalars({scalar: n}), f"{text}, {scalar}={n}", shape, kind, awkward=True, alias=name,
+            scalars=((scalar, n),),
+        )
+        for scalar, values in others.items()
+        for n in values
+    ]  # fmt: skip
 
 
 def _misaligned(name: str, kernel: Kernel, kind: DType) -> list[Group]:

@@ -39,6 +39,7 @@ class Group:
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
     forms: tuple[Form, ...] = ()  # entries with launch parameters that replace the kernel's usual variants
     rivals: tuple[str, ...] = ()  # those that the command line added to the kernel's own, as `rival.parsed` reads them
+    scalars: tuple[tuple[str, int], ...] = ()  # values that the kernel has in place of the spec's, by name
     why: tuple[tuple[str, str], ...] = ()  # variants by name with the reason why they are skipped; no others run
 
     @property
@@ -121,20 +122,22 @@ class Work(msgspec.Struct):
     omit: tuple[str, ...] = ()
     timed: bool = True
     why: tuple[tuple[str, str], ...] = ()
+    scalars: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
-            group.name, group.forms, group.rivals, _fixed(group.kernel), omit, timed, group.why,
+            group.name, group.forms, group.rivals, _fixed(group.kernel), omit, timed, group.why, group.scalars,
         )  # fmt: skip
 
     def group(self) -> Group:
         kernel = find.kernel(self.kernel)
+        kernel = kernel.with_parameters(self.parameters) if self.parameters else kernel
+        kernel = kernel.with_scalars(dict(self.scalars)) if self.scalars else kernel
         return Group(
-            beside(kernel.with_parameters(self.parameters) if self.parameters else kernel, self.rivals), self.size,
-            self.shape, dtype(self.dtype), self.values, self.awkward, self.offsets, self.alias, self.forms, self.rivals,
-            self.why,
+            beside(kernel, self.rivals), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
+            self.offsets, self.alias, self.forms, self.rivals, self.scalars, self.why,
         )  # fmt: skip
 
 

@@ -57,6 +57,10 @@ CHOSEN = (
     " (the check chose this size for its many blocks: is an index or an array too small for them, or is a loop missing "
     "where the grid no longer grows? If the kernel takes no such size, let its launch function raise an error)"
 )
+OTHER_LENGTH = (
+    " (the check chose {}: is the spec's value written into the code? If the kernel takes no other, say others=() in "
+    "its Scalar)"
+)
 TOO_SMALL = "the reference itself, in float32, is WRONG: is the budget too small?"
 TOO_SMALL_NEAR_0 = (
     "the reference itself, in float32, is WRONG near 0: if such an error is acceptable, give the budget an `atol` just "
@@ -176,7 +180,7 @@ class _KernelRound(Round[Variant, Bound]):
             case.costs["first run"] = perf_counter() - start
         first_size = not self.job.modes and len(self.contents.arrays) > 1
         if label == self._tells and self.kernel.pointwise and first_size:
-            case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
+            case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]
         if label == self._tells and first_size and not self.group.values:
             wanted = allowance.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
             case.notes += inputs.undefined(self.arrays, wanted)
@@ -424,6 +428,9 @@ class _KernelRound(Round[Variant, Bound]):
         """What a fault at this size may come from; "" if the variant failed at a usual one."""
         if self.group.values == MANY:
             return "" if (self.kernel.file, case.label) in self.job.wrong else CHOSEN
+        if self.group.scalars:
+            chosen = ", ".join(f"{name}={n}" for name, n in self.group.scalars)
+            return "" if (self.kernel.file, case.label) in self.job.wrong else OTHER_LENGTH.format(chosen)
         self.job.wrong.add((self.kernel.file, case.label))
         return ""
 

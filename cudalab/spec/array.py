@@ -11,7 +11,7 @@ import numpy as np
 
 from cudalab.base.errors import SpecError, short
 from cudalab.spec import validate
-from cudalab.spec.dimensions import Dimensions, shape_of
+from cudalab.spec.dimensions import Dimensions, numbers
 from cudalab.spec.dimensions import fits as words
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.inputs import draw
@@ -105,7 +105,7 @@ class In(_Checked):
 
     def _ends(self, lengths: Dimensions) -> tuple[float, float]:
         low, high = (
-            shape_of(end, lengths)[0] if isinstance(end, str) else end for end in (self.low or 0, self.high or 0)
+            numbers(end, lengths)[0] if isinstance(end, str) else end for end in (self.low or 0, self.high or 0)
         )
         return low, high
 

@@ -1,32 +1,24 @@
-"""The arrays of a spec: their names, dtypes and shapes, and what is in them."""
+"""The arrays and scalars of a spec: their names, dtypes and values."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from cudalab.base.errors import InputError, SpecError, short
-from cudalab.spec import dimensions, shape_relations, validate
-from cudalab.spec.array import In, Out
+from cudalab.base.errors import SpecError, short
+from cudalab.spec import validate
+from cudalab.spec.array import Out
 from cudalab.spec.array_info import infos
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.fields import JUDGE, Fields
-from cudalab.spec.inputs import Arrays, unfit
-from cudalab.spec.launch import Shape
 
-_USUAL = In()
-AFFORDABLE = 1 << 20  # elements of arrays that are made to find out about a size
-
-
-def _listed(shapes: Mapping[str, Shape]) -> str:
-    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Declared(Fields):
@@ -107,30 +99,7 @@ class Declared(Fields):
         own = self.outs.get(name) or self.workspace.get(name)
         return DTYPES[own.dtype] if own and own.dtype else dtype
 
-    def input_kinds(self, dtype: DType) -> dict[str, np.dtype]:
-        """The dtype of each input by name, from inputs of the smallest shape that is not empty."""
-        if dtype.name not in self._input_kinds:
-            self._input_kinds[dtype.name] = self._made_kinds(dtype)
-        return self._input_kinds[dtype.name]
-
-    @cached_property
-    def _input_kinds(self) -> dict[str, dict[str, np.dtype]]:
-        return {}
-
-    def _made_kinds(self, dtype: DType) -> dict[str, np.dtype]:
-        usual = dict.fromkeys(self.input_names, dtype.numpy)
-        shapes = [shape for shape in (*self.edges, *self.sizes.values()) if prod(shape)]
-        if isinstance(self.inputs, Mapping):
-            return usual | {name: DTYPES[one.dtype].numpy for name, one in self.inputs.items() if one.dtype}
-        if self.inputs is None or not shapes:
-            return usual
-        try:
-            made = self.make(min(shapes, key=prod), dtype)
-        except Exception:  # the spec's own; the rows of the group say it
-            return usual
-        return {name: array.dtype for name, array in made.items()}
-
-    def scalars_of(self, arrays: Mapping[str, Any], given: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    def scalars_of(self, arrays: Mapping[str, Any], given: Mapping[str, Any] = NONE) -> dict[str, Any]:
         """The scalars for these inputs, rounded to their dtypes; `given`: values of a call, by name."""
         try:
             return {
@@ -155,158 +124,3 @@ class Declared(Fields):
     def alignment(self, array: str) -> int:
         """Bytes of which the address of this input, or of the output, is a multiple; 1: none are asked for."""
         return self.aligned if isinstance(self.aligned, int) else self.aligned.get(array, 1)
-
-    @property
-    def rank(self) -> int | None:
-        """The number of dimensions of a size; None: any."""
-        known = dimensions.names(self._input_shapes) if self._sized else ()
-        return len(known) if known and dimensions.REST not in known else None
-
-    @property
-    def _input_shapes(self) -> list[dimensions.Given]:
-        return [self.shapes[name] for name in self.input_names if name in self.shapes]
-
-    def dimensions(self, size: Shape) -> dimensions.Dimensions:
-        """The lengths that a size gives to the dimensions which `shapes` names. Raises InputError."""
-        return dimensions.of_size(self._input_shapes, size) if self._sized else {}
-
-    @cached_property
-    def _sized(self) -> bool:
-        """Whether a size gives the dimensions of `shapes` their lengths. `inputs` may take a size in its own way."""
-        if not callable(self.inputs) or not self._input_shapes:
-            return bool(self._input_shapes)
-        try:
-            return all(dimensions.of_size(self._input_shapes, size) for size in (*self.sizes.values(), *self.edges))
-        except InputError:
-            return False
-
-    @cached_property
-    def _relations(self) -> shape_relations.Relations:
-        def shapes(size: Shape) -> dict[str, Shape]:
-            return {name: array.shape for name, array in self.make(size, DTYPES[self.dtypes[0]]).items()}
-
-        return shape_relations.relations((*self.sizes.values(), *self.edges), shapes) if self.input_names[1:] else {}
-
-    def accepts(self, shape: Shape) -> None:
-        """Raise InputError if a size of this shape makes no sense for the kernel."""
-        try:
-            self.dimensions(shape)
-        except InputError as error:
-            sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
-            raise InputError(f"{self.name} takes {error}; the spec's sizes: {sizes}") from None
-
-    def accepts_call(self, shapes: Mapping[str, Shape]) -> None:
-        """Raise InputError if the kernel cannot be called with inputs of these shapes.
-
-        By `shapes`; without it by how the inputs that the spec makes fit together at its sizes and edges.
-        """
-        if self._input_shapes:
-            try:
-                dimensions.of_arrays(self.shapes, {name: shapes[name] for name in self.input_names})
-            except InputError as error:
-                raise InputError(f"{self.name} is called with {_listed(shapes)}: {error}") from None
-        elif wrong := shape_relations.broken(self._relations, shapes):
-            raise InputError(
-                f"{self.name} is called with {_listed(shapes)}: {wrong}. All sizes of the spec agree in this. "
-                "If the kernel takes other shapes, name its dimensions in shapes="
-            )
-
-    def make(self, shape: Shape, dtype: DType, seed: int = 0) -> Arrays:
-        """Inputs of one case, by name; equal seeds give equal inputs."""
-        self.accepts(shape)
-        rng = np.random.default_rng(seed)
-        if callable(self.inputs):
-            given = validate.called(self.inputs, shape, dtype.numpy, rng)
-            names = ", ".join(given) if isinstance(given, dict) else f"a {type(given).__name__}"
-            right = isinstance(given, dict) and set(given) == set(self.input_names)
-            if not right:
-                due = ", ".join(self.input_names)
-                raise SpecError(f"{self.file}: inputs returns {names}; return a dict of {due}")
-            for name in self.input_names:
-                if wrong := unfit(given[name]):
-                    raise SpecError(f"{self.file}: inputs: {name} is {wrong}")
-            shapes = {name: np.shape(given[name]) for name in self.input_names}
-            try:
-                dimensions.of_arrays(self.shapes, shapes)
-            except InputError as error:
-                raise SpecError(
-                    f"{self.file}: inputs returns arrays of shapes that do not fit, {_listed(shapes)}: {error}"
-                ) from None
-            return {name: np.asarray(given[name]) for name in self.input_names}
-        lengths = self.dimensions(shape)
-        return {
-            name: (self.inputs or {}).get(name, _USUAL).drawn(own, dtype.numpy, rng, lengths)
-            for name, own in self._input_shapes_at(shape).items()
-        }
-
-    def unfilled(self, shape: Shape, dtype: DType) -> Arrays:
-        """Inputs of one case without values, where the spec leaves it to the lab to draw them."""
-        self.accepts(shape)
-        kinds = self.input_kinds(dtype)
-        return {name: np.empty(own, kinds[name]) for name, own in self._input_shapes_at(shape).items()}
-
-    def _input_shapes_at(self, shape: Shape) -> dict[str, Shape]:
-        lengths = self.dimensions(shape)
-        return {
-            name: dimensions.shape_of(str(self.shapes[name]), lengths) if name in self.shapes else shape
-            for name in self.input_names
-        }
-
-    def elements(self, size: Shape) -> int:
-        """Elements of the largest input or output at a size.
-
-        Where only the function `inputs` knows the arrays, it is called once for a size whose lengths have a product of
-        at most AFFORDABLE. The product stands for what is not known.
-        """
-        if size not in self._elements:
-            self._elements[size] = self._counted(size)
-        return self._elements[size]
-
-    @cached_property
-    def _elements(self) -> dict[Shape, int]:
-        return {}
-
-    def _counted(self, size: Shape) -> int:
-        known = prod(size)
-        try:
-            if self._sized or not callable(self.inputs):
-                shapes = self._input_shapes_at(size)
-            elif known <= AFFORDABLE:
-                shapes = {name: array.shape for name, array in self.make(size, DTYPES[self.dtypes[0]]).items()}
-            else:
-                return known
-            inputs = [prod(shape) for shape in shapes.values()]
-            return max(*inputs, *(prod(self.shape_of(name, shapes)) for name in self.outs))
-        except Exception:  # the spec's own; the rows of the group say it
-            return known
-
-    def small(self, sizes: Iterable[Shape], most: int) -> list[Shape]:
-        """Those with at most `most` elements, the largest last; where none has so few, the smallest, if affordable."""
-        known = sorted((size for size in dict.fromkeys(sizes) if prod(size)), key=self.elements)
-        return [size for size in known if self.elements(size) <= most] or [
-            size for size in known[:1] if self.elements(size) <= AFFORDABLE
-        ]
-
-    def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
-        """Shape of the first output for inputs of these shapes."""
-        return self.shape_of(next(iter(self.outs)), shapes)
-
-    def shape_of(self, name: str, shapes: Mapping[str, Shape]) -> Shape:
-        """Shape of an output, or of an array of the workspace, for inputs of these shapes (by name)."""
-        if name in self.in_place:
-            return shapes[name]
-        given = self.shapes.get(name)
-        if isinstance(given, str):
-            lengths = dimensions.of_arrays(self.shapes, {n: shapes[n] for n in self.input_names})
-            try:
-                return dimensions.shape_of(given, lengths)
-            except SpecError as error:
-                raise SpecError(f"{self.file}: {error}") from None
-        if given is None:
-            return next(iter(shapes.values()))
-        shape = validate.called_with(given, shapes)
-        whole = isinstance(shape, (tuple, list)) and all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape)
-        if not whole:
-            wanted = "return a tuple of whole numbers, such as (256,)"
-            raise SpecError(f"{self.file}: shapes[{name!r}] returns {short(shape)}; {wanted}")
-        return tuple(map(int, shape))

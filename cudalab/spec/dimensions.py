@@ -20,6 +20,7 @@ Dimensions = dict[str, Shape]  # the length of each name; that of REST is all th
 REST = "..."
 Given = str | Callable[..., Shape]  # a shape as a spec gives it: words, or a function of the inputs' shapes by name
 WORDS = "words such as 'rows cols', or a function of the inputs' shapes"
+_SAMPLE = (1009,)  # a length where any will do
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ALLOWED = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Name, ast.Load, ast.Constant)
 
@@ -80,22 +81,66 @@ def of_arrays(shapes: Mapping[str, Given], arrays: Mapping[str, Shape]) -> Dimen
                 of = f", of shape {shape}" if length != shape else ""
                 raise InputError(f"{name} is {_shown(found[name])} in {by[name]} and {_shown(length)} in {array}{of}")
             by.setdefault(name, array)
-    for array, shape in arrays.items():  # names that follow from a length, such as that of `segments+1`
-        computed = [word for word in _words(shapes.get(array)) if word != REST]
-        for word, side in zip(computed, shape[len(shape) - len(computed) :], strict=True):
-            if (name := _unknown(word, found)) and (n := _solved(word, name, side, found)) is not None:
-                if n < 0:
-                    raise InputError(
-                        f"{array} has the shape {shape}, but no value of {name} makes its shapes= entry "
-                        f"{shapes[array]!r} that shape"
-                    )
-                found[name], by[name] = (n,), array
+    while _solve_one(shapes, arrays, found):  # names that follow from a length, such as that of `segments+1`
+        pass
     for array, shape in arrays.items():  # what is computed, now that all names are known
-        if isinstance(given := shapes.get(array), str) and (due := shape_of(given, found)) != shape:
+        if not isinstance(given := shapes.get(array), str):
+            continue
+        try:
+            due = shape_of(given, found)
+        except SpecError:
+            lacking = next(name for name in names([given]) if name not in found)
+            raise InputError(
+                f"{array} has the shape {shape}, which does not tell {lacking} in its shapes= entry {given!r}; give "
+                "arrays with elements"
+            ) from None
+        if due != shape:
             raise InputError(
                 f"shapes declares {array} as {given!r}, which is {due} here, but the array's shape is {shape}"
             )
     return found
+
+
+def _solve_one(shapes: Mapping[str, Given], arrays: Mapping[str, Shape], found: Dimensions) -> bool:
+    """Add one name whose length follows from an array's and those that are known; whether there was one."""
+    for array, shape in arrays.items():
+        computed = [word for word in _words(shapes.get(array)) if word != REST]
+        for word, side in zip(computed, shape[len(shape) - len(computed) :], strict=True):
+            if not (name := _unknown(word, found)) or (n := _solved(word, name, side, found)) is None:
+                continue
+            if n < 0:
+                raise InputError(
+                    f"{array} has the shape {shape}, but no value of {name} makes its shapes= entry {shapes[array]!r} "
+                    "that shape"
+                )
+            found[name] = (n,)
+            return True
+    return False
+
+
+def untold(shapes: Mapping[str, Given], inputs: Iterable[str]) -> str:
+    """What is wrong with shapes of inputs whose lengths do not tell the length of each name; "" if they tell all."""
+    words = [(name, word) for name in inputs for word in _words(shapes.get(name))]
+    known: Dimensions = {word: _SAMPLE for _, word in words if word.isidentifier() or word == REST}
+    while told := [name for _, word in words if (name := _unknown(word, known)) and _tells(word, name, known)]:
+        known[told[0]] = (_SAMPLE[0] + 2 * len(known),)
+    for array, word in words:
+        if lacking := [name for name in names([word]) if name not in known]:
+            return (
+                f"{array} is {shapes[array]!r}, and the length of {word!r} does not tell {' or '.join(lacking)}, so "
+                "an array from Python would have no shape. Give that dimension a name of its own, such as "
+                f"{_replaced(str(shapes[array]), word)!r}, and write what depends on it as an expression of that name "
+                f"(2*m, m+1); or give another input {lacking[0]} as a dimension"
+            )
+    return ""
+
+
+def _tells(word: str, name: str, known: Dimensions) -> bool:
+    return _solved(word, name, 0, known) is not None
+
+
+def _replaced(given: str, word: str) -> str:
+    return " ".join("m" if one == word else one for one in given.split())
 
 
 def _alike(known: tuple[str, ...]) -> str:
@@ -129,8 +174,30 @@ def _solved(word: str, name: str, length: int, known: Dimensions) -> int | None:
     return -1 if rest else n
 
 
+def undefined(given: str, name: str) -> str:
+    """What is wrong with a shape that has a name without a length."""
+    return (
+        f"{given!r} names {name}, which no input defines; write {name}, or an expression of it such as {name}+1 or "
+        f"2*{name}, as a dimension of an input in shapes=, or add a scalar, scalars={{{name!r}: Scalar(8, 'int32')}}, "
+        "or give a function of the inputs' shapes, such as lambda x: (x[0] - 1,)"
+    )
+
+
 def shape_of(given: str, dimensions: Dimensions) -> Shape:
-    """The shape that words mean where the names have these lengths. SpecError for a name that has none."""
+    """The shape that words mean where the names have these lengths. InputError where a length would be negative.
+
+    Raises SpecError as `numbers` does.
+    """
+    found = numbers(given, dimensions)
+    if any(length < 0 for length in found):
+        word = next(word for word in _words(given) if word != REST and numbers(word, dimensions)[0] < 0)
+        where = " and ".join(f"{name} = {_shown(dimensions[name])}" for name in names([word]))
+        raise InputError(f"shapes: {word!r} is {numbers(word, dimensions)[0]} where {where}; a length is 0 or more")
+    return found
+
+
+def numbers(given: str, dimensions: Dimensions) -> Shape:
+    """What words are where the names have these lengths. SpecError for a name that has none."""
     found: list[int] = []
     for word in _words(given):
         if word == REST:
@@ -138,11 +205,7 @@ def shape_of(given: str, dimensions: Dimensions) -> Shape:
             continue
         for name in _NAME.findall(word):
             if name not in dimensions:
-                raise SpecError(
-                    f"shapes: {given!r} names {name}, which no input defines; write {name}, or an expression of it "
-                    f"such as {name}+1 or 2*{name}, as a dimension of an input in shapes=, or give a function of the "
-                    "inputs' shapes, such as lambda x: (x[0] - 1,)"
-                )
+                raise SpecError(f"shapes: {undefined(given, name)}")
         tree = _parsed(word)
         assert tree is not None
         found.append(_value(tree.body, dimensions))

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cudalab.spec import allowed, compile_options, dimensions, rival, validate
 from cudalab.spec import cub as cub_form
-from cudalab.spec import dimensions, rival, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.budget import Budget
 from cudalab.spec.dtype import DTYPES
@@ -30,11 +30,6 @@ JUDGE = "a NumPy function, whose parameters name the inputs"
 _ENTRIES = "a launch function by __global__ function, such as {'softmax': launch}"
 _TUNABLES = "values by macro name, the default first, such as {'BLOCK_THREADS': (256, 128)}"
 _BUDGETS = validate.budgets, "a Budget, or one by dtype, such as {'float32': Budget(4, why='...')}"
-_OPTIONS = (
-    "a tuple of -DNAME=VALUE, --use_fast_math, --fmad=, --ftz=, --prec-div=, --prec-sqrt= (true or false), "
-    "--maxrregcount=N, --restrict, --extra-device-vectorization, --extended-lambda and --expt-relaxed-constexpr, "
-    "such as ('--use_fast_math',)"
-)
 _FORM = validate.function("the inputs")
 
 
@@ -118,6 +113,10 @@ class Fields:
         without="every array has the shape of the size; in a call from Python, lengths that are equal at all sizes "
         "must be equal",
     )  # fmt: skip
+    dims: Mapping[str, str] = optional(
+        "which lengths the dimensions of `shapes` may have, such as `{'cols': 'multiple of 8, at most 4096'}`; "
+        "see [shapes](#shapes)", by_name(allowed.fits), allowed.ADVICE, default=dict, without="any length",
+    )  # fmt: skip
     output: str = optional(
         "the output's name; give an input's name if the kernel updates that input in place", validate.identifier,
         "the name of the output, such as 'y'", default="y", without="`y`",
@@ -188,7 +187,7 @@ class Fields:
     )  # fmt: skip
     options: tuple[str, ...] = optional(
         "options of the CUDA compiler, such as `--use_fast_math`; see [how it is compiled](#how-it-is-compiled)",
-        tuple_of(validate.compile_option), _OPTIONS, default=(), without="none",
+        tuple_of(compile_options.fits), compile_options.ADVICE, default=(), without="none",
     )  # fmt: skip
     # Its arrays are contiguous torch tensors; its result is one gradient, or a tuple with one, or None, per input.
     backward: Callable[..., Any] | None = optional(

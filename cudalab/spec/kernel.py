@@ -12,13 +12,21 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeVar
 
-from cudalab.base.errors import InputError, SpecError, short, unknown
+from cudalab.base.errors import SpecError, short, unknown
+from cudalab.spec import (
+    compile_options,
+    cuda_source,
+    dtype_macro,
+    entry_names,
+    launch_check,
+    rival,
+    shape_mistakes,
+    validate,
+)
 from cudalab.spec import cub as cub_form
-from cudalab.spec import cuda_source, dimensions, dtype_macro, entry_names, launch_check, rival, validate
 from cudalab.spec.array import In, Out, Scalar, Work
 from cudalab.spec.array_info import ArrayInfo, infos
 from cudalab.spec.budget import Budget
-from cudalab.spec.declared import Declared
 from cudalab.spec.dtype import DTYPES, DType, unknown_dtype
 from cudalab.spec.fields import JUDGE
 from cudalab.spec.inputs import Arrays, draw
@@ -30,6 +38,7 @@ from cudalab.spec.launch import (  # some names are for modules that import them
     counted,
     deep_grid,
 )
+from cudalab.spec.sized import Sized
 from cudalab.spec.validate import strict
 
 __all__ = [
@@ -67,7 +76,7 @@ def assigned(parameters: Mapping[str, int]) -> str:
 
 @strict
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Declared):
+class Kernel(Sized):
     """One operation on the bench: the record that a spec defines.
 
     The parameters of `reference` name the inputs; other functions of the inputs take them by these names. A form that
@@ -85,6 +94,8 @@ class Kernel(Declared):
 
     def _mistakes(self) -> Iterator[str]:
         """What is wrong with the fields. A later check relies on the earlier ones, so only the first mistake counts."""
+        if isinstance(self.options, tuple) and (wrong := compile_options.refused(self.options)):
+            yield wrong
         if wrong := validate.first_wrong(self, validate.checks(Kernel)):
             yield wrong
         if not self.dtypes:
@@ -117,12 +128,7 @@ class Kernel(Declared):
         yield from self._signature_mistakes()
         if not self.allows(self.parameters):
             yield f"restrictions exclude the default, {self.parameters}"
-        for what, shape in [*((f"size {name!r}", shape) for name, shape in self.sizes.items()),
-                            *(("an edge", shape) for shape in self.edges)]:  # fmt: skip
-            try:
-                self.dimensions(shape)
-            except InputError as error:
-                yield f"{what}: shapes asks for {error}"
+        yield from shape_mistakes.of_sizes(self)
 
     def _array_mistakes(self) -> Iterator[str]:
         """What is wrong with the names and shapes of the arrays."""
@@ -148,21 +154,10 @@ class Kernel(Declared):
         for form, expression in (("elementwise", self.elementwise), ("triton", self.triton), ("numba", self.numba)):
             if isinstance(expression, str) and not expression.endswith(".py") and not self.simple:
                 yield f"{form} is an expression of one element, which needs one output and no scalars; leave it out"
-        for name, given in self.shapes.items():
-            if name not in self.array_names:
-                yield f"shapes: {unknown('array', name, self.array_names)}"
-            if name in self.input_names and not isinstance(given, str):
-                yield f"shapes: {name} is an input; give words such as 'rows cols'"
         for name in self.inputs if isinstance(self.inputs, Mapping) else ():
             if name not in self.input_names:
                 yield f"inputs: {unknown('input', name, self.input_names)}"
-        if self.shapes and not callable(self.inputs):
-            for name in self.input_names:
-                if name not in self.shapes:
-                    yield f"shapes has no input {name!r}; give its dimensions, such as 'rows cols'"
-        for name in self.workspace:
-            if name not in self.shapes:
-                yield f"shapes has no {name!r}, which workspace names; give {dimensions.WORDS}"
+        yield from shape_mistakes.of_arrays(self)
         for name, out in self.outs.items():
             for dtype in out.budgets if isinstance(out.budgets, Mapping) else ():
                 if dtype not in self.dtypes:

@@ -20,6 +20,11 @@ POINTERS = (
     "a Launch gives the address of an array, not an array of addresses: let the kernel take each array as a parameter "
     "of its own, or all in one array with the place of each"
 )
+HANDLES = (["cudaTextureObject_t"], ["cudaSurfaceObject_t"], ["CUtensorMap"])
+NO_HANDLE = (
+    "cudalab makes no textures, surfaces or tensor maps: let the kernel read an array, such as const float* x with "
+    "__ldg(x + i), and clamp or interpolate in its code"
+)
 PORTABLE_CLUSTER, MAX_CLUSTER = 8, 16  # blocks: CUDA programming guide, "Thread Block Clusters"
 
 
@@ -69,6 +74,8 @@ def wrong(
         return f" takes {len(declared)} arguments, but its launch passes {len(launch.args)}; its signature is ({takes})"
     of_output = dtype_of(arrays[of_kernel]) if of_kernel in arrays else None
     for given, parameter in zip(launch.args, declared, strict=True):
+        if not parameter.pointer and parameter.ctype.split()[-1:] in HANDLES:
+            return f" wants {parameter.text!r}; {NO_HANDLE}"
         name = next((n for n, a in arrays.items() if a is given), "")
         kind = of_output if parameter.ctype == "scalar_t" and of_output else of_c(parameter.ctype)
         said = (

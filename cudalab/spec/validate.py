@@ -16,12 +16,6 @@ from typing import Any, TypeVar
 
 from cudalab.base.errors import SpecError, short, unknown
 
-_COMPILE_OPTION = re.compile(
-    r"-D[A-Za-z_]\w*(=[\w.+-]*)?|--?(use_fast_math|extra-device-vectorization|restrict|maxrregcount=\d+"
-    r"|expt-relaxed-constexpr|extended-lambda"
-    r"|(ftz|fmad|prec-div|prec-sqrt)=(true|false))"
-)
-
 Check = Callable[[Any], bool]
 Fields = Mapping[str, tuple[Check, str]]  # by field: whether a value fits, and what to give instead
 Record = TypeVar("Record", bound=type)
@@ -185,11 +179,6 @@ def alignment(value: Any) -> bool:
     if isinstance(value, Mapping):
         return all(text(name) and type(n) is int and alignment(n) for name, n in value.items())
     return type(value) is int and value in (1, 2, 4, 8, 16, 32, 64, 128, 256)
-
-
-def compile_option(value: Any) -> bool:
-    """An option that nvcc and NVRTC both have, and that changes nothing but the code of the kernels."""
-    return isinstance(value, str) and bool(_COMPILE_OPTION.fullmatch(value))
 
 
 def budget(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from several import adam, count, step
+from several import adam, count, first, step
 
 from cudalab.base.errors import InputError
 
@@ -45,6 +45,41 @@ def test_tensors_know_that_they_were_written(tmp_path):
     before = [a._version for a in arrays]
     adam(tmp_path)(*arrays)
     assert [a._version > b for a, b in zip(arrays, before, strict=True)] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_scalar_that_a_call_sets_is_the_length_of_its_output(tmp_path, library):
+    x, kernel = ones(library, 12)[0].reshape(2, 6), first(tmp_path)
+    x[:, 0] = 5
+    assert [tuple(kernel(x, **k).shape) for k in ({}, {"k": 6}, {"k": 1})] == [(2, 4), (2, 6), (2, 1)]
+    out = kernel(x, k=2)
+    assert np.asarray(out).tolist() == [[5, 1], [5, 1]]
+    assert kernel(x, k=2, out=out) is out
+    for given, said in (
+        (
+            {"k": 7},
+            r"called with x \(2, 6\): k is 7, but dims says 'at least 1, at most cols', where cols is 6; give 6",
+        ),
+        ({"k": 0}, "k is 0, but dims says"),
+        ({"k": -1}, "'k' is -1 where k = -1; a length is 0 or more"),
+        ({"k": 2.5}, "the scalar k is 2.5; give a number that fits int32"),
+        ({"k": 3, "out": out}, r"out has float32 \(2, 2\), first gives float32 \(2, 3\)"),
+    ):
+        with pytest.raises(InputError, match=said):
+            kernel(x, **given)
+    with pytest.raises(InputError, match=r"k is 4, but dims says .* where cols is 3; give 3"):
+        kernel(x[:, :3] + 0)
+
+
+def test_torch_knows_the_length_that_a_scalar_gives(tmp_path):
+    torch = pytest.importorskip("torch")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from cudalab.call.torch_operator import operator
+
+    call = operator(first(tmp_path))
+    with FakeTensorMode():
+        assert [tuple(call(torch.ones(3, 9), k).shape) for k in (None, 7)] == [(3, 4), (3, 7)]
 
 
 def frozen(array):

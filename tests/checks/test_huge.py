@@ -260,3 +260,13 @@ def test_dimensions_that_belong_together_do_not_grow_alone(tmp_path):
     assert math.prod(huge.shapes(k, F32, 1 << 31, 0)["x"]) > 1 << 31
     with pytest.raises(huge.Refused, match="second dimension is in a fixed proportion to the third in all sizes"):
         huge.shapes(k, F32, 1 << 31, 1)
+
+
+def test_a_length_is_one_that_dims_allows(tmp_path):
+    rows = {"shapes": {"x": "rows cols"}, "sizes": {"small": (24, 32)}, "edges": ((3, 16),)}
+    k = kernel(tmp_path, dims={"rows": "multiple of 3", "cols": "power of 2, at most 4096"}, **rows)
+    assert huge.shapes(k, F32, 1 << 31)["x"][0] % 3 == 0
+    with pytest.raises(huge.Refused, match="dims= allows cols, the second dimension, no such length"):
+        huge.shapes(k, F32, 1 << 31, 1)
+    free = kernel(tmp_path, dims={"cols": "power of 2"}, **rows)
+    assert huge.shapes(free, F32, 1 << 31, 1)["x"] == (24, 1 << 27)

@@ -145,6 +145,27 @@ def test_a_grid_that_does_not_grow_so_far_needs_no_such_size(tmp_path, grid):
     assert found(kernel(tmp_path, grid)) == ([], {})
 
 
+@pytest.mark.parametrize(
+    ("rule", "holds"),
+    [
+        ("multiple of 24", lambda n: n % 24 == 0 and 288 <= n // 64 < 320),
+        ("power of 2", lambda n: n == 1 << 15),
+        ("one of 24, 48, 40000, 60000", lambda n: n in (40_000, 60_000)),
+        ("at most 16448", lambda n: 256 * 64 < n <= 16_448),
+    ],
+)
+def test_the_size_is_one_that_dims_allows(tmp_path, rule, holds):
+    size = {"power of 2": 32}.get(rule, 48)
+    k = kernel(tmp_path, shapes={"x": "n"}, dims={"n": rule}, sizes={"small": (size,)}, edges=())
+    (shape,), lacking = found(k)
+    assert holds(*shape) and lacking == {}
+
+
+def test_no_size_is_missed_where_dims_allows_none_with_so_many_blocks(tmp_path):
+    k = kernel(tmp_path, shapes={"x": "n"}, dims={"n": "at most 16384"}, sizes={"small": (1000,)})
+    assert found(k) == ([], {})  # 16,384 elements are 256 blocks
+
+
 def test_what_the_launch_function_refuses_is_not_tried(tmp_path):
     def grid(n):
         if n > 64 * 256:

@@ -6,12 +6,14 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from several import FIRST_OF_4, first
 
 from cudalab import Budget, In, Kernel, Launch, Out, Scalar
 from cudalab.base.errors import SpecError
 from cudalab.checks import other_scalars
 from cudalab.device.cpu import Cpu
-from cudalab.engine.groups import Group
+from cudalab.engine import check_plan
+from cudalab.engine.groups import Group, Work
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases
 from cudalab.engine.selection import Selection
@@ -274,3 +276,38 @@ def test_constants_that_follow_from_scalars_are_set_for_each_value(tmp_path):
 
     assert checked(kernel(lambda alpha: np.array([2 * alpha], np.float32))).status == "ok"
     assert "result for alpha=1.5" in checked(kernel(np.array([3], np.float32))).reason
+
+
+@pytest.mark.parametrize(
+    ("scalar", "want"),
+    [
+        (Scalar(4, "int32"), {"k": [2, 3]}),
+        (Scalar(4, "int32", others=(1, 4)), {"k": [1]}),
+        (Scalar(4, "int32", others=(5,)), {}),  # beyond the columns of an edge
+        (Scalar(4, "int32", others=()), {}),
+        (Scalar(lambda x: x.shape[1] // 2, "int32"), {}),  # each size has another one
+    ],
+)
+def test_a_scalar_that_is_a_length_gets_other_values(tmp_path, scalar, want):
+    assert other_scalars.lengths(first(tmp_path, scalars={"k": scalar})) == ((9, 20), want)
+
+
+@pytest.mark.parametrize(("others", "said"), [((5,), "dims= and the sizes allow"), ((), "others=() asks for it")])
+def test_that_a_length_has_one_value_is_said(tmp_path, others, said):
+    kernel = first(tmp_path, scalars={"k": Scalar(4, "int32", others=others)})
+    found = other_scalars.chosen(kernel, dtype("float32"), kernel.make((9, 20), dtype("float32")), 0)
+    assert not found.values and found.notes[0].startswith(f"the scalar k has one value in every check: {said}")
+
+
+def test_a_length_that_is_written_into_the_kernel_is_found(tmp_path, monkeypatch):
+    kernel = first(tmp_path, cu=FIRST_OF_4)
+    groups = {group.size: group for group in check_plan._other_lengths("first", kernel, dtype("float32"))}
+    assert list(groups) == ["9x20, k=2", "9x20, k=3"]
+    monkeypatch.setattr("cudalab.spec.find.kernel", lambda path: kernel)
+    again = {size: Work.on(group).group() for size, group in groups.items()}
+    assert [group.kernel.scalars["k"].value for group in again.values()] == [2, 3]
+    job = Job(Cpu(), Selection(("host:first",)), (), 0, 1.0, lambda *step: None)
+    usual = Group(kernel, "9x20", (9, 20), dtype("float32"), awkward=True)
+    (right,), (wrong,) = cases(job, usual), cases(job, again["9x20, k=3"])
+    assert (right.status, wrong.status) == ("ok", "WRONG")
+    assert "(the check chose k=3: is the spec's value written into the code? If the kernel takes no oth" in wrong.reason

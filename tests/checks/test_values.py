@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from cudalab import Budget, Kernel
 from cudalab.checks import hard_inputs
 from cudalab.device.cpu import Cpu
 from cudalab.engine.check_plan import checks
@@ -111,6 +112,31 @@ def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
         assert parts[label].status == case.status
         assert many.message.partition(":")[0] == one.message.partition(":")[0]
         assert parts[label].reason == many.message
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dims", "n", "exact", "want"),
+    [
+        ("", "", 65536, True, (65536,)),
+        ("rows cols", "", 65536, True, (256, 256)),
+        ("rows cols", "one of 24, 32", 65536, True, (2048, 32)),
+        ("rows cols", "at least 1000", 65536, True, (64, 1024)),
+        ("h 64", "", 65536, True, (1024, 64)),
+        ("8*cols", "", (1 << 20) + 5, False, (1 << 20,)),
+        ("8*cols", "", (1 << 20) + 5, True, None),
+        ("... cols", "", 65536, True, (65536,)),
+        ("... cols", "at most 100", 65536, True, (1024, 64)),
+        ("cols", "at most 4096", 65536, True, None),
+    ],
+)
+def test_the_shape_of_hard_values_is_one_that_the_spec_allows(shapes, dims, n, exact, want):
+    given = {"shapes": {"x": shapes}, "dims": {"cols": dims}} if dims else {"shapes": {"x": shapes}} if shapes else {}
+    size = {"rows cols": (8, 1024 if "1000" in dims else 32)}.get(shapes, (32,))
+    kernel = Kernel(
+        file="k.py", summary="", dtypes=("float32",), sizes={"small": size}, edges=(), reference=lambda x: x,
+        entries={"k": lambda x, y: None}, budgets=Budget(0), pointwise=True, **given,
+    )  # fmt: skip
+    assert hard_inputs.shape(kernel, n, exact) == want
 
 
 def test_hard_values_have_the_shape_that_the_kernel_takes():

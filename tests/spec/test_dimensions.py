@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cudalab.base.errors import InputError, SpecError
@@ -67,6 +69,8 @@ def test_arrays_that_contradict_each_other_are_named(arrays, message):
         ({"x": "... 2*half"}, {"x": (3, 8)}, {"...": (3,), "half": (4,)}),
         ({"w": "rows*k", "x": "rows k-1"}, {"w": (12,), "x": (3, 3)}, {"rows": (3,), "k": (4,)}),
         ({"x": "100-n"}, {"x": (58,)}, {"n": (42,)}),
+        ({"x": "rows 8*packs"}, {"x": (3, 16)}, {"rows": (3,), "packs": (2,)}),
+        ({"a": "n+m", "b": "m-1"}, {"a": (9,), "b": (3,)}, {"n": (5,), "m": (4,)}),  # m first, then n
     ],
 )
 def test_a_name_follows_from_the_length_of_a_sum_or_a_product(shapes, arrays, want):
@@ -79,13 +83,44 @@ def test_a_length_that_no_name_gives_is_refused(given, shape):
         dimensions.of_arrays({"x": given}, {"x": shape})
 
 
-def test_a_name_that_does_not_follow_is_refused_with_what_to_type():
-    with pytest.raises(SpecError, match=r"names n, which no input defines.* such as n\+1 .* lambda x: \(x\[0\] - 1,\)"):
-        dimensions.of_arrays({"x": "n//2"}, {"x": (4,)})
+@pytest.mark.parametrize(
+    ("shapes", "word", "name"),
+    [({"x": "rows cols//2"}, "cols//2", "cols"), ({"x": "n*n"}, "n\\*n", "n"), ({"x": "a+b"}, "a\\+b", "a or b"),
+     ({"x": "a+b", "w": "b+a"}, "a\\+b", "a or b"), ({"x": "n-n"}, "n-n", "n")],
+)  # fmt: skip
+def test_a_length_that_does_not_tell_its_names_is_refused_with_what_to_write(shapes, word, name):
+    said = dimensions.untold(shapes, shapes)
+    assert re.search(
+        f"the length of '{word}' does not tell {name}, .* such as '.*m'.* another input \\w+ as a dim", said
+    )
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [{"x": "rows 8*packs"}, {"starts": "s+1", "x": "n"}, {"x": "... 2*n"}, {"x": "n//2", "w": "n"}, {"x": "64"},
+     {"a": "n+m", "b": "m-1"}, {"x": "rows rows*k"}, {"x": ""}],
+)  # fmt: skip
+def test_lengths_that_tell_all_names_are_taken(shapes):
+    assert dimensions.untold(shapes, shapes) == ""
+
+
+def test_a_length_below_zero_is_named():
+    with pytest.raises(InputError, match="'s-1' is -1 where s = 0; a length is 0 or more"):
+        dimensions.shape_of("... s s-1", {"...": (2, 3), "s": (0,)})
+
+
+def test_a_name_that_does_not_follow_from_empty_arrays_is_named():
+    shapes = {"w": "rows*k", "x": "rows"}
+    assert dimensions.untold(shapes, shapes) == ""
+    with pytest.raises(InputError, match=r"w has the shape \(0,\), which does not tell k in its .* with elements"):
+        dimensions.of_arrays(shapes, {"w": (0,), "x": (0,)})
 
 
 def test_a_name_that_no_input_has_is_named():
-    with pytest.raises(SpecError, match="'rows' names rows, which no input defines"):
+    said = (
+        r"'rows' names rows, which no input defines.* such as rows\+1 .* Scalar\(8, 'int32'\).* lambda x: \(x\[0\] - 1"
+    )
+    with pytest.raises(SpecError, match=said):
         dimensions.shape_of("rows", {"cols": (4,)})
 
 

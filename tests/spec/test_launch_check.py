@@ -39,6 +39,14 @@ def test_a_parameter_that_a_launch_cannot_fill_is_named_with_what_to_write(param
         assert "let the kernel take" in message
 
 
+@pytest.mark.parametrize("given", [X, np.uint64(0), PAIR])
+@pytest.mark.parametrize(
+    "parameter", ["cudaTextureObject_t tex", "const cudaSurfaceObject_t s", "const __grid_constant__ CUtensorMap map"]
+)
+def test_textures_surfaces_and_tensor_maps_are_refused_with_what_to_write(parameter, given):
+    assert said(parameter, given).startswith(f" wants {parameter!r}; cudalab makes no textures, surfaces or tensor")
+
+
 @pytest.mark.parametrize(
     ("parameter", "given"),
     [("float (*x)[4]", X), ("float x[]", X), ("const volatile float* x", X), ("Mode mode", np.int32(1))],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -135,13 +136,51 @@ def test_a_kernel_without_tunables_says_so():
         plan.with_parameters(plan.groups(["sum"], "small", ""), {"NOT_THERE": 1})
 
 
-@pytest.mark.parametrize(
-    "option", ["-ccbin=/tmp/x", "--compiler-options=-fplugin=x.so", "-I/tmp", "-DX=$(id)", "-D X", "--std=c++20", "", 3]
-)
-def test_options_of_other_kinds_are_refused(tmp_path, option):
+def with_option(option):
+    return Kernel(
+        file="k.py", summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=(), reference=lambda x: x,
+        entries={"k": lambda x, y: Launch((1,), (1,), (x, y))}, budgets={"float32": Budget(0)}, options=(option,),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["-DX=$(id)", "-D X", "-DX=a,b", "--unheard-of", "x", "", 3])
+def test_options_of_other_kinds_are_refused(option):
     with pytest.raises(SpecError, match="give a tuple of -DNAME=VALUE"):
-        Kernel(
-            file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=(),
-            reference=lambda x: x, entries={"k": lambda x, y: Launch((1,), (1,), (x, y))},
-            budgets={"float32": Budget(0)}, options=(option,),
-        )  # fmt: skip
+        with_option(option)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--std=c++20", "every path compiles C"),
+        ("-std=c++20", "every path compiles C"),
+        ("-rdc=true", "compiled alone, without linking: #include the other file"),
+        ("--relocatable-device-code=true", "without linking"),
+        ("-dc", "without linking"),
+        ("-I/tmp", "put them there, or set NVCC_APPEND_FLAGS"),
+        ("--include-path=/tmp", "put them there"),
+        ("-lcublas", "links no library; time one as a rival"),
+        ("-arch=sm_90", "for the GPU that it runs on; leave it out"),
+        ("-gencode=arch=compute_90,code=sm_90", "for the GPU that it runs on"),
+        ("-O2", "compiled with -O3"),
+        ("-G", "compiled with -O3"),
+        ("-lineinfo", "inspect adds -lineinfo"),
+        ("--default-stream=per-thread", "launches on a stream of its own"),
+        ("-ccbin=/tmp/x", "of other programs are not passed on"),
+        ("--compiler-options=-fplugin=x.so", "of other programs are not passed on"),
+        ("-Xptxas=-v", "inspect shows what ptxas says"),
+        ("--use-fast-math", "write it as --use_fast_math$"),
+        ("-maxrregcount 32", "write it as --maxrregcount=32$"),
+        ("--prec_div=false", "write it as --prec-div=true$"),
+    ],
+)
+def test_an_option_of_nvcc_that_is_not_taken_is_refused_with_what_to_do(option, said):
+    with pytest.raises(SpecError, match=f"k.py: options has '{re.escape(option)}'.*{said}"):
+        with_option(option)
+
+
+@pytest.mark.parametrize(
+    "option", ["-use_fast_math", "--fmad=false", "-prec-div=true", "--maxrregcount=64", "-DX", "-DX=-1.5", "--restrict"]
+)
+def test_options_that_change_the_code_alone_are_taken(option):
+    assert with_option(option).options == (option,)

@@ -173,3 +173,27 @@ def rms(folder, old="", new="", **fields):
         "outputs": {"y": Out(), "scale": Out(dtype="float32")}, "scalars": {"eps": Scalar(1e-5)},
         "budgets": {"float32": Budget(8), "float16": Budget(1)}, "torch": rms_form, "backward": rms_backward,
         **fields})  # fmt: skip
+
+
+FIRST = """__global__ void first(const float* x, float* y, int rows, int cols, int k) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows * k) y[i] = x[i / k * cols + i % k];
+}
+"""
+FIRST_OF_4 = FIRST.replace("i / k * cols + i % k", "i / 4 * cols + i % 4")
+
+
+def first(folder, cu=FIRST, **more):
+    """The first k columns: a scalar is a length of the output."""
+    (folder / "first.cu").write_text(cu)
+
+    def launch(x, y, k):
+        return Launch((-(-y.size // 64),), (64,), (x, y, *map(np.int32, x.shape), k))
+
+    fields = {
+        "file": str(folder / "first.py"), "summary": "the first k columns", "dtypes": ("float32",),
+        "sizes": {"small": (9, 20)}, "edges": ((1, 4), (3, 7)), "shapes": {"x": "rows cols", "y": "rows k"},
+        "scalars": {"k": Scalar(4, "int32")}, "dims": {"k": "at least 1, at most cols"}, "entries": {"first": launch},
+        "reference": lambda x, k: x[:, :k], "budgets": Budget(0),
+    }  # fmt: skip
+    return Kernel(**fields | more)

@@ -7,7 +7,8 @@ from its upper end on the other is. In between neither is surely faster, or the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, floor, log, log2, prod, sqrt
@@ -123,11 +124,12 @@ def crossover(
     }  # fmt: skip
     setup = setup_of(options, modes, [group(ends[0])])
     with Session("bench", options, setup, Selection(labels), timeout, progress, output) as session:
-        return _Search(labels, kind, group, ends, resolution, session).found()
+        allowed = spec.allowed(shapes[0], axis)
+        return _Search(labels, kind, group, ends, resolution, session, allowed).found()
 
 
-def between(low: int, high: int) -> int | None:
-    """A whole number near the geometric mean of two; None if there is none in between.
+def between(low: int, high: int, allowed: Sequence[int] | None = None) -> int | None:
+    """A whole number near the geometric mean of two, one of those `allowed`; None if there is none in between.
 
     It is a multiple of a power of two that is as large as an eighth of it and of the gap allows: an odd size costs a
     kernel that reads 16 bytes at a time its fast path, and says nothing about its neighbours.
@@ -136,7 +138,12 @@ def between(low: int, high: int) -> int | None:
         return None
     middle = sqrt(low * high)
     step = 2 ** max(floor(log2(min(high - low, middle) / PARTS)), 0)
-    return min(max(round(middle / step) * step, low + 1), high - 1)
+    found = min(max(round(middle / step) * step, low + 1), high - 1)
+    if allowed is None:
+        return found
+    at = bisect_left(allowed, found)
+    near = [n for n in allowed[max(at - 1, 0) : at + 1] if low < n < high]
+    return min(near, key=lambda n: abs(n - found), default=None)
 
 
 @dataclass
@@ -149,6 +156,7 @@ class _Search:
     ends: tuple[int, int]
     resolution: float
     session: Session
+    allowed: Sequence[int] | None  # the lengths that the spec's dims= leaves; None: any
     probes: dict[int, Probe] = field(default_factory=dict)
 
     def found(self) -> Crossover:
@@ -180,7 +188,7 @@ class _Search:
         open_: list[tuple[int, int]] = [self.ends]
         while open_ and len(self.probes) < MOST_PROBES:
             low, high = open_.pop()
-            if not self._worth(low, high) or (middle := between(low, high)) is None:
+            if not self._worth(low, high) or (middle := between(low, high, self.allowed)) is None:
                 continue
             if not self._probe(middle, answer):
                 return

@@ -232,6 +232,12 @@ def test_between():
         assert low < between(low, high) < high and between(low, high) == pytest.approx((low * high) ** 0.5, rel=0.3)
 
 
+def test_between_takes_a_length_that_dims_allows():
+    assert between(32, 4096, range(0, 5000, 96)) == 384
+    assert between(32, 4096, [32, 64, 4096]) == 64
+    assert between(32, 4096, [16, 32, 4096]) is None
+
+
 def test_the_guess_at_the_number_of_sizes_is_told(lab):
     lab(lines)
     events = []
