@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from cudalab.checks.expected import Expected, wide
+from cudalab.checks.expected import Expected, results, wide
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Budget, Kernel
 
 SLACK = 4  # results may move by this many times what the rounding of the inputs moves them by
 OF_FLOAT32 = 4  # ... and by this many times the error of the reference where it computes in float32
-
-
-def results(kernel: Kernel, dtype: DType, expected: Expected, rounded: Callable[[np.ndarray], np.ndarray]) -> Arrays:
-    """What the references say of each output that they decide; later ones meet earlier ones as `rounded` has them."""
-    found, met = Arrays(), Arrays()
-    for name in reference.judged(kernel):
-        if all(earlier in met for earlier in reference.on_earlier(kernel, name)):
-            found[name] = expected.of(name, met)
-            with np.errstate(all="ignore"):
-                met[name] = rounded(found[name].astype(kernel.kind_of(name, dtype).numpy))
-    return found
 
 
 def widened(
@@ -38,7 +27,7 @@ def widened(
     """
     if not any(kernel.kind_of(name, dtype).floating for name in budgets):
         return dict(budgets)
-    usual = results(kernel, dtype, want, lambda array: array)
+    usual = results(kernel, dtype, want)
     names = [name for name in usual if kernel.kind_of(name, dtype).floating]
     moved = dict.fromkeys(names, 0.0)
     rng = np.random.default_rng(seed)

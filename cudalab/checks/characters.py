@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cudalab.checks import nans
-from cudalab.checks.allowance import results
-from cudalab.checks.expected import Expected, Invalid
+from cudalab.checks.expected import Expected, Invalid, results
 from cudalab.spec import reference
 from cudalab.spec.declared import AFFORDABLE
 from cudalab.spec.dtype import DTYPES, DType
@@ -32,7 +31,6 @@ _ONCE = (1.0,)
 _MASKED = (1.0, 0.5, 2.0**-3, 2.0**-5, 2.0**-7)  # the parts of a row that are -inf; tried in this order
 _INFINITY = "an infinity, for rows of an infinity throughout"
 DOUBTS = {"neginf": _INFINITY, "posinf": _INFINITY, NAN: "a number, which does not depend on the NaN among the inputs"}
-UNDECIDED = ("zeros", *INFINITE, NAN)  # those at which something is left to the kernel
 LARGEST = 1 << 13  # elements of a shape at which they are tried
 
 
@@ -198,7 +196,7 @@ def defined(kernel: Kernel, dtype: DType, given: Arrays, which: str) -> bool:
         invalid: Invalid = "ignore" if all(kind.floating for kind in kinds.values()) else "raise"
         if which == NAN:
             return nans.decides(kernel, dtype, given)
-        wanted = results(kernel, dtype, Expected(kernel, given, invalid), lambda array: array)
+        wanted = results(kernel, dtype, Expected(kernel, given, invalid))
     except Exception:  # the spec's own: what it asks of its inputs is not known
         return False
     if which in INFINITE:
@@ -208,15 +206,9 @@ def defined(kernel: Kernel, dtype: DType, given: Arrays, which: str) -> bool:
     for name, want in wanted.items():
         budget = kernel.budget(dtype, output=name)
         copied = want[~np.isinf(want)] if which == "masked" and budget.exact else want
-        if kinds[name].floating and not np.abs(copied).max(initial=0.0) < largest(kinds[name]) / 4:  # also for NaN
+        if kinds[name].floating and not np.abs(copied).max(initial=0.0) < kinds[name].largest / 4:  # also for NaN
             return False
     return True
-
-
-def largest(dtype: DType) -> float:
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(DTYPES[dtype.part or dtype.name].numpy).max)
 
 
 def settled(
@@ -241,19 +233,30 @@ def settled(
         if due.shape != result.shape:
             found.append(result)
             continue
-        free, doubtful = np.zeros(due.shape, bool), np.zeros(due.shape, bool)
-        if which == "zeros":
-            free = (due == 0) & (result == 0)
-        elif which in INFINITE:
-            free = np.isnan(due)
-            doubtful = np.isinf(due) & np.isnan(result) & (not budgets[name].exact)
-        elif which == NAN and floating:
-            free = ~fates[name].decided
-            doubtful = ~fates[name].depends & np.isnan(result) & ~np.isnan(due)
-        elif which == NAN:
-            free = ~free
+        free, doubtful = _OPEN[which](due, result, budgets[name].exact, fates.get(name))
         if doubtful.any():
             doubts.append(f"{name} is NaN where the reference gives {DOUBTS[which]}")
         with np.errstate(all="ignore"):
             found.append(np.where(free | doubtful, due.astype(result.dtype), result))
     return found, doubts
+
+
+Open = tuple[np.ndarray, np.ndarray]  # by element, whether it is left to the kernel, and whether it is doubtful
+
+
+def _open_zeros(due: np.ndarray, result: np.ndarray, exact: bool, fate: nans.Fate | None) -> Open:
+    return (due == 0) & (result == 0), np.zeros(due.shape, bool)
+
+
+def _open_infinities(due: np.ndarray, result: np.ndarray, exact: bool, fate: nans.Fate | None) -> Open:
+    return np.isnan(due), np.isinf(due) & np.isnan(result) & (not exact)
+
+
+def _open_nans(due: np.ndarray, result: np.ndarray, exact: bool, fate: nans.Fate | None) -> Open:
+    if fate is None:  # of integers
+        return np.ones(due.shape, bool), np.zeros(due.shape, bool)
+    return ~fate.decided, ~fate.depends & np.isnan(result) & ~np.isnan(due)
+
+
+_OPEN = {"zeros": _open_zeros, **dict.fromkeys(INFINITE, _open_infinities), NAN: _open_nans}
+UNDECIDED = tuple(_OPEN)  # the characters at which something is left to the kernel

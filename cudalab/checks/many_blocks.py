@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from time import perf_counter
@@ -112,7 +112,7 @@ def _ways(kernel: Kernel) -> Iterator[Way]:
             fixed = len(set(lengths)) == 1
             if i in taken or (fixed and len(alike) > 1):
                 continue
-            dims = (i, *(j for j in range(i + 1, rank) if not fixed and _proportional(lengths, columns[j])))
+            dims = (i, *(j for j in range(i + 1, rank) if not fixed and proportional(lengths, columns[j])))
             taken |= set(dims)
             rest = {tuple(n for j, n in enumerate(shape) if j not in dims): shape for shape in small}
             powers = max(lengths) > 8 and not fixed and all(length & (length - 1) == 0 for length in lengths)
@@ -121,7 +121,8 @@ def _ways(kernel: Kernel) -> Iterator[Way]:
                 yield Way(rest[one], dims, math.gcd(*lengths), powers, most if rank == 1 else max(lengths))
 
 
-def _proportional(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+def proportional(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two dimensions, given by their lengths in all sizes, are in a fixed proportion."""
     return all(a * other[0] == b * one[0] for a, b in zip(one, other, strict=True))
 
 

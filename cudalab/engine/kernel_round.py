@@ -21,9 +21,9 @@ from cudalab.backends import numpy as reference
 from cudalab.base import beside, genuine
 from cudalab.base.errors import CompileError, CudalabError, InputError, OverrunError, RaceError, Unavailable
 from cudalab.base.text import without_questions
-from cudalab.checks import allowance, characters, gradient, inputs, many_blocks, other_scalars, parity, vacuous
+from cudalab.checks import characters, gradient, inputs, many_blocks, other_scalars, parity, vacuous
 from cudalab.checks.contents import Evidence
-from cudalab.checks.expected import Expected
+from cudalab.checks.expected import Expected, results
 from cudalab.checks.other_scalars import Others
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, overlap, to_torch, torch_missing
@@ -178,7 +178,7 @@ class _KernelRound(Round[Variant, Bound]):
         if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.not_floating(self.arrays)]
         if label == self._tells and first_size and not self.group.values:
-            wanted = allowance.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
+            wanted = results(self.kernel, self.dtype, self.contents.want(0))
             case.notes += inputs.undefined(self.arrays, wanted)
             case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted) or vacuous.idle(
                 self.kernel, self.dtype, self.arrays, self.contents.arrays[1], wanted

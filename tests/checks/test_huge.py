@@ -260,3 +260,31 @@ def test_dimensions_that_belong_together_do_not_grow_alone(tmp_path):
     assert math.prod(huge.shapes(k, F32, 1 << 31, 0)["x"]) > 1 << 31
     with pytest.raises(huge.Refused, match="second dimension is in a fixed proportion to the third in all sizes"):
         huge.shapes(k, F32, 1 << 31, 1)
+
+
+def test_whole_numbers_beside_a_large_output_hide_no_index_and_as_indices_they_are_not_blamed(tmp_path):
+    """Of a scatter nobody knows which elements its last blocks write."""
+    signature = "(const float* x, const int* k, float* y, long long n)"
+    (tmp_path / "k.cu").write_text(
+        "#define I blockIdx.x * blockDim.x + threadIdx.x\n"
+        f"__global__ void wide{signature} {{ long long i = (long long)I; if (i < n) y[i] = x[i] + k[i]; }}\n"
+        f"__global__ void narrow{signature} {{ unsigned i = I; if (i < n) y[i] = x[i] + k[i]; }}\n"
+        f"__global__ void scatter{signature} {{ long long i = (long long)I; if (i < n) y[k[i]] = x[i]; }}\n"
+    )
+
+    def launch(x, k, y):
+        return Launch((blocks(x.size, 256),), (256,), (x, k, y, np.int64(x.size)))
+
+    k = kernel(
+        tmp_path, reference=lambda x, k: x + k, entries=dict.fromkeys(("wide", "narrow", "scatter"), launch),
+        inputs=lambda shape, dtype, rng: {"x": draw(shape, dtype, rng), "k": rng.integers(0, 9, shape, np.int32)},
+    )  # fmt: skip
+    load = partial(backend.watched_module, k, F32)
+    if load(("wide",)) is None:
+        pytest.skip("no g++ that finds races")
+    beyond = {huge.LIMITS[1]: huge.shapes(k, F32, huge.LIMITS[1])}
+    try:
+        found = {entry: "".join(huge.fault(load, k, entry, F32, beyond)) for entry in k.entries}
+    except huge.Refused as reason:
+        pytest.skip(str(reason))
+    assert found["wide"] == found["scatter"] == "" and "nothing to the second half of 'y'" in found["narrow"]
