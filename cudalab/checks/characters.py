@@ -11,6 +11,7 @@ them; where that is NaN, any result will do. What becomes of a NaN in a row is s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 import numpy as np
 
@@ -32,6 +33,7 @@ _MASKED = (1.0, 0.5, 2.0**-3, 2.0**-5, 2.0**-7)  # the parts of a row that are -
 _INFINITY = "an infinity, for rows of an infinity throughout"
 DOUBTS = {"neginf": _INFINITY, "posinf": _INFINITY, NAN: "a number, which does not depend on the NaN among the inputs"}
 LARGEST = 1 << 13  # elements of a shape at which they are tried
+PART = 4  # one with longer rows may have so many times fewer
 
 
 def _ends(x: np.ndarray, scale: float) -> np.ndarray:
@@ -45,10 +47,36 @@ def _ends(x: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _zeros(x: np.ndarray) -> np.ndarray:
-    """Rows of -0.0 and rows of +0.0: as an integer -0.0 is less than every negative number."""
+    """Rows of -0.0, of +0.0, and of +0.0 before -0.0: as an integer -0.0 is less than every other number.
+
+    A single row is of the last kind.
+    """
     found = np.atleast_2d(np.zeros_like(x))
-    found.reshape(-1, found.shape[-1])[::2] = -0.0
+    rows = found.reshape(-1, found.shape[-1])
+    half = rows.shape[-1] // 2
+    rows[::2] = -0.0
+    rows[2 % len(rows) :: 4, :half] = 0.0
     return found.reshape(x.shape)
+
+
+def _sorted(x: np.ndarray, falling: bool) -> np.ndarray:
+    """Rows that rise or fall throughout; every other row does so in lanes, the first of which has the largest values.
+
+    A lane has each p-th place of a row, for the largest power of two p below its length: a thread of a block of p, or
+    of fewer, meets the largest values one after another.
+    """
+    if not x.ndim or not x.size:
+        return x
+    places = np.arange(x.shape[-1])
+    p = 1 << max((places.size - 1).bit_length() - 1, 0)
+    step = -(places // p) if falling else places // p
+    found = np.sort(4 * x, axis=-1)
+    rows = found.reshape(-1, places.size)
+    lanes = np.empty_like(rows[1::2])
+    lanes[:, np.lexsort((step, -(places % p)))] = rows[1::2]
+    rows[0::2] = rows[0::2, ::-1] if falling else rows[0::2]
+    rows[1::2] = lanes
+    return found
 
 
 def _ties(x: np.ndarray) -> np.ndarray:
@@ -81,8 +109,8 @@ MAKERS: dict[str, Make] = {
     "tiny": lambda x, scale: x * scale,
     "ties": lambda x, scale: _ties(x),
     "ends": _ends,
-    "rising": lambda x, scale: np.sort(4 * x, axis=-1) if x.ndim else x,
-    "falling": lambda x, scale: np.sort(4 * x, axis=-1)[..., ::-1] if x.ndim else x,
+    "rising": lambda x, scale: _sorted(x, falling=False),
+    "falling": lambda x, scale: _sorted(x, falling=True),
     "positive": lambda x, scale: 2 * np.abs(x) + 128,  # whose exponential overflows in float32
     "masked": _masked,
     "neginf": _throughout,
@@ -95,6 +123,18 @@ _OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive")
 def small(kernel: Kernel) -> list[Shape]:
     """The shapes of the spec that are small enough, the largest last."""
     return kernel.small((*kernel.edges, *kernel.sizes.values()), LARGEST)
+
+
+def at(kernel: Kernel) -> Shape | None:
+    """The shape at which characters are tried: of the largest small ones, that with the longest rows; None for none.
+
+    It has two rows or more where one of them does: many characters give every other row something of its own.
+    """
+    known = small(kernel)
+    if not known:
+        return None
+    large = [shape for shape in known if PART * kernel.elements(shape) >= kernel.elements(known[-1])]
+    return max(large, key=lambda shape: (prod(shape[:-1]) > 1, shape[-1:], kernel.elements(shape)))
 
 
 def not_tried(kernel: Kernel) -> list[str]:
