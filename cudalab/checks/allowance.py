@@ -37,7 +37,7 @@ def widened(
             other = results(kernel, dtype, Expected(kernel, {k: off_by(a) for k, a in given.items()}), off_by)
             off = {name: np.abs(other[name] - usual[name]) for name in names}
         moved = {name: max(moved[name], float(off[name][np.isfinite(off[name])].max(initial=0.0))) for name in names}
-    narrow = _in_float32(kernel, given, usual)
+    narrow = in_float32(kernel, given, usual)
 
     def wider(name: str, budget: Budget) -> Budget:
         if budget.exact:
@@ -48,8 +48,11 @@ def widened(
     return {name: wider(name, budget) if name in moved else budget for name, budget in budgets.items()}
 
 
-def _in_float32(kernel: Kernel, given: Arrays, usual: Arrays) -> dict[str, float]:
-    """By output, how far the kernel's `reference` is off where it computes in float32: logits that are large, say."""
+def in_float32(kernel: Kernel, given: Arrays, usual: Arrays) -> dict[str, float]:
+    """By output, how far its reference is off where it computes in float32: logits that are large, say.
+
+    Without outputs whose reference takes an earlier one.
+    """
     kinds = {name: DTYPES.get(array.dtype.name) for name, array in given.items()}
     narrow = {
         name: array.astype(np.float32) if (kind := kinds[name]) and kind.floating and not kind.complex else array
@@ -59,7 +62,10 @@ def _in_float32(kernel: Kernel, given: Arrays, usual: Arrays) -> dict[str, float
         return {}
     try:
         with np.errstate(all="ignore"):
-            found = reference.of_kernel(kernel, narrow | reference.plain(kernel.scalars_of(given)))
+            values = narrow | reference.plain(kernel.scalars_of(given))
+            found = reference.of_kernel(kernel, values)
+            own = (name for name in usual if kernel.outs[name].reference and not reference.on_earlier(kernel, name))
+            found |= {name: reference.of_output(kernel, name, values) for name in own}
             off = {name: np.abs(np.asarray(result) - usual[name]) for name, result in found.items() if name in usual}
     except Exception:  # the spec's own, which asks for float64
         return {}

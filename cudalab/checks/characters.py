@@ -15,18 +15,20 @@ from math import prod
 
 import numpy as np
 
-from cudalab.checks import nans
+from cudalab.checks import nans, thresholds
 from cudalab.checks.expected import Expected, Invalid, results
 from cudalab.spec import reference
 from cudalab.spec.declared import AFFORDABLE
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN
+from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, SCALARS
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 
 Make = Callable[[np.ndarray, float], np.ndarray]  # from normal values and a scale
 
 _LARGE = {"float16": (2.0**8, 2.0**3)}  # the first at which the results stay finite; values whose squares do, too
 _LARGE_OTHERS = (2.0**30, 2.0**12, 2.0**6, 2.0**3)
+_LOW = {"float16": (2.0**14,)}  # below the -1e4 that stands for a masked value, or where a maximum starts
+_LOW_OTHERS = (2.0**17, 2.0**14)
 _TINY = {"float16": (2.0**-10,)}
 _ONCE = (1.0,)
 _MASKED = (1.0, 0.5, 2.0**-3, 2.0**-5, 2.0**-7)  # the parts of a row that are -inf; tried in this order
@@ -111,13 +113,14 @@ MAKERS: dict[str, Make] = {
     "ends": _ends,
     "rising": lambda x, scale: _sorted(x, falling=False),
     "falling": lambda x, scale: _sorted(x, falling=True),
+    "low": lambda x, scale: -(1 + np.abs(x) / 4) * scale,
     "positive": lambda x, scale: 2 * np.abs(x) + 128,  # whose exponential overflows in float32
     "masked": _masked,
     "neginf": _throughout,
     "posinf": _throughout,
     NAN: nans.scattered,
 }
-_OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive")
+_OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive", SCALARS)
 
 
 def small(kernel: Kernel) -> list[Shape]:
@@ -149,6 +152,7 @@ def chosen(kernel: Kernel) -> tuple[str, ...]:
     """The characters that the spec allows."""
     every = CHARACTERS if kernel.characters else ()
     found: tuple[str, ...] = every if isinstance(kernel.characters, bool) else kernel.characters
+    found = tuple(which for which in found if which != SCALARS or kernel.scalars)
     return tuple(which for which in found if which != NAN or kernel.nans != "ignored")
 
 
@@ -200,11 +204,18 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
     if not names:
         return drawn
     kind = DTYPES[drawn[names[0]].dtype.name]
-    if (not kind.floating and which not in _OF_INTEGERS) or (kind.complex and which in ("masked", NAN, *INFINITE)):
+    if (not kind.floating and which not in _OF_INTEGERS) or (
+        kind.complex and which in ("low", "masked", NAN, *INFINITE)
+    ):
         return drawn
     rng = np.random.default_rng((seed, CHARACTERS.index(which)))
+    if which == SCALARS:
+        values = thresholds.values(kernel, drawn, kind)
+        given = drawn | {name: thresholds.scattered(drawn[name], values, rng) for name in names}
+        return given if defined(kernel, dtype, given, which) and thresholds.steady(kernel, dtype, given) else drawn
     scales = {
         "large": _LARGE.get(kind.name, _LARGE_OTHERS), "tiny": _TINY.get(kind.name, (2.0**-30,)), "masked": _MASKED,
+        "low": _LOW.get(kind.name, _LOW_OTHERS),
         "neginf": (-np.inf,), "posinf": (np.inf,),
     }.get(which, _ONCE)  # fmt: skip
     normal = {name: rng.standard_normal((1 + kind.complex, *drawn[name].shape)) for name in names}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cudalab import Budget, Kernel, Out, SpecError
+from cudalab import Budget, Kernel, Out, Scalar, SpecError
 from cudalab.checks import allowance, characters
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare
@@ -38,6 +38,7 @@ def test_each_character_is_what_its_name_says(tmp_path):
     assert not x["zeros"].any() and x["negative"].max() < -100 and x["positive"].min() > 100
     assert np.abs(x["large"]).max() > 1e8 and 0 < np.abs(x["tiny"]).max() < 1e-8
     assert set(np.unique(x["ties"])) == {-1, 0, 1}
+    assert np.unique(x["low"]).size > 99 and x["low"].max() <= -(2**17)
     assert (x["ends"].argmax(axis=1) % 39 == 0).all() and len(set(x["ends"].argmax(axis=1))) == 2
     assert not np.isinf(x["masked"]).any()  # the sum would be
     for which, value in (("neginf", -np.inf), ("posinf", np.inf)):
@@ -176,7 +177,8 @@ def test_a_spec_chooses_its_characters(tmp_path, monkeypatch):
         monkeypatch.setattr(plan, "named", lambda names: {"k": kernel(tmp_path, **more)})
         return [group.values for group in checks(("k",), "") if group.values]
 
-    assert groups() == list(CHARACTERS)
+    assert groups() == [which for which in CHARACTERS if which != "scalars"]
+    assert groups(scalars={"limit": Scalar(0.5)}, reference=lambda x, limit: x)[-1] == "scalars"
     assert groups(characters=False) == []
     assert groups(characters=("ties",)) == ["ties"]
     with pytest.raises(SpecError, match=r"characters is .*give True, False, or a tuple of zeros, negative"):
