@@ -7,7 +7,8 @@ timing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import inf
@@ -22,7 +23,6 @@ from cudalab.base import beside, genuine
 from cudalab.base.errors import CompileError, CudalabError, InputError, OverrunError, RaceError, Unavailable
 from cudalab.base.text import without_questions
 from cudalab.checks import characters, gradient, inputs, many_blocks, other_scalars, parity, vacuous
-from cudalab.checks.contents import Evidence
 from cudalab.checks.expected import Expected, results
 from cudalab.checks.other_scalars import Others
 from cudalab.device import cuda
@@ -31,6 +31,7 @@ from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
 from cudalab.engine import huge
+from cudalab.engine.cause import RACE, Causes
 from cudalab.engine.groups import HUGE, MANY, Group, Variant
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
@@ -52,7 +53,7 @@ KEPT = ": are results kept from an earlier call?"
 WRITTEN_IN = ": this is the result for {}; is that value written into the code?"
 NO_EDGES = "no awkward shape was tried: edges is empty; give some, such as edges=((1,), (31,))"
 TAKES_NO_OTHER = ": if it takes no other value, say others=() in its Scalar"
-ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned=16` in its spec?)"
+ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned={}` in its spec?)"
 CHOSEN = (
     " (the check chose this size for its many blocks: is an index or an array too small for them, or is a loop missing "
     "where the grid no longer grows? If the kernel takes no such size, let its launch function raise an error)"
@@ -149,6 +150,7 @@ class _KernelRound(Round[Variant, Bound]):
         self._tells = ""  # the label of the row that has the notes about the spec
         self._threads = beside.Watch(lambda label: label.startswith("rival:"))
         self._held_down: dict[str, dict[str, None]] = {}  # by label, reasons
+        self._raced = job.raced.setdefault(group.kernel.file, {})  # by label, a race that was found
         self.fills = fills(self.dtype, job.seed)  # of the output before a run; the first one after `place`
 
     def rows(self, variants: Sequence[Variant]) -> list[Case]:
@@ -203,7 +205,9 @@ class _KernelRound(Round[Variant, Bound]):
             self._verify_other_values(case, bound)
         # Hard values take long, and test values and not the ways to run.
         for how, other in bound.also.items() if not self.group.values else ():
-            self._verify(case, other, how)
+            if RACE in how and label in self._raced:
+                continue
+            self._verify(case, other, how, ways=bound.also)
         if self.kernel.scalars and not (self.group.values or self.group.offsets):
             self._verify_other_scalars(case, variant, bound)
         if first_size and not self.group.values and variant.name in self.kernel.entries:
@@ -237,8 +241,13 @@ class _KernelRound(Round[Variant, Bound]):
         contents = self.contents.of(others.kernel, str(others))
         return others, Judge(self.job, replace(self.group, kernel=others.kernel), contents, self.in_turn.rng)
 
-    def _verify(self, case: Case, work: Bound, how: str = "", again: bool = True) -> None:
-        """Judge a variant that is right so far, with each content of the output; not `again`: without the first one."""
+    def _verify(
+        self, case: Case, work: Bound, how: str = "", again: bool = True, ways: Mapping[str, Bound] | None = None
+    ) -> None:  # fmt: skip
+        """Judge a variant that is right so far, with each content of the output; not `again`: without the first one.
+
+        `ways`: others to run it, if not its own.
+        """
         if case.status != record.OK:
             return
         first, *others = self.fills
@@ -253,54 +262,33 @@ class _KernelRound(Round[Variant, Bound]):
                 break
         self._conclude(case, found, how)
         if found.wrong and work.output() is self.operands.output:
-            self._explain(case, work, found, how)
+            self._explain(case, work, found, how, ways or work.also)
 
-    def _explain(self, case: Case, work: Bound, found: Parity, how: str) -> None:
+    def _explain(self, case: Case, work: Bound, found: Parity, how: str, ways: Mapping[str, Bound]) -> None:
         """Add to the reason what more runs show to be the cause."""
+        causes = Causes(
+            self.device, self.kernel, self.fills, self._make_new,
+            lambda again: self._compared(case, again).ok, self.mend, self._raced,
+        )  # fmt: skip
         try:
-            undefined = self._undefined(work)
-            cause = undefined or self._held_before(case, work)
+            cause, certain = causes.of(case.label, work, found.message, ways)
         except Exception:  # the verdict stands
             if not self.device.alive():
                 raise
             return
         self._conclude(case, parity.because(found, cause), how)
-        if undefined:
+        if certain:
             _drop_guesses(case)
-
-    def _held_before(self, case: Case, work: Bound) -> str:
-        """What of the output's contents before a run matters; "" if they do not."""
-        seen = Evidence()
-        for content in self.fills:
-            self._make_new(work, content)
-            before = self._results(work)
-            right = self._run_and_compare(case, work, content).ok
-            seen.add(before, self._results(work), right)
-        return seen.cause()
-
-    def _undefined(self, work: Bound) -> str:
-        """A value that CUDA leaves undefined and that the result depends on; "" if none is known."""
-
-        def bits(run: Callable[[], object]) -> list[bytes]:
-            self._make_new(work, self.fills[0])
-            run()
-            return [array.tobytes() for array in self._results(work).values()]
-
-        probes = work.probes()
-        usual = bits(work.run) if probes else []
-        if not probes or bits(work.run) != usual:  # atomic sums round differently in each run
-            return ""
-        return next((said for said, run in probes.items() if bits(run) != usual), "")
-
-    def _results(self, work: Bound) -> dict[str, np.ndarray]:
-        """What the output holds, by name."""
-        return {n: self.device.fetch(piece) for n, piece in zip(self.kernel.outs, pieces(work.output()), strict=True)}
 
     def _run_and_compare(
         self, case: Case, work: Bound, content: Content, contents: int = 0, judge: Judge | None = None
     ) -> Parity:
         """Fill the output, run once, look for stray writes, compare with the reference."""
         self._make_new(work, content, contents)
+        return self._compared(case, work, contents, judge)
+
+    def _compared(self, case: Case, work: Bound, contents: int = 0, judge: Judge | None = None) -> Parity:
+        """Run once, look for stray writes, compare with the reference."""
         work.run()
         if touched := self.device.tampered(self.operands) or work.altered():
             self.device.restore(self.arrays)  # so that the next variant is not blamed for it
@@ -430,9 +418,11 @@ class _KernelRound(Round[Variant, Bound]):
     def failed(self, case: Case, error: Exception) -> None:
         super().failed(case, error)
         if self.group.offsets and "misaligned address" in case.reason:
-            case.reason += ALIGNED
+            case.reason += _aligned(case.reason)
         if not isinstance(error, CompileError):
             case.reason += self._why_here(case)
+        if isinstance(error, RaceError):
+            self._raced[case.label] = str(error)
         if isinstance(error, OverrunError | RaceError):
             case.status, case.parity = record.WRONG, Parity(ok=False, n=self.operands.output.size, message=case.reason)
 
@@ -503,6 +493,12 @@ class _KernelRound(Round[Variant, Bound]):
         if slowed := ", ".join(self._held_down.get(label, ())):
             case.condition["throttled"] = slowed
         case.notes += self.judge.left_out(label)
+
+
+def _aligned(reason: str) -> str:
+    """The hint for a misaligned address: the CPU executor says how many bytes the type needs, a GPU does not."""
+    needs = re.search(r"needs an alignment of (\d+) bytes", reason)
+    return ALIGNED.format(needs[1] if needs else 16)
 
 
 def _drop_guesses(case: Case) -> None:

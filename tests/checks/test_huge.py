@@ -288,3 +288,11 @@ def test_whole_numbers_beside_a_large_output_hide_no_index_and_as_indices_they_a
     except huge.Refused as reason:
         pytest.skip(str(reason))
     assert found["wide"] == found["scatter"] == "" and "nothing to the second half of 'y'" in found["narrow"]
+
+
+def test_a_row_without_huge_arrays_is_skipped_and_says_why(tmp_path):
+    """Both dimensions are in a fixed proportion."""
+    k = kernel(tmp_path, sizes={"small": (40, 40)}, edges=((3, 3),), entries={"k": lambda x, y: None})
+    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
+    (row,) = cases(job, Group(k, "beyond 2^31", (), F32, values=HUGE, awkward=True))
+    assert row.status == "skipped" and row.reason.startswith("no huge arrays: the first dimension is in a fixed")
