@@ -42,6 +42,7 @@ from cudalab.engine.rows import failed, refused, row, said, skipped
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
+from cudalab.spec.inputs import NEGATIVE
 from cudalab.spec.work import amount
 from cudalab.timing.ceiling import ceiling
 from cudalab.timing.clock import Clock
@@ -51,6 +52,7 @@ REFERENCE = "numpy"  # the backend that runs the spec's reference
 OTHER_VALUES = "with other values in the same inputs"
 KEPT = ": are results kept from an earlier call?"
 WRITTEN_IN = ": this is the result for {}; is that value written into the code?"
+UNSET = ", where a local variable without a value is 0: is one read before it is set?"
 NO_EDGES = "no awkward shape was tried: edges is empty; give some, such as edges=((1,), (31,))"
 TAKES_NO_OTHER = ": if it takes no other value, say others=() in its Scalar"
 ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned={}` in its spec?)"
@@ -203,8 +205,7 @@ class _KernelRound(Round[Variant, Bound]):
             self._conclude(case, first, "in its first launch")
         if not (self.job.modes and backend.timed):  # timed runs meet other values, and each is judged
             self._verify_other_values(case, bound)
-        # Hard values take long, and test values and not the ways to run.
-        for how, other in bound.also.items() if not self.group.values else ():
+        for how, other in self._ways(bound):
             if RACE in how and label in self._raced:
                 continue
             self._verify(case, other, how, ways=bound.also)
@@ -220,6 +221,17 @@ class _KernelRound(Round[Variant, Bound]):
         self._threads.turn(label, timed=False)
         if case.status == record.OK and backend.timed:
             self.works[label] = bound
+
+    def _ways(self, bound: Bound) -> list[tuple[str, Bound]]:
+        """The other ways to run a variant in this group.
+
+        Hard values take long, and test values and not the ways to run. Negative ones show a maximum that starts at a
+        local variable without a value, which is 0 where races are looked for.
+        """
+        if self.group.values and self.group.values != NEGATIVE:
+            return []
+        found = list(bound.also.items())
+        return [way for way in found if RACE in way[0]][:1] if self.group.values else found
 
     def _bind(self, variant: Variant, case: Case) -> Bound:
         if reason := variant.backend.missing(self.device.kind):
@@ -260,6 +272,7 @@ class _KernelRound(Round[Variant, Bound]):
             found = self._run_and_compare(case, work, content)
             if not found.ok:
                 break
+        how += UNSET if how.endswith(RACE) else ""  # the order of the threads is that of the usual run
         self._conclude(case, found, how)
         if found.wrong and work.output() is self.operands.output:
             self._explain(case, work, found, how, ways or work.also)

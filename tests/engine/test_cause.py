@@ -125,3 +125,25 @@ def test_a_row_says_the_race_or_the_workspace_beside_the_values(tmp_path):
     assert "; races: race on 4 bytes of shared memory in block (0,0,0): thread (" in races
     assert [*job.raced[k.file]] == ["host:races"]
     assert workspace.startswith("y: ") and "; work is read before it is written: is a barrier" in workspace
+
+
+@pytest.mark.sweep
+def test_a_maximum_that_starts_at_a_local_variable_without_a_value_shows_at_negative_inputs(tmp_path):
+    (tmp_path / "k.cu").write_text(
+        "".join(
+            f"__global__ void {name}(const float* x, float* y) {{ float top[2]{first};\n"
+            "    for (int k = 0; k < 8; ++k) top[k % 2] = fmaxf(top[k % 2], x[8 * threadIdx.x + k]);\n"
+            "    y[threadIdx.x] = fmaxf(top[0], top[1]); }\n"
+            for name, first in (("right", " = {-INFINITY, -INFINITY}"), ("wrong", ""))
+        )
+    )
+    k = Kernel(
+        file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (32,)}, edges=(),
+        reference=lambda x: x.max(axis=1), shapes={"x": "rows 8", "y": "rows"}, budgets=Budget(0),
+        entries=dict.fromkeys(("right", "wrong"), lambda x, y: Launch((1,), (32,), (x, y))),
+    )  # fmt: skip
+    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
+    right, wrong = cases(job, Group(k, "32, negative", (32,), F32, values="negative"))
+    assert right.status == "ok" and wrong.status == "WRONG" and "[0] got 0, want -1" in wrong.reason
+    said = "(under the race detector, where a local variable without a value is 0: is one read before it is set?)"
+    assert wrong.reason.endswith(said)

@@ -164,3 +164,4 @@ def test_uninitialised_locals_have_a_value_that_shows():
         pytest.fail(str(error))
     if host.compiler._poison():
         assert np.all(np.abs(y) > 1e30)
+    assert not host.compiler._poison() or host.compiler._poison(races=True) == ("-ftrivial-auto-var-init=zero",)
