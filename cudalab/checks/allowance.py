@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from cudalab.checks.expected import Expected, wide
+from cudalab.checks.expected import Expected, results, wide
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Budget, Kernel
 
 SLACK = 4  # results may move by this many times what the rounding of the inputs moves them by
 OF_FLOAT32 = 4  # ... and by this many times the error of the reference where it computes in float32
-
-
-def results(kernel: Kernel, dtype: DType, expected: Expected, rounded: Callable[[np.ndarray], np.ndarray]) -> Arrays:
-    """What the references say of each output that they decide; later ones meet earlier ones as `rounded` has them."""
-    found, met = Arrays(), Arrays()
-    for name in reference.judged(kernel):
-        if all(earlier in met for earlier in reference.on_earlier(kernel, name)):
-            found[name] = expected.of(name, met)
-            with np.errstate(all="ignore"):
-                met[name] = rounded(found[name].astype(kernel.kind_of(name, dtype).numpy))
-    return found
 
 
 def widened(
@@ -38,7 +27,7 @@ def widened(
     """
     if not any(kernel.kind_of(name, dtype).floating for name in budgets):
         return dict(budgets)
-    usual = results(kernel, dtype, want, lambda array: array)
+    usual = results(kernel, dtype, want)
     names = [name for name in usual if kernel.kind_of(name, dtype).floating]
     moved = dict.fromkeys(names, 0.0)
     rng = np.random.default_rng(seed)
@@ -48,7 +37,7 @@ def widened(
             other = results(kernel, dtype, Expected(kernel, {k: off_by(a) for k, a in given.items()}), off_by)
             off = {name: np.abs(other[name] - usual[name]) for name in names}
         moved = {name: max(moved[name], float(off[name][np.isfinite(off[name])].max(initial=0.0))) for name in names}
-    narrow = _in_float32(kernel, given, usual)
+    narrow = in_float32(kernel, given, usual)
 
     def wider(name: str, budget: Budget) -> Budget:
         if budget.exact:
@@ -59,8 +48,11 @@ def widened(
     return {name: wider(name, budget) if name in moved else budget for name, budget in budgets.items()}
 
 
-def _in_float32(kernel: Kernel, given: Arrays, usual: Arrays) -> dict[str, float]:
-    """By output, how far the kernel's `reference` is off where it computes in float32: logits that are large, say."""
+def in_float32(kernel: Kernel, given: Arrays, usual: Arrays) -> dict[str, float]:
+    """By output, how far its reference is off where it computes in float32: logits that are large, say.
+
+    Without outputs whose reference takes an earlier one.
+    """
     kinds = {name: DTYPES.get(array.dtype.name) for name, array in given.items()}
     narrow = {
         name: array.astype(np.float32) if (kind := kinds[name]) and kind.floating and not kind.complex else array
@@ -70,7 +62,10 @@ def _in_float32(kernel: Kernel, given: Arrays, usual: Arrays) -> dict[str, float
         return {}
     try:
         with np.errstate(all="ignore"):
-            found = reference.of_kernel(kernel, narrow | reference.plain(kernel.scalars_of(given)))
+            values = narrow | reference.plain(kernel.scalars_of(given))
+            found = reference.of_kernel(kernel, values)
+            own = (name for name in usual if kernel.outs[name].reference and not reference.on_earlier(kernel, name))
+            found |= {name: reference.of_output(kernel, name, values) for name in own}
             off = {name: np.abs(np.asarray(result) - usual[name]) for name, result in found.items() if name in usual}
     except Exception:  # the spec's own, which asks for float64
         return {}

@@ -11,15 +11,15 @@ them; where that is NaN, any result will do. What becomes of a NaN in a row is s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 import numpy as np
 
-from cudalab.checks import nans
-from cudalab.checks.allowance import results
-from cudalab.checks.expected import Expected, Invalid
+from cudalab.checks import nans, thresholds
+from cudalab.checks.expected import Expected, Invalid, results
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN
+from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, SCALARS
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 from cudalab.spec.sized import AFFORDABLE
 
@@ -27,13 +27,15 @@ Make = Callable[[np.ndarray, float], np.ndarray]  # from normal values and a sca
 
 _LARGE = {"float16": (2.0**8, 2.0**3)}  # the first at which the results stay finite; values whose squares do, too
 _LARGE_OTHERS = (2.0**30, 2.0**12, 2.0**6, 2.0**3)
+_LOW = {"float16": (2.0**14,)}  # below the -1e4 that stands for a masked value, or where a maximum starts
+_LOW_OTHERS = (2.0**17, 2.0**14)
 _TINY = {"float16": (2.0**-10,)}
 _ONCE = (1.0,)
 _MASKED = (1.0, 0.5, 2.0**-3, 2.0**-5, 2.0**-7)  # the parts of a row that are -inf; tried in this order
 _INFINITY = "an infinity, for rows of an infinity throughout"
 DOUBTS = {"neginf": _INFINITY, "posinf": _INFINITY, NAN: "a number, which does not depend on the NaN among the inputs"}
-UNDECIDED = ("zeros", *INFINITE, NAN)  # those at which something is left to the kernel
 LARGEST = 1 << 13  # elements of a shape at which they are tried
+PART = 4  # one with longer rows may have so many times fewer
 
 
 def _ends(x: np.ndarray, scale: float) -> np.ndarray:
@@ -47,10 +49,36 @@ def _ends(x: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _zeros(x: np.ndarray) -> np.ndarray:
-    """Rows of -0.0 and rows of +0.0: as an integer -0.0 is less than every negative number."""
+    """Rows of -0.0, of +0.0, and of +0.0 before -0.0: as an integer -0.0 is less than every other number.
+
+    A single row is of the last kind.
+    """
     found = np.atleast_2d(np.zeros_like(x))
-    found.reshape(-1, found.shape[-1])[::2] = -0.0
+    rows = found.reshape(-1, found.shape[-1])
+    half = rows.shape[-1] // 2
+    rows[::2] = -0.0
+    rows[2 % len(rows) :: 4, :half] = 0.0
     return found.reshape(x.shape)
+
+
+def _sorted(x: np.ndarray, falling: bool) -> np.ndarray:
+    """Rows that rise or fall throughout; every other row does so in lanes, the first of which has the largest values.
+
+    A lane has each p-th place of a row, for the largest power of two p below its length: a thread of a block of p, or
+    of fewer, meets the largest values one after another.
+    """
+    if not x.ndim or not x.size:
+        return x
+    places = np.arange(x.shape[-1])
+    p = 1 << max((places.size - 1).bit_length() - 1, 0)
+    step = -(places // p) if falling else places // p
+    found = np.sort(4 * x, axis=-1)
+    rows = found.reshape(-1, places.size)
+    lanes = np.empty_like(rows[1::2])
+    lanes[:, np.lexsort((step, -(places % p)))] = rows[1::2]
+    rows[0::2] = rows[0::2, ::-1] if falling else rows[0::2]
+    rows[1::2] = lanes
+    return found
 
 
 def _ties(x: np.ndarray) -> np.ndarray:
@@ -83,20 +111,33 @@ MAKERS: dict[str, Make] = {
     "tiny": lambda x, scale: x * scale,
     "ties": lambda x, scale: _ties(x),
     "ends": _ends,
-    "rising": lambda x, scale: np.sort(4 * x, axis=-1) if x.ndim else x,
-    "falling": lambda x, scale: np.sort(4 * x, axis=-1)[..., ::-1] if x.ndim else x,
+    "rising": lambda x, scale: _sorted(x, falling=False),
+    "falling": lambda x, scale: _sorted(x, falling=True),
+    "low": lambda x, scale: -(1 + np.abs(x) / 4) * scale,
     "positive": lambda x, scale: 2 * np.abs(x) + 128,  # whose exponential overflows in float32
     "masked": _masked,
     "neginf": _throughout,
     "posinf": _throughout,
     NAN: nans.scattered,
 }
-_OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive")
+_OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive", SCALARS)
 
 
 def small(kernel: Kernel) -> list[Shape]:
     """The shapes of the spec that are small enough, the largest last."""
     return kernel.small((*kernel.edges, *kernel.sizes.values()), LARGEST)
+
+
+def at(kernel: Kernel) -> Shape | None:
+    """The shape at which characters are tried: of the largest small ones, that with the longest rows; None for none.
+
+    It has two rows or more where one of them does: many characters give every other row something of its own.
+    """
+    known = small(kernel)
+    if not known:
+        return None
+    large = [shape for shape in known if PART * kernel.elements(shape) >= kernel.elements(known[-1])]
+    return max(large, key=lambda shape: (prod(shape[:-1]) > 1, shape[-1:], kernel.elements(shape)))
 
 
 def not_tried(kernel: Kernel) -> list[str]:
@@ -111,6 +152,7 @@ def chosen(kernel: Kernel) -> tuple[str, ...]:
     """The characters that the spec allows."""
     every = CHARACTERS if kernel.characters else ()
     found: tuple[str, ...] = every if isinstance(kernel.characters, bool) else kernel.characters
+    found = tuple(which for which in found if which != SCALARS or kernel.scalars)
     return tuple(which for which in found if which != NAN or kernel.nans != "ignored")
 
 
@@ -162,11 +204,18 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
     if not names:
         return drawn
     kind = DTYPES[drawn[names[0]].dtype.name]
-    if (not kind.floating and which not in _OF_INTEGERS) or (kind.complex and which in ("masked", NAN, *INFINITE)):
+    if (not kind.floating and which not in _OF_INTEGERS) or (
+        kind.complex and which in ("low", "masked", NAN, *INFINITE)
+    ):
         return drawn
     rng = np.random.default_rng((seed, CHARACTERS.index(which)))
+    if which == SCALARS:
+        values = thresholds.values(kernel, drawn, kind)
+        given = drawn | {name: thresholds.scattered(drawn[name], values, rng) for name in names}
+        return given if defined(kernel, dtype, given, which) and thresholds.steady(kernel, dtype, given) else drawn
     scales = {
         "large": _LARGE.get(kind.name, _LARGE_OTHERS), "tiny": _TINY.get(kind.name, (2.0**-30,)), "masked": _MASKED,
+        "low": _LOW.get(kind.name, _LOW_OTHERS),
         "neginf": (-np.inf,), "posinf": (np.inf,),
     }.get(which, _ONCE)  # fmt: skip
     normal = {name: rng.standard_normal((1 + kind.complex, *drawn[name].shape)) for name in names}
@@ -198,7 +247,7 @@ def defined(kernel: Kernel, dtype: DType, given: Arrays, which: str) -> bool:
         invalid: Invalid = "ignore" if all(kind.floating for kind in kinds.values()) else "raise"
         if which == NAN:
             return nans.decides(kernel, dtype, given)
-        wanted = results(kernel, dtype, Expected(kernel, given, invalid), lambda array: array)
+        wanted = results(kernel, dtype, Expected(kernel, given, invalid))
     except Exception:  # the spec's own: what it asks of its inputs is not known
         return False
     if which in INFINITE:
@@ -208,15 +257,9 @@ def defined(kernel: Kernel, dtype: DType, given: Arrays, which: str) -> bool:
     for name, want in wanted.items():
         budget = kernel.budget(dtype, output=name)
         copied = want[~np.isinf(want)] if which == "masked" and budget.exact else want
-        if kinds[name].floating and not np.abs(copied).max(initial=0.0) < largest(kinds[name]) / 4:  # also for NaN
+        if kinds[name].floating and not np.abs(copied).max(initial=0.0) < kinds[name].largest / 4:  # also for NaN
             return False
     return True
-
-
-def largest(dtype: DType) -> float:
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(DTYPES[dtype.part or dtype.name].numpy).max)
 
 
 def settled(
@@ -241,19 +284,30 @@ def settled(
         if due.shape != result.shape:
             found.append(result)
             continue
-        free, doubtful = np.zeros(due.shape, bool), np.zeros(due.shape, bool)
-        if which == "zeros":
-            free = (due == 0) & (result == 0)
-        elif which in INFINITE:
-            free = np.isnan(due)
-            doubtful = np.isinf(due) & np.isnan(result) & (not budgets[name].exact)
-        elif which == NAN and floating:
-            free = ~fates[name].decided
-            doubtful = ~fates[name].depends & np.isnan(result) & ~np.isnan(due)
-        elif which == NAN:
-            free = ~free
+        free, doubtful = _OPEN[which](due, result, budgets[name].exact, fates.get(name))
         if doubtful.any():
             doubts.append(f"{name} is NaN where the reference gives {DOUBTS[which]}")
         with np.errstate(all="ignore"):
             found.append(np.where(free | doubtful, due.astype(result.dtype), result))
     return found, doubts
+
+
+Open = tuple[np.ndarray, np.ndarray]  # by element, whether it is left to the kernel, and whether it is doubtful
+
+
+def _open_zeros(due: np.ndarray, result: np.ndarray, exact: bool, fate: nans.Fate | None) -> Open:
+    return (due == 0) & (result == 0), np.zeros(due.shape, bool)
+
+
+def _open_infinities(due: np.ndarray, result: np.ndarray, exact: bool, fate: nans.Fate | None) -> Open:
+    return np.isnan(due), np.isinf(due) & np.isnan(result) & (not exact)
+
+
+def _open_nans(due: np.ndarray, result: np.ndarray, exact: bool, fate: nans.Fate | None) -> Open:
+    if fate is None:  # of integers
+        return np.ones(due.shape, bool), np.zeros(due.shape, bool)
+    return ~fate.decided, ~fate.depends & np.isnan(result) & ~np.isnan(due)
+
+
+_OPEN = {"zeros": _open_zeros, **dict.fromkeys(INFINITE, _open_infinities), NAN: _open_nans}
+UNDECIDED = tuple(_OPEN)  # the characters at which something is left to the kernel

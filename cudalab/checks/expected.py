@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from cudalab.base import float_mode, threads
 from cudalab.base.errors import SpecError
 from cudalab.spec import reference
-from cudalab.spec.dtype import DTYPES, foreign
+from cudalab.spec.dtype import DTYPES, DType, foreign
 from cudalab.spec.kernel import Arrays, Kernel
 
 Invalid = Literal["ignore", "warn", "raise"]
@@ -112,6 +112,19 @@ def _as_it_is(kernel: Kernel, result: Any) -> np.ndarray:
 def _dtypes(kernel: Kernel) -> list[str]:
     """The names of the dtypes that outputs have."""
     return [*kernel.dtypes, *(out.dtype for out in kernel.outs.values() if out.dtype)]
+
+
+def results(
+    kernel: Kernel, dtype: DType, expected: Expected, rounded: Callable[[np.ndarray], np.ndarray] = lambda array: array
+) -> Arrays:  # fmt: skip
+    """What the references say of each output that they decide; later ones meet earlier ones as `rounded` has them."""
+    found, met = Arrays(), Arrays()
+    for name in reference.judged(kernel):
+        if all(earlier in met for earlier in reference.on_earlier(kernel, name)):
+            found[name] = expected.of(name, met)
+            with np.errstate(all="ignore"):
+                met[name] = rounded(found[name].astype(kernel.kind_of(name, dtype).numpy))
+    return found
 
 
 def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:

@@ -12,12 +12,14 @@ import math
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cudalab import host
 from cudalab.base.errors import CudalabError, OverrunError, Unavailable
+from cudalab.checks.many_blocks import proportional
 from cudalab.host.module import FAR_ACCESSES
 from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dimensions import of_arrays
@@ -110,8 +112,8 @@ def _tied(kernel: Kernel, axis: int) -> int | None:
     every = [s for s in {*kernel.edges, *kernel.sizes.values()} if len(s) > axis and 0 not in s]
     if len({size[axis] for size in every}) < 2 or len(set(map(len, every))) > 1:
         return None
-    others = (i for i in range(len(every[0])) if i != axis)
-    return next((i for i in others if all(s[i] * every[0][axis] == s[axis] * every[0][i] for s in every)), None)
+    columns = list(zip(*every, strict=True))
+    return next((i for i, one in enumerate(columns) if i != axis and proportional(columns[axis], one)), None)
 
 
 def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:
@@ -160,16 +162,18 @@ def fault(
         module = load(tuple(launch.entry for launch in launches))
         try:
             seen = _seen(module, launches, constants)
-            indexed = any(kind.kind in "iu" for kind in known.values()) and dtype.floating
-            unwritten = "" if seen is None or indexed else _unwritten(kernel, arrays, limit, seen)
+            unwritten = "" if seen is None else _unwritten(kernel, arrays, limit, seen)
             if unwritten and (more := _seen(module, launches, constants, MORE, 8 * FAR_ACCESSES)):
                 unwritten = _unwritten(kernel, arrays, limit, more)
+            wrong = unwritten or ("" if seen is None else _wrapped(module, arrays, limit, seen))
+            whole = [arrays[name] for name, kind in known.items() if kind.kind in "biu"]
+            if wrong and whole and seen and _decide(whole, seen, partial(_seen, module, launches, constants)):
+                wrong = ""
         except OverrunError as error:
             yield f"{error} ({_listed(found)})"
             return
         except Exception as error:  # the launch's
             raise Refused(f"at {_listed(found)}: {error}") from None
-        wrong = unwritten or ("" if seen is None else _wrapped(module, arrays, limit, seen))
         yield f"{wrong} ({_listed(found)})" if wrong else ""
         if wrong:
             return
@@ -207,6 +211,24 @@ def _seen(
     return host.Ends(written, read)
 
 
+def _decide(whole: Sequence[np.ndarray], seen: host.Ends, again: Callable[[], host.Ends | None]) -> bool:
+    """Whether the integers of these inputs decide on what the blocks read and write: as indices, offsets or masks.
+
+    They are nearly all 0 here, or the last index: then a place that is not reached says nothing. Once they are 0 and 1
+    in turn, and once 1 and 0; this leaves the arrays changed.
+    """
+    for first in (0, 1):
+        for flat in (array.reshape(-1) for array in whole):
+            flat[:FILLED] = flat[-FILLED:] = 0
+            flat[first:FILLED:2] = flat[flat.size - min(FILLED, flat.size) + first :: 2] = 1
+        try:
+            if again() != seen:
+                return True
+        except OverrunError:
+            return True
+    return False
+
+
 def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, seen: host.Ends) -> str:
     """What is wrong where the last blocks do not write the end of a large output that is theirs to fill."""
     for name, out in kernel.outs.items():
@@ -227,11 +249,8 @@ def _unwritten(kernel: Kernel, arrays: Arrays, limit: int, seen: host.Ends) -> s
 
 
 def _wrapped(module: Isolated, arrays: Arrays, limit: int, seen: host.Ends) -> str:
-    """What is wrong where the last blocks read what 32 bits leave of their indices: the first elements of an array.
-
-    An index from an array is 0 here, so it says nothing.
-    """
-    if limit < LIMITS[-1] or any(array.dtype.kind in "iu" for array in arrays.values()):
+    """What is wrong where the last blocks read what 32 bits leave of their indices: the first elements of an array."""
+    if limit < LIMITS[-1]:
         return ""
     by_address = {array.ctypes.data: name for name, array in arrays.items()}
     for code, address, end in seen.read:

@@ -26,7 +26,7 @@ from cudalab.spec.kernel import Kernel, Shape
 from cudalab.spec.launch import MAX_GRID_Y, Launch
 
 IN_ONE = 256  # blocks in one direction of the grid: what 8 bits count
-CAP = 128  # blocks: usual sizes are longer than what a grid that stops growing there covers
+CAP = 1  # blocks in one direction from which on a grid may stop growing
 IN_ALL = (1 << 16, 1024)  # blocks: what 16 bits count, and the threads of a block
 SPARE = 8  # a grid has one block in so many more, since what one block adds to a sum may be within the budget
 SMALL = 1 << 16  # elements, at most, of a shape that is made longer
@@ -121,7 +121,7 @@ def _ways(kernel: Kernel) -> Iterator[Way]:
             fixed = len(set(lengths)) == 1
             if i in taken or (fixed and len(alike) > 1):
                 continue
-            dims = (i, *(j for j in range(i + 1, rank) if not fixed and _proportional(lengths, columns[j])))
+            dims = (i, *(j for j in range(i + 1, rank) if not fixed and proportional(lengths, columns[j])))
             taken |= set(dims)
             rest = {tuple(n for j, n in enumerate(shape) if j not in dims): shape for shape in small}
             powers = max(lengths) > 8 and not fixed and all(length & (length - 1) == 0 for length in lengths)
@@ -132,7 +132,8 @@ def _ways(kernel: Kernel) -> Iterator[Way]:
                 yield Way(shape, dims, math.gcd(*lengths), powers, most if rank == 1 else max(lengths), choices)
 
 
-def _proportional(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+def proportional(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two dimensions, given by their lengths in all sizes, are in a fixed proportion."""
     return all(a * other[0] == b * one[0] for a, b in zip(one, other, strict=True))
 
 
@@ -238,8 +239,9 @@ def _shapes(kernel: Kernel, dtype: DType, tried: list[Shape]) -> tuple[dict[Shap
             best = min(affordable, key=lambda shape: affordable[shape])
             found[best] = max(math.prod(launch.dims[0]) for each in grids.of(best).values() for launch in each)
     for entry in kernel.entries:
-        if beyond := _past_cap(grids, Goal((entry,), CAP, math.prod), ways, [*seen, *found]):
-            found[beyond] = max(math.prod(launch.dims[0]) for each in grids.of(beyond).values() for launch in each)
+        for axis in range(3):
+            if beyond := _past_cap(grids, Goal((entry,), CAP, itemgetter(axis)), ways, [*seen, *found]):
+                found[beyond] = max(math.prod(launch.dims[0]) for each in grids.of(beyond).values() for launch in each)
     lacking = {
         entry: _lacking(grids, Goal((entry,), IN_ONE, math.prod), ways, [*seen, *found]) for entry in kernel.entries
     }
@@ -271,9 +273,10 @@ def _longer(grids: _Grids, goal: Goal, way: Way) -> Way | None:
 
 
 def _past_cap(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) -> Shape | None:
-    """A shape that an entry covers only by a loop, since its grid stops growing; None where one is among those tried.
+    """A shape that an entry covers only by a loop, since its grid stops growing in the direction that the goal counts.
 
-    A grid such as min(blocks(n, 256), 1024) is as long as the arrays at all small sizes.
+    None where one is among those tried. A grid such as min(blocks(n, 256), 1024) is as long as the arrays at all small
+    sizes.
     """
     for way in ways:
         lengths = [way.length, *_lengths(grids, way, QUICK if grids.most == MADE else math.inf)]
@@ -291,13 +294,20 @@ def _past_cap(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) ->
                 longest = between
             else:
                 shortest = between
-        past = way.to(way.allowed(longest + longest // 4 + 1))
-        full = grids.elements(way.to(longest).shape)
-        if any(grids.count(goal, shape) == cap and grids.elements(shape) > 1.1 * full for shape in tried):
+        past = way.to(way.allowed(int(longest * cap / (cap - 1) * 1.1) + 1))
+        if any(
+            _is_past(grids, goal, replace(way, shape=shape), cap) for shape in tried if len(shape) == len(way.shape)
+        ):
             return None
         if past.length > longest and grids.threads(past.shape) <= THREADS and grids.elements(past.shape) <= grids.most:
             return past.shape
     return None
+
+
+def _is_past(grids: _Grids, goal: Goal, way: Way, cap: int) -> bool:
+    """Whether a shape is longer than what so many blocks cover: the last one is needed at one that is shorter by it."""
+    less = way.allowed(int(way.length * (cap - 1) / cap / 1.05))
+    return less > 0 and cap == grids.count(goal, way.shape) == grids.count(goal, way.to(less).shape)
 
 
 def _lengths(grids: _Grids, way: Way, most: float = math.inf) -> Iterator[int]:

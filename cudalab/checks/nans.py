@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cudalab.checks.allowance import results
-from cudalab.checks.expected import Expected
+from cudalab.checks.expected import Expected, results
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel
 
@@ -40,9 +39,9 @@ class Fate(NamedTuple):
 
 def fates(kernel: Kernel, dtype: DType, given: Arrays) -> dict[str, Fate]:
     """By floating-point output, what a NaN decides of it. Raises what the reference raises."""
-    plain = [_results(kernel, dtype, _without(given, factor)) for factor in FACTORS]
+    plain = [results(kernel, dtype, Expected(kernel, _without(given, factor))) for factor in FACTORS]
     found = {}
-    for name, want in _results(kernel, dtype, given).items():
+    for name, want in results(kernel, dtype, Expected(kernel, given)).items():
         if not kernel.kind_of(name, dtype).floating:
             continue
         depends, lost = np.zeros(want.shape, bool), np.isnan(want)
@@ -58,15 +57,11 @@ def decides(kernel: Kernel, dtype: DType, given: Arrays) -> bool:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with np.errstate(all="warn"):
-            wanted = results(kernel, dtype, Expected(kernel, given, "warn"), lambda array: array)
+            wanted = results(kernel, dtype, Expected(kernel, given, "warn"))
     whole = [want for name, want in wanted.items() if not kernel.kind_of(name, dtype).floating]
     if any(np.isnan(want).any() for want in whole) or any("cast" in str(one.message) for one in said):
         return False
     return any(np.isnan(wanted[name][fate.decided]).any() for name, fate in fates(kernel, dtype, given).items())
-
-
-def _results(kernel: Kernel, dtype: DType, given: Arrays) -> Arrays:
-    return results(kernel, dtype, Expected(kernel, given), lambda array: array)
 
 
 def _without(given: Arrays, factor: float) -> Arrays:

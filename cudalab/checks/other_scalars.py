@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from cudalab.base.errors import SpecError
-from cudalab.checks import allowance, characters, parity
-from cudalab.checks.expected import Expected
+from cudalab.checks import characters, parity
+from cudalab.checks.expected import Expected, results
 from cudalab.spec.array import Scalar
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Kernel, Shape
@@ -164,7 +164,7 @@ class _Probe:
             return None
 
     def _of(self, kernel: Kernel) -> Arrays:
-        return allowance.results(kernel, self._dtype, Expected(kernel, self._arrays), lambda array: array)
+        return results(kernel, self._dtype, Expected(kernel, self._arrays))
 
     def _finite(self, results: Arrays) -> bool:
         """Whether these results are finite where the present ones are, and hardly larger."""
@@ -173,7 +173,7 @@ class _Probe:
             old, kind = self._results[name], self._kernel.kind_of(name, self._dtype)
             if not np.array_equal(np.isfinite(old), np.isfinite(new)):
                 return False
-            if kind.floating and _largest(new) > max(characters.largest(kind) / 4, 2 * _largest(old)):
+            if kind.floating and _largest(new) > max(kind.largest / 4, 2 * _largest(old)):
                 return False
         return True
 

@@ -158,7 +158,7 @@ def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...
             error = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want)
         ulp = dtype.ulp(want)
         if dtype.itemsize == 1 and dtype.floating:
-            error[exact & np.isfinite(error) & (np.abs(want) > _largest(dtype))] = 0  # saturated
+            error[exact & np.isfinite(error) & (np.abs(want) > dtype.largest)] = 0  # saturated
         ulps, finite = error / ulp, np.isfinite(error)
     if not finite.all():
         ulps[exact & ~finite] = 0.0
@@ -201,16 +201,10 @@ def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
     rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize <= 2 else w.astype(dtype.numpy)
     same, none = g == rounded, np.isnan(w)
     if dtype.itemsize == 1:
-        largest = _largest(dtype)
+        largest = dtype.largest
         same |= g == np.clip(w, -largest, largest).astype(np.float32).astype(dtype.numpy)
         none |= np.isnan(rounded)
     return same | (none & np.isnan(g)) if none.any() else same
-
-
-def _largest(dtype: DType) -> float:
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(dtype.numpy).max)
 
 
 def _same_complex(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:

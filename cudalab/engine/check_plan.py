@@ -72,14 +72,12 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
 
 
 def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
-    """Groups with inputs of one character each, where some input is free, at the largest of the small shapes."""
-    small, chosen = characters.small(kernel), characters.chosen(kernel)
-    if not small or not chosen or not characters.apply(kernel, small[-1], kind):
+    """Groups with inputs of one character each, where some input is free, at one of the small shapes."""
+    shape, chosen = characters.at(kernel), characters.chosen(kernel)
+    if not shape or not chosen or not characters.apply(kernel, shape, kind):
         return []
-    text = "x".join(map(str, small[-1]))
-    return [
-        Group(kernel, f"{text}, {which}", small[-1], kind, values=which, awkward=True, alias=name) for which in chosen
-    ]
+    text = "x".join(map(str, shape))
+    return [Group(kernel, f"{text}, {which}", shape, kind, values=which, awkward=True, alias=name) for which in chosen]
 
 
 def _many_blocks(name: str, kernel: Kernel, kind: DType, tried: list[Shape]) -> list[Group]:

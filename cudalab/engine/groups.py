@@ -12,7 +12,7 @@ import msgspec
 
 from cudalab import backends
 from cudalab.backends import Backend
-from cudalab.checks import characters, hard_inputs, inputs
+from cudalab.checks import characters, hard_inputs, inputs, thresholds
 from cudalab.engine.messages import Task
 from cudalab.spec import find, imported, rival
 from cudalab.spec.dtype import DType, dtype
@@ -82,14 +82,16 @@ class Group:
         if self.values == hard_inputs.EVERY:
             return {names[0]: hard_inputs.every(self._kinds[0], part).reshape(self._cut(self.parts))}
         if self.values == hard_inputs.SAMPLE:
-            return {names[0]: hard_inputs.sample(self._kinds[0], math.prod(self.shape), seed).reshape(self.shape)}
+            drawn = hard_inputs.sample(self._kinds[0], math.prod(self.shape), seed).reshape(self.shape)
+            return thresholds.placed(self.kernel, self.dtype, self._kinds, {names[0]: drawn})
         if self.values == hard_inputs.PAIRS:
             found = (hard_inputs.pairs(kind, i, seed) for i, kind in enumerate(self._kinds))
             return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
         if self.values == hard_inputs.EACH:
             n = math.prod(self.shape) // len(names)
             found = (hard_inputs.each(kind, n, len(names), i, seed) for i, kind in enumerate(self._kinds))
-            return {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
+            arrays = {name: array.reshape(self.shape) for name, array in zip(names, found, strict=True)}
+            return thresholds.placed(self.kernel, self.dtype, self._kinds, arrays)
         if self.values in CHARACTERS:
             return characters.arrays(self.kernel, self.shape, self.dtype, self.values, seed)
         return self.kernel.make(self.shape, self.dtype, seed)

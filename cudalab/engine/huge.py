@@ -56,12 +56,12 @@ def _row(job: Job, group: Group, variant: Variant, beyond: list[Beyond], refused
         return skipped(group, variant.label, str(reason))
     except Exception as error:  # the spec's own
         return failed(group, variant.label, said(error, group))
+    if not tried:
+        return skipped(group, variant.label, f"no huge arrays: {'; '.join(dict.fromkeys(reasons))}")
     last = {name for shapes in beyond for found in shapes.values() for name in huge.last_indices(group.kernel, found)}
     kinds = group.kernel.input_kinds(group.dtype)
     whole = [name for name, kind in kinds.items() if kind.kind in "iu" and name not in last]
-    if not tried:
-        case.notes.append(f"no huge arrays: {'; '.join(dict.fromkeys(reasons))}")
-    elif whole and case.status == record.OK:
+    if whole and case.status == record.OK:
         case.notes.append(
             f"huge arrays hold zeros, so every index in {' and '.join(whole)} is 0; "
             f"inputs={{'{whole[0]}': In('{kinds[whole[0]].name}', 0, 'rows')}} says what the last one is"

@@ -7,7 +7,8 @@ timing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import inf
@@ -21,9 +22,8 @@ from cudalab.backends import numpy as reference
 from cudalab.base import beside, genuine
 from cudalab.base.errors import CompileError, CudalabError, InputError, OverrunError, RaceError, Unavailable
 from cudalab.base.text import without_questions
-from cudalab.checks import allowance, characters, gradient, inputs, many_blocks, other_scalars, parity, vacuous
-from cudalab.checks.contents import Evidence
-from cudalab.checks.expected import Expected
+from cudalab.checks import characters, gradient, inputs, many_blocks, other_scalars, parity, vacuous
+from cudalab.checks.expected import Expected, results
 from cudalab.checks.other_scalars import Others
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, overlap, to_torch, torch_missing
@@ -31,6 +31,7 @@ from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
 from cudalab.engine import huge
+from cudalab.engine.cause import RACE, Causes
 from cudalab.engine.groups import HUGE, MANY, Group, Variant
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
@@ -41,6 +42,7 @@ from cudalab.engine.rows import failed, refused, row, said, skipped
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
+from cudalab.spec.inputs import NEGATIVE
 from cudalab.spec.work import amount
 from cudalab.timing.ceiling import ceiling
 from cudalab.timing.clock import Clock
@@ -50,9 +52,10 @@ REFERENCE = "numpy"  # the backend that runs the spec's reference
 OTHER_VALUES = "with other values in the same inputs"
 KEPT = ": are results kept from an earlier call?"
 WRITTEN_IN = ": this is the result for {}; is that value written into the code?"
+UNSET = ", where a local variable without a value is 0: is one read before it is set?"
 NO_EDGES = "no awkward shape was tried: edges is empty; give some, such as edges=((1,), (31,))"
 TAKES_NO_OTHER = ": if it takes no other value, say others=() in its Scalar"
-ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned=16` in its spec?)"
+ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned={}` in its spec?)"
 CHOSEN = (
     " (the check chose this size for its many blocks: is an index or an array too small for them, or is a loop missing "
     "where the grid no longer grows? If the kernel takes no such size, let its launch function raise an error)"
@@ -153,6 +156,7 @@ class _KernelRound(Round[Variant, Bound]):
         self._tells = ""  # the label of the row that has the notes about the spec
         self._threads = beside.Watch(lambda label: label.startswith("rival:"))
         self._held_down: dict[str, dict[str, None]] = {}  # by label, reasons
+        self._raced = job.raced.setdefault(group.kernel.file, {})  # by label, a race that was found
         self.fills = fills(self.dtype, job.seed)  # of the output before a run; the first one after `place`
 
     def rows(self, variants: Sequence[Variant]) -> list[Case]:
@@ -182,7 +186,7 @@ class _KernelRound(Round[Variant, Bound]):
         if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]
         if label == self._tells and first_size and not self.group.values:
-            wanted = allowance.results(self.kernel, self.dtype, self.contents.want(0), lambda array: array)
+            wanted = results(self.kernel, self.dtype, self.contents.want(0))
             case.notes += inputs.undefined(self.arrays, wanted)
             case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted) or vacuous.idle(
                 self.kernel, self.dtype, self.arrays, self.contents.arrays[1], wanted
@@ -205,9 +209,10 @@ class _KernelRound(Round[Variant, Bound]):
             self._conclude(case, first, "in its first launch")
         if not (self.job.modes and backend.timed):  # timed runs meet other values, and each is judged
             self._verify_other_values(case, bound)
-        # Hard values take long, and test values and not the ways to run.
-        for how, other in bound.also.items() if not self.group.values else ():
-            self._verify(case, other, how)
+        for how, other in self._ways(bound):
+            if RACE in how and label in self._raced:
+                continue
+            self._verify(case, other, how, ways=bound.also)
         if self.kernel.scalars and not (self.group.values or self.group.offsets):
             self._verify_other_scalars(case, variant, bound)
         if first_size and not self.group.values and variant.name in self.kernel.entries:
@@ -220,6 +225,17 @@ class _KernelRound(Round[Variant, Bound]):
         self._threads.turn(label, timed=False)
         if case.status == record.OK and backend.timed:
             self.works[label] = bound
+
+    def _ways(self, bound: Bound) -> list[tuple[str, Bound]]:
+        """The other ways to run a variant in this group.
+
+        Hard values take long, and test values and not the ways to run. Negative ones show a maximum that starts at a
+        local variable without a value, which is 0 where races are looked for.
+        """
+        if self.group.values and self.group.values != NEGATIVE:
+            return []
+        found = list(bound.also.items())
+        return [way for way in found if RACE in way[0]][:1] if self.group.values else found
 
     def _bind(self, variant: Variant, case: Case) -> Bound:
         if reason := variant.backend.missing(self.device.kind):
@@ -241,8 +257,13 @@ class _KernelRound(Round[Variant, Bound]):
         contents = self.contents.of(others.kernel, str(others))
         return others, Judge(self.job, replace(self.group, kernel=others.kernel), contents, self.in_turn.rng)
 
-    def _verify(self, case: Case, work: Bound, how: str = "", again: bool = True) -> None:
-        """Judge a variant that is right so far, with each content of the output; not `again`: without the first one."""
+    def _verify(
+        self, case: Case, work: Bound, how: str = "", again: bool = True, ways: Mapping[str, Bound] | None = None
+    ) -> None:  # fmt: skip
+        """Judge a variant that is right so far, with each content of the output; not `again`: without the first one.
+
+        `ways`: others to run it, if not its own.
+        """
         if case.status != record.OK:
             return
         first, *others = self.fills
@@ -255,56 +276,36 @@ class _KernelRound(Round[Variant, Bound]):
             found = self._run_and_compare(case, work, content)
             if not found.ok:
                 break
+        how += UNSET if how.endswith(RACE) else ""  # the order of the threads is that of the usual run
         self._conclude(case, found, how)
         if found.wrong and work.output() is self.operands.output:
-            self._explain(case, work, found, how)
+            self._explain(case, work, found, how, ways or work.also)
 
-    def _explain(self, case: Case, work: Bound, found: Parity, how: str) -> None:
+    def _explain(self, case: Case, work: Bound, found: Parity, how: str, ways: Mapping[str, Bound]) -> None:
         """Add to the reason what more runs show to be the cause."""
+        causes = Causes(
+            self.device, self.kernel, self.fills, self._make_new,
+            lambda again: self._compared(case, again).ok, self.mend, self._raced,
+        )  # fmt: skip
         try:
-            undefined = self._undefined(work)
-            cause = undefined or self._held_before(case, work)
+            cause, certain = causes.of(case.label, work, found.message, ways)
         except Exception:  # the verdict stands
             if not self.device.alive():
                 raise
             return
         self._conclude(case, parity.because(found, cause), how)
-        if undefined:
+        if certain:
             _drop_guesses(case)
-
-    def _held_before(self, case: Case, work: Bound) -> str:
-        """What of the output's contents before a run matters; "" if they do not."""
-        seen = Evidence()
-        for content in self.fills:
-            self._make_new(work, content)
-            before = self._results(work)
-            right = self._run_and_compare(case, work, content).ok
-            seen.add(before, self._results(work), right)
-        return seen.cause()
-
-    def _undefined(self, work: Bound) -> str:
-        """A value that CUDA leaves undefined and that the result depends on; "" if none is known."""
-
-        def bits(run: Callable[[], object]) -> list[bytes]:
-            self._make_new(work, self.fills[0])
-            run()
-            return [array.tobytes() for array in self._results(work).values()]
-
-        probes = work.probes()
-        usual = bits(work.run) if probes else []
-        if not probes or bits(work.run) != usual:  # atomic sums round differently in each run
-            return ""
-        return next((said for said, run in probes.items() if bits(run) != usual), "")
-
-    def _results(self, work: Bound) -> dict[str, np.ndarray]:
-        """What the output holds, by name."""
-        return {n: self.device.fetch(piece) for n, piece in zip(self.kernel.outs, pieces(work.output()), strict=True)}
 
     def _run_and_compare(
         self, case: Case, work: Bound, content: Content, contents: int = 0, judge: Judge | None = None
     ) -> Parity:
         """Fill the output, run once, look for stray writes, compare with the reference."""
         self._make_new(work, content, contents)
+        return self._compared(case, work, contents, judge)
+
+    def _compared(self, case: Case, work: Bound, contents: int = 0, judge: Judge | None = None) -> Parity:
+        """Run once, look for stray writes, compare with the reference."""
         work.run()
         if touched := self.device.tampered(self.operands) or work.altered():
             self.device.restore(self.arrays)  # so that the next variant is not blamed for it
@@ -437,9 +438,11 @@ class _KernelRound(Round[Variant, Bound]):
     def failed(self, case: Case, error: Exception) -> None:
         super().failed(case, error)
         if self.group.offsets and "misaligned address" in case.reason:
-            case.reason += ALIGNED
+            case.reason += _aligned(case.reason)
         if not isinstance(error, CompileError):
             case.reason += self._why_here(case)
+        if isinstance(error, RaceError):
+            self._raced[case.label] = str(error)
         if isinstance(error, OverrunError | RaceError):
             case.status, case.parity = record.WRONG, Parity(ok=False, n=self.operands.output.size, message=case.reason)
 
@@ -510,6 +513,12 @@ class _KernelRound(Round[Variant, Bound]):
         if slowed := ", ".join(self._held_down.get(label, ())):
             case.condition["throttled"] = slowed
         case.notes += self.judge.left_out(label)
+
+
+def _aligned(reason: str) -> str:
+    """The hint for a misaligned address: the CPU executor says how many bytes the type needs, a GPU does not."""
+    needs = re.search(r"needs an alignment of (\d+) bytes", reason)
+    return ALIGNED.format(needs[1] if needs else 16)
 
 
 def _drop_guesses(case: Case) -> None:

@@ -25,9 +25,9 @@ CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned str
     return bits_as<T>(old);
 }
 
-template <class T> CUDALAB_UNWATCHED inline T loaded(const T* address) {
+template <class T> CUDALAB_UNWATCHED inline T loaded(const T* address, unsigned strength = atomic_access) {
     contend();
-    touched(address, sizeof(T), false, atomic_access, __builtin_return_address(0));
+    touched(address, sizeof(T), false, strength, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
     const bits found = __atomic_load_n(reinterpret_cast<const bits*>(address), __ATOMIC_SEQ_CST);
     looked(address, uint64_t(found));

@@ -177,7 +177,7 @@ def compile_source(
         checks = (*_WATCHED, *(_WATCHED_CLANG if _clang() else _WATCHED_GCC))
     # A thread that waits without end has a line too.
     lines = ["-g"] if sanitize or races else ["-g1"] if scan.volatile or scan.waits else []
-    common = [*_FLAGS, *_poison(), *checks, *modes]
+    common = [*_FLAGS, *_poison(races), *checks, *modes]
     contends = scan.contends and fibers and not sanitize
     own = [f"-DCUDALAB_CONTENDS={int(contends)}", *([_DWARF, *lines] if lines else [])]  # the runtime is the same
     flags = [*common, *own, *_LINK]
@@ -338,15 +338,18 @@ def _version_of(compiler: tuple[str, ...]) -> str:
 
 
 @lru_cache
-def _poison_of(compiler: tuple[str, ...]) -> tuple[str, ...]:
-    flag = "-ftrivial-auto-var-init=pattern"  # g++ 12, clang++ 8
+def _poison_of(compiler: tuple[str, ...], flag: str) -> tuple[str, ...]:
     asked = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
     return (flag,) if subprocess.run(asked, capture_output=True, check=False).returncode == 0 else ()
 
 
-def _poison() -> tuple[str, ...]:
-    """Options that give local variables without a value one that shows, where the compiler has them."""
-    return _poison_of(tuple(_compiler()))
+def _poison(races: bool = False) -> tuple[str, ...]:
+    """Options that give local variables without a value one that shows, where the compiler has them.
+
+    It is -1.7e38 for float (bytes of 0xFE), which a maximum does not show; with the race detector it is 0.
+    """
+    value = "zero" if races else "pattern"  # g++ 12, clang++ 16 (pattern: 8)
+    return _poison_of(tuple(_compiler()), f"-ftrivial-auto-var-init={value}")
 
 
 @lru_cache

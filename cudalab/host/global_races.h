@@ -4,7 +4,8 @@
 //
 // Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
 // CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, any
-// atomic access of a block acquires, and an operation of a warp orders like a barrier.
+// atomic access of a block acquires what other blocks have published so far, and an operation of a warp orders like a
+// barrier. But a relaxed access of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
 #pragma once
 
 namespace cudalab {
@@ -36,7 +37,11 @@ class global_watch {
 public:
     struct block_state {  // what is known of a block that lives
         unsigned block = 0;
-        bool acquired = false, fenced = false;
+        uint64_t acquired = 0;  // when the block last took over what others had published; 0: never
+        // Threads that look at a flag: others may run before they see it. They have seen it when they go on.
+        bool looks[1024] = {};
+        unsigned looking = 0;
+        bool fenced = false;
         uint64_t barrier_at = 0, all_at_barrier = 0;
         uint64_t own[1024] = {}, own_at_barrier[1024] = {}, all[1024] = {};
         uint32_t epoch = 1, warp_epoch[32] = {};
@@ -69,20 +74,24 @@ public:
         *my = block_state{}, my->epoch = epoch;
         my->block = unsigned((size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
     }
-    CUDALAB_UNWATCHED void barrier() { settle(), ++my->epoch, passed(); }
-    CUDALAB_UNWATCHED void warp_barrier(unsigned warp) { settle(), ++my->warp_epoch[warp], passed(); }
+    CUDALAB_UNWATCHED void barrier() { settle(), ++my->epoch, seen_by(0, 1024), passed(); }
+    CUDALAB_UNWATCHED void warp_barrier(unsigned warp) {
+        settle(), ++my->warp_epoch[warp], seen_by(32 * warp, 32), passed();
+    }
     // What the block did before is in order with all that comes after its next atomic access.
     CUDALAB_UNWATCHED void in_order() {
         settle(), ++my->epoch, my->fenced = true, my->barrier_at = my->all_at_barrier = ++now;
+        acquire();
     }
     // What the block did before is there for the other blocks at a barrier, and what they did for this one.
     CUDALAB_UNWATCHED void group_barrier() {
-        barrier(), my->acquired = true;
-        if (release* const mine = release_of_block()) mine->all = now;
+        barrier(), my->acquired = ~uint64_t(0);
+        if (release* const mine = release_of_block()) mine->all = now, mine->note(now, now);
     }
     CUDALAB_UNWATCHED void fence(unsigned thread) {
         settle();
         my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
+        acquire();
     }
     CUDALAB_UNWATCHED bool holds(const void* address) const {
         for (unsigned i = 0; i < areas; ++i)
@@ -94,7 +103,11 @@ public:
         settle();
         if (kind != plain && !follow()) return false;
         atomics_seen |= kind != plain;
-        if (kind != plain && !huge) synchronize(thread);
+        if (kind != plain && kind != relaxed) {
+            acquire();
+            if (!writes) my->looking += !my->looks[thread], my->looks[thread] = true;
+        }
+        if (kind != plain && !huge) publish(thread);
         const watched* beside = nullptr;
         for (unsigned i = 0; i < areas; ++i) {
             const size_t offset = static_cast<const char*>(address) - area[i].start;
@@ -105,6 +118,7 @@ public:
             if (offset + bytes > area[i].bytes && area[i].number != variables)
                 return outside(area[i], offset, bytes, writes, thread, code);
             if (!follow()) return false;
+            if (kind == plain || kind == relaxed) seen_by(thread, 1);
             if (huge) return writes ? note_write(area[i], offset, bytes) : note_read(area[i], offset, bytes, code), true;
             look(area[i], offset, bytes, {my->block + 1, my->epoch, my->warp_epoch[thread / 32], uint16_t(thread), 0, 0, kind,
                                           ++now, handed_over().now(), code}, writes);
@@ -151,7 +165,14 @@ private:
         unsigned granule, number;
         cell* cells;
     };
-    struct release { uint64_t all, own[1024]; };  // the moments up to which a block's writes are published
+    struct release {  // the moments up to which a block's writes are published
+        uint64_t all, own[1024];
+        struct { uint64_t time, upto; } first[8];  // when any of its writes up to a moment were, for the first few
+        unsigned noted;
+        CUDALAB_UNWATCHED void note(uint64_t time, uint64_t upto) {
+            if (noted < sizeof first / sizeof *first && (!noted || first[noted - 1].upto < upto)) first[noted++] = {time, upto};
+        }
+    };
 
     template <class Each>
     CUDALAB_UNWATCHED void each(watched& one, size_t offset, size_t bytes, access fresh, Each&& does) {
@@ -182,18 +203,37 @@ private:
     CUDALAB_UNWATCHED bool conflict(const access& old, const access& fresh, bool old_writes, bool writes) const {
         if (!old.block || old.low >= fresh.high || fresh.low >= old.high) return false;
         const bool both = old.kind != plain && fresh.kind != plain;
-        if (old.block != fresh.block && both) return old.kind == block_scope || fresh.kind == block_scope;
+        if (old.block != fresh.block && both)
+            return (old.kind == block_scope || fresh.kind == block_scope) && !is_acquired(old);
         if (both) return false;
         if ((!old_writes || !writes) && (old.kind != plain || fresh.kind != plain)) return false;
-        if (old.block != fresh.block) return !(my->acquired && visible(old, old_writes));
+        if (old.block != fresh.block) return !visible(old, old_writes);
         return old.epoch == fresh.epoch && old.thread != fresh.thread &&
                !(old.thread / 32 == fresh.thread / 32 && old.warp_epoch != fresh.warp_epoch) &&
                !handed_over().in_order(old.thread, old.moment, old_writes, fresh.thread);
     }
     CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes) const {
-        if (!old_writes || old.kind != plain) return true;
+        return my->acquired && (!old_writes || old.kind != plain || is_acquired(old));
+    }
+    CUDALAB_UNWATCHED bool is_published(const access& old) const {
         const release* const of = published[old.block - 1];
         return of && (old.at <= of->all || old.at <= of->own[old.thread]);
+    }
+    // Whether an access of another block was published before this block acquired last.
+    CUDALAB_UNWATCHED bool is_acquired(const access& old) const {
+        if (!my->acquired || !is_published(old)) return false;
+        if (my->looking) return true;
+        const release* const of = published[old.block - 1];
+        for (unsigned i = 0; i < of->noted; ++i)
+            if (old.at <= of->first[i].upto) return of->first[i].time <= my->acquired;
+        return true;
+    }
+    CUDALAB_UNWATCHED void seen_by(unsigned first, unsigned count) {
+        for (unsigned t = first; my->looking && t < first + count; ++t)
+            if (my->looks[t]) my->looks[t] = false, --my->looking, acquire();
+    }
+    CUDALAB_UNWATCHED void acquire() {
+        if (my->acquired < now) my->acquired = now;
     }
     CUDALAB_UNWATCHED void passed() {
         my->barrier_at = ++now;
@@ -206,21 +246,28 @@ private:
         release*& found = published[my->block];
         return found ? found : found = static_cast<release*>(calloc(1, sizeof(release)));
     }
-    CUDALAB_UNWATCHED void synchronize(unsigned thread) {
-        my->acquired = true;
+    CUDALAB_UNWATCHED void publish(unsigned thread) {
         release* const mine = release_of_block();
         if (!mine || !my->fenced) return;
-        for (unsigned t = 0; t < 1024; ++t)
+        uint64_t upto = 0;
+        for (unsigned t = 0; t < 1024; ++t) {
             if (my->own_at_barrier[t] > mine->own[t]) mine->own[t] = my->own_at_barrier[t];
+            if (mine->own[t] > upto) upto = mine->own[t];
+        }
         if (my->own[thread] > mine->own[thread]) mine->own[thread] = my->own[thread];
         if (my->all_at_barrier > mine->all) mine->all = my->all_at_barrier;
         if (my->all[thread] > mine->all) mine->all = my->all[thread];
+        if (mine->own[thread] > upto) upto = mine->own[thread];
+        mine->note(now, mine->all > upto ? mine->all : upto);
     }
     CUDALAB_UNWATCHED void tell(const access& old, const char* did, const access& fresh, const char* does, size_t bytes) {
         const uint3 a = thread_at(old.thread), b = thread_at(fresh.thread), c = block_at(old.block - 1), d = block_at(fresh.block - 1);
         const bool both = old.kind != plain && fresh.kind != plain;
         const char* const why = old.block == fresh.block ? "without a barrier between them"
                                 : both ? "and an atomic of block scope (_block) orders the threads of one block only"
+                                : is_published(old)
+                                    ? "and the second block took no notice of the first one's flag or counter: load it with "
+                                      "cuda::memory_order_acquire, or call __threadfence() after it"
                                 : published[old.block - 1] && my->acquired
                                     ? "and the first block may set its flag or counter before the write is visible: call "
                                       "__threadfence() between them, after a __syncthreads() if another thread sets it"
@@ -265,7 +312,7 @@ private:
     release** published = nullptr;
     uint64_t left = 0;
     size_t reach = 0;
-    uint64_t now = 0;
+    uint64_t now = 1;
     bool huge = false;
     char before[32];
     size_t waiting = 0;

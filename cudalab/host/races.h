@@ -15,8 +15,8 @@
 
 namespace cudalab {
 
-// How an access is ordered with others.
-enum strength : unsigned { plain, atomic_access, block_scope };
+// How an access is ordered with others. A relaxed one is atomic, and what another block did before is there only after a fence.
+enum strength : unsigned { plain, atomic_access, block_scope, relaxed };
 
 #if CUDALAB_RACES
 // When the threads of a block called fences and made atomic accesses.

@@ -17,14 +17,14 @@ def sentence(run: Results, cases: list[Case]) -> str:
     """The answer of one group; of a group that was only checked how many rows are right."""
     said, right = _answers(cases)
     every = "right" if right == 1 else f"all {right} right"
-    said.append(f"{right} right" if said else every if right else "no variant runs here")
+    said.append(f"{right} right" if said else every if right else _none(cases))
     return ", ".join(said) + (f"; {times}" if (times := _times(run, cases)) else "")
 
 
 def short(run: Results, cases: list[Case]) -> str:
     """The same in fewer words, for a line of 80 columns: of the times our fastest, or the fastest of all."""
     said, right = _answers(cases)
-    text = ", ".join([*said, f"{right} right"] if said or right else ["no variant runs here"])
+    text = ", ".join([*said, f"{right} right"] if said or right else [_none(cases)])
     timed = _timed(run, cases)
     mine = [c for c in timed if c.backend in record.ENTRIES] if not run.of_study else []
     peers = [c for c in timed if c.backend not in record.ENTRIES]
@@ -33,6 +33,11 @@ def short(run: Results, cases: list[Case]) -> str:
     if mine and peers:
         text += f", {numbers.ratio(run.ratio(peers[0], mine[0], run.main_kind))} x {peers[0].label}"
     return f"{text} (busy)" if timed and _busy(run) else text
+
+
+def _none(cases: list[Case]) -> str:
+    """What to say of a group none of whose rows is right or wrong."""
+    return "skipped" if cases and all(c.backend in record.ENTRIES for c in cases) else "no variant runs here"
 
 
 def _answers(cases: list[Case]) -> tuple[list[str], int]:

@@ -53,6 +53,13 @@ class DType:
     def complex(self) -> bool:
         return bool(self.part)
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite number of a floating-point type, of a complex one that of a part."""
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(DTYPES[self.part or self.name].numpy).max)
+
     def ulp(self, value: np.ndarray) -> np.ndarray:
         """Spacing of this type's numbers at |value| (float64, any shape), float64.
 

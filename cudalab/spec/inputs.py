@@ -14,8 +14,11 @@ Arrays = dict[str, np.ndarray]
 # Inputs of one character each, which a check tries (checks/characters.py).
 INFINITE = ("neginf", "posinf")  # rows of an infinity throughout
 NAN = "nan"  # one NaN in every other row
+NEGATIVE = "negative"
+SCALARS = "scalars"  # a quarter of the values are those of scalars, of either sign
 CHARACTERS = (
-    "zeros", "negative", "large", "tiny", "ties", "ends", "rising", "falling", "positive", "masked", *INFINITE, NAN,
+    "zeros", NEGATIVE, "large", "tiny", "ties", "ends", "rising", "falling", "positive", "masked", *INFINITE, NAN,
+    "low", SCALARS,
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from cudalab import Budget, Kernel, Launch, Out
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks.misaligned import offsets
 from cudalab.engine.check_plan import checks
+from cudalab.engine.kernel_round import _aligned
 from cudalab.engine.runs import check
 from cudalab.spec import find
 
@@ -51,6 +52,11 @@ def test_a_kernel_of_float4_is_right_with_the_alignment_that_it_asks_for(spec, a
     said = {case.size: case.reason for case in run.cases if case.status != "ok"}
     assert not said if right else all("misaligned address" in reason for reason in said.values()) and said
     assert all("does the kernel need `aligned=16` in its spec?" in reason for reason in said.values())
+
+
+def test_the_hint_names_the_bytes_that_the_type_needs():
+    said = "k.cu:3: block (0,0,0), thread (0,0,0): misaligned address: 'float2' needs an alignment of 8 bytes, and the"
+    assert "`aligned=8`" in _aligned(said) and "`aligned=16`" in _aligned("cuCtxSynchronize failed: misaligned address")
 
 
 def test_arrays_move_by_the_alignment(spec):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cudalab import Budget, Kernel, Out, SpecError
+from cudalab import Budget, Kernel, Out, Scalar, SpecError
 from cudalab.checks import allowance, characters
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare
@@ -38,11 +38,31 @@ def test_each_character_is_what_its_name_says(tmp_path):
     assert not x["zeros"].any() and x["negative"].max() < -100 and x["positive"].min() > 100
     assert np.abs(x["large"]).max() > 1e8 and 0 < np.abs(x["tiny"]).max() < 1e-8
     assert set(np.unique(x["ties"])) == {-1, 0, 1}
+    assert np.unique(x["low"]).size > 99 and x["low"].max() <= -(2**17)
     assert (x["ends"].argmax(axis=1) % 39 == 0).all() and len(set(x["ends"].argmax(axis=1))) == 2
     assert not np.isinf(x["masked"]).any()  # the sum would be
     for which, value in (("neginf", -np.inf), ("posinf", np.inf)):
         assert (x[which][::2] == value).all() and np.isfinite(x[which][1::2]).all()
-    assert (np.diff(x["rising"], axis=1) >= 0).all() and (np.diff(x["falling"], axis=1) <= 0).all()
+    assert (np.diff(x["rising"][::2], axis=1) >= 0).all() and (np.diff(x["falling"][::2], axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize(("n", "apart"), [(2, 1), (40, 32), (128, 64), (129, 128), (300, 256)])
+def test_one_thread_of_a_block_meets_the_largest_values_of_a_row_one_after_another(n, apart):
+    """What is the second largest value after the largest one is known would be lost between two threads' values."""
+    x = np.random.default_rng(0).standard_normal((4, n))
+    for which, largest in (("rising", [apart, 0]), ("falling", [0, apart])):
+        found = characters.MAKERS[which](x, 1)
+        assert np.array_equal(np.sort(found, axis=1), np.sort(4 * x, axis=1))
+        assert [list(row.argsort()[::-1][:2]) for row in found[1::2]] == [largest] * 2
+    for which in ("rising", "falling"):
+        assert all(characters.MAKERS[which](np.ones(shape), 1).shape == shape for shape in ((), (0,), (1,), (3, 1)))
+
+
+def test_zeros_have_both_signs_in_one_row():
+    (one,), rows = characters.MAKERS["zeros"](np.ones((1, 9)), 1), characters.MAKERS["zeros"](np.ones((4, 9)), 1)
+    signs = np.signbit([one, *rows]).sum(axis=1)
+    assert list(signs) == [5, 9, 0, 5, 0] and not np.signbit(one[0]) and not np.signbit(rows[2, 0])
+    assert np.signbit(characters.MAKERS["zeros"](np.ones(()), 1))
 
 
 def test_masked_inputs_are_tried_where_the_result_is_finite_or_a_copy(tmp_path):
@@ -143,7 +163,7 @@ def test_characters_of_other_dtypes(tmp_path, name):
     if kind.complex:
         assert x["negative"].real.max() < -100 and x["negative"].imag.max() < -100
     if name == "uint8":
-        assert (np.diff(x["rising"].astype(int), axis=1) >= 0).all()
+        assert (np.diff(x["rising"][::2].astype(int), axis=1) >= 0).all()
 
 
 def test_a_property_is_one_of_the_usual_inputs_unless_the_spec_says_otherwise(tmp_path):
@@ -157,7 +177,8 @@ def test_a_spec_chooses_its_characters(tmp_path, monkeypatch):
         monkeypatch.setattr(plan, "named", lambda names: {"k": kernel(tmp_path, **more)})
         return [group.values for group in checks(("k",), "") if group.values]
 
-    assert groups() == list(CHARACTERS)
+    assert groups() == [which for which in CHARACTERS if which != "scalars"]
+    assert groups(scalars={"limit": Scalar(0.5)}, reference=lambda x, limit: x)[-1] == "scalars"
     assert groups(characters=False) == []
     assert groups(characters=("ties",)) == ["ties"]
     with pytest.raises(SpecError, match=r"characters is .*give True, False, or a tuple of zeros, negative"):
@@ -244,6 +265,15 @@ def test_they_are_tried_where_the_arrays_are_small_though_the_product_of_the_dim
     assert {group.shape for group in found} == {(17, 64, 33)} and "negative" in {group.values for group in found}
     planes = kernel(tmp_path, lambda x: 2 * x, shapes={"x": "n 512 512"}, sizes={"small": (1,)}, edges=((128,),))
     assert {group.shape for group in groups(planes, monkeypatch)} == {(1,)}
+
+
+def test_they_are_tried_at_the_longest_rows_among_the_largest_shapes(tmp_path, monkeypatch):
+    """Longer than a block, that is, where a shape is."""
+    rows = {"sizes": {"small": (50, 300)}, "edges": ((1, 2), (3, 127), (2, 129), (1, 300), (40, 2))}
+    assert {group.shape for group in groups(kernel(tmp_path, **rows), monkeypatch)} == {(2, 129)}
+    assert characters.at(kernel(tmp_path, edges=((200,), (7,)), sizes={"s": (1 << 20,)})) == (200,)
+    assert characters.at(kernel(tmp_path, edges=((1, 9), (1, 30)), sizes={"s": (1 << 20, 1)})) == (1, 30)
+    assert characters.at(kernel(tmp_path, edges=(), sizes={"s": (1 << 21,)})) is None
 
 
 def test_a_note_says_that_no_size_is_small_enough(tmp_path, monkeypatch):

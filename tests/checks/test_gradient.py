@@ -148,3 +148,12 @@ def test_gradients_of_outputs_have_their_names_and_a_reference_of_an_earlier_out
     assert found(scaled(tmp_path, backward, reference=None, outputs=late, shapes=shapes)) == (
         "", ["backward was not checked: the reference of b takes an earlier output"]
     )  # fmt: skip
+
+
+def test_a_gradient_of_which_no_slope_is_known_has_a_note(tmp_path):
+    steep = scaled(tmp_path, lambda dy, x, w: (dy * w, None), reference=lambda x, w: np.sign(x * 0) / 0 * x, scalars={})
+    with np.errstate(all="ignore"):
+        fault, notes = found(steep)
+    assert not fault and notes == [
+        "the gradient of x was not checked: the reference has no slope where the check tries it"
+    ]

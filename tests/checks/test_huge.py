@@ -270,3 +270,39 @@ def test_a_length_is_one_that_dims_allows(tmp_path):
         huge.shapes(k, F32, 1 << 31, 1)
     free = kernel(tmp_path, dims={"cols": "power of 2"}, **rows)
     assert huge.shapes(free, F32, 1 << 31, 1)["x"] == (24, 1 << 27)
+
+
+def test_whole_numbers_beside_a_large_output_hide_no_index_and_as_indices_they_are_not_blamed(tmp_path):
+    """Of a scatter nobody knows which elements its last blocks write."""
+    signature = "(const float* x, const int* k, float* y, long long n)"
+    (tmp_path / "k.cu").write_text(
+        "#define I blockIdx.x * blockDim.x + threadIdx.x\n"
+        f"__global__ void wide{signature} {{ long long i = (long long)I; if (i < n) y[i] = x[i] + k[i]; }}\n"
+        f"__global__ void narrow{signature} {{ unsigned i = I; if (i < n) y[i] = x[i] + k[i]; }}\n"
+        f"__global__ void scatter{signature} {{ long long i = (long long)I; if (i < n) y[k[i]] = x[i]; }}\n"
+    )
+
+    def launch(x, k, y):
+        return Launch((blocks(x.size, 256),), (256,), (x, k, y, np.int64(x.size)))
+
+    k = kernel(
+        tmp_path, reference=lambda x, k: x + k, entries=dict.fromkeys(("wide", "narrow", "scatter"), launch),
+        inputs=lambda shape, dtype, rng: {"x": draw(shape, dtype, rng), "k": rng.integers(0, 9, shape, np.int32)},
+    )  # fmt: skip
+    load = partial(backend.watched_module, k, F32)
+    if load(("wide",)) is None:
+        pytest.skip("no g++ that finds races")
+    beyond = {huge.LIMITS[1]: huge.shapes(k, F32, huge.LIMITS[1])}
+    try:
+        found = {entry: "".join(huge.fault(load, k, entry, F32, beyond)) for entry in k.entries}
+    except huge.Refused as reason:
+        pytest.skip(str(reason))
+    assert found["wide"] == found["scatter"] == "" and "nothing to the second half of 'y'" in found["narrow"]
+
+
+def test_a_row_without_huge_arrays_is_skipped_and_says_why(tmp_path):
+    """Both dimensions are in a fixed proportion."""
+    k = kernel(tmp_path, sizes={"small": (40, 40)}, edges=((3, 3),), entries={"k": lambda x, y: None})
+    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
+    (row,) = cases(job, Group(k, "beyond 2^31", (), F32, values=HUGE, awkward=True))
+    assert row.status == "skipped" and row.reason.startswith("no huge arrays: the first dimension is in a fixed")

@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import time
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -134,15 +135,10 @@ def test_what_all_shapes_of_the_spec_have_in_common_stays(tmp_path, sizes, holds
     assert math.prod(blocks_at(k, shape)) > 256 and holds(*shape)
 
 
-@pytest.mark.parametrize(
-    "grid",
-    [
-        lambda n: (8,),  # the same for all sizes
-        lambda n: (min(blocks(n, 64), 100),),  # up to 100
-    ],
-)
-def test_a_grid_that_does_not_grow_so_far_needs_no_such_size(tmp_path, grid):
-    assert found(kernel(tmp_path, grid)) == ([], {})
+def test_a_grid_that_does_not_grow_so_far_needs_no_such_size(tmp_path):
+    assert found(kernel(tmp_path, lambda n: (8,))) == ([], {})
+    ((shape,), lacking) = found(kernel(tmp_path, lambda n: (min(blocks(n, 64), 100),)))
+    assert 6400 < shape[0] < 8000 and not lacking  # beyond its end alone
 
 
 @pytest.mark.parametrize(
@@ -261,22 +257,35 @@ def test_the_reason_goes_with_the_group_to_a_worker(tmp_path, monkeypatch):
 # ---- a grid that stops growing ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cap", [200, 1024, 3000])
+@pytest.mark.parametrize("cap", [2, 17, 200, 1024, 3000])
 def test_a_grid_with_an_end_is_tried_beyond_what_it_covers(tmp_path, cap):
     k = kernel(tmp_path, lambda n: (min(blocks(n, 64), cap),))
     past = [n for (n,) in found(k)[0] if blocks_at(k, (n,)) == (cap, 1, 1) and n > 64 * cap]
-    assert past and max(past) < 2 * 64 * cap
+    assert (max(past) < 2 * 64 * cap) if past else cap < 16  # 1,000 elements, which are tried anyway, are beyond
 
 
-def test_no_size_is_added_where_one_of_the_spec_is_beyond_or_the_grid_has_no_end_or_a_low_one(tmp_path):
+@pytest.mark.parametrize("caps", [(64, 64), (4, 4), (100, 1), (1, 9), (64, 1 << 20)])
+def test_each_direction_of_a_grid_with_an_end_is_tried_beyond_it(tmp_path, caps):
+    k = kernel(
+        tmp_path, lambda h, w: (min(blocks(w, 32), caps[0]), min(blocks(h, 8), caps[1])),
+        sizes={"small": (30, 40), "large": (4096, 4096)}, edges=((1, 1), (2, 33), (17, 3)),
+    )  # fmt: skip
+    shapes, _ = found(k)
+    for axis, (cap, block) in enumerate(zip(caps, (32, 8), strict=True)):
+        if cap < 1 << 20:
+            assert cap == 1 or any(shape[1 - axis] > cap * block for shape in shapes), (axis, shapes)
+
+
+def test_no_size_is_added_where_one_of_the_spec_is_beyond_or_the_grid_has_no_end(tmp_path):
     def past(cap, **more):
         grids = many_blocks._Grids(kernel(tmp_path, lambda n: (min(blocks(n, 64), cap),), **more), F32)
         ways = list(many_blocks._ways(grids._kernel))
-        return many_blocks._past_cap(grids, many_blocks.Goal(("k",), many_blocks.CAP, math.prod), ways, [(100_000,)])
+        goal = many_blocks.Goal(("k",), many_blocks.CAP, itemgetter(0))
+        return many_blocks._past_cap(grids, goal, ways, [(100_000,)])
 
     assert past(2000) is not None
     assert past(1000) is None  # 100,000 elements are more than 64,000
-    assert past(1 << 30) is None and past(100) is None
+    assert past(1 << 30) is None and past(1) is None
 
 
 def test_a_loop_that_is_missing_beyond_the_grid_is_wrong(tmp_path):

@@ -76,10 +76,11 @@ def module() -> host.Module:
         pytest.skip(str(reason))
 
 
-def launch(module: host.Module, entry: str) -> None:
+def launch(module: host.Module, entry: str, order: host.Order = "alternating") -> None:
     n = 256
     x = np.arange(1, n + 1, dtype=np.float32)
-    module.launch(entry, (4, 1, 1), (64, 1, 1), [x, np.zeros(n, np.float32), np.zeros(n, np.float32), np.int32(n)])
+    arrays = [x, np.zeros(n, np.float32), np.zeros(n, np.float32)]
+    module.launch(entry, (4, 1, 1), (64, 1, 1), [*arrays, np.int32(n)], order=order)
 
 
 @pytest.mark.parametrize("entry", WRONG)
@@ -133,6 +134,34 @@ __global__ void by_flag(ARGS) {
 __global__ void by_flag_without_fence(ARGS) {
     if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; flags[blockIdx.x] = 1;
         if (blockIdx.x) { while (!flags[blockIdx.x - 1]) {} y[blockIdx.x] = part[blockIdx.x - 1]; } } }
+// A chain whose blocks take their numbers from a counter.
+#define CHAIN(scope, stores, loads, after) \\
+    if (threadIdx.x) return; \\
+    unsigned* const chain = (unsigned*)part + 64; \\
+    const unsigned b = atomicAdd(chain + 64, 1u); \\
+    if (b) { cuda::atomic_ref<unsigned, cuda::thread_scope_##scope> before(chain[b - 1]); \\
+        while (!before.load(cuda::memory_order_##loads)) {} after; } \\
+    part[b] = x[b] + (b ? part[b - 1] : 0); \\
+    cuda::atomic_ref<unsigned, cuda::thread_scope_##scope>(chain[b]).store(1, cuda::memory_order_##stores);
+__global__ void chain_acquires(ARGS) { CHAIN(device, release, acquire, ) }
+__global__ void chain_fence(ARGS) { CHAIN(device, release, relaxed, __threadfence()) }
+__global__ void chain_atomic_fence(ARGS) {
+    CHAIN(device, release, relaxed, cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device)) }
+__global__ void chain_relaxed_load(ARGS) { CHAIN(device, release, relaxed, ) }
+__global__ void chain_relaxed_store(ARGS) { CHAIN(device, relaxed, acquire, ) }
+__global__ void chain_of_block(ARGS) { CHAIN(block, release, acquire, ) }
+__global__ void chain_fence_of_block(ARGS) {
+    CHAIN(device, release, relaxed, cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_block)) }
+__global__ void chain_volatile(ARGS) {
+    if (threadIdx.x) return;
+    volatile unsigned* const chain = (unsigned*)part + 64;
+    const unsigned b = atomicAdd((unsigned*)part + 128, 1u);
+    if (b) while (!chain[b - 1]) {}
+    part[b] = x[b] + (b ? part[b - 1] : 0);
+    __threadfence();
+    chain[b] = 1; }
+__global__ void own_bins_of_block(ARGS) {
+    cuda::atomic_ref<unsigned, cuda::thread_scope_block>(((unsigned*)part)[blockIdx.x]).fetch_add(1); }
 __global__ void cas_of_block(ARGS) { if (threadIdx.x == 0) atomicCAS_block((int*)y, 0, int(blockIdx.x) + 1); }
 """
 
@@ -153,6 +182,27 @@ def test_what_lacks_an_order_is_a_race(ordered, entry):
         launch(ordered, entry)
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        *((right, "") for right in ("chain_acquires", "chain_volatile", "chain_fence", "chain_atomic_fence")),
+        ("own_bins_of_block", ""),
+        ("chain_relaxed_load", "the second block took no notice of the first one's flag or counter"),
+        ("chain_relaxed_store", "may set its flag or counter before the write is visible"),
+        ("chain_of_block", "an atomic of block scope (_block"), ("chain_fence_of_block", "took no notice"),
+    ],
+)  # fmt: skip
+def test_the_orders_and_scopes_of_a_chain_of_blocks_are_those_that_it_names(ordered, entry, said):
+    """The blocks' counter, which they read before, is no flag: it shows where several blocks live at the same time."""
+    found = ""
+    for order in ("alternating", *range(6)):
+        try:
+            launch(ordered, entry, order)
+        except RaceError as race:
+            found = str(race)
+    assert said in found and bool(found) == bool(said)
+
+
 def test_a_launch_of_many_accesses_ends_with_its_result(module, monkeypatch):
     monkeypatch.setattr("cudalab.host.module.ACCESSES", 100)
     x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
@@ -169,3 +219,4 @@ def test_uninitialised_locals_have_a_value_that_shows():
         pytest.fail(str(error))
     if host.compiler._poison():
         assert np.all(np.abs(y) > 1e30)
+    assert not host.compiler._poison() or host.compiler._poison(races=True) == ("-ftrivial-auto-var-init=zero",)

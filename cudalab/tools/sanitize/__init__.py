@@ -65,7 +65,8 @@ class Sanitizer:
                     case.notes.append(text)
                 elif text:
                     case.status = ERROR if case.status == ERROR else WRONG
-                    case.reason = f"{text}; {without_questions(case.reason)}" if case.reason else text
+                    if text not in case.reason:  # the check alone sees a race too
+                        case.reason = f"{text}; {without_questions(case.reason)}" if case.reason else text
                 else:
                     case.notes.append(NOTHING[self.kind])
         except CudalabError as error:

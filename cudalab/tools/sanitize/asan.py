@@ -70,7 +70,7 @@ class Watch:
             return read(ended.said, done.buffers, f"the process {ended.how}")
         if done.missing:
             return NOT_LOOKED_AT + done.missing
-        return f"undefined behaviour: {done.error}" if done.error else ""
+        return f"undefined behaviour: {done.error}" if done.error and not done.named else done.error
 
 
 def read(report: str, buffers: Mapping[str, tuple[int, int]], otherwise: str = "") -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cudalab import host
 from cudalab.base.child import Parent
-from cudalab.base.errors import CudalabError, Unavailable
+from cudalab.base.errors import CudalabError, OverrunError, RaceError, Unavailable
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.cpu import Cpu, Guarded
 from cudalab.device.guard import offsets_by_name
@@ -41,11 +41,15 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """Before the launch, where the arrays are; after it, `done` and how it failed by itself, or why it cannot run."""
+    """Before the launch, where the arrays are; after it, `done` and how it failed by itself, or why it cannot run.
+
+    `named`: whether the error says what it is, a race or an access outside of an array.
+    """
 
     buffers: Buffers = {}
     done: bool = False
     error: str = ""
+    named: bool = False
     missing: str = ""
 
 
@@ -64,7 +68,7 @@ def main(parent: Parent) -> None:
             parent.answer(Answer(done=True, missing=str(error)))
         except Exception as error:  # the kernel's, or any library's
             text = str(error) if isinstance(error, CudalabError) else said(error, group.kernel)
-            parent.answer(Answer(done=True, error=text))
+            parent.answer(Answer(done=True, error=text, named=isinstance(error, OverrunError | RaceError)))
         else:
             parent.answer(Answer(done=True))
 

@@ -12,11 +12,12 @@ from cudalab.tools.sanitize.child import Answer, Buffers, Request
 
 @dataclass
 class Launch:
-    """`error`: what went wrong, "" if nothing; `missing`: why it cannot run under the tool; `buffers`: where the arrays
-    were; `ended`: the process ended in it.
+    """`error`: what went wrong, "" if nothing; `named`: whether it says what it is (see `Answer`); `missing`: why it
+    cannot run under the tool; `buffers`: where the arrays were; `ended`: the process ended in it.
     """
 
     error: str = ""
+    named: bool = False
     missing: str = ""
     buffers: Buffers = field(default_factory=dict)
     ended: Ended | None = None
@@ -34,7 +35,7 @@ def launch(process: Child[Answer], request: Request, timeout: float) -> Launch:
     try:
         while not (answer := process.receive(timeout)).done:
             done.buffers = answer.buffers
-        done.error, done.missing = answer.error, answer.missing
+        done.error, done.named, done.missing = answer.error, answer.named, answer.missing
     except Ended as ended:
         done.ended = ended
     return done

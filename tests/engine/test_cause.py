@@ -1,0 +1,149 @@
+"""What is said of a wrong result beside the values that differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudalab import Budget, Kernel, Launch, Out, Work
+from cudalab.base.errors import RaceError
+from cudalab.device.cpu import Cpu
+from cudalab.device.guard import fills
+from cudalab.device.operands import writing
+from cudalab.engine.cause import Causes
+from cudalab.engine.groups import Group
+from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
+from cudalab.spec.dtype import dtype
+
+F32 = dtype("float32")
+ARGUMENTS = "(const float* x, float* y, float* z, float* work)"
+CU = f"""
+#define T const int t = threadIdx.x
+__global__ void races{ARGUMENTS} {{
+    __shared__ float s[64]; T;
+    s[t] = x[t];
+    y[t] = 2 * s[63 - t], z[t] = 0, work[t] = 0;
+}}
+__global__ void workspace{ARGUMENTS} {{ T; y[t] = 2 * x[63 - t] + work[t], z[t] = 0, work[t] = 0; }}
+"""
+
+
+def kernel(tmp_path, *entries):
+    """y is twice x in reverse; z is 0 in its first elements."""
+
+    def launch(x, y, z, work):
+        return Launch((1,), (64,), (x, y, z, work))
+
+    return Kernel(
+        file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (64,)}, edges=(),
+        outputs={"y": Out(lambda x: 2 * x[::-1]), "z": Out(check=lambda z: bool((z[:9] == 0).all()))},
+        workspace={"work": Work("float32")}, entries=dict.fromkeys(entries, launch), budgets=Budget(0),
+        shapes={"x": "n", "y": "n", "z": "n", "work": "n"},
+    )  # fmt: skip
+
+
+def cause(tmp_path, does, raced=None, ways=()):
+    """What is found of a variant that runs `does(x, y, z, work)`. y is blamed."""
+    k, device = kernel(tmp_path, "k"), Cpu()
+    operands = device.place(k, F32, k.make((64,), F32, 1))
+
+    def bound(function):
+        return writing(lambda on: lambda: function(*on.named(k).values()), operands)
+
+    def right(work):
+        work.run()
+        x, y, z, _ = operands.named(k).values()
+        return bool(np.array_equal(y, 2 * x[::-1]) and (z[:9] == 0).all())
+
+    causes = Causes(
+        device, k, fills(F32, 0), lambda work, content: device.poison(work.output(), content), right, lambda: None,
+        {} if raced is None else raced,
+    )  # fmt: skip
+    return causes.of("host:k", bound(does), "y: 64 of 64 values differ", {how: bound(way) for how, way in ways})
+
+
+def early(name):
+    """Reads an array before it is set."""
+
+    def run(x, y, z, work):
+        y[:] = 2 * x[::-1] + {"y": y, "z": z, "work": work}[name]
+        z[:], work[:] = 0, 0
+
+    return run
+
+
+def test_the_array_is_named_that_is_read_too_early(tmp_path):
+    said, certain = cause(tmp_path, early("y"))
+    assert said.startswith('y is read before it is written: zero it in the kernel, or give outputs={"y": Out(fill=0)}')
+    assert not certain and cause(tmp_path, early("z"))[0].startswith("z is read before it is written: zero it")
+    said, _ = cause(tmp_path, early("work"))
+    assert said.startswith("work is read before it is written: is a barrier or a fence missing before the read? If not")
+    assert said.endswith('zero it in the kernel, or give workspace={"work": Work(fill=0)}')
+
+
+def test_it_is_named_too_where_the_result_is_wrong_whatever_the_array_holds(tmp_path):
+    def run(x, y, z, work):
+        y[:] = x + work
+        z[:], work[:] = 0, 0
+
+    assert cause(tmp_path, run)[0].startswith("work is read before it is written: is a barrier or a fence missing")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x, y, z, work: np.copyto(y, x), ""),  # z is not written, and not blamed
+        (lambda x, y, z, work: np.copyto(y[:9], x[:9]), "never written: 55 of 64 elements of y, first [9]"),
+        (lambda x, y, z, work: np.copyto(y, np.random.default_rng().random(64)), ""),  # differs in each run
+    ],
+)
+def test_what_a_wrong_output_lacks_is_said_of_that_one_alone(tmp_path, function, said):
+    assert cause(tmp_path, function) == (said, False)
+
+
+def test_a_race_goes_before_what_memory_held_and_is_looked_for_until_it_is_found(tmp_path):
+    def race(x, y, z, work):
+        raise RaceError("k: race on 4 bytes")
+
+    def nothing(x, y, z, work):
+        raise AssertionError
+
+    raced = {}
+    ways = [("in reverse order", nothing), ("under the race detector", race)]
+    assert cause(tmp_path, early("work"), raced, ways) == ("k: race on 4 bytes", True)
+    assert cause(tmp_path, early("work"), raced, [("under the race detector", nothing)]) == ("k: race on 4 bytes", True)
+
+
+@pytest.mark.sweep
+def test_a_row_says_the_race_or_the_workspace_beside_the_values(tmp_path):
+    (tmp_path / "k.cu").write_text(CU)
+    k, job = kernel(tmp_path, "races", "workspace"), Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda s: None)
+    races, workspace = (row.reason for row in cases(job, Group(k, "small", (64,), F32)))
+    assert races.startswith("y: ") and " values differ" in races
+    assert "; races: race on 4 bytes of shared memory in block (0,0,0): thread (" in races
+    assert [*job.raced[k.file]] == ["host:races"]
+    assert workspace.startswith("y: ") and "; work is read before it is written: is a barrier" in workspace
+
+
+@pytest.mark.sweep
+def test_a_maximum_that_starts_at_a_local_variable_without_a_value_shows_at_negative_inputs(tmp_path):
+    (tmp_path / "k.cu").write_text(
+        "".join(
+            f"__global__ void {name}(const float* x, float* y) {{ float top[2]{first};\n"
+            "    for (int k = 0; k < 8; ++k) top[k % 2] = fmaxf(top[k % 2], x[8 * threadIdx.x + k]);\n"
+            "    y[threadIdx.x] = fmaxf(top[0], top[1]); }\n"
+            for name, first in (("right", " = {-INFINITY, -INFINITY}"), ("wrong", ""))
+        )
+    )
+    k = Kernel(
+        file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (32,)}, edges=(),
+        reference=lambda x: x.max(axis=1), shapes={"x": "rows 8", "y": "rows"}, budgets=Budget(0),
+        entries=dict.fromkeys(("right", "wrong"), lambda x, y: Launch((1,), (32,), (x, y))),
+    )  # fmt: skip
+    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
+    right, wrong = cases(job, Group(k, "32, negative", (32,), F32, values="negative"))
+    assert right.status == "ok" and wrong.status == "WRONG" and "[0] got 0, want -1" in wrong.reason
+    said = "(under the race detector, where a local variable without a value is 0: is one read before it is set?)"
+    assert wrong.reason.endswith(said)
