@@ -127,8 +127,8 @@ def untold(shapes: Mapping[str, Given], inputs: Iterable[str]) -> str:
     for array, word in words:
         if lacking := [name for name in names([word]) if name not in known]:
             return (
-                f"{array} is {shapes[array]!r}, and the length of {word!r} does not tell {' or '.join(lacking)}, so "
-                "an array from Python would have no shape. Give that dimension a name of its own, such as "
+                f"{array} is {shapes[array]!r}, and the length of {word!r} does not tell {' or '.join(lacking)}, "
+                "which a call from Python needs. Give that dimension a name of its own, such as "
                 f"{_replaced(str(shapes[array]), word)!r}, and write what depends on it as an expression of that name "
                 f"(2*m, m+1); or give another input {lacking[0]} as a dimension"
             )

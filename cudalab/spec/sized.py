@@ -97,7 +97,7 @@ class Sized(Declared):
         known = sorted((size for size in {*self.edges, *self.sizes.values()} if prod(size)), key=prod)
         try:
             for size in [size for size in known if prod(size) <= FEW] or known[:1]:
-                made = self.inputs(size, DTYPES[self.dtypes[0]].numpy, np.random.default_rng(0))
+                made = validate.called(self.inputs, size, DTYPES[self.dtypes[0]].numpy, np.random.default_rng(0))
                 shapes = {name: np.shape(made[name]) for name in self.input_names}
                 if dimensions.of_arrays(self.shapes, shapes) != self.dimensions(size):
                     return False
