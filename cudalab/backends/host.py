@@ -55,7 +55,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
     from cudalab.host import processes  # `cudalab list` needs none
 
-    processes.begin()
+    processes.begin((kernel.file, variant, dtype.name))
     entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
     watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
     by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))

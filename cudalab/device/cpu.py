@@ -193,7 +193,7 @@ class Cpu:
         return True
 
     def release(self) -> None:
-        processes.end()
+        processes.release()
         self._guarded, self._pristine, self._kept = {}, {}, []
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ class Array(NamedTuple):
 class Order(NamedTuple):
     """A call of a method of a `Module`: its arguments by name, and in `args` those of a launch.
 
-    `last` is the number of the region that gets a `LastAccess`.
+    `gone` are the numbers of regions that no order uses again; `last` is that of the region that gets a `LastAccess`.
     """
 
     built: Built
@@ -66,6 +66,7 @@ class Order(NamedTuple):
     named: dict[str, Any]
     args: list[Any] | None = None  # Array, or a scalar of NumPy
     regions: Sequence[Shared] = ()
+    gone: Sequence[int] = ()
     last: int = 0
 
 
@@ -126,6 +127,8 @@ def _serve(judge: Channel) -> None:
         order: Order = pickle.loads(message)
         for new, file in zip(order.regions, files, strict=True):
             regions[new.number] = make(new.size, new.around, new.watched, fd=file)
+        for number in order.gone:
+            del regions[number]
         judge.send(msgspec.json.encode(_done(order, modules, regions)))
 
 

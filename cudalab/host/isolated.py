@@ -1,7 +1,8 @@
 """A compiled `.cu` that runs in another process: a kernel cannot change what judges it, nor end it.
 
-All launches of a variant run in one process, its executor. It gets the inputs and the poisoned outputs in shared
-memory, and never what the reference says. Its replies can make a variant fail, and cannot make it right.
+The launches of a variant run in one process, its executor, where what one leaves may spoil the next. It gets the inputs
+and the poisoned outputs in shared memory, and never what the reference says. Its replies can make a variant fail, and
+cannot make it right.
 """
 
 from __future__ import annotations

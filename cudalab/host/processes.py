@@ -1,4 +1,4 @@
-"""The processes that execute kernels: one at a time, forked by a process that has loaded no kernel.
+"""The processes that execute kernels: one for each variant, forked by a process that has loaded no kernel.
 
 Their replies are read as data that may be wrong.
 """
@@ -11,8 +11,10 @@ import os
 import pickle
 import signal
 import subprocess
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from threading import RLock
 
 import msgspec
@@ -22,9 +24,11 @@ from cudalab.base.errors import CrashError, Unavailable
 from cudalab.host.channel import Channel
 from cudalab.host.executor import Order, Reply, Shared
 from cudalab.host.module import LastAccess
-from cudalab.host.reserved import Region, make, region_of
+from cudalab.host.reserved import Region, make, numbers, region_of
 
 FORK = b"fork"
+LIVING = 16  # executors at a time
+MOST = 1 << 24  # bytes that an executor may hold when their arrays are given back
 GRACE = 10.0  # seconds that a process has to end by itself
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # threads would not survive the fork
 
@@ -37,13 +41,18 @@ class Crash(CrashError):
         self.last = last
 
 
+@dataclass(eq=False)
+class _Answer:
+    value: int | None = None
+
+
 class _Nursery:
     """The process that forks executors. It ends with this process, and the executors end with it."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._control, theirs = Channel.pair()
-        self._asked = 0  # answers that nobody has read
+        self._asked: deque[_Answer] = deque()  # questions without an answer, in their order
         with theirs:
             fd = theirs.fileno()
             command = child.command("cudalab.host.executor.main", str(fd))
@@ -54,19 +63,22 @@ class _Nursery:
     def alive(self) -> bool:
         return self.pid == os.getpid() and self._process.poll() is None
 
-    def ask(self, message: bytes, files: Sequence[int] = ()) -> None:
-        """Ask for a fork, or to reap an executor. The answer is read by `answer`, in the order of the questions."""
-        self._asked += 1
-        with suppress(OSError):  # it has ended: `answer` says how
+    def ask(self, message: bytes, files: Sequence[int] = ()) -> _Answer:
+        """Ask for a fork, or to reap an executor; `wait` for the answer."""
+        self._asked.append(answer := _Answer())
+        with suppress(OSError):  # it has ended: `wait` says how
             self._control.send(message, files)
+        return answer
 
-    def answer(self) -> int:
-        """The answer to the last question. Raises Unavailable where the process has ended."""
+    def wait(self, answer: _Answer) -> int:
+        """The number of the process that was forked, or the exit code of the one that was reaped, or minus its signal.
+
+        Raises Unavailable where this process has ended.
+        """
         try:
-            while self._asked:
-                found = int(self._control.receive()[0])
-                self._asked -= 1
-            return found
+            while answer.value is None:
+                self._asked.popleft().value = int(self._control.receive()[0])
+            return answer.value
         except (EOFError, OSError):
             raise Unavailable(f"the process that executes kernels on the CPU {child.how(self.end())}") from None
 
@@ -81,101 +93,119 @@ class _Nursery:
 
 
 class _Executor:
-    """The process of one variant's launches. `end` must be called."""
+    """The process of the launches of one variant. `end` must be called."""
 
     def __init__(self, nursery: _Nursery) -> None:
         self._nursery = nursery
         self._channel, theirs = Channel.pair()
         with theirs:
-            nursery.ask(FORK, [theirs.fileno()])  # done while this process does other things
-        self._pid = 0
-        self._known: set[int] = set()  # numbers of the regions that it has mapped
+            self._forked = nursery.ask(FORK, [theirs.fileno()])  # done while this process does other things
+        self._ended = False
+        self._mapped: dict[int, int] = {}  # bytes of the regions that it has mapped, by number
         self._memory = make(ctypes.sizeof(LastAccess), 0)
         self._last = region_of(self._memory)
 
     def ask(self, order: Order, regions: Mapping[int, Region]) -> Reply:
         """Its reply to an order. Raises Crash where it ends, or sends what is none."""
-        self._pid = self._pid or self._nursery.answer()
+        self._nursery.wait(self._forked)
         regions = {**regions, self._last.number: self._last}
-        new = [region for number, region in regions.items() if number not in self._known]
+        new = [region for number, region in regions.items() if number not in self._mapped]
         shared = [Shared(r.number, r.size, r.around, r.watched) for r in new]
-        message = pickle.dumps(order._replace(regions=shared, last=self._last.number))
+        gone = self._mapped.keys() - numbers()
+        message = pickle.dumps(order._replace(regions=shared, gone=[*gone], last=self._last.number))
         try:
             self._channel.send(message, [r.fd for r in new if r.fd is not None])
             reply = msgspec.json.decode(self._channel.receive()[0], type=Reply)
         except (EOFError, OSError):
-            how, last = self._ended(), LastAccess.from_buffer_copy(self._memory)
+            how, last = self._how(), LastAccess.from_buffer_copy(self._memory)
             raise Crash(f"{order.named.get('entry', '')}: the process that ran it {how}", last) from None
         except (msgspec.DecodeError, ValueError) as error:
             what = f"{order.named.get('entry', '')} wrote to a file that is not its own"
             raise Crash(f"{what}: the process that ran it sent what is no reply ({error})") from None
-        self._known |= regions.keys()
+        self._mapped = {n: size for n, size in self._mapped.items() if n not in gone} | {r.number: r.size for r in new}
         return reply
 
-    def _ended(self) -> str:
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the regions that it has mapped."""
+        return sum(self._mapped.values())
+
+    def _how(self) -> str:
         """How it ended, as the end of a sentence."""
-        self.end()
         try:
-            return child.how(self._nursery.answer())
+            answer = self.end()
+            return child.how(self._nursery.wait(answer)) if answer else "ended"
         except Unavailable as error:
             return f"ended, for {error}"
 
-    def end(self) -> None:
-        """Kill it, if it has not ended, and let it be reaped."""
+    def end(self) -> _Answer | None:
+        """Kill it, if it has not ended, and let it be reaped. None where the process that reaps it has ended."""
         self._channel.close()
-        if not self._nursery.alive:
-            return
-        if not self._pid:
-            with suppress(Unavailable):
-                self._pid = self._nursery.answer()
-        if self._pid > 0:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)  # it is not reaped yet, so that the number is still its own
-            self._nursery.ask(str(self._pid).encode())
-        self._pid = -1
+        if self._ended or not self._nursery.alive:
+            return None
+        self._ended = True
+        pid = self._nursery.wait(self._forked)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # it is not reaped yet, so that the number is still its own
+        return self._nursery.ask(str(pid).encode())
 
 
+@dataclass
 class _Running:
     """What runs for this process; a fork of it has its own."""
 
     nursery: _Nursery | None = None
-    executor: _Executor | None = None
+    executors: OrderedDict[object, _Executor] = field(default_factory=OrderedDict)  # by what they run
+    variant: object = None  # what runs next
 
 
-lock = RLock()
+running, lock = _Running(), RLock()
 
 
-def begin() -> None:
-    """Let the next launch run in a new process, which starts now."""
+def begin(variant: object = None) -> None:
+    """Let the next launches run in the process of this variant, or of nobody: a new one, unless there is one."""
     with lock:
-        end()
-        if _Running.nursery is None or not _Running.nursery.alive:
-            _Running.nursery = _Nursery()
-        _Running.executor = _Executor(_Running.nursery)
+        if running.nursery is None or not running.nursery.alive:
+            end()
+            running.nursery = _Nursery()
+        if variant is None or variant not in running.executors:
+            end(variant)
+            running.executors[variant] = _Executor(running.nursery)
+        running.executors.move_to_end(variant)
+        running.variant = variant
+        if len(running.executors) > LIVING:
+            end(next(iter(running.executors)))
 
 
-def end() -> None:
-    """End the executor: nothing of the kernels that it ran is left, nor the memory that it has mapped."""
+def end(*variants: object) -> None:
+    """End the executors of these variants, or all: nothing is left of what they ran, nor the memory that they mapped."""
     with lock:
-        executor, _Running.executor = _Running.executor, None
-        if executor:
-            executor.end()
+        for variant in variants or [*running.executors]:
+            if executor := running.executors.pop(variant, None):
+                with suppress(Unavailable):
+                    executor.end()
+
+
+def release() -> None:
+    """End executors that hold much memory: the arrays that they have mapped are given back."""
+    with lock:
+        for variant in [name for name, one in running.executors.items() if one.nbytes > MOST]:
+            end(variant)
 
 
 def ask(order: Order, regions: Mapping[int, Region]) -> Reply:
     """The executor's reply. Raises Crash where it ends, and Unavailable where there is none."""
-    if _Running.executor is None or not (_Running.nursery and _Running.nursery.alive):
-        begin()
-    assert _Running.executor
+    if running.variant not in running.executors or not (running.nursery and running.nursery.alive):
+        begin(running.variant)
     try:
-        return _Running.executor.ask(order, regions)
+        return running.executors[running.variant].ask(order, regions)
     except BaseException:  # also where somebody interrupts: the reply to this order would answer the next one
-        end()
+        end(running.variant)
         raise
 
 
 @atexit.register
 def _leave() -> None:
-    if _Running.nursery and _Running.nursery.alive:
+    if running.nursery and running.nursery.alive:
         end()
-        _Running.nursery.end()
+        running.nursery.end()

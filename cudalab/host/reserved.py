@@ -99,6 +99,11 @@ def region_at(address: int) -> Region | None:
     return next((r for r in [*_regions.values()] if r.start <= address < r.start + r.size), None)
 
 
+def numbers() -> set[int]:
+    """The numbers of the regions that there are."""
+    return {region.number for region in [*_regions.values()]}
+
+
 _regions: WeakKeyDictionary[mmap.mmap, Region] = WeakKeyDictionary()
 
 

@@ -140,6 +140,34 @@ def test_what_a_kernel_keeps_ends_with_its_process(module):
     assert y[0] == 1
 
 
+def test_variants_have_processes_of_their_own(module):
+    y, seen = placed(1), []
+    for variant in "abab":
+        processes.begin(variant)
+        module.launch("count", ONE, ONE, [y])
+        seen.append(y[0])
+    assert seen == [1, 1, 2, 2]
+    for i in range(processes.LIVING + 1):
+        processes.begin(i)
+    assert len(processes.running.executors) == processes.LIVING
+    processes.begin("a")  # which was ended in between
+    module.launch("count", ONE, ONE, [y])
+    assert y[0] == 1
+    large = placed(HUGE_PAGES)
+    module.launch("count", ONE, ONE, [large])
+    processes.release()
+    assert "a" not in processes.running.executors
+    module.launch("count", ONE, ONE, [y])
+
+
+def test_an_executor_forgets_memory_that_is_given_back(module):
+    for i in range(3):
+        y = placed(1000)
+        module.launch("count", ONE, ONE, [y])
+        assert y[0] == i + 1
+    assert processes.running.executors[None].nbytes < 3 * Guarded((1000,), F32).whole.nbytes
+
+
 def test_constants_are_set_for_the_launches_that_follow(module):
     x, y = placed(4), placed(4)
     module.set_constant("step", np.float32(5))
@@ -232,7 +260,7 @@ from cudalab.host import confined, processes
 from cudalab.host.isolated import Isolated
 module = Isolated(host.compile_source({SOURCE!r}, name="tried.cu"), workers=1)
 module.launch("count", (1, 1, 1), (1, 1, 1), [np.zeros(1, np.float32)])
-print(processes._Running.executor._pid, processes._Running.nursery._process.pid, flush=True)
+print(processes.running.executors[None]._forked.value, processes.running.nursery._process.pid, flush=True)
 """
     for end in ("", "os._exit(0)", "os.kill(os.getpid(), 9)"):
         done = subprocess.run([sys.executable, "-c", program + end], capture_output=True, text=True, timeout=60)

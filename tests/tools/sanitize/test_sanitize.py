@@ -44,7 +44,7 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
     assert found == (
         f"address sanitizer: read of 4 bytes 248 bytes past the end of 'x' at planted.cu:11 {where.format(1)}"
     )
-    beside = "reads_past: reads 4 bytes outside an array (argument 1) at planted.cu:11: element 65 of 65"
+    beside = "reads_past: reads 4 bytes outside an array (argument 1) at planted.cu:11: element 127 of 65"
     assert by_check.startswith(beside if compiler == "g++" else "")
     assert reasons["shared_past"] == (
         f"address sanitizer: read of 4 bytes just past the end of 'tile' (256 bytes) at planted.cu:20 {where.format(0)}"
