@@ -63,11 +63,11 @@ def placed(kernel: Kernel, dtype: DType, kinds: Sequence[DType], hard: Arrays) -
     Each array has its hard values in a stretch of its own, the first one's first. All values of 16 bits hold them.
     """
     for i, (name, kind) in enumerate(zip(hard, kinds, strict=True)):
-        if kind.complex:
+        found = [value for value in values(kernel, hard, kind) if _close(kernel, dtype, kinds, i, value)]
+        if kind.itemsize <= 2 or not found:  # none for complex numbers
             continue
         flat = hard[name].reshape(-1)
-        start = flat.size // len(hard) * i + len(hard_inputs.special(kind)) if kind.itemsize > 2 else flat.size
-        found = [value for value in values(kernel, hard, kind) if _close(kernel, dtype, kinds, i, value)]
+        start = flat.size // len(hard) * i + len(hard_inputs.special(kind))
         if start + len(found) <= flat.size:
             flat[start : start + len(found)] = found
     return hard

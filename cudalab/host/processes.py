@@ -178,7 +178,7 @@ def begin(variant: object = None) -> None:
 
 
 def end(*variants: object) -> None:
-    """End the executors of these variants, or all: nothing is left of what they ran, nor the memory that they mapped."""
+    """End the executors of these variants, or all: nothing of what they ran is left, nor the memory that they have."""
     with lock:
         for variant in variants or [*running.executors]:
             if executor := running.executors.pop(variant, None):

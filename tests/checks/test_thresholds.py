@@ -64,6 +64,11 @@ def test_hard_values_of_a_pointwise_kernel_hold_them_where_rounding_does_not_dec
     found = hard(lambda x, limit: np.where(x > limit, x, 0), hard_inputs.SAMPLE)["x"]
     assert held(found, 0.3, -0.3) == [True, True]
     assert held(hard(lambda x, limit: np.floor((x + 0.9) / limit), hard_inputs.SAMPLE)["x"], 0.3) == [False]
+    kind = dtype("complex128")
+    k = kernel(
+        tmp_path, lambda x, limit: x * limit, pointwise=True, dtypes=(kind.name,), sizes={"small": (40,)}, edges=()
+    )
+    assert Group(k, "hard", (1 << 12,), kind, values=hard_inputs.SAMPLE).arrays(1)["x"].dtype == kind.numpy
     two = {"inputs": {"x": In("float32"), "g": In("float32")}}
     each = hard(lambda x, g, limit: np.where(x > limit, g, 0), hard_inputs.EACH, **two)
     assert held(each["x"][: 1 << 11], 0.3) == held(each["g"][1 << 11 :], 0.3) == [True]
