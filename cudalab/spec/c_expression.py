@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 
 Polynomial = Mapping[tuple[str, ...], int]  # the factor of each product of names: 2*a*b + 1 is {(a, b): 2, (): 1}
@@ -31,7 +32,9 @@ def parsed(text: str) -> ast.expr | None:
     code = re.sub(r"/|&&|\|\|", lambda m: _OPERATORS[m[0]], code)
     code = re.sub(r"!(?!=)", " not ", code).replace("->", ".")
     try:
-        return ast.parse(" ".join(code.split()), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python about what C++ means otherwise
+            return ast.parse(" ".join(code.split()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

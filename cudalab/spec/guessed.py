@@ -52,7 +52,7 @@ def number(ctype: str) -> str:
 def c_name(parameter: Parameter) -> str:
     """The name of a parameter, the last word of its declaration."""
     words = re.findall(r"[A-Za-z_]\w*", parameter.text.partition("[")[0].partition("=")[0])
-    return words[-1] if words else ""
+    return words[-1] if words else "unnamed"
 
 
 def python_name(name: str) -> str:
@@ -201,7 +201,7 @@ class Form:
     def after(self, first: Form) -> str:
         """The array that it reads and that `first` writes, as the next step of an operation does; else ""."""
         own = {name_of(p) for p in self.outputs}
-        written = {name_of(p) for p in first.outputs} - {name_of(p) for p in first.inputs} - own
+        written = {name_of(p) for p in first.outputs if not first.uses(p).in_place} - own
         return next((name_of(p) for p in self.inputs if name_of(p) in written), "")
 
     def recast(self, first: Form) -> bool:

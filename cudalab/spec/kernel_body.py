@@ -304,7 +304,7 @@ class Body:
                 return
             parts, _ = split_parameters(text, 1) if text[0] == "+" else ([""], 0)
             kind = self._kind("", True, function, argument)
-            index = parts[0] if text[0] == "+" else "0" if kind == ATOMIC else ""
+            index = "".join(parts[:1]) if text[0] == "+" else "0" if kind == ATOMIC else ""
         else:
             return
         node = self.read(index, at) if index else None

@@ -116,6 +116,9 @@ def fields(subject: Subject) -> list[str]:
         )
     lines += _dict("entries", [f'"{entry.name}": {subject.functions[entry.name]}' for entry in plan.entries])
     lines += [*_budgets(subject), *_inputs(subject), *_shapes(subject), *_outputs(subject)]
+    if plan.kept:
+        kept = ", ".join(subject.workspace[name] for name in plan.kept)
+        lines.append(f"# {HOLE}: is {kept} a result as well? Then it goes to outputs=, with an item of the reference")
     lines += _dict("workspace", [_work(subject, name) for name in subject.workspace])
     if scalars := [_scalar(name, value, kind) for name, (value, kind) in subject.values.scalars.items()]:
         lines += ["scalars={", *(f"    {line}" for line in scalars), "},"]

@@ -77,7 +77,7 @@ def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[
             of = scalar_of if kind == SCALAR else named[c_name(form.inputs[0])] if name in follows else ""
             arguments.append(f"{of}.dtype.type({taken[-1]})" if of else taken[-1])
         elif not whole:
-            of = form.type_of(parameter)
+            of = form.type_of(parameter).replace('"', "'")
             arguments.append(f'todo("{name} of type {of}: a NumPy scalar of its size")')
             asks.append(f"{name}; if {of} is a struct, let the kernel take its members as parameters")
         elif name in form.layout.chosen:
@@ -210,16 +210,17 @@ def _shared(form: Form, lengths: Lengths, scalar_of: str) -> tuple[str, list[str
     array = form.signature.shared
     if not array:
         return "", []
-    said = f"the bytes of extern __shared__ {array.text}"
+    said = f"the bytes of extern __shared__ {array.text}".replace('"', "'")
     threads = prod(form.layout.block)
-    if found := form.shared_length:
+    if (found := form.shared_length) and (scalar_of or found[1] != SCALAR):
         word, kind = found
         item = f"{scalar_of}.dtype.itemsize" if kind == SCALAR else str(DTYPES[kind].itemsize)
         length = str(threads) if word == "block" else word if word.isdigit() else lengths.written(word)
         if length:
             return f", shared={length} * {item}", []
     kind = element(form.type_of(array))
-    if kind in ("", "int8", "uint8") or any(access.array == c_name(array) for access in form.body.accesses):
+    unknown = kind in ("", "int8", "uint8") or (kind == SCALAR and not scalar_of)
+    if unknown or any(access.array == c_name(array) for access in form.body.accesses):
         return f', shared=todo("{said}")', [said]
     item = f"{scalar_of}.dtype.itemsize" if kind == SCALAR else str(DTYPES[kind].itemsize)
     return f", shared={max(threads, 256)} * {item}", [f"{said}: is it one element per thread?"]

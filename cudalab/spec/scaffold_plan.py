@@ -13,6 +13,7 @@ from cudalab.spec.dtype_macro import NAME as SCALAR
 from cudalab.spec.guessed import Form, c_name, element, python_name
 from cudalab.spec.guessed_layout import Extent
 
+_BETWEEN = re.compile(r"(?i)work|ws|scratch|te?mp|part|buf|bl(oc)?k|inter|hist|local|cache")
 _CAMEL = re.compile(r"([a-z0-9])([A-Z])")
 _HOW = re.compile(
     r"v|k|x|kernel|plain|naive|simple|base(line)?|basic|ref(erence)?|fast(er)?|opt(imi[sz]ed)?|slow|vec(tor(i[sz]ed)?)?|"
@@ -60,26 +61,25 @@ class Plan:
 
     @cached_property
     def between(self) -> list[str]:
-        """The arrays that one step writes and a later one reads: names in C."""
+        """The arrays that a later step reads and none writes again: names in C."""
         found = list[str]()
         for i, form in enumerate(self.steps):
-            later = {c_name(p) for other in self.steps[i + 1 :] for p in other.inputs}
-            found += [c_name(p) for p in form.outputs if c_name(p) in later and c_name(p) not in found]
+            read = {c_name(p) for other in self.steps[i + 1 :] for p in other.inputs}
+            again = {c_name(p) for other in self.steps[i + 1 :] for p in other.outputs}
+            names = [c_name(p) for p in form.outputs]
+            found += [name for name in names if name in read - again and name not in found]
         return found
 
     @cached_property
     def workspace(self) -> dict[str, tuple[Form, Parameter]]:
-        """Arrays that the kernel uses for itself, by their names in C."""
-        own = {
-            name: (form, p)
-            for form in reversed(self.steps)
-            for p in form.outputs
-            if (name := c_name(p)) in self.between
-        }
+        """Arrays that the kernel uses for itself, by their names in C; what the last step writes is none of steps'."""
+        found = dict[str, tuple[Form, Parameter]]()
         for form in self.steps:
-            results = [p for p in form.outputs if not form.uses(p).workspace]
-            own |= {c_name(p): (form, p) for p in form.outputs if p not in results and results}
-        return own
+            own = {c_name(p): (form, p) for p in form.outputs}
+            used = [name for name, (_, p) in own.items() if form.uses(p).workspace]
+            some = used if len(used) < len(own) else []
+            found |= {name: pair for name, pair in own.items() if name in self.between or name in some}
+        return found
 
     @cached_property
     def outputs(self) -> dict[str, tuple[Form, Parameter]]:
@@ -89,15 +89,20 @@ class Plan:
 
     @cached_property
     def inputs(self) -> dict[str, tuple[Form, Parameter]]:
-        """What the kernel reads that no step has written."""
-        found = dict[str, tuple[Form, Parameter]]()
+        """What the kernel reads that no earlier step has written; the first result, if that is nothing."""
+        found, written = dict[str, tuple[Form, Parameter]](), set(self.workspace)
         for form in self.steps:
             for p in form.inputs:
-                if c_name(p) not in self.workspace and (
-                    c_name(p) not in self.outputs or form.uses(p).in_place or form.inputs == form.outputs
-                ):
-                    found.setdefault(c_name(p), (form, p))
-        return found
+                name, alone = c_name(p), form.inputs == form.outputs
+                if name not in written and (name not in self.outputs or form.uses(p).in_place or alone):
+                    found.setdefault(name, (form, p))
+            written |= {c_name(p) for p in form.outputs}
+        return found or dict([next(iter(self.outputs.items()))])
+
+    @property
+    def kept(self) -> list[str]:
+        """The arrays between steps that may be results too, as their names in C tell of no workspace."""
+        return [name for name in self.between if name in self.workspace and not _BETWEEN.search(name)]
 
     @property
     def updated(self) -> list[str]:
@@ -154,7 +159,7 @@ def planned(name: str, forms: Sequence[Form]) -> Plan:
     recast = {
         kind: form
         for kind, form in recast.items()
-        if kind in DTYPES and len(alike) == 1 and not first.signature.template
+        if {kind, first.dtype} <= set(DTYPES) and len(alike) == 1 and not first.signature.template
     }
     if recast:
         functions = {one.dtype: one for one in (first, *recast.values())}

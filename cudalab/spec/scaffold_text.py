@@ -86,7 +86,7 @@ def _judges(subject: Subject) -> list[str]:
 
 
 def _reference(function: str, taken: list[str], returned: str, computes: str, note: str = "") -> str:
-    head = wrapped(f"def {function}({', '.join(taken)}):", "              ")
+    head = wrapped(f"def {function}({', '.join(dict.fromkeys(taken))}):", "              ")
     said = f"    # NumPy, written the obvious way. It gets float64 and returns {returned}.\n"
     said += f"    {note}\n" * bool(note)
     return f'{head}\n{said}    return todo("reference: what {computes} computes, in NumPy")  # {HOLE}'
@@ -142,8 +142,9 @@ def _names_of(subject: Subject, form: Form) -> Mapping[str, str]:
     own = {**subject.workspace, **subject.outputs, **subject.inputs}
     if all(c_name(p) in own for p in form.pointers):
         return {c_name(p): own[c_name(p)] for p in form.pointers}
-    named = dict(zip((c_name(p) for p in form.outputs), subject.outputs.values(), strict=False))
-    return named | dict(zip((c_name(p) for p in form.inputs), subject.inputs.values(), strict=False))
+    first = subject.first
+    pairs = [*zip(form.outputs, first.outputs, strict=False), *zip(form.inputs, first.inputs, strict=False)]
+    return {c_name(mine): own[c_name(other)] for mine, other in pairs}
 
 
 def _others(names: list[str]) -> str:

@@ -326,3 +326,37 @@ def test_of_many_functions_the_first_are_entries_and_few_are_named(tmp_path):
     )
     text = scaffold.of_file(tmp_path / "f.cu")
     assert "f64, f65," in text and "and 216 more." in text and text.count("launch_f0") == 65, text
+
+
+INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n)"
+STEPS = {  # functions, what the spec says
+    "a result between steps": (
+        f"__global__ void means(const float* x, float* mean, int n) {{ {INDEX} mean[i] = x[i]; }}\n"
+        f"__global__ void minus(const float* mean, float* y, int n) {{ {INDEX} y[i] = 1 - mean[i]; }}",
+        ["# TODO: is mean a result as well?", 'workspace={"mean": Work()}', "def reference(x):"],
+    ),
+    "no inputs": (
+        f"__global__ void fill(float* buffer, int n) {{ {INDEX} buffer[i] = i; }}\n"
+        f"__global__ void twice(const float* buffer, float* y, int n) {{ {INDEX} y[i] = 2 * buffer[i]; }}",
+        ["def reference(y):", 'workspace={"buffer": Work()}'],
+    ),
+    "an update of what an earlier step wrote": (
+        f"__global__ void first(const float* x, float* y, float* tmp, int n) {{ {INDEX} tmp[i] = y[i] = x[i]; }}\n"
+        f"__global__ void then(const float* tmp, float* y, int n) {{ {INDEX} y[i] += tmp[i]; }}",
+        ["def reference(x):", 'entry="first"', 'entry="then"'],
+    ),
+    "a type with quotes and shared memory of no array": (
+        '__global__ void f(const float* x, float* y, "C" odd, int n) { extern __shared__ scalar_t s[]; y[0] = x[0]; }',
+        ["odd of type", 'shared=todo("the bytes of extern __shared__ scalar_t s[]")'],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_share_their_arrays(tmp_path, name):
+    code, said = STEPS[name]
+    (tmp_path / "f.cu").write_text(code)
+    text = scaffold.of_file(tmp_path / "f.cu")
+    compile(text, name, "exec")
+    for fragment in said:
+        assert fragment in " ".join(text.split()), text
