@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from cudalab.spec import c_expression
 from cudalab.spec.cuda_source import Parameter
-from cudalab.spec.dtype import of_c
+from cudalab.spec.dtype import DTYPES, of_c
 from cudalab.spec.dtype_macro import NAME as SCALAR  # the dtype of the kernel, where it has several
+from cudalab.spec.guessed_layout import Extent, Layout, matrices
+from cudalab.spec.guessed_threads import THREADS
+from cudalab.spec.kernel_body import ATOMIC, PASSED, READ, UPDATE, WRITE, Body, vector_bytes
 from cudalab.spec.signatures import Signature
 
 SIZES = ("n", "N", "size", "length", "len", "count", "total", "numel", "num_elements")
-ROWS = re.compile(r"(?i)n?_?(num_?)?(rows?|m|height|h|batch|batch_size|b)|M")
+ROWS = re.compile(r"(?i)n?_?(num_?)?(rows?|m|height|h|batch|batch_size|b|tokens)|M")
 COLUMNS = re.compile(r"(?i)n?_?(num_?)?(cols?|columns?|width|w|hidden|hidden_size|dim|d|features|vocab|classes)|C")
-ROW = re.compile(r"row|r|blockIdx\.[xy]")  # the index of one value a row
-TAKEN = ("np", "Budget", "Kernel", "Launch", "Out", "Scalar", "blocks", "draw", "inputs", "reference", "todo")
+TAKEN = ("np", "Budget", "In", "Kernel", "Launch", "Out", "Scalar", "Work", "blocks", "inputs", "reference", "todo")
+ADDS = ("atomicAdd", "atomicSub", "atomicInc", "atomicOr", "atomicXor")  # begin with 0
 
-_ASSIGNED = re.compile(r"(?:\.\w+\s*)?=(?!=)")
-_UPDATED = re.compile(r"(?:\.\w+\s*)?(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)")
+_WORKSPACE = re.compile(
+    r"(?i)(d_)?(work(space)?|ws|scratch|te?mp|partials?|ticket|semaphores?|locks?)(_?buf(fer)?)?\d*"
+)
+_RANDOM = re.compile(r"\bcurand|(?i:philox)|\brand(?:om)?\w*\s*\(")
 _VECTOR = re.compile(r"(u?)(char|short|int|longlong|long|float|double)[1-4]")
 _OTHERS = {
     SCALAR: SCALAR, "char": "int8", "half2": "float16", "__half2": "float16", "nv_bfloat162": "bfloat16",
@@ -37,76 +44,33 @@ def element(ctype: str) -> str:
 
 
 def number(ctype: str) -> str:
-    """The NumPy type of an integer or a bool that is passed by value; "" for another type."""
+    """The dtype of an integer or a bool that is passed by value; "" for another type."""
     kind = of_c(ctype)
-    if kind is None or kind.numpy.kind not in "iub":
-        return ""
-    return "np.bool_" if kind.numpy.kind == "b" else f"np.{kind.name}"
+    return kind.name if kind is not None and kind.numpy.kind in "iub" else ""
 
 
 def c_name(parameter: Parameter) -> str:
     """The name of a parameter, the last word of its declaration."""
     words = re.findall(r"[A-Za-z_]\w*", parameter.text.partition("[")[0].partition("=")[0])
-    return words[-1] if words else ""
+    return words[-1] if words else "unnamed"
+
+
+def python_name(name: str) -> str:
+    """A name as Python can have it in a spec."""
+    return f"{name}_" if keyword.iskeyword(name) or name in TAKEN else name
 
 
 def name_of(parameter: Parameter) -> str:
     """The name of a parameter as Python can have it in a spec."""
-    name = c_name(parameter)
-    return f"{name}_" if keyword.iskeyword(name) or name in TAKEN else name
-
-
-@dataclass(frozen=True)
-class Uses:
-    """How the body of a function uses an array, where its text says so: under its own name, as in `y[i] += x[i]`."""
-
-    name: str
-    body: str
-
-    @cached_property
-    def _elements(self) -> list[tuple[int, str, str]]:
-        """Where each element is named, its index, and the code that follows."""
-        found = []
-        for match in re.finditer(rf"\b{self.name}\s*\[", self.body):
-            depth, end = 1, match.end()
-            while depth and end < len(self.body):
-                depth += (self.body[end] == "[") - (self.body[end] == "]")
-                end += 1
-            index = " ".join(self.body[match.end() : end - 1].split())
-            found.append((match.start(), index, self.body[end : end + 80].lstrip()))
-        return found
-
-    @property
-    def indices(self) -> set[str]:
-        """The indices of its elements; none where the name is moved to another element, as by `x += row * cols`."""
-        moved = re.search(rf"\b{self.name}\s*[-+]?=(?!=)", self.body)
-        return set() if moved else {index for _, index, _ in self._elements if not index.isdigit()}
-
-    @property
-    def written(self) -> bool:
-        return any(_ASSIGNED.match(after) or _UPDATED.match(after) for _, _, after in self._elements) or self.summed
-
-    @property
-    def in_place(self) -> bool:
-        """Whether an element is read before the first is written."""
-        writes = [at for at, _, after in self._elements if _ASSIGNED.match(after)]
-        if not writes:
-            return any(_UPDATED.match(after) for _, _, after in self._elements)
-        first = self.body.find(";", writes[0])  # what is assigned is read before
-        return any(at < first for at, _, after in self._elements if not _ASSIGNED.match(after))
-
-    @property
-    def summed(self) -> bool:
-        """Whether atomicAdd alone touches it."""
-        every = len(re.findall(rf"\b{self.name}\b", self.body))
-        return every > 0 and every == len(re.findall(rf"\batomicAdd\s*\(\s*&?\s*\(?\s*{self.name}\b", self.body))
+    return python_name(c_name(parameter))
 
 
 @dataclass(frozen=True)
 class Form:
-    """What the parameters of an entry seem to be."""
+    """What the parameters of an entry seem to be. `numbers`: the constants of the `.cu` by name."""
 
     signature: Signature
+    numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -116,13 +80,85 @@ class Form:
     def pointers(self) -> list[Parameter]:
         return [p for p in self.parameters if p.pointer]
 
-    @property
+    @cached_property
+    def constants(self) -> dict[str, int]:
+        """The constants of the `.cu` and of the template's arguments, by name."""
+        given = {name: c_expression.parsed(value) for name, value in self.signature.arguments.items()}
+        known = {name: node for name, node in given.items() if node and c_expression.names(node) <= set(self.numbers)}
+        own = {name: c_expression.computed(node, self.numbers) for name, node in known.items()}
+        return {**self.numbers, **{name: value for name, value in own.items() if value is not None}}
+
+    @cached_property
+    def body(self) -> Body:
+        kinds = {c_name(p): self.kind(p) for p in self.pointers}
+        items = {name: DTYPES[kind].itemsize if kind in DTYPES else 0 for name, kind in kinds.items()}
+        wide = {
+            c_name(p): size // item
+            for p in self.pointers
+            if (size := vector_bytes(self.type_of(p))) and (item := items[c_name(p)])
+        }
+        if self.signature.shared:
+            items.setdefault(c_name(self.signature.shared), 0)
+        return Body(self.signature.body, items, wide, self.constants)
+
+    @cached_property
+    def shared_length(self) -> tuple[str, str] | None:
+        """The elements of the dynamic shared memory, see `Layout.held`, and their dtype; None if it is not known."""
+        if not self.signature.shared:
+            return None
+        name, kind = c_name(self.signature.shared), element(self.type_of(self.signature.shared))
+        casts = re.findall(rf"([\w:]+)\s*\*\s*>?\s*\(?\s*\(*\s*{name}\b\s*\)*\s*(\+?)", self.body.code)
+        if casts:
+            kind = (
+                element(self.signature.arguments.get(casts[0][0], casts[0][0]))
+                if len(casts) == 1 and not casts[0][1]
+                else ""
+            )
+        elif kind in ("int8", "uint8"):
+            kind = ""  # bytes that the kernel divides
+        length = self.layout.held(name) if kind else ""
+        return (length, kind) if length else None
+
+    @cached_property
+    def sizes(self) -> list[str]:
+        """The integers that it takes by value."""
+        return [c_name(p) for p in self.parameters if not p.pointer and number(self.type_of(p)) not in ("", "bool")]
+
+    @cached_property
+    def layout(self) -> Layout:
+        node = c_expression.parsed(self.signature.bounds) if self.signature.bounds else None
+        most = c_expression.computed(node, self.constants) if node is not None else None
+        rows = [name for name in self.sizes if ROWS.fullmatch(name)] + ["N"] * ("N" in self.sizes)
+        return Layout(self.body, self.sizes, most or THREADS, rows=rows)
+
+    @cached_property
+    def shapes(self) -> dict[str, Extent]:
+        """The dimensions of arrays by their names in C, where the body tells them."""
+        found = dict(self.layout.shapes)
+        if "load_matrix_sync" in self.body.code:
+            order = {word: next((s for s in self.sizes if s.upper() == word), word) for word in "MNK"}
+            found |= matrices(self.layout, order)
+        self._complete(found)
+        return found
+
+    def _complete(self, found: dict[str, Extent]) -> None:
+        """Give the one dimension that is not known the one size that no array has."""
+        open_ = {array for array, extent in found.items() if not all(extent.words)}
+        used = {
+            name for extent in found.values() for word in extent.words for name in re.findall(r"[A-Za-z_]\w*", word)
+        }
+        left = [name for name in self.sizes if name not in used and name not in self.layout.strides]
+        for array in open_:
+            words = tuple(word or (left[0] if len(left) == 1 else "") for word in found[array].words)
+            found[array] = Extent(words, sure=False)
+
+    @cached_property
     def outputs(self) -> list[Parameter]:
-        """Every pointer to what is not const; the last pointer, where none is to const."""
-        written = [p for p in self.pointers if not p.constant]
-        if len(written) < len(self.pointers):
-            return written
-        return [p for p in written if self.uses(p).written] or written[-1:]
+        """The pointers to what is not const and seems to be written; the last pointer, where none is."""
+        free = [p for p in self.pointers if not p.constant]
+        if not self.signature.body.strip("{} \n") and len(free) < len(self.pointers):
+            return free
+        return [p for p in free if self.uses(p).written] or (free if len(free) < len(self.pointers) else free[-1:])
 
     @property
     def inputs(self) -> list[Parameter]:
@@ -133,7 +169,19 @@ class Form:
 
     def uses(self, parameter: Parameter) -> Uses:
         """How the body uses an array."""
-        return Uses(c_name(parameter), self.signature.body)
+        name = c_name(parameter)
+        return Uses(
+            name, tuple((a.kind, a.at, a.function) for a in self.body.accesses if a.array == name), self.body.code
+        )
+
+    def mentions(self, name: str) -> bool:
+        """Whether the body names a parameter; a function without a body may."""
+        return not self.signature.body.strip("{} \n") or bool(re.search(rf"\b{name}\b", self.body.code))
+
+    @property
+    def random(self) -> bool:
+        """Whether it draws random numbers."""
+        return bool(_RANDOM.search(self.body.code))
 
     @property
     def scalars(self) -> list[Parameter]:
@@ -153,8 +201,8 @@ class Form:
     def after(self, first: Form) -> str:
         """The array that it reads and that `first` writes, as the next step of an operation does; else ""."""
         own = {name_of(p) for p in self.outputs}
-        written = {name_of(p) for p in first.outputs} - {name_of(p) for p in first.inputs} - own
-        return next((name_of(p) for p in self.inputs if p.constant and name_of(p) in written), "")
+        written = {name_of(p) for p in first.outputs if not first.uses(p).in_place} - own
+        return next((name_of(p) for p in self.inputs if name_of(p) in written), "")
 
     def recast(self, first: Form) -> bool:
         """Whether it is `first` in another dtype: its parameters have the same names, its arrays other dtypes."""
@@ -163,9 +211,15 @@ class Form:
 
     @property
     def dtype(self) -> str:
-        """The dtype of the kernel: SCALAR if an array has it, else that of the first output, float32 if not known."""
+        """The dtype of the kernel: SCALAR if an array has it, else that of the first floating-point array.
+
+        Without one it is that of the first output, and float32 if that is not known.
+        """
         kinds = [self.kind(p) for p in self.pointers]
-        return SCALAR if SCALAR in kinds else self.kind(self.outputs[0]) or "float32"
+        floating = [
+            kind for kind in [*map(self.kind, self.outputs), *kinds] if kind in DTYPES and DTYPES[kind].floating
+        ]
+        return SCALAR if SCALAR in kinds else next(iter(floating), "") or self.kind(self.outputs[0]) or "float32"
 
     def type_of(self, parameter: Parameter) -> str:
         return self.signature.type_of(parameter)
@@ -179,3 +233,62 @@ class Form:
         """The dtype of an array where it is not the kernel's; else ""."""
         kind = self.kind(parameter)
         return "" if kind == self.dtype else kind
+
+    @property
+    def aligned(self) -> dict[str, int]:
+        """The alignment of arrays whose loads are of several elements, in bytes; none if it looks at addresses."""
+        if "uintptr_t" in self.body.code or "__isAligned" in self.body.code:
+            return {}
+        items = {c_name(p): DTYPES[k].itemsize if (k := self.kind(p)) in DTYPES else 4 for p in self.pointers}
+        found = dict[str, int]()
+        for access in self.body.accesses:
+            tile = access.function in ("load_matrix_sync", "store_matrix_sync")
+            size = 32 if tile else access.lanes * items.get(access.array, 0) if access.lanes > 1 else 0
+            if size and access.array in items:
+                found[access.array] = max(size, found.get(access.array, 0))
+        return found
+
+
+@dataclass(frozen=True)
+class Uses:
+    """How the body of a function uses an array: what it does with it, in order, where, and by which function."""
+
+    name: str
+    accesses: tuple[tuple[str, int, str], ...]
+    code: str
+
+    @property
+    def written(self) -> bool:
+        return any(kind in (WRITE, UPDATE, ATOMIC, PASSED) for kind, _, _ in self.accesses)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether an element is read before the first is written."""
+        writes = [at for kind, at, _ in self.accesses if kind == WRITE]
+        if not writes:
+            return any(kind == UPDATE for kind, _, _ in self.accesses)
+        first = self.code.find(";", writes[0])  # what is assigned is read before
+        return any(at < first and kind in (READ, UPDATE) for kind, at, _ in self.accesses)
+
+    @property
+    def atomics(self) -> set[str]:
+        """The atomic functions, where they alone touch it: they begin with what it holds."""
+        return (
+            {function for *_, function in self.accesses} if {kind for kind, *_ in self.accesses} == {ATOMIC} else set()
+        )
+
+    @property
+    def counted(self) -> bool:
+        """Whether it begins with 0: an atomic function that adds is the first to touch it."""
+        return bool(self.accesses) and self.accesses[0][0] == ATOMIC and self.accesses[0][2] in ADDS
+
+    @property
+    def read_back(self) -> bool:
+        """Whether it reads what it has written."""
+        writes = [at for kind, at, _ in self.accesses if kind in (WRITE, ATOMIC)]
+        return bool(writes) and any(kind == READ and at > writes[0] for kind, at, _ in self.accesses)
+
+    @property
+    def workspace(self) -> bool:
+        """Whether the kernel uses it for itself, by its name and its use."""
+        return bool(_WORKSPACE.fullmatch(self.name)) and (self.read_back or self.counted)

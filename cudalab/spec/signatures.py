@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 
+from cudalab.spec import c_expression
 from cudalab.spec.cuda_source import Parameter, blank_comments, split_parameters
 from cudalab.spec.dtype_macro import NAME
 
@@ -19,6 +20,11 @@ _SCOPE = re.compile(r"\bnamespace\s+([A-Za-z_][\w:]*)\s*$")
 _EXTERN = re.compile(r"\bextern\b((?:[^;(){}]|\([^;{}]*\))*\[\s*\])\s*;")
 _STORAGE = re.compile(r"\b__shared__\b|\b(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)")
 _MACRO = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([^()]*)\))?((?:[^\n\\]|\\.|\\\n)*)")
+_INSIDE = re.compile(r"__global__|\b(?:blockIdx|threadIdx)\b")  # of a macro without parameters that code needs
+_INSTANCE = re.compile(r"\btemplate\s+(?!<)[^;{}()<]*?\b(\w+)\s*<([^;{}()]*)>\s*\(")
+_CONSTANT = re.compile(
+    r"\bconst(?:expr)?\s+(?:static\s+|unsigned\s+)*(?:int|long|size_t|unsigned|auto|u?int\d+_t)\s+(\w+)\s*=([^;]*);"
+)
 USUAL = {"typename": "float", "class": "float", "bool": "true"}  # arguments of a template, by kind; of others 256
 _COUNTS = re.compile(r"(?i).*(index|idx|offset|size).*|int\w*")  # names of types that count
 
@@ -32,11 +38,13 @@ class Signature:
     template: tuple[str, ...] = ()  # the template's parameters, such as `typename T`
     shared: Parameter | None = None  # the dynamic shared memory that it uses, such as `float tile[]`
     body: str = ""  # without comments; "" for a declaration
-    instance: tuple[str, ...] = ()  # arguments of the template, of the first explicit instantiation in the file
+    instances: tuple[tuple[str, ...], ...] = ()  # arguments of the template, of its explicit instantiations
+    bounds: str = ""  # the most threads of a block, as __launch_bounds__ has it
+    instance: tuple[str, ...] = ()  # which of the instances this is
 
     @property
     def arguments(self) -> dict[str, str]:
-        """By the name of each template parameter, that of an instantiation, its default, or a usual argument."""
+        """By the name of each template parameter, that of the instance, its default, or a usual argument."""
         found = {}
         for parameter in self.template:
             declared, _, default = parameter.partition("=")
@@ -57,40 +65,77 @@ class Signature:
 
 
 def signatures(text: str) -> list[Signature]:
-    """The definitions and declarations of a `.cu`, each name once."""
-    code = blank_comments(text)
-    macros = [macro for macro in _MACRO.finditer(code) if "__global__" in macro[3]]
-    code = _blanked(code, _DIRECTIVE)
-    for macro in reversed(macros):  # what stands before a macro keeps its place
-        code = code[: macro.end()] + _expanded(code[macro.end() :], macro)
+    """The definitions and declarations of a `.cu`, each name once, in the order of the file."""
+    code = _without_macros(blank_comments(text))
+    bounds = {found.end(): found[0] for found in _ATTRIBUTE.finditer(code) if "launch_bounds" in found[0]}
     code = _blanked(code, _ATTRIBUTE)
-    declared = list[tuple[re.Match[str], tuple[Parameter, ...], tuple[int, int]]]()
-    for match in _GLOBAL.finditer(code):
-        parts, end = split_parameters(code, match.end())
-        declared.append((match, tuple(map(Parameter, parts)), _body(code, end)))
+    instances = dict[str, list[tuple[str, ...]]]()
+    for one in _INSTANCE.finditer(code):
+        instances.setdefault(one[1], []).append(tuple(split_parameters(f"{one[2]}>", 0)[0]))
     dynamic = list(_dynamic(code))
-    bodies = [body for _, _, body in declared]
-    common = [array for at, array in dynamic if not any(start <= at < end for start, end in bodies)]
+    declared = list(_declared(code))
+    common = [array for at, array in dynamic if not any(start <= at < end for *_, (start, end) in declared)] \
+        if dynamic else []  # fmt: skip
     found = dict[str, Signature]()
-    for match, parameters, (start, end) in declared:
-        before = code[: match.start()]
-        head = before[max(before.rfind(sign) for sign in ";{}") + 1 :]
-        template = _TEMPLATE.search(head)
-        path = "::".join((*_scopes(before), match[1]))
+    for match, head, scopes, parameters, (start, end) in declared:
+        path = "::".join((*scopes, match[1]))
+        if path in found and start == end:  # a definition says more than a declaration
+            continue
+        template = _TEMPLATE.search(code[head : match.start()])
         own = [array for at, array in dynamic if start <= at < end] or common  # a function that it calls may use these
-        of_template = split_parameters(f"{template[1]}>", 0)[0] if template else []
-        if path not in found or start < end:  # a definition says more than a declaration
-            instance = _instance(code, match[1]) if of_template else ()
-            found[path] = Signature(
-                path, parameters, tuple(of_template), next(iter(own), None), code[start:end], instance
-            )
+        most = [text for at, text in bounds.items() if head <= at <= match.end()]
+        of_template = tuple(split_parameters(f"{template[1]}>", 0)[0]) if template else ()
+        found[path] = Signature(
+            path, parameters, of_template, next(iter(own), None), code[start:end],
+            tuple(instances.get(match[1], ())) if of_template else (),
+            split_parameters(most[0], most[0].find("(") + 1)[0][0] if most else "",
+        )  # fmt: skip
     return list(found.values())
 
 
-def _instance(code: str, name: str) -> tuple[str, ...]:
-    """The arguments in the first `template __global__ void name<float, 128>(...);`."""
-    found = re.search(rf"\btemplate\s+(?!<)[^;{{}}()<]*\b{name}\s*<([^;{{}}()]*)>\s*\(", code)
-    return tuple(split_parameters(f"{found[1]}>", 0)[0]) if found else ()
+def constants(text: str) -> dict[str, int]:
+    """The whole numbers that a `.cu` gives names to: `#define TILE 16`, `constexpr int K = 2 * TILE`."""
+    code, found = blank_comments(text), {"warpSize": 32}
+    given = [(m[1], m[3]) for m in _MACRO.finditer(code) if m[2] is None]
+    given += [(m[1], m[2]) for m in _CONSTANT.finditer(code)]
+    for _ in range(2):  # one may use a later one
+        for name, value in given:
+            node = c_expression.parsed(value) if name not in found and value.strip() else None
+            if node is not None and c_expression.names(node) <= set(found):
+                number = c_expression.computed(node, found)
+                found |= {} if number is None else {name: number}
+    return found
+
+
+def _without_macros(code: str) -> str:
+    """The code with what macros make in the places where they are used, and without directives."""
+    macros = [m for m in _MACRO.finditer(code) if m[2] is not None or _INSIDE.search(m[3])]
+    plain = _blanked(code, _DIRECTIVE)
+    for macro in reversed(macros):  # what stands before a macro keeps its place
+        if re.search(rf"\b{macro[1]}\b", plain):
+            plain = plain[: macro.end()] + _expanded(plain[macro.end() :], macro)
+    return plain
+
+
+def _declared(
+    code: str,
+) -> Iterator[tuple[re.Match[str], int, tuple[str, ...], tuple[Parameter, ...], tuple[int, int]]]:
+    """Each `__global__` function: where it is, where its declaration begins, its namespaces, parameters and body."""
+    scopes, last, begin = list[str](), 0, 0
+    for match in _GLOBAL.finditer(code):
+        if match.start() < last:
+            continue
+        for sign in re.compile(r"[;{}]").finditer(code, last, match.start()):
+            if sign[0] == "{":
+                named = _SCOPE.search(code, max(sign.start() - 200, begin), sign.start())
+                scopes.append(named[1] if named else "")
+            elif sign[0] == "}" and scopes:
+                scopes.pop()
+            begin = sign.end()
+        parts, end = split_parameters(code, match.end())
+        body = _body(code, end)
+        yield match, begin, tuple(filter(None, scopes)), tuple(map(Parameter, parts)), body
+        last = begin = max(body[1], end)
 
 
 def _blanked(code: str, pattern: re.Pattern[str]) -> str:
@@ -131,15 +176,3 @@ def _body(code: str, after: int) -> tuple[int, int]:
         if not depth:
             return start.start(), brace.end()
     return start.start(), len(code)
-
-
-def _scopes(before: str) -> Iterator[str]:
-    """The named namespaces that are open at the end of this code."""
-    opened: list[str] = []
-    for found in re.finditer(r"[{}]", before):
-        if found[0] == "{":
-            named = _SCOPE.search(before, max(found.start() - 200, 0), found.start())
-            opened.append(named[1] if named else "")
-        elif opened:
-            opened.pop()
-    yield from filter(None, opened)

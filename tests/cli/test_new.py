@@ -23,9 +23,9 @@ template <typename T> __global__ void helper(T* x) {}
 """
 ROWS = """
 #include <cuda_fp16.h>
-__global__ void scale(const __half* x, const float* w, __half* out, int rows, int cols, float eps) {
+__global__ void scale(const __half* x, const float* w, __half* out, int rows, int cols, float bias) {
     for (int c = threadIdx.x; c < cols; c += blockDim.x)
-        out[blockIdx.x * cols + c] = __float2half(__half2float(x[blockIdx.x * cols + c]) * w[c] + eps);
+        out[blockIdx.x * cols + c] = __float2half(__half2float(x[blockIdx.x * cols + c]) * w[c] + bias);
 }
 """
 
@@ -75,12 +75,12 @@ def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes(lab):
     assert lab("new", "mine/scale").exit_code == 0
     fill(
         "mine/scale.py",
-        (hole("scale"), "return x * w + eps"),
+        (hole("scale"), "return x * w + bias"),
     )
     unfilled = lab("check", "./mine/scale.py", "--device", "cpu", "--only", "host")
     assert unfilled.exit_code == 2
-    assert "fill in the value of eps" in unfilled.output
-    fill("mine/scale.py", ('lambda: todo("the value of eps")', "1e-3"))
+    assert "fill in the value of bias" in unfilled.output
+    fill("mine/scale.py", ('lambda: todo("the value of bias")', "1e-3"))
     kernel = find.kernel("./mine/scale.py")
     arrays = {name: (a.shape, a.dtype.name) for name, a in kernel.make((3, 5), dtype("float16")).items()}
     assert arrays == {"x": ((3, 5), "float16"), "w": ((5,), "float32")}
@@ -94,7 +94,7 @@ USES = {
     "summed": ("const int* x, unsigned* bins, int n", "atomicAdd(&bins[x[i]], 1u);"),
     "summed and read": ("const float* x, float* y, int n", "atomicAdd(&y[0], x[i]); if (y[1] > 0) return;"),
     "rows": ("const float* x, float* v, int* at, int rows, int cols", "v[row] = x[row * cols]; at[row] = 0;"),
-    "alike": ("const float* x, float* y, float* s, float* t, int cols", "s[k] = 1; t[k] = x[k]; y[k * cols + i] = 1;"),
+    "unknown": ("const float* x, float* y, float* s, int cols", "s[k] = x[0]; y[k * cols + i] = 1;"),
     "moved": ("const float* x, const float* w, float* y, int cols", "x += 9; y += 9; y[i] = x[i] * w[i];"),
 }
 
@@ -110,8 +110,8 @@ USES = {
         ("summed", ['outputs={"bins": Out(fill=0)}', "reference(x)"]),
         ("summed and read", ["reference(x)", '    reference=reference,\n    entries={"f": launch_f}']),
         ("rows", ['shapes={"x": "rows cols", "v": "rows", "at": "rows"}', '"at": Out(dtype="int32")']),
-        ("alike", ['"s": "rows cols", "t": "rows cols"']),
-        ("moved", ['shapes={"x": "rows cols", "y": "rows cols", "w": "cols"}']),
+        ("unknown", ['"s": lambda x: todo("the shape of s, such as (x[0],)"),  # TODO']),
+        ("moved", ["# TODO: the shape of x, w, y: is it so?", '"y": "rows cols"']),
     ],
 )
 def test_the_body_says_how_arrays_are_used(lab, name, expected):
@@ -128,14 +128,15 @@ def test_the_body_says_how_arrays_are_used(lab, name, expected):
 
 def test_an_instantiation_decides_the_arguments_of_a_template(lab):
     Path("f.cu").write_text(
-        "template <typename T, int BLOCK>\n__global__ void f(const T* x, T* y, float a, int n) { y[0] = a * x[0]; }\n"
+        "template <typename T, int BLOCK>\n__global__ void f(const T* x, T* y, float q, int n) { y[0] = q * x[0]; }\n"
         "template __global__ void f<double, 128>(const double*, double*, float, int);\n"
         "template __global__ void f<float, 64>(const float*, float*, float, int);\n"
     )
     assert lab("new", "f.cu").exit_code == 0
     text = Path("f.py").read_text()
-    assert 'entries={"f<double, 128>": launch_f}' in text and 'dtypes=("float64",)' in text
-    assert "arguments of the template" not in text and "# TODO: or a number, as in Scalar(0.5)" in text
+    assert 'dtypes=("float64", "float32")' in text and "arguments of the template" not in text
+    assert '"f<scalar_t, 128>": launch_f, "f<scalar_t, 64>": launch_f' in text
+    assert "# TODO: or a number, as in Scalar(0.5)" in text
 
 
 SUM = "__global__ void sums(const float* x, float* out, int rows, int cols) { float s = 0; int k = blockIdx.x;"
@@ -164,31 +165,22 @@ CHECKED = (
 
 
 @pytest.mark.sweep
-def test_the_shapes_of_rows_are_a_guess_that_is_marked(lab):
+def test_the_shapes_of_rows_follow_from_the_indices(lab):
     Path("sums.cu").write_text(SUM)
     assert lab("new", "sums.cu").exit_code == 0
-    assert '# TODO: the shape of each array; "rows" is one value per row\n' in Path("sums.py").read_text()
     fill("sums.py", (hole("sums"), "return x.sum(1)"))
-    wrong = lab("check", "./sums.py", *CHECKED, "--seed", 1)
-    assert "the reference returns out of shape (9,), but shapes= says (9, 5)" in " ".join(wrong.output.split())
-    fill("sums.py", ('"out": "rows cols"', '"out": "rows"'))
     run = lab("check", "./sums.py", *CHECKED, "--seed", 1)
     assert run.exit_code == 0, run.output
 
 
 @pytest.mark.sweep
-def test_a_function_for_another_dtype_is_told_how_to_share_the_spec(lab):
+def test_a_function_for_another_dtype_shares_the_spec(lab):
     Path("ax.cu").write_text(CASTS)
     assert lab("new", "ax.cu").exit_code == 0
     text = Path("ax.py").read_text()
-    assert "# TODO: f64 seems to be f32 in another dtype. For both, give their dtypes" in text
     chosen = 'entry={"float32": "f32", "float64": "f64"}[x.dtype.name])'
-    assert f"#     return Launch(grid, block, args, {chosen}" in text and "steps of one operation" not in text
-    fill(
-        "ax.py", (hole("ax"), "return a * x"), ('lambda: todo("the value of a")', "2.0"), (', "float32"),  #', "),  #"),
-        ('dtypes=("float32",)', 'dtypes=("float32", "float64")'), ("budgets={", 'budgets={"float64": Budget(4), '),
-        ("(x, y, a, np.int32(x.size)))", f"(x, y, x.dtype.type(a), np.int32(x.size)), {chosen}"),
-    )  # fmt: skip
+    assert chosen in " ".join(text.split()) and 'entries={"f32": ' in text
+    fill("ax.py", (hole("ax"), "return a * x"), ('lambda: todo("the value of a")', "2.0"))
     run = lab("check", "./ax.py", "--size", "300", *CHECKED[2:])
     assert run.exit_code == 0 and "float64" in run.output, run.output
 
@@ -197,19 +189,7 @@ def test_a_function_for_another_dtype_is_told_how_to_share_the_spec(lab):
 def test_a_function_that_reads_what_another_writes_is_no_second_way_but_a_next_step(lab):
     Path("two.cu").write_text(STEPS)
     assert lab("new", "two.cu").exit_code == 0
-    text = Path("two.py").read_text()
-    assert "# TODO: finish reads part, which partial writes." in text and 'entries={"partial": ' in text
-    assert 'workspace={"part": Work()}' in text and 'entry="partial"), Launch(grid, block, args, entry="fin' in text
-    launches = (
-        'return (Launch((1,), (256,), (x, part, np.int32(x.size)), entry="partial"),\n'
-        '        Launch((blocks(x.size, 256),), (256,), (part, y, np.int32(x.size)), entry="finish"))'
-    )
-    fill(
-        "two.py", (hole("two"), "return np.full_like(x, x[0])"), ("import Budget", "import Work, Budget"),
-        ("def launch_partial(x, part):", "def launch_partial(x, part, y):"),
-        ("return Launch((blocks(x.size, 256),), (256,), (x, part, np.int32(x.size)))", launches),
-        ('output="part"', 'output="y", workspace={"part": Work()}, shapes={"x": "n", "y": "n", "part": "256"}'),
-    )  # fmt: skip
+    fill("two.py", (hole("two"), "return np.full_like(x, x[0])"), ('todo("how many blocks in x")', "1"))
     run = lab("check", "./two.py", "--size", "300", *CHECKED[2:])
     assert run.exit_code == 0, run.output
 
@@ -241,7 +221,7 @@ AS_WRITTEN = {  # signatures of llm.c, of tutorials and of libraries; the spec's
     "encoder": (
         "static __global__ void encoder(float* out, const int* inp, const float* wte, const float* wpe, int B, int T,\n"
         "                               int C) {}",
-        ("inp", "wte", "wpe"), {"out": ""}, {},
+        ("inp", "wte", "wpe"), {"out": ""}, {"T": "int32"},
     ),
     "histogram": (
         "__global__ void hist(const unsigned char* data, int* bins, size_t n) {}", ("data",), {"bins": ""}, {},
@@ -255,7 +235,10 @@ AS_WRITTEN = {  # signatures of llm.c, of tutorials and of libraries; the spec's
         "    int rows, int cols, scalar_t alpha) {}",
         ("x", "w"), {"y": "", "sums": "float32"}, {"alpha": "float32"},
     ),
-    "draws": ("__global__ void draws(double* y, long long n, unsigned long long seed) {}", ("y",), {"y": ""}, {}),
+    "draws": (
+        "__global__ void draws(double* y, long long n, unsigned long long seed) {}",
+        ("y",), {"y": ""}, {"seed": "uint64"},
+    ),
     "saxpy": (
         "__global__\nvoid saxpy(int n, float a, float *x, float *y)\n{}\nint main() { saxpy<<<1, 2>>>(1, 2.f, x, y); }",
         ("x",), {"y": ""}, {"a": "float32"},
@@ -266,7 +249,7 @@ AS_WRITTEN = {  # signatures of llm.c, of tutorials and of libraries; the spec's
     "sgemm": (
         "#define TILE 32\n__global__ void sgemm(int M, int N, int K, float alpha, const float *A, const float *B,\n"
         "    float beta, float *C) {}",
-        ("A", "B"), {"C": ""}, {"alpha": "float32", "beta": "float32"},
+        ("A", "B"), {"C": ""}, {"M": "int32", "K": "int32", "alpha": "float32", "beta": "float32"},
     ),
     "adam": (
         "__global__ void adam(float* __restrict__ p, float* m, float* v, const float* g, double lr, const float eps,\n"
@@ -280,7 +263,7 @@ AS_WRITTEN = {  # signatures of llm.c, of tutorials and of libraries; the spec's
     "steps": (
         "__global__ void partial(const float* x, float* part, int n) {}\n"
         "__global__ void total(const float* part, const int* m, double* out, int n) {}",
-        ("x",), {"part": ""}, {},
+        ("x", "m"), {"out": "float64"}, {},
     ),
 }  # fmt: skip
 
@@ -299,7 +282,7 @@ def test_signatures_as_their_authors_write_them_give_a_spec_that_loads(lab, name
         if one.name in kernel.dtypes:
             kernel.make(kernel.edges[-1], one)
     text = Path(f"{name}.py").read_text()
-    assert ('entry="partial"), Launch(grid, block, args, entry="total")' in text) is (name == "steps")
+    assert ('entry="partial"' in text and 'workspace={"part": Work()}' in text) is (name == "steps")
     assert max(map(len, text.splitlines())) <= 120
 
 
@@ -330,7 +313,7 @@ def test_templates_and_namespaces_are_named_as_c_does(lab, code, entry):
     assert f'entries={{"{entry}": launch_' in text
     assert ("TODO: the arguments of the template <" in text) is ("template" in code)
     compile(text, "k.py", "exec")
-    of_several = "# TODO: what may scalar_t be?" in text
+    of_several = "# what scalar_t may be" in text
     assert of_several is ("scalar_t" in code) and ('dtypes=("float32",),' in text)
 
 
@@ -354,7 +337,7 @@ def test_a_kernel_of_scalar_t_is_offered_the_dtypes_whose_headers_it_has(lab, in
     assert lab("new", "k.cu").exit_code == 0
     kernel = find.kernel("./k.py")
     assert (kernel.dtypes, tuple(kernel.budgets)) == (dtypes, dtypes)
-    assert f"# TODO: what may scalar_t be?{' ' * bool(lacking)}{lacking}\n" in Path("k.py").read_text()
+    assert f"# what scalar_t may be{'; ' * bool(lacking)}{lacking}\n" in Path("k.py").read_text()
     kinds = {name: array.dtype for name, array in kernel.make((5,), dtype(dtypes[-1])).items()}
     assert kinds == {"x": dtype(dtypes[-1]).numpy, "w": "float32"}
 
@@ -392,12 +375,12 @@ def test_a_kernel_without_inputs_has_a_spec_whose_reference_takes_the_shape_of_t
 
 
 def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(lab):
-    Path("scale.cu").write_text("__global__ void scale(const float* x, float* y, Mode mode, float eps, int n) {}")
+    Path("scale.cu").write_text("__global__ void scale(const float* x, float* y, Mode mode, float bend, int n) {}")
     assert lab("new", "scale.cu").exit_code == 0
     lines = Path("scale.py").read_text().splitlines()
-    reference, mode, eps = (next(i for i, line in enumerate(lines, 1) if word in line) for word in (
-        "todo(\"reference: what", "todo(\"mode of type Mode", "todo(\"the value of eps"))  # fmt: skip
-    others = [i for i, line in enumerate(lines, 1) if "TODO" in line and i not in (reference, mode, eps)]
+    reference, mode, bend = (next(i for i, line in enumerate(lines, 1) if word in line) for word in (
+        "todo(\"reference: what", "todo(\"mode of type Mode", "todo(\"the value of bend"))  # fmt: skip
+    others = [i for i, line in enumerate(lines, 1) if "TODO" in line and i not in (reference, mode, bend)]
     path = Path("scale.py").resolve()
     for command in ("check", "bench"):
         run = lab(command, "./scale.py")
@@ -405,7 +388,7 @@ def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(l
         assert run.output == (
             f"Error: {path}:{reference}: fill in reference: what scale computes, in NumPy\n"
             f"{path}:{mode}: fill in mode of type Mode: a NumPy scalar of its size\n"
-            f"{path}:{eps}: fill in the value of eps\n"
+            f"{path}:{bend}: fill in the value of bend\n"
             f"also marked TODO: lines {', '.join(map(str, others))} (guesses are filled in; check them)\n"
         )
 
@@ -487,14 +470,14 @@ def test_types_that_count_are_integers(lab):
     )
     assert lab("new", "rows.cu").exit_code == 0
     text = Path("rows.py").read_text()
-    assert '"sums<int, float>"' in text and 'draw(shape, np.dtype("int32"), rng)' in text
+    assert '"sums<int, float>"' in text and 'inputs={"ends": In("int32")}' in text
 
 
-def test_a_template_beside_a_plain_function_is_named_as_a_further_step(lab):
+def test_a_template_beside_a_plain_function_is_a_further_step(lab):
     Path("steps.cu").write_text(
         "__global__ void count(const int* ids, int* counts, int n) {}\n"
         "template <int MOST> __global__ void scan(const int* counts, int* offsets, int n) {}\n"
     )
     assert lab("new", "steps.cu").exit_code == 0
     text = Path("steps.py").read_text()
-    assert "scan<256> reads counts, which count writes" in text and '"scan<256>":' not in text
+    assert text.index('entry="count"') < text.index('entry="scan<256>"') and 'workspace={"counts": Work()}' in text

@@ -13,9 +13,9 @@ from cudalab.cli import complete
 def command(path: str, like: str) -> None:
     """Write a spec for a `.cu` file, to fill in.
 
-    Reads the signatures of the __global__ functions in FILE.cu and writes FILE.py beside it: inputs, outputs, scalars,
-    launches, sizes. What only you know is marked TODO: the reference in NumPy, the grid, the error budget. With --like
-    it copies one of the lab's kernels as a whole example. Files that exist are not replaced.
+    Reads the __global__ functions in FILE.cu and writes FILE.py beside it: inputs, outputs, shapes, scalars, launches,
+    sizes. What only you know is marked TODO: the reference in NumPy, the error budget, and what the code does not
+    tell. With --like it copies one of the lab's kernels as a whole example. Files that exist are not replaced.
 
     \b
     cudalab new mine/rmsnorm.cu
