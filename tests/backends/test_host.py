@@ -130,6 +130,29 @@ def test_a_verdict_is_kept_and_an_nvcc_that_does_not_work_is_no_verdict(tmp_path
     assert said.missing == "nvcc does not work here: nvcc fatal   : Cannot find compiler g++ in PATH" and not said.error
 
 
+@pytest.mark.parametrize(("of_hopper", "refused"), [("", True), ("wgmma", False)])
+def test_static_shared_memory_that_only_the_targets_with_an_a_take_is_refused(
+    tmp_path, monkeypatch, of_hopper, refused
+):
+    """Unless the `.cu` needs such a target for another reason."""
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
+    compiler, says = (
+        tmp_path / "nvcc",
+        "ptxas error   : Entry function 'twice' uses too much shared data (0x10000 bytes)",
+    )
+    compiler.write_text(
+        "#!/bin/sh\n"
+        "case $4 in *a) echo 'ptxas info    : Used 8 registers, 65536 bytes smem' >&2; exit 0;; esac\n"
+        f"grep -q wgmma *.cu && echo 'ptxas error   : wgmma needs sm_90a' >&2\n"
+        f'echo "{says}" >&2; exit 1\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setattr(cuda, "nvcc", lambda: str(compiler))
+    kernel = twice(tmp_path, "own", f"__global__ void twice(const float* x, float* y, int n) {{}} // {of_hopper}")
+    found = nvcc.verdict(kernel, DTYPES["float32"])
+    assert (found.error, found.architecture) == ((says, "") if refused else ("", "sm_120a"))
+
+
 @pytest.mark.parametrize(
     ("head", "calls"),
     [
