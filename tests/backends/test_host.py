@@ -141,9 +141,9 @@ def test_static_shared_memory_that_only_the_targets_with_an_a_take_is_refused(
         "ptxas error   : Entry function 'twice' uses too much shared data (0x10000 bytes)",
     )
     compiler.write_text(
-        "#!/bin/sh\n"
+        "#!/bin/sh\n[ -f probe.cu ] && exit 0\n"
         "case $4 in *a) echo 'ptxas info    : Used 8 registers, 65536 bytes smem' >&2; exit 0;; esac\n"
-        f"grep -q wgmma *.cu && echo 'ptxas error   : wgmma needs sm_90a' >&2\n"
+        "grep -q wgmma *.cu && echo 'ptxas error   : wgmma needs sm_90a' >&2\n"
         f'echo "{says}" >&2; exit 1\n'
     )
     compiler.chmod(0o755)
