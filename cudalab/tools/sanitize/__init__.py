@@ -6,10 +6,10 @@ inputs of each group, in a child process (`child.py`), without the lab's guard b
 
 from __future__ import annotations
 
+from cudalab.base.child import KILLED
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.base.text import without_questions
 from cudalab.engine.groups import Group
-from cudalab.engine.process import KILLED
 from cudalab.engine.supervisor import LOST
 from cudalab.results.record import ERROR, OK, WRONG, Case
 from cudalab.tools.sanitize import asan, compute

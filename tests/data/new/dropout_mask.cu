@@ -1,4 +1,5 @@
 #include <curand_kernel.h>
+#include <cstdint>
 extern "C" __global__ void fused_dropout(const float *in, float *out, bool *mask, const int N, const float prob,
                                          const uint64_t seed, const uint64_t offset)
 {
