@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cudalab import host
@@ -60,20 +61,23 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
     by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))
     module = _compiled(kernel, dtype, tuple(entries))
+    loaded = {tuple(entries): module}
     unseen = _unseen(kernel, by_nvcc.result())
     also = {
-        f"with blocks and threads in {name} order": _bound(kernel, variant, dtype, operands, order)
+        f"with blocks and threads in {name} order": _bound(kernel, variant, dtype, operands, order, loaded)
         for name, order in others.items()
     }
     if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
     if watched and (races := watched.result()):
-        also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", races)
+        also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", watched=races)
         # A lock that is not one shows if threads interrupt each other.
-        also["under the race detector, shuffled"] = _bound(kernel, variant, dtype, operands, operands.seed, races)
+        also["under the race detector, shuffled"] = _bound(
+            kernel, variant, dtype, operands, operands.seed, watched=races
+        )
     return replace(
-        _bound(kernel, variant, dtype, operands, "alternating"),
+        _bound(kernel, variant, dtype, operands, "alternating", loaded),
         also=also,
         remarks=lambda: _new(module, {**unseen, **{name: module.remarks.get(name, "") for name in entries}}),
         undefined=lambda: any(UNDEFINED in module.remarks.get(name, "") for name in entries),
@@ -105,10 +109,13 @@ def _bound(
     dtype: DType,
     operands: Operands,
     order: host.Order,
+    loaded: Mapping[tuple[str, ...], Module | Isolated] = MappingProxyType({}),
     watched: Isolated | None = None,
     apart: bool = True,
 ) -> Bound:
     """An entry in one order of its threads, in the module `watched` or in the plain one; `apart`: not in this process.
+
+    `loaded` are plain modules, by the functions that launches name.
 
     Where the process that executes it ends, the module that looks at each access runs it again and finds the line.
     """
@@ -117,8 +124,8 @@ def _bound(
 
     def prepare(on: Operands) -> Callable[[], object]:
         launches, constants = kernel.launches(variant, on.named(kernel)), kernel.constants_of(on.named(kernel))
-        names = tuple(launch.entry for launch in launches)
-        module = watched or _compiled(kernel, dtype, names, apart)
+        names = tuple(dict.fromkeys(launch.entry for launch in launches))
+        module = watched or loaded.get(names) or _compiled(kernel, dtype, names, apart)
 
         def run() -> None:
             try:
