@@ -33,6 +33,7 @@ from cudalab.engine.groups import Work
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
 from cudalab.engine.selection import Selection
+from cudalab.host import processes
 from cudalab.results.record import Case
 from cudalab.spec import cuda_source, find, plain
 
@@ -104,6 +105,8 @@ class _Worker:
         setup = self.setup
         self.progress(Step("worker", "opening the device"))
         device, note = open_device(setup.device)
+        if device.kind == "cpu" and "host" in setup.backends:
+            processes.prepare()  # while this process does other things
         selection = Selection(split(setup.only), split(setup.skip))  # the parent has checked the options
         count = setup.count(device.kind)
         self.job = Job(

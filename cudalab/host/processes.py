@@ -162,12 +162,19 @@ class _Running:
 running, lock = _Running(), RLock()
 
 
-def begin(variant: object = None) -> None:
-    """Let the next launches run in the process of this variant, or of nobody: a new one, unless there is one."""
+def prepare() -> None:
+    """Start the process that forks executors, and do not wait until it has loaded NumPy."""
     with lock:
         if running.nursery is None or not running.nursery.alive:
             end()
             running.nursery = _Nursery()
+
+
+def begin(variant: object = None) -> None:
+    """Let the next launches run in the process of this variant, or of nobody: a new one, unless there is one."""
+    with lock:
+        prepare()
+        assert running.nursery
         if variant is None or variant not in running.executors:
             end(variant)
             running.executors[variant] = _Executor(running.nursery)

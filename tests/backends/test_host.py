@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,12 @@ REASONS = {
 
 pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 with_nvcc = pytest.mark.skipif(not cuda.nvcc(), reason="no nvcc")
+
+
+@pytest.fixture(autouse=True)
+def nothing_beside():
+    """What an earlier test asked nvcc beside its own work is answered: a later test counts calls."""
+    wait(backend._verdicts.values())
 
 
 def twice(folder: Path, name: str, text: str) -> Kernel:
