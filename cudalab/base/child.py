@@ -166,6 +166,7 @@ class Child(Generic[T]):
             text = f"wrote something that is not an answer to its answer pipe: {bytes(self._lines[:40])!r}"
             raise Ended(text, self.said, code=self._process.returncode)
         if end >= 0:
+            self._read(0.0)  # what it printed before: the select that saw the answer coming may not have seen that
             line = self._taken(end)
             try:
                 return [self._decoder.decode(line)]

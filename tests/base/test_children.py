@@ -167,6 +167,25 @@ def test_a_long_answer_takes_time_in_proportion_to_its_length():
 
 @pytest.mark.process
 @pytest.mark.usefixtures("mine")
+def test_what_is_printed_before_an_answer_is_of_that_order(monkeypatch):
+    """Also where the answer is read with an earlier line, and the select was before both."""
+    with echo() as process:
+        real = process._open.select
+        seal = real(60)  # ready: the line that begins each answer
+        process.send({"say": "of another order"})
+        sleep(1)
+        late = iter([seal])
+        monkeypatch.setattr(process._open, "select", lambda timeout=None: next(late, None) or real(timeout))
+        process.receive(60)
+        monkeypatch.undo()
+        process.send({"exit": 3, "say": "last words"})
+        with pytest.raises(Ended) as caught:
+            process.receive(60)
+    assert caught.value.said == "last words"
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("mine")
 @pytest.mark.parametrize(
     ("order", "how", "said", "code"),
     [
