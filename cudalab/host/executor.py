@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from cudalab.base.child import end_with
-from cudalab.base.errors import CudalabError, LaunchError
+from cudalab.base.errors import CudalabError, LaunchError, Unavailable
 from cudalab.host.channel import Channel
 from cudalab.host.compiler import Built
 from cudalab.host.confined import confine, version
@@ -125,11 +125,18 @@ def _serve(judge: Channel) -> None:
     while True:
         message, files = judge.receive()
         order: Order = pickle.loads(message)
-        for new, file in zip(order.regions, files, strict=True):
-            regions[new.number] = make(new.size, new.around, new.watched, fd=file)
         for number in order.gone:
             del regions[number]
+        for new, file in zip(order.regions, files, strict=True):
+            regions[new.number] = _mapped(new, file)
         judge.send(msgspec.json.encode(_done(order, modules, regions)))
+
+
+def _mapped(new: Shared, file: int) -> mmap.mmap:
+    try:
+        return make(new.size, new.around, new.watched, fd=file)
+    except Unavailable:  # a limit on address space
+        return make(new.size, 0, fd=file)
 
 
 def _done(order: Order, modules: dict[Path, Module], regions: dict[int, mmap.mmap]) -> Reply:

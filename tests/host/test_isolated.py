@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 from cudalab import host
-from cudalab.base.errors import CrashError, InputError, LaunchError, NotFound, OverrunError, RaceError
+from cudalab.base.errors import CrashError, InputError, LaunchError, NotFound, OverrunError, RaceError, Unavailable
 from cudalab.device.cpu import HUGE_PAGES, Guarded
-from cudalab.host import confined, processes
+from cudalab.host import confined, executor, processes
+from cudalab.host import reserved as reserved_memory
 from cudalab.host.isolated import Isolated
 from cudalab.host.reserved import reserved
 
@@ -168,6 +170,20 @@ def test_an_executor_forgets_memory_that_is_given_back(module):
     assert processes.running.executors[None].nbytes < 3 * Guarded((1000,), F32).whole.nbytes
 
 
+def test_where_there_is_little_address_space_the_memory_alone_is_mapped(monkeypatch):
+    real, file = reserved_memory.space, os.memfd_create("array")
+    os.ftruncate(file, mmap.PAGESIZE)
+
+    def little(size):
+        if size > 1 << 20:
+            raise Unavailable("no address space")
+        return real(size)
+
+    monkeypatch.setattr(reserved_memory, "space", little)
+    region = reserved_memory.region_of(executor._mapped(executor.Shared(7, mmap.PAGESIZE, 1 << 27, True), file))
+    assert (region.around, region.watched, region.fd) == (0, False, file)
+
+
 def test_constants_are_set_for_the_launches_that_follow(module):
     x, y = placed(4), placed(4)
     module.set_constant("step", np.float32(5))
@@ -256,7 +272,8 @@ def test_no_process_is_left_when_a_program_ends(built, tmp_path):
     program = f"""
 import numpy as np, os, subprocess
 from cudalab import host
-from cudalab.host import confined, processes
+from cudalab.host import confined, executor, processes
+from cudalab.host import reserved as reserved_memory
 from cudalab.host.isolated import Isolated
 module = Isolated(host.compile_source({SOURCE!r}, name="tried.cu"), workers=1)
 module.launch("count", (1, 1, 1), (1, 1, 1), [np.zeros(1, np.float32)])
