@@ -52,11 +52,11 @@ def remarks(kernel: Kernel) -> list[str]:
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    # A race may give the right result in one order of the threads; CUDA promises no order.
-    others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
     from cudalab.host import processes  # `cudalab list` needs none
 
     processes.begin((kernel.file, variant, dtype.name))
+    # A race may give the right result in one order of the threads; CUDA promises no order.
+    others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
     entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
     watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
     by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))
@@ -115,9 +115,8 @@ def _bound(
 ) -> Bound:
     """An entry in one order of its threads, in the module `watched` or in the plain one; `apart`: not in this process.
 
-    `loaded` are plain modules, by the functions that launches name.
-
-    Where the process that executes it ends, the module that looks at each access runs it again and finds the line.
+    `loaded` are plain modules, by the functions that launches name. Where the process that executes it ends,
+    the module that looks at each access runs it again and finds the line.
     """
     reads: dict[int, str] = {}  # of undefined values in the last run
     probe = 0

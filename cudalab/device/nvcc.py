@@ -97,17 +97,18 @@ def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdi
 
 
 def _run(command: list[str], place: Path) -> subprocess.CompletedProcess[str]:
-    """Run a compiler. Another thread's child may have it open still, if it was written a moment ago."""
-    for attempt in range(TRIES):
+    """Run a compiler, again where it is busy: another thread's child may have it open if it was written just now."""
+    left = TRIES
+    while True:
         try:
             return subprocess.run(
                 command, cwd=place, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT
             )
         except OSError as error:
-            if error.errno != errno.ETXTBSY or attempt == TRIES - 1:
+            left -= 1
+            if error.errno != errno.ETXTBSY or not left:
                 raise
             sleep(0.05)
-    raise AssertionError
 
 
 @cache

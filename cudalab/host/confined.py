@@ -1,4 +1,4 @@
-"""Takes rights from a process: it can then read files, and change nothing outside of itself. Uses Landlock of Linux.
+"""Takes rights from a process, by Landlock of Linux: it can then read files, and change hardly anything but itself.
 
 A confined process cannot write, make, remove or execute files, open TCP connections, send signals to other processes or
 look into their memory, root's included. Which of these the kernel takes away depends on its version: from Linux 5.13 on

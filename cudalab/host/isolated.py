@@ -1,4 +1,4 @@
-"""A compiled `.cu` that runs in another process: a kernel cannot change what judges it, nor end it.
+"""A compiled `.cu` that runs in another process, so that it neither changes nor ends the one that judges it.
 
 The launches of a variant run in one process, its executor, where what one leaves may spoil the next. It gets the inputs
 and the poisoned outputs in shared memory, and never what the reference says. Its replies can make a variant fail, and

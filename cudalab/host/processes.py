@@ -43,6 +43,8 @@ class Crash(CrashError):
 
 @dataclass(eq=False)
 class _Answer:
+    """An answer of the nursery, once it is read."""
+
     value: int | None = None
 
 
@@ -136,7 +138,7 @@ class _Executor:
             answer = self.end()
             return child.how(self._nursery.wait(answer)) if answer else "ended"
         except Unavailable as error:
-            return f"ended, for {error}"
+            return f"ended: {error}"
 
     def end(self) -> _Answer | None:
         """Kill it, if it has not ended, and let it be reaped. None where the process that reaps it has ended."""
