@@ -15,11 +15,12 @@ import builtins
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from operator import attrgetter, is_
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 LAB = "cudalab"
 PYTHON = ("builtins", "time", "os", "gc", "ctypes", "json", "threading", "msgspec", "msgspec.json")
@@ -68,21 +69,31 @@ SETTINGS: dict[str, Callable[[Any], object]] = {  # of PyTorch, by what sets the
 OWN = (f"{LAB}.kernels.", f"{LAB}.studies.")  # the lab's specs, which hold no machinery
 
 
-class _Member(NamedTuple):
-    owner: ModuleType | type
-    path: str  # of the owner
-    name: str
-    value: object
-    code: object  # of a Python function
+class _Owner:
+    """What a module or a class held when it was first seen: the objects that are watched, and the names of all."""
+
+    def __init__(self, owner: ModuleType | type, path: str, watched: Mapping[str, object]) -> None:
+        self.owner, self.path, self.watched = owner, path, watched
+        self.names = frozenset(vars(owner))
+        functions = {name: getattr(value, "__func__", value) for name, value in watched.items()}
+        self.functions = {name: f for name, f in functions.items() if isinstance(f, FunctionType)}
+        self.codes = [f.__code__ for f in self.functions.values()]
+
+    def replaced(self) -> Iterator[str]:
+        """The names of what was replaced, has other code, or hides something; quick where there is nothing."""
+        now = vars(self.owner)
+        if not all(map(is_, map(now.get, self.watched), self.watched.values())):
+            root = self.path.partition(".")[0]
+            differ = (name for name, value in self.watched.items() if now.get(name) is not value)
+            yield from (f"{self.path}.{name}" for name in differ if not _by_the_library(now.get(name), root))
+        if not all(map(is_, map(_CODE, self.functions.values()), self.codes)):
+            pairs = zip(self.functions.items(), self.codes, strict=True)
+            yield from (f"{self.path}.{name}" for (name, function), code in pairs if function.__code__ is not code)
+        if not now.keys() <= self.names:
+            yield from (f"{self.path}.{name}" for name in now.keys() - self.names if _hides(self.owner, name))
 
 
-class _Owner(NamedTuple):
-    owner: ModuleType | type
-    path: str
-    names: frozenset[str]  # that it had
-
-
-_members: list[_Member] = []
+_CODE = attrgetter("__code__")
 _owners: list[_Owner] = []
 _known: set[int] = set()  # ids of the modules and classes in `_owners`
 _tables: list[tuple[str, Any, list[object]]] = []  # the name of each, and what it held
@@ -93,7 +104,7 @@ _caught: set[str] = set()  # settings that were found to differ, and may have be
 
 def watch() -> None:
     """Begin to watch. Later calls do nothing."""
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path) or _members:
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path) or _owners:
         return
     _settings.update(_outside())
     for name, module in list(sys.modules.items()):
@@ -105,14 +116,13 @@ def watch() -> None:
 def replaced() -> list[str]:
     """The names of what was replaced since it was first seen, such as "time.perf_counter"; [] if nothing was watched.
 
-    A few milliseconds.
+    A millisecond or two.
     """
-    found = [f"{m.path}.{m.name}" for m in _members if not _same(m)]
-    found += [f"{o.path}.{name}" for o in _owners for name in vars(o.owner).keys() - o.names if _hides(o.owner, name)]
+    found = [name for owner in _owners for name in owner.replaced()]
     found += [name for name, table, held in _tables if not _alike(_held(table), held)]
     settled()
     found += _caught
-    if _members and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    if _owners and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         found.append("sys.meta_path")  # a library that is imported from now on would not be seen
     return sorted(set(found))
 
@@ -170,13 +180,6 @@ def _hides(owner: ModuleType | type, name: str) -> bool:
     return owner.__name__.startswith(f"{LAB}.") and name in vars(builtins) and not name.startswith("__") and not lazy
 
 
-def _same(member: _Member) -> bool:
-    now = member.owner.__dict__.get(member.name)
-    if now is member.value:
-        return member.code is None or _code(now) is member.code
-    return _by_the_library(now, member.path.partition(".")[0])
-
-
 def _by_the_library(value: object, root: str) -> bool:
     """Whether a library made this function: torch wraps some of its own when its compiler is loaded."""
     if not isinstance(value, FunctionType) or all(root != name.partition(".")[0] for name in LIBRARIES):
@@ -209,11 +212,6 @@ def _read(torch: Any, read: Callable[[Any], object]) -> object:
         return None
 
 
-def _code(value: object) -> object:
-    function = getattr(value, "__func__", value)
-    return function.__code__ if isinstance(function, FunctionType) else None
-
-
 def _watched(name: str) -> bool:
     return (
         name in PYTHON
@@ -235,31 +233,26 @@ def _look_at(module: Any) -> None:
         return
     if module.__name__ == "torch":
         _settings.update(_of_torch())
-    _owners.append(_Owner(module, module.__name__, frozenset(vars(module))))
+    watched = {}
     for name, value in list(vars(module).items()):
         if name.startswith("__") and name.endswith("__"):  # the import system's own
             continue
         fixed = (*CONSTANTS, *TABLES) if name.isupper() else CONSTANTS
         if callable(value) or isinstance(value, ModuleType) or (root == LAB and isinstance(value, fixed)):
-            _members.append(_Member(module, module.__name__, name, value, _code(value)))
+            watched[name] = value
         if root == LAB and isinstance(value, TABLES) and name.isupper():
             _tables.append((f"{module.__name__}.{name}", value, _held(value)))
         if isinstance(value, type) and id(value) not in _known and _own(value, root):
             _known.add(id(value))
             path = f"{value.__module__}.{value.__qualname__}"
-            _owners.append(_Owner(value, path, frozenset(vars(value))))
-            _members.extend(_methods(value, path))
+            methods = {n: v for n, v in list(vars(value).items()) if callable(v) or hasattr(v, "__get__")}
+            _owners.append(_Owner(value, path, methods))
+    _owners.append(_Owner(module, module.__name__, watched))
 
 
 def _own(value: type, root: str) -> bool:
     """Whether this class is of the package `root`, and its attributes can be set."""
     return bool(value.__flags__ & HEAP_TYPE) and (value.__module__ or "").partition(".")[0] == root
-
-
-def _methods(of: type, path: str) -> Iterator[_Member]:
-    for name, value in list(vars(of).items()):
-        if callable(value) or hasattr(value, "__get__"):
-            yield _Member(of, path, name, value, _code(value))
 
 
 class _Finder(MetaPathFinder):

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -35,7 +36,7 @@ def measure(
 
     `study` is the name of a study, empty for kernels.
     """
-    from cudalab.engine import resume
+    from cudalab.engine import process, resume
     from cudalab.results import record
     from cudalab.results.file import writable
 
@@ -48,7 +49,10 @@ def measure(
         writable(output)
     before = _version(output)
     try:
-        with progress_shown(quiet, _what_begins(kernels, study)) as progress:
+        with (
+            progress_shown(quiet, _what_begins(kernels, study)) as progress,
+            process.ahead() if terminal.is_program() else nullcontext(),
+        ):
             run = work(*kernels, **options, output=output or "", progress=progress)
     except KeyboardInterrupt as stop:
         written = _version(output) != before or options["resume"] == output

@@ -19,6 +19,11 @@ BLOCKS = "\u2581\u2588"  # a character of a histogram and one of a bar
 ROOM = 30  # characters of a text beside its indent
 
 
+def is_program() -> bool:
+    """Whether this process is the command, and not a program that calls it."""
+    return os.path.basename(sys.argv[0]) == "cudalab" or sys.argv[0].endswith("cudalab/__main__.py")
+
+
 def colored(stream: TextIO) -> bool:
     """Tell whether to write colours: on a terminal, unless TERM=dumb or CLICOLOR=0.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from cudalab.base import child
 from cudalab.base.child import Child
@@ -16,6 +18,7 @@ KILLED = f"the worker process {child.KILLED}"
 # temporary took a third of a comparison's time on 2 cores.
 ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
 MOST = 200  # characters of the worker's last words
+_waiting: list[tuple[str, Process]] = []  # that were started ahead, with their surroundings
 
 
 class Ended(child.Ended):
@@ -24,6 +27,32 @@ class Ended(child.Ended):
     def __init__(self, how: str, step: Step, said: str = "", hung: bool = False) -> None:
         super().__init__(how, said, hung)
         self.step = step
+
+
+@contextmanager
+def ahead() -> Iterator[None]:
+    """Start a worker now, for the first that `started` is asked for: it loads its modules while specs are loaded."""
+    _waiting.append((_surroundings(), Process()))
+    try:
+        yield
+    finally:
+        while _waiting:
+            _waiting.pop()[1].kill()
+
+
+def started() -> Process:
+    """A running worker: the one that was started ahead, unless what a new one would inherit has changed since."""
+    while _waiting:
+        surroundings, process = _waiting.pop()
+        if surroundings == _surroundings():
+            return process
+        process.kill()
+    return Process()
+
+
+def _surroundings() -> str:
+    """What a worker inherits."""
+    return repr((os.getcwd(), sys.path, sorted(os.environ.items())))
 
 
 class Process:

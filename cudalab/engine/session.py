@@ -90,7 +90,7 @@ class Session:
     _pace: Pace | None = field(default=None, init=False)
     _labels: tuple[str, ...] = field(default=(), init=False)  # of the variants of the group at work
     _start: float = field(default=0.0, init=False)
-    _load: Watch = field(default_factory=Watch, init=False)
+    _load: Watch | None = field(default=None, init=False)  # where something is timed, which load disturbs
     _resumed: int = field(default=0, init=False)  # groups that were done before
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
     _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
@@ -99,7 +99,7 @@ class Session:
 
     def __enter__(self) -> Session:
         """Start the first worker. Raises what opening the device raised there."""
-        self._start, self._load = perf_counter(), Watch()
+        self._start, self._load = perf_counter(), Watch() if self.setup.modes else None
         self._replaced = set(genuine.replaced())
         with ExitStack() as claim:
             if self.output:
@@ -158,7 +158,8 @@ class Session:
             self.tell(Step(str(group), look.phase))
             look.add(cases, group)
         run = self.results
-        spent = {**self.workers.wall, "total": perf_counter() - self._start, **self._load.seconds()}
+        load = self._load.seconds() if self._load else {}
+        spent = {**self.workers.wall, "total": perf_counter() - self._start, **load}
         run.cases += [*cases, *self.elsewhere(group)]
         run.complete = complete
         run.wall = {name: self._before.get(name, 0.0) + spent.get(name, 0.0) for name in self._before | spent}

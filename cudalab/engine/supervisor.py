@@ -28,7 +28,7 @@ from cudalab.base import errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine.job import RELEASE
 from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Setup, Step, Task
-from cudalab.engine.process import Ended, Process
+from cudalab.engine.process import Ended, Process, started
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
 from cudalab.results.record import COPY, Case, Parity
@@ -246,7 +246,7 @@ class Supervisor:
     def begin(self) -> None:
         """Start a worker, and do not wait until it has opened the device."""
         self._begun = perf_counter()
-        process = self._process = Process()
+        process = self._process = started()
         with self._ending_if_it_fails():
             process.hold(self._held)
             process.send(self.setup, Step("worker", "start"))

@@ -44,6 +44,7 @@ def main(parent: Parent, shared: str) -> None:
     board = int(shared)
     os.set_inheritable(board, False)
     _set_apart()
+    backends.by_name()  # loads them, while the parent may still be reading specs
     setup = next(parent.orders(Setup))
     beats = count(1)
     worker = _Worker(

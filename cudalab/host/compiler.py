@@ -180,6 +180,7 @@ def compile_source(
     common = [*_FLAGS, *_poison(races), *checks, *modes]
     contends = scan.contends and fibers and not sanitize
     own = [f"-DCUDALAB_CONTENDS={int(contends)}", *([_DWARF, *lines] if lines else [])]  # the runtime is the same
+    runtime = [*common, "-O2"] if races else common  # the lab's own code, which follows each access
     flags = [*common, *own, *_LINK]
     libraries = [*_LIBRARIES, *([str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
@@ -197,7 +198,7 @@ def compile_source(
     if cache.get(library) is None:
         lab = ["-include", str(_HERE / "cuda_host.h")]
         # The kernel comes first: what follows its shared arrays is CUDALAB_ROOM of the runtime (qualifiers.h).
-        command = [*flags, *options, *lab, "-x", "c++", "-", "-x", "none", str(_runtime(common)), *libraries]
+        command = [*flags, *options, *lab, "-x", "c++", "-", "-x", "none", str(_runtime(runtime)), *libraries]
         try:
             _compile_into(library, command, program, name, include)
         except CompileError as error:

@@ -112,10 +112,12 @@ public:
         if (!in_thread) return true;
         preempt(address, bytes);
         if (strength != plain) races.flush(), globals->settle(), handed.atomic(current);
-        const access now = races.made_by(current, others ? phase_of(*others) : 0, strength != plain, code);
-        if (races.holds(address)) return races.touch(address, address, bytes, writes, now), true;
-        if (others && touch_in(*others, address, bytes, writes, now)) return true;
-        return globals->touch(address, bytes, writes, strength, current, now.code);
+        if (const bool shared = races.holds(address); shared || others) {
+            const access now = races.made_by(current, others ? phase_of(*others) : 0, strength != plain, code);
+            if (shared) return races.touch(address, address, bytes, writes, now), true;
+            if (touch_in(*others, address, bytes, writes, now)) return true;
+        }
+        return globals->touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
     }
     CUDALAB_UNWATCHED void leave(const void* address, size_t bytes, bool writes, const void* code) {
         if (!in_thread) return;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudalab.engine import process, supervisor
+from cudalab.engine import process
 
 
 @pytest.fixture
@@ -17,5 +17,5 @@ def workers(monkeypatch):
             super().__init__()
             started.append(self)
 
-    monkeypatch.setattr(supervisor, "Process", Recorded)
+    monkeypatch.setattr(process, "Process", Recorded)
     return started

@@ -374,3 +374,20 @@ def test_memory_is_suspected_only_where_the_system_killed_the_worker(monkeypatch
         worker.receive(1, lambda step: None)
     memory = " (has the machine run out of memory?)" if "SIGKILL" in how else ""
     assert caught.value.how == f"the worker process {how}{memory}"
+
+
+@pytest.mark.process
+def test_a_worker_that_was_started_ahead_is_taken_unless_its_surroundings_have_changed(monkeypatch):
+    with process.ahead():
+        ((_, waiting),) = process._waiting
+        assert process.started() is waiting
+        waiting.kill()
+    with process.ahead():
+        ((_, waiting),) = process._waiting
+        monkeypatch.setenv("OF_A_SPEC", "1")
+        fresh = process.started()
+        assert fresh is not waiting and waiting.ended and not fresh.ended
+        fresh.kill()
+    with process.ahead():
+        ((_, waiting),) = process._waiting
+    assert waiting.ended  # nobody asked for it
