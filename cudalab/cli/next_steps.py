@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 
 from cudalab.checks import contents, parity
+from cudalab.engine import hard
 from cudalab.engine.options import QUICK
 from cudalab.results import record
 from cudalab.results.record import Case, Results
@@ -46,7 +47,7 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
             yield _command("check", name), how
         elif not run.options.get("sanitize") and _of_memory(wrong):
             yield _command("check", "--sanitize", name), "looks for memory errors; names line and thread"
-        at = ["--size", wrong.size] if run.timed else []
+        at = ["--size", wrong.size] if run.timed and not wrong.reason.startswith(hard.WHERE) else []
         seed = ["--seed", str(run.options["seed"])] if "seed" in run.options else []
         yield _command("check", name, "--only", wrong.label, *at, *seed), "the wrong entry alone, with the same inputs"
     elif failed:

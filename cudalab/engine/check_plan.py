@@ -12,6 +12,8 @@ from cudalab.engine.plan import with_dtypes
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Shape
 
+QUICK = 1 << 16  # values of 32 bits that a bench tries
+
 
 def checks(
     names: Collection[str],
@@ -44,6 +46,13 @@ def checks(
         if huge:
             found.append(Group(kernel, "beyond 2^31", (), dtypes[0], values=HUGE, awkward=True, alias=name))
     return [replace(group, rivals=split(rivals)) for group in found]
+
+
+def hard(group: Group) -> list[Group]:
+    """The groups of a bench that try the hard inputs of a group's kernel in its dtype: values, or characters."""
+    kernel, kind, name = group.kernel, group.dtype, group.name
+    values = _hard_values(name, kernel, kind, False, QUICK) if kernel.pointwise else []
+    return [replace(one, forms=group.forms) for one in values or _characters(name, kernel, kind)]
 
 
 def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:

@@ -28,6 +28,7 @@ from cudalab.base.load import Watch
 from cudalab.device.machine import commit
 from cudalab.engine import resume
 from cudalab.engine.groups import Group
+from cudalab.engine.hard import HardInputs
 from cudalab.engine.messages import Ready, Setup, Step, Task
 from cudalab.engine.options import File
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
@@ -95,6 +96,7 @@ class Session:
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
     _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
     _replaced: set[str] = field(default_factory=set, init=False)  # functions, before the session began
+    _hard: HardInputs = field(init=False)
     _claim: ExitStack = field(default_factory=ExitStack, init=False)  # on the file
 
     def __enter__(self) -> Session:
@@ -106,6 +108,7 @@ class Session:
                 claim.enter_context(files.claimed(self.output))
             self._workers = Team(self.setup, self.selection, self.timeout, self.tell).__enter__()
             self._claim = claim.pop_all()
+        self._hard = HardInputs(lambda group, omit: self.workers.cases(group, False, omit), self.workers.labels)
         if "processes" in self.options:
             self.options["processes"] = self._workers.count
         self.results = self.new_results()
@@ -153,6 +156,8 @@ class Session:
     def add(self, group: Rows[Way], look: Look | None = None, complete: bool = False) -> list[Case]:
         """Do a group: add its rows to the results, write the file, tell it. `complete`: it is the last one."""
         cases = self.cases(group)
+        if self.kind == "bench" and isinstance(group, Group):
+            self._hard.judge(cases, group)
         if look:
             assert isinstance(group, Group), "a second look is for kernels"
             self.tell(Step(str(group), look.phase))

@@ -16,7 +16,7 @@ So the rounds of a row come from several fresh processes, and its interval knows
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TypeVar
@@ -73,10 +73,13 @@ class Team:
         kept = {label: old for label, old in self._seen.items() if label not in now or _says_more(old, now[label])}
         return {**now, **kept}
 
-    def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
-        """Rows of every selected variant of a group, even if some crash. `timed` False: check only."""
+    def cases(self, group: Rows[Way], timed: bool = True, omit: Sequence[str] = ()) -> list[Case]:
+        """Rows of every selected variant of a group, even if some crash.
+
+        `timed` False: check only, without the labels in `omit`.
+        """
         if self.count == 1 or not timed:
-            return self._all[0].cases(group, timed)
+            return self._all[0].cases(group, timed, omit)
         self._begin()
         found: list[list[Case]] = []
         known: dict[str, Parity] = {}
