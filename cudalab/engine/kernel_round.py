@@ -43,7 +43,7 @@ from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
 from cudalab.spec.inputs import NEGATIVE
-from cudalab.spec.work import amount
+from cudalab.spec.work import amount, doubts
 from cudalab.timing.ceiling import ceiling
 from cudalab.timing.clock import Clock
 from cudalab.timing.proof import Contents, Proof
@@ -169,8 +169,10 @@ class _KernelRound(Round[Variant, Bound]):
         """Bind a variant, run it once, and judge every way to run it."""
         label, backend = variant.label, variant.backend
         if self.group.values != MANY:  # the spec says what its own sizes move
-            work = amount(self.kernel, self.arrays, sum(piece.nbytes for piece in pieces(self.operands.output)))
+            written = sum(piece.nbytes for piece in pieces(self.operands.output))
+            work = amount(self.kernel, self.arrays, written)
             case.nbytes, case.written, case.flops = work.nbytes, work.written, work.flops
+            case.notes += doubts(work, written) if label == self._tells else []
         bound = self._bind(variant, case)
         case.allocates = bound.allocates
         self.at("first run", label)

@@ -368,10 +368,9 @@ def footer(run: Results) -> list[str]:
     """How to read the columns, and the times of empty measurements."""
     lines = [*hints.budgets(run), "max ULP: largest error against float64, in units in the last place of the dtype."]
     wrong = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
-    right = [
-        c.parity for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong
-    ]
-    if any(parity.largest > FAR for parity in right):
+    right = [c for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong]
+    lines += _far_off(right) if run.timed else []  # the table of a check has these errors
+    if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
         lines.append(
             f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
         )
@@ -409,6 +408,26 @@ def footer(run: Results) -> list[str]:
     if any(ratio and told(ratio) == stats.UNCLEAR for ratio in ratios):
         lines.append(UNCLEAR)
     return lines + marks.explained(borne, disturbed=bool(marks.busy(run)))
+
+
+def _tolerable(case: Case) -> float:
+    """The relative error of a whole output from which its budget is named: 32 bits and more, or fewer."""
+    return 1e-3 if case.dtype in ("float32", "float64", "complex64", "complex128") else 0.03
+
+
+def _far_off(cases: Sequence[Case]) -> list[str]:
+    """Rows of entries that are right only because their budget allows a large error."""
+    found: dict[tuple[str, str, str], Case] = {}
+    for case in cases:
+        if case.parity and case.backend in record.ENTRIES and case.parity.rel_l2 > _tolerable(case):
+            found.setdefault((case.kernel, case.dtype, case.label), case)
+    lines = []
+    for (kernel, dtype, label), case in found.items():
+        assert case.parity
+        error, share = f"{case.parity.rel_l2:.2g}", f"{100 * case.parity.rounded:.3g}"
+        what = f"relative error {error}, {share} % correctly rounded"
+        lines.append(f"{kernel} {dtype} {label}: {what}; only its wide budget makes it right.")
+    return lines
 
 
 CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", "rounded", "rel. error", "shapes"]

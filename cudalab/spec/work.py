@@ -28,8 +28,19 @@ def amount(kernel: Kernel, arrays: Arrays, output_bytes: int) -> Amount:
         raise SpecError(
             f"{kernel.file}: bytes returns {nbytes:,}, but inputs and output have {whole:,}; count each once"
         )
+    if whole and not nbytes:
+        raise SpecError(f"{kernel.file}: bytes returns 0; count what must be moved, or leave bytes out to count all")
     flops = _count(kernel, "flops", kernel.flops, arrays) if kernel.flops else 0
     return Amount(nbytes, min(output_bytes, nbytes), flops)
+
+
+def doubts(work: Amount, output_bytes: int) -> list[str]:
+    """A note where the spec counts fewer bytes than its outputs have: that is right where a run leaves some alone."""
+    if work.nbytes >= output_bytes:
+        return []
+    return [
+        f"the spec counts {work.nbytes:,} bytes, fewer than its outputs have ({output_bytes:,}): % limit counts these"
+    ]
 
 
 def _count(kernel: Kernel, field: str, function: Callable[..., int], arrays: Arrays) -> int:

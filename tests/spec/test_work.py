@@ -10,7 +10,7 @@ import pytest
 from cudalab.base.errors import SpecError
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
-from cudalab.spec.work import Amount, amount
+from cudalab.spec.work import Amount, amount, doubts
 
 X = {"x": np.zeros(1000, np.float32)}
 
@@ -25,6 +25,13 @@ def test_all_inputs_and_the_output_are_moved_unless_the_spec_says_less():
     assert amount(with_(bytes=lambda x: np.int64(100)), X, 500) == Amount(100, 100, 0)
 
 
+def test_fewer_bytes_than_the_outputs_have_are_noted():
+    assert doubts(amount(with_(bytes=lambda x: 4000), X, 4000), 4000) == []
+    (note,) = doubts(amount(with_(bytes=lambda x: 3999), X, 4000), 4000)
+    assert note.startswith("the spec counts 3,999 bytes, fewer than its outputs have (4,000)")
+    assert amount(with_(bytes=lambda x: 0), {"x": np.zeros(0, np.float32)}, 0).nbytes == 0
+
+
 def test_the_operations_are_those_that_the_spec_counts():
     assert amount(with_(flops=lambda x: 20 * x.size), X, 4000).flops == 20000
     matmul = find.kernel("matmul")
@@ -37,6 +44,7 @@ def test_the_operations_are_those_that_the_spec_counts():
     [
         ({"bytes": lambda x: 1.5}, "bytes returns 1.5; return a whole number, 0 or more"),
         ({"bytes": lambda x: -1}, "bytes returns -1; return"),
+        ({"bytes": lambda x: 0}, "bytes returns 0; count what must be moved, or leave bytes out to count all"),
         ({"bytes": lambda x: True}, "bytes returns True; return"),
         ({"flops": lambda x: x.size / 2}, "flops returns 500.0; return"),
         ({"flops": lambda x: 2**63}, "flops returns 9223372036854775808; return"),
