@@ -23,6 +23,7 @@ from cudalab.base.errors import LaunchError
 from cudalab.spec.card import Card
 
 CAPTURE_THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+MEMORY_TYPE = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 KERNEL_NODE, COPY_NODE = 0, 1  # CU_GRAPH_NODE_TYPE_KERNEL and _MEMCPY
 
 
@@ -171,6 +172,12 @@ def write(pointer: int, data: bytes, context: int) -> None:
         ask("cuCtxSynchronize")
         ask("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), data, ctypes.c_size_t(len(data)))
         ask("cuCtxSynchronize")  # a short copy returns before it has arrived, and other streams do not wait for it
+
+
+def is_memory(address: int) -> bool:
+    """Whether the driver knows memory at an address: a GPU's, or the host's that a GPU can reach."""
+    kind = ctypes.c_uint()
+    return not libcuda().cuPointerGetAttribute(ctypes.byref(kind), MEMORY_TYPE, ctypes.c_uint64(address))
 
 
 def read(pointer: int, nbytes: int, context: int) -> bytes:

@@ -179,6 +179,7 @@ def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, modu
 
 def _one(function: Any, launch: Launch, stream: Any) -> Callable[[], None]:
     """What launches one function, whose arguments are packed here."""
+    limits.refuse_addresses(launch)
     function.prepare(["P" if isinstance(a, DeviceArray) else a.dtype.char for a in launch.args])
     values = [a.ptr if isinstance(a, DeviceArray) else a for a in launch.args]
     (grid, block), shared = launch.dims, launch.shared

@@ -592,6 +592,39 @@ API cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
 
 static size_t used_bytes;  // of device memory
 
+// Memory of the device and page-locked memory are ordinary memory, of which the extent is kept.
+typedef struct Extent { struct Extent *next; const char *start; size_t bytes; } Extent;
+static Extent *all_device, *all_pinned;
+
+static bool is_in(Extent **list, const void *pointer) {
+  const char *p = pointer;
+  bool found = false;
+  pthread_mutex_lock(&lock);
+  for (const Extent *r = *list; r && !found; r = r->next) found = p >= r->start && p < r->start + r->bytes;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+static void keep(Extent **list, void *pointer, size_t bytes) {
+  Extent *r = malloc(sizeof *r);
+  *r = (Extent){NULL, pointer, bytes};
+  pthread_mutex_lock(&lock);
+  r->next = *list;
+  *list = r;
+  pthread_mutex_unlock(&lock);
+}
+
+static bool forget(Extent **list, const void *pointer) {
+  pthread_mutex_lock(&lock);
+  Extent **at = list;
+  while (*at && (*at)->start != pointer) at = &(*at)->next;
+  Extent *found = *at;
+  if (found) *at = found->next;
+  pthread_mutex_unlock(&lock);
+  free(found);
+  return found;
+}
+
 API cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   NEED_CONTEXT;
   void *p = NULL;
@@ -599,6 +632,7 @@ API cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
   if (bytes > total_memory() - __atomic_load_n(&used_bytes, __ATOMIC_SEQ_CST)) return CUDA_ERROR_OUT_OF_MEMORY;
   if (posix_memalign(&p, 256, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   __atomic_add_fetch(&used_bytes, malloc_usable_size(p), __ATOMIC_SEQ_CST);
+  keep(&all_device, p, bytes);
   *pointer = (CUdeviceptr)p;
   return OK;
 }
@@ -606,8 +640,16 @@ API cuMemAlloc(CUdeviceptr *pointer, size_t bytes) {
 API cuMemFree(CUdeviceptr pointer) {  // waits for the device, as CUDA's does
   CUresult result = wait_for_all(false);
   __atomic_sub_fetch(&used_bytes, malloc_usable_size((void *)pointer), __ATOMIC_SEQ_CST);
+  forget(&all_device, (void *)pointer);
   free((void *)pointer);
   return result;
+}
+
+API cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  const bool device = is_in(&all_device, (void *)pointer);
+  if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || !(device || is_in(&all_pinned, (void *)pointer))) return CUDA_ERROR_INVALID_VALUE;
+  *(unsigned *)value = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  return OK;
 }
 
 API cuMemAllocPitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
@@ -624,44 +666,11 @@ API cuMemGetInfo(size_t *free_bytes, size_t *total) {
   return OK;
 }
 
-// Page-locked host memory is ordinary memory; only its extent is kept, because asynchronous copies depend on it.
-typedef struct Pinned { struct Pinned *next; const char *start; size_t bytes; } Pinned;
-static Pinned *all_pinned;
-
-static bool is_pinned(const void *pointer) {
-  const char *p = pointer;
-  bool found = false;
-  pthread_mutex_lock(&lock);
-  for (const Pinned *r = all_pinned; r && !found; r = r->next) found = p >= r->start && p < r->start + r->bytes;
-  pthread_mutex_unlock(&lock);
-  return found;
-}
-
-static void pin(void *pointer, size_t bytes) {
-  Pinned *r = malloc(sizeof *r);
-  *r = (Pinned){NULL, pointer, bytes};
-  pthread_mutex_lock(&lock);
-  r->next = all_pinned;
-  all_pinned = r;
-  pthread_mutex_unlock(&lock);
-}
-
-static bool unpin(const void *pointer) {
-  pthread_mutex_lock(&lock);
-  Pinned **at = &all_pinned;
-  while (*at && (*at)->start != pointer) at = &(*at)->next;
-  Pinned *found = *at;
-  if (found) *at = found->next;
-  pthread_mutex_unlock(&lock);
-  free(found);
-  return found;
-}
-
 API cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) {
   NEED_CONTEXT;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > total_memory() || posix_memalign(pointer, 4096, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  pin(*pointer, bytes);
+  keep(&all_pinned, *pointer, bytes);
   return OK;
 }
 
@@ -669,7 +678,7 @@ API cuMemAllocHost(void **pointer, size_t bytes) { return cuMemHostAlloc(pointer
 
 API cuMemFreeHost(void *pointer) {
   CUresult result = wait_for_all(false);
-  if (!unpin(pointer)) return CUDA_ERROR_INVALID_VALUE;
+  if (!forget(&all_pinned, pointer)) return CUDA_ERROR_INVALID_VALUE;
   free(pointer);
   return result;
 }
@@ -677,23 +686,23 @@ API cuMemFreeHost(void *pointer) {
 API cuMemHostRegister(void *pointer, size_t bytes, unsigned flags) {
   NEED_CONTEXT;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  pin(pointer, bytes);
+  keep(&all_pinned, pointer, bytes);
   return OK;
 }
 
 API cuMemHostUnregister(void *pointer) {
   CUresult result = wait_for_all(false);
-  return unpin(pointer) ? result : CUDA_ERROR_INVALID_VALUE;
+  return forget(&all_pinned, pointer) ? result : CUDA_ERROR_INVALID_VALUE;
 }
 
 API cuMemHostGetDevicePointer(CUdeviceptr *device, void *pointer, unsigned flags) {
   *device = (CUdeviceptr)pointer;
-  return is_pinned(pointer) ? OK : CUDA_ERROR_INVALID_VALUE;
+  return is_in(&all_pinned, pointer) ? OK : CUDA_ERROR_INVALID_VALUE;
 }
 
 API cuMemHostGetFlags(unsigned *flags, void *pointer) {
   *flags = CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE;
-  return is_pinned(pointer) ? OK : CUDA_ERROR_INVALID_VALUE;
+  return is_in(&all_pinned, pointer) ? OK : CUDA_ERROR_INVALID_VALUE;
 }
 
 // ---- copies ---------------------------------------------------------------------------------------------------------
@@ -719,7 +728,7 @@ static CUresult copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
 // CUDA may copy pageable host memory before it returns, so callers may reuse such memory at once; `host` is that side.
 static CUresult copy_async(Task task, const void *host, CUstream stream) {
   NEED_CONTEXT;
-  if (host && !is_pinned(host)) return submit_and_wait(stream, task);
+  if (host && !is_in(&all_pinned, host)) return submit_and_wait(stream, task);
   submit(stream, task);
   return OK;
 }
@@ -736,7 +745,7 @@ static void run_late_copy(Task *t) {
 
 API cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t n) {
   NEED_CONTEXT;
-  if (n > STAGED_BYTES || is_pinned(src)) return copy(dst, (CUdeviceptr)src, n);
+  if (n > STAGED_BYTES || is_in(&all_pinned, src)) return copy(dst, (CUdeviceptr)src, n);
   Task late = line(dst, (CUdeviceptr)memcpy(malloc(n), src, n), n);
   late.run = run_late_copy;
   submit(NULL, late);
@@ -783,7 +792,7 @@ API cuMemcpy3D(const CUDA_MEMCPY3D *c) {
 
 API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) {
   if (has_array(c)) return CUDA_ERROR_NOT_SUPPORTED;
-  if (c->srcMemoryType == CU_MEMORYTYPE_HOST && !is_pinned(c->srcHost)) return copy_async(box(c), c->srcHost, stream);
+  if (c->srcMemoryType == CU_MEMORYTYPE_HOST && !is_in(&all_pinned, c->srcHost)) return copy_async(box(c), c->srcHost, stream);
   return copy_async(box(c), c->dstMemoryType == CU_MEMORYTYPE_HOST ? c->dstHost : NULL, stream);
 }
 

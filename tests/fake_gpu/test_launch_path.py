@@ -13,6 +13,7 @@ from cudalab.base.errors import InputError, LaunchError, NotFound
 from cudalab.device import constants, cuda, driver, launch
 from cudalab.device.open import open_gpu
 from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.selection import Selection
@@ -135,3 +136,22 @@ def test_constants(fake):
     with pytest.raises(InputError, match="declared as float"):
         given("weights", np.ones(3))
     assert driver.global_of(code, context, "weights")[1] == 12
+
+
+def test_a_number_that_is_the_address_of_memory_is_refused(fake, tmp_path):
+    (tmp_path / "twice.cu").write_text(
+        "__global__ void twice(const float* x, float* y, long long n, unsigned long long seed) {\n"
+        "    if (threadIdx.x < n) y[threadIdx.x] = 2 * x[threadIdx.x];\n}\n"
+    )
+    mine = driver.pycuda().mem_alloc(1 << 10)
+    for seed, refused in ((42, False), (2**63 + 5, False), (int(mine), True), (int(mine) + 8, True)):
+        kernel = Kernel(
+            file=str(tmp_path / "twice.py"), summary="", dtypes=("float32",), sizes={"small": (64,)}, edges=((1,),),
+            reference=lambda x: 2 * x, budgets={"float32": Budget(0)},
+            entries={"twice": lambda x, y, seed=seed: Launch((1,), (64,), (x, y, np.int64(x.size), np.uint64(seed)))},
+        )  # fmt: skip
+        group = Group(kernel, "small", (64,), dtype("float32"))
+        (case,) = cases_of(Job(fake, Selection(only=("pycuda",)), (), 0, 0.1, lambda text: None), group)
+        assert (case.status == record.ERROR) == refused, case.reason
+        if refused:
+            assert "twice: argument 4 is the address of memory of a GPU; give the array itself" in case.reason
