@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -44,8 +45,10 @@ class Gpu:
 
     kind = "cuda"
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, key: int | None = None) -> None:
+        """`key`: 64 bits on which digests depend; None: drawn."""
         self._driver = driver.pycuda()
+        self._key = secrets.randbits(64) if key is None else key
         self._device = self._driver.Device(index)
         self._buffers: dict[str, Buffer] = {}
         self._block: tuple[bytes, Any] | None = None  # what `poison` repeats, and its memory
@@ -255,7 +258,7 @@ class Gpu:
             if len(self._regions) > MOST_REGIONS:  # of libraries that return another array each time
                 self.stream.synchronize()
                 self._regions.clear()
-            self._regions[key] = Regions(self.lab, self.stream, key, self._multiprocessors)
+            self._regions[key] = Regions(self.lab, self.stream, key, self._multiprocessors, self._key)
         return self._regions[key]
 
     def attribute(self, name: str) -> int:

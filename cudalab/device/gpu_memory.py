@@ -49,11 +49,13 @@ class Buffer:
 class Regions:
     """Pieces of device memory that are filled and digested together, by one launch each, on one stream."""
 
-    def __init__(self, lab: Any, stream: Any, pieces: Sequence[tuple[int, int]], multiprocessors: int) -> None:
-        """`pieces` are (pointer, bytes); `multiprocessors`: those of the GPU."""
-        self._driver, self._stream, self._count = driver.pycuda(), stream, len(pieces)
+    def __init__(
+        self, lab: Any, stream: Any, pieces: Sequence[tuple[int, int]], multiprocessors: int, key: int
+    ) -> None:
+        """`pieces` are (pointer, bytes); `multiprocessors`: those of the GPU; `key`: 64 bits, for the digests."""
+        self._driver, self._stream, self._count, self._key = driver.pycuda(), stream, len(pieces), key
         self._fill = lab.get_function("fill").prepare("PI")
-        self._digest = lab.get_function("digest").prepare("PP")
+        self._digest = lab.get_function("digest").prepare("PPQ")
         table = np.array(list(pieces), REGION)
         longest = int(table["bytes"].max(initial=1))
         each = max(BLOCKS * multiprocessors // max(self._count, 1), 1)
@@ -73,7 +75,8 @@ class Regions:
         found = np.zeros(self._count, np.uint64)
         if self._count:
             self._driver.memset_d8_async(int(self._digests), 0, 8 * self._count, self._stream)
-            self._digest.prepared_async_call(self._grid, (THREADS, 1, 1), self._stream, self._table, int(self._digests))
+            given = self._table, int(self._digests), self._key
+            self._digest.prepared_async_call(self._grid, (THREADS, 1, 1), self._stream, *given)
             self._stream.synchronize()
             self._driver.memcpy_dtoh(found, self._digests)
         return found.tolist()

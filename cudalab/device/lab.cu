@@ -63,10 +63,10 @@ extern "C" __global__ void fill(const Region* regions, unsigned word) {
     for (long long i = 4 * words + first; i < region.bytes; i += step) region.at[i] = word >> (8 * (i % 4));
 }
 
-// A 64-bit digest of each region that depends on each word and its place: tells whether memory was changed, or holds
-// what it should. The last word is padded with zeros. The mixing steps are those of splitmix64 (Steele, Lea, Flood:
+// A 64-bit digest of each region that depends on each word, its place and a key: tells whether memory was changed, or holds
+// what it should. Who does not know the key cannot choose words for a digest. The last word is padded with zeros. The mixing steps are those of splitmix64 (Steele, Lea, Flood:
 // Fast Splittable Pseudorandom Number Generators, 2014).
-extern "C" __global__ void digest(const Region* regions, unsigned long long* results) {
+extern "C" __global__ void digest(const Region* regions, unsigned long long* results, unsigned long long key) {
     const Region region = regions[blockIdx.y];
     const long long step = (long long)gridDim.x * blockDim.x, words = (region.bytes + 3) / 4;
     const bool aligned = (unsigned long long)region.at % 4 == 0;
@@ -78,7 +78,7 @@ extern "C" __global__ void digest(const Region* regions, unsigned long long* res
         } else {
             for (int b = 0; b < 4 && 4 * i + b < region.bytes; b++) word |= (unsigned)region.at[4 * i + b] << (8 * b);
         }
-        unsigned long long h = word + 0x9e3779b97f4a7c15ull * (unsigned long long)(i + 1);
+        unsigned long long h = key + word + 0x9e3779b97f4a7c15ull * (unsigned long long)(i + 1);
         h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;
         h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;
         sum += h ^ (h >> 31);

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from cudalab.device.gpu import Gpu
 
 
-def open_device(choice: str) -> tuple[Device, str]:
+def open_device(choice: str, key: int | None = None) -> tuple[Device, str]:
     """(device, note) for `auto`, `cpu`, `cuda` or `cuda:N`.
 
-    The note says why `auto` falls back to the CPU. Raises Unavailable if a GPU was asked for by name and cannot be
-    used, InputError for another word.
+    `key` is that of `open_gpu`. The note says why `auto` falls back to the CPU. Raises Unavailable if a GPU was asked for
+    by name and cannot be used, InputError for another word.
     """
     check_name(choice)
     name, _, index = choice.partition(":")
@@ -25,7 +25,7 @@ def open_device(choice: str) -> tuple[Device, str]:
     reason = cuda.missing()
     if name == "auto" and reason:
         return cpu.Cpu(), reason
-    return open_gpu(int(index or 0), reason), ""
+    return open_gpu(int(index or 0), reason, key), ""
 
 
 def check_name(choice: str) -> None:
@@ -36,8 +36,11 @@ def check_name(choice: str) -> None:
         raise InputError(f"no device {choice!r}; use auto, cpu, cuda or cuda:N")
 
 
-def open_gpu(index: int, reason: str | None) -> Gpu:
-    """GPU number `index`; `reason` is what `cuda.missing` returned. Raises Unavailable."""
+def open_gpu(index: int, reason: str | None, key: int | None = None) -> Gpu:
+    """GPU number `index`; `reason` is what `cuda.missing` returned. Raises Unavailable.
+
+    `key`: 64 bits on which digests of its memory depend; None: drawn.
+    """
     if reason:
         raise Unavailable(f"no GPU to use: {reason}; `cudalab doctor` says more, --device cpu runs on the CPU")
     count = driver.pycuda().Device.count()
@@ -45,4 +48,4 @@ def open_gpu(index: int, reason: str | None) -> Gpu:
         raise Unavailable(f"no GPU number {index}; give --device cuda:0 to cuda:{count - 1}")
     from cudalab.device.gpu import Gpu
 
-    return Gpu(index)
+    return Gpu(index, key)

@@ -105,7 +105,7 @@ class _Worker:
     def open(self) -> Ready:
         setup = self.setup
         self.progress(Step("worker", "opening the device"))
-        device, note = open_device(setup.device)
+        device, note = open_device(setup.device, setup.key)
         if device.kind == "cpu" and "host" in setup.backends:
             processes.prepare()  # while this process does other things
         selection = Selection(split(setup.only), split(setup.skip))  # the parent has checked the options

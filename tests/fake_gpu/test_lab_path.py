@@ -17,6 +17,7 @@ from cudalab import Budget, Kernel, Launch, Scalar, backends, timing
 from cudalab.base.errors import LaunchError
 from cudalab.device import copy, cuda, driver, kept_data
 from cudalab.device.arrays import DeviceArray
+from cudalab.device.gpu_memory import Regions
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, returning
 from cudalab.engine import plan
@@ -408,3 +409,13 @@ def test_gpuarray_calls(fake):
     out = gpuarray.empty_like(on_device)
     assert gelu(on_device, out=out) is out
     np.testing.assert_array_equal(out.get(), y.get())
+
+
+def test_a_digest_depends_on_the_key_of_the_run(fake):
+    data = np.arange(100, dtype=np.float32)
+    pointer = driver.pycuda().to_device(data)
+    found = []
+    for key in (1, 2, 1):
+        regions = Regions(fake.lab, fake.stream, [(int(pointer), data.nbytes)], 2, key)
+        found += regions.digests()
+    assert found[0] == found[2] != found[1]
