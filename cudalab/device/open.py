@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def open_device(choice: str, key: int | None = None) -> tuple[Device, str]:
     """(device, note) for `auto`, `cpu`, `cuda` or `cuda:N`.
 
-    `key` is that of `open_gpu`. The note says why `auto` falls back to the CPU. Raises Unavailable if a GPU was asked for
-    by name and cannot be used, InputError for another word.
+    `key` is that of `open_gpu`. The note says why `auto` falls back to the CPU. Raises Unavailable if a GPU was asked
+    for by name and cannot be used, InputError for another word.
     """
     check_name(choice)
     name, _, index = choice.partition(":")
