@@ -14,10 +14,11 @@ GLOBALS = (".nv.global", ".nv.global.init")  # __device__ and __managed__ variab
 CONSTANTS = ".nv.constant3"  # __constant__ variables, to which a kernel can write through their addresses
 HEAP = "malloc"  # device-side allocation
 
-# Tables of CUDA's own sin, cos and tan, which no source can name. A source that defines such a name itself is not
-# believed, nor one that pastes names.
-TABLES = re.compile("__cudart_(i2opi_[fd]|sin_cos_coeffs)")
-NAMES_A_TABLE = re.compile("cudart|i2opi|##")
+# Tables of CUDA's own sin, cos and tan, and their bytes. A source that could define a variable of such a name is not
+# believed: one that has the name, pastes names, writes characters by their numbers, or has PTX of its own.
+TABLES = {"__cudart_i2opi_f": 24, "__cudart_i2opi_d": 144, "__cudart_sin_cos_coeffs": 128}
+NAMES_A_TABLE = re.compile(r"cudart|i2opi|sin_cos_coeffs|##|%:%:|\\[uU]|\basm\b|\b__asm")
+SPLICE = re.compile(r"\\[ \t]*\r?\n")  # C++ joins the lines
 
 
 def kept_bytes(code: bytes, source: str = "") -> int:
@@ -30,8 +31,8 @@ def kept_bytes(code: bytes, source: str = "") -> int:
     sections = list(_sections(code))
     held = sum(section[5] for name, section in sections if name in GLOBALS)
     found = list(_symbols(code, sections))
-    if not NAMES_A_TABLE.search(source):
-        held -= sum(size for name, place, size in found if TABLES.fullmatch(name) and place in GLOBALS)
+    if not NAMES_A_TABLE.search(SPLICE.sub("", source)):
+        held -= sum(size for name, place, size in found if TABLES.get(name) == size and place in GLOBALS)
     return max(held, int((HEAP, "") in {(name, place) for name, place, _ in found}))
 
 
