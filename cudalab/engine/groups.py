@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from cudalab import backends
 from cudalab.backends import Backend
+from cudalab.base.errors import named
 from cudalab.checks import characters, hard_inputs, inputs, thresholds
 from cudalab.engine.messages import Task
 from cudalab.spec import find, imported, rival
@@ -175,7 +177,11 @@ def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
         only_on = getattr(backend, "only_on", lambda kernel, variant: backend.devices)
         return Variant(name, backend, variant, only_on(group.kernel, variant), values)
 
-    variants = backend.variants(group.kernel)
+    variants: tuple[str, ...] = ("",)
+    try:
+        variants = backend.variants(group.kernel)
+    except Exception as error:  # of another package
+        backend = cast("Backend", backends.Broken(f"the backend {name} cannot say its variants: {named(error)}"))
     if group.forms:
         yield from (made(entry, values) for entry, values in group.forms if entry in variants)
     else:

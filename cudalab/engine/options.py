@@ -90,4 +90,5 @@ def setup_of(options: dict[str, Any], modes: tuple[str, ...], groups: Sequence[R
     return Setup(
         options["device"], options["only"], options["skip"], modes, options["seed"], budget, order, sources,
         processes=options.get("processes", 1), backends=tuple(backends), flush=options.get("flush", timing.CLEAN),
+        named=tuple(name for name in backends if name in selection.named),
     )  # fmt: skip

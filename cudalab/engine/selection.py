@@ -89,6 +89,11 @@ class Selection:
         """The chosen variants of `group` on a kind of device ("": on any), in their order."""
         yield from (v for v in group.variants() if (not device or device in v.devices) and self._takes(v))
 
+    @property
+    def named(self) -> set[str]:
+        """The backends that the words of `only` name, without a pattern."""
+        return {halves(word)[0] or word for word in self.only}
+
     def about(self, group: Rows[Way]) -> Selection:
         """This selection without the globs that fit no variant of `group`: they are about the groups beside it."""
         labels = [variant.label for variant in group.variants()]
