@@ -31,7 +31,7 @@ from cudalab.device.arrays import as_plain, overlap, to_torch, torch_missing
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
-from cudalab.engine import huge, peers
+from cudalab.engine import against, huge, peers
 from cudalab.engine.cause import RACE, Causes
 from cudalab.engine.groups import HUGE, MANY, Group, Variant
 from cudalab.engine.inputs import Inputs
@@ -44,6 +44,7 @@ from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
 from cudalab.spec.inputs import NEGATIVE
+from cudalab.spec.kernel import Kernel
 from cudalab.spec.work import amount
 from cudalab.timing.ceiling import ceiling
 from cudalab.timing.clock import Clock
@@ -257,13 +258,20 @@ class _KernelRound(Round[Variant, Bound]):
     def _bind(self, variant: Variant, case: Case) -> Bound:
         self.at("compile", variant.label)
         start = perf_counter()
-        card = cuda.card_of(self.device)
-        kernel, notes = tuned.for_variant(self.kernel, variant.name, variant.parameters, self.dtype, card)
+        kernel, notes = self._chosen(variant, self.kernel)
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
         case.notes += notes + getattr(variant.backend, "remarks", lambda kernel: [])(kernel)
+        if variant.old:
+            against.fits(kernel, self.kernel, variant.name, self.operands.named(kernel))
         bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
         case.costs = {"bind": perf_counter() - start}
         return bound
+
+    def _chosen(self, variant: Variant, kernel: Kernel) -> tuple[Kernel, list[str]]:
+        """The kernel that a variant launches, and notes on its parameters. An old one has those of the new one."""
+        card = cuda.card_of(self.device)
+        found, notes = tuned.for_variant(kernel, variant.name, variant.parameters, self.dtype, card)
+        return (found.at(self.group.old) if variant.old else found), notes
 
     @cached_property
     def _others(self) -> tuple[Others, Judge]:
@@ -375,9 +383,7 @@ class _KernelRound(Round[Variant, Bound]):
         if not others.values:
             return
         self.at("check with other scalars", case.label)
-        kernel, _ = tuned.for_variant(
-            others.kernel, variant.name, variant.parameters, self.dtype, cuda.card_of(self.device)
-        )
+        kernel, _ = self._chosen(variant, others.kernel)
         judge.allow(case.label, variant.backend.budget)
         how = f"with {others}"
         try:

@@ -37,6 +37,7 @@ BROKEN: Final = (WRONG, IMPOSSIBLE, ERROR)  # there is no time that holds
 COPY = "copy"  # the backend of a ceiling row
 
 ENTRIES: Final = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
+OLD = " @ old"  # behind an entry's name in `variant`: it is that of the earlier `.cu` of `bench --against`
 
 
 # Bounds far beyond what can be measured, so that no statistic of a file's numbers overflows.
@@ -105,7 +106,10 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     shape: Annotated[tuple[Count, ...], _says("of the first input")]
     dtype: Annotated[str, _says("of inputs and output")]
     backend: Annotated[str, _says("the backend that ran it; in a study, the variant's name; `copy` for the ceiling")]
-    variant: Annotated[str, _says("an entry's name, where the backend has several")] = ""
+    variant: Annotated[
+        str,
+        _says("an entry's name, where the backend has several; with ` @ old` behind it, of the `.cu` of `--against`"),
+    ] = ""
     status: Annotated[
         Status,
         _says(
@@ -183,6 +187,11 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def label(self) -> str:
         return f"{self.backend}:{self.variant}" if self.variant else self.backend
+
+    @property
+    def old(self) -> bool:
+        """Whether it is an entry of the earlier `.cu` of `bench --against`."""
+        return self.variant.endswith(OLD) and self.backend in ENTRIES
 
     @property
     def not_on_cpu(self) -> bool:

@@ -1,0 +1,60 @@
+"""The entries of a run of `bench --against` beside those of the earlier `.cu`, from the same rounds and processes.
+
+A drift of the machine, its clocks and its day are the same for both, so nothing is added to the interval of the paired
+ratio: FASTER and SLOWER are said wherever it leaves 1 out. docs/compare.md has the rules.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+from msgspec.structs import replace
+
+from cudalab.base.stats import SAME, UNCLEAR
+from cudalab.results import marks, record
+from cudalab.results.compare import Comparison, Pair, fill, pairs_of
+from cudalab.results.record import GPU_KINDS, OLD, Case, Results
+
+NO_EFFECT = 0.0  # the `min_effect` that is added to no interval
+
+
+def compared(run: Results, min_effect: float = NO_EFFECT) -> Comparison | None:
+    """Each entry beside its earlier form, in every kind of GPU time; None for a run without such rows.
+
+    FASTER, SLOWER: the whole 95 % interval is further than `min_effect` from 1. SAME: neither, and the 90 % interval is
+    within 2 % of 1.
+    """
+    earlier = [case for case in run.cases if case.old]
+    if not earlier:
+        return None
+    # The copy and the libraries have no earlier form. What is wrong with them counts as in any run.
+    old = replace(run, cases=[replace(case, variant=case.variant.removesuffix(OLD)) for case in earlier])
+    new = replace(run, cases=[case for case in run.cases if not case.old])
+    kinds = tuple(kind for kind in GPU_KINDS if any(case.times.get(kind) for case in earlier))
+    names = {case.kernel for case in earlier}
+    same = all(run.sources.get(f"{name}.cu") == run.sources.get(f"{name}.old.cu") for name in names)
+    found = Comparison(kinds, min_effect, [], False, [], where=".cu", identical=same)
+    originals = {id(case): before for case, before in zip(old.cases, earlier, strict=True)}
+    for kind in kinds:
+        for was, now in pairs_of(old, new):
+            if was.times.get(kind) and now.times.get(kind):
+                found.pairs.append(_pair(run, originals[id(was)], was, now, kind, min_effect))
+    fill(found, old, new)
+    for why, cases in list(found.left_out.items()):
+        if kept := [case for case in cases if case.backend in record.ENTRIES]:
+            found.left_out[why] = kept
+        else:
+            del found.left_out[why]
+    return found
+
+
+def _pair(run: Results, earlier: Case, was: Case, now: Case, kind: str, min_effect: float) -> Pair:
+    """`was` is `earlier` under the name of the entry."""
+    ratio = run.ratio(earlier, now, kind)
+    verdict = ratio.direction(min_effect) or (SAME if ratio.verdict() == SAME else UNCLEAR)
+    half = max(log(ratio.high / ratio.value), log(ratio.value / ratio.low)) if ratio.low > 0 else float("inf")
+    before, after = run.timing(earlier, kind), run.timing(now, kind)
+    assert before and after
+    group = run.groups()[now.group]
+    both = marks.of(run, earlier, group, kind), marks.of(run, now, group, kind)
+    return Pair(was, now, kind, ratio, half, verdict, before.disagree or after.disagree, both)
