@@ -63,7 +63,8 @@ def measure_against(
 
 
 def measure_beside(
-    min_effect: float, kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None, costs: bool
+    min_effect: float | None, kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
+    costs: bool,
 ) -> int:  # fmt: skip
     """Measure entries beside those of an earlier `.cu`, print both and the comparison, and return its exit code."""
     from cudalab.engine import runs

@@ -30,7 +30,7 @@ NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 def measure(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
-    costs: bool = False, study: str = "", min_effect: float = 0.0,
+    costs: bool = False, study: str = "", min_effect: float | None = None,
 ) -> Results:  # fmt: skip
     """Run `work`, from the start or from the file of `--resume`; save and print its results.
 
@@ -228,7 +228,7 @@ def unsaved() -> bool:
 
 
 def print_results(
-    run: Results, format: str, costs: bool = False, plots: bool = False, min_effect: float = 0.0
+    run: Results, format: str, costs: bool = False, plots: bool = False, min_effect: float | None = None
 ) -> None:  # fmt: skip
     """Print the results on standard output, in the width and colours of the terminal.
 

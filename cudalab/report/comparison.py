@@ -31,7 +31,7 @@ FOOTER = (
 FOOTER_OF_ONE_RUN = (
     "speed-up: old time over new time in the same rounds and processes, with its 95 % interval. FASTER, SLOWER: the "
     "whole interval {}. SAME: neither, and within 2 % of 1. UNCLEAR: the interval is too wide "
-    "to tell. threshold: half of the interval; a smaller difference is not found."
+    "to tell. threshold: the smallest difference that this run could find."
 )
 FOOTER_OF_HOST = (
     "threshold 100 %: times that depend on the host (call, api, wall) count from a factor of 2 on, since other load or "
@@ -135,8 +135,10 @@ def footer(found: Comparison) -> list[str]:
 
 
 def _beyond(found: Comparison) -> str:
-    percent = numbers.compact(100 * found.min_effect)
-    return f"is further than {percent} % from 1" if found.min_effect else "leaves 1 out"
+    percent = f"{numbers.compact(100 * found.min_effect)} %"
+    if found.seconds:
+        return f"is further from 1 than {numbers.compact(1e6 * found.seconds)} \u00b5s of the time (at most {percent})"
+    return f"is further than {percent} from 1" if found.min_effect else "leaves 1 out"
 
 
 def errors_in_ulp(found: Comparison) -> list[list[str]]:

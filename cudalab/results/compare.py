@@ -78,6 +78,7 @@ class Comparison:
     mended: list[Case] = field(default_factory=list)  # of these, those that are right in the new run
     where: str = "run"  # what the old and the new cases are of: ".cu" for those of one run (`results/against.py`)
     identical: bool = False  # whether these are the same text
+    seconds: float = 0.0  # differences of less do not count, at times of which they are less than `min_effect`
 
     @property
     def counts(self) -> dict[str, int]:

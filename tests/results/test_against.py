@@ -54,7 +54,7 @@ def test_kinds_of_gpu_time_are_judged_and_those_of_the_host_are_not():
     kinds = ("cold", "hot", "call")
     found = against.compared(run(row("e @ old", 300e-6, 1, kinds=kinds), row("e", 330e-6, 2, kinds=kinds)))
     assert [(pair.kind, pair.verdict) for pair in found.pairs] == [("cold", SLOWER), ("hot", SLOWER)]
-    assert "the whole interval leaves 1 out" in comparison.footer(found)[0]
+    assert "is further from 1 than 0.1 \u00b5s of the time (at most 2 %)" in comparison.footer(found)[0]
 
 
 def test_a_wrong_old_entry_is_noted_and_a_wrong_new_one_counts():
@@ -87,3 +87,17 @@ def test_an_earlier_cu_that_only_a_results_file_names_is_not_run(tmp_path):
         resume.adopted(str(tmp_path / "r.json"), (), {"against": ""}, ())
     _, options = resume.adopted(str(tmp_path / "r.json"), ("gelu",), {"against": "git:main"}, {"against"})
     assert options == {"against": "git:main"}
+
+
+def test_the_script_that_plants_slow_downs_counts_them():
+    import power
+
+    runs = [run(row("even @ old", 300e-6, 1), row("even", 300e-6, 2),
+                row("one_percent @ old", 300e-6, 3), row("one_percent", 303e-6, 4)) for _ in range(2)]  # fmt: skip
+    found = power.summary([against.compared(one) for one in runs])
+    assert [(one["entry"], one["runs"], one["verdicts"]) for one in found["rows"]] == [
+        ("even", 2, {SAME: 2}), ("one_percent", 2, {SLOWER: 2}),
+    ]  # fmt: skip
+    assert found["rows"][1]["slower by"] == pytest.approx(0.01, abs=0.001)
+    assert (found["even pairs"], found["false alarms"], found["runs with a false SLOWER"]) == (2, 0, 0)
+    assert "   100%" in power.table(found)

@@ -60,7 +60,8 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     --order, --flush) are those of the baseline. The output of `cudalab compare` follows the table.
 
     With --against, each entry of the .cu runs beside that of the earlier one (ENTRY @ old), under the same spec, in the
-    same rounds and processes. It is SLOWER where the interval of the ratio leaves 1 out; --min-effect allows more.
+    same rounds and processes. It is SLOWER where the interval of the ratio is further from 1 than 0.1 us, at most 2 %;
+    --min-effect replaces that.
 
     Exit code: 0 every answer is right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that
     does not compile or run, or an output file (-o) that cannot be written, 5 no entry of a kernel could run. With
@@ -77,7 +78,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     if against and baseline["baseline"]:
         raise click.UsageError("--against compares with a .cu and --baseline with results; give one of the two")
     if against:
-        least = baseline["min_effect"] if "min_effect" in given() else 0.0
+        least = baseline["min_effect"] if "min_effect" in given() else None
         sys.exit(measure_beside(least, kernels, options, format, output, costs))
     if baseline["baseline"]:
         sys.exit(
