@@ -33,6 +33,7 @@ FOOTER_OF_ONE_RUN = (
     "whole interval {}. SAME: neither, and within 2 % of 1. UNCLEAR: the interval is too wide "
     "to tell. threshold: the smallest difference that this run could find."
 )
+IDENTICAL = "; old and new are the same text: every difference is chance"
 FOOTER_OF_HOST = (
     "threshold 100 %: times that depend on the host (call, api, wall) count from a factor of 2 on, since other load or "
     "another machine of the same kind changes them."
@@ -69,7 +70,8 @@ def sentence(found: Comparison) -> str:
     if found.where != "run" and not found.kinds:
         right_in_both = sum(was.status == now.status == record.OK for was, now in found.checked)
         entries = "1 entry is" if right_in_both == 1 else f"{right_in_both} entries are"
-        return f"{text}{entries} right in the old .cu and in the new one; nothing was timed, which needs a GPU{right}"
+        text += f"{entries} right in the old .cu and in the new one; nothing was timed, which needs a GPU{right}"
+        return text + (IDENTICAL if found.identical else "")
     if not found.pairs:
         checked = len(found.checked)
         text += f"{checked} {'case was' if checked == 1 else 'cases were'} checked in both runs, "
@@ -87,7 +89,7 @@ def sentence(found: Comparison) -> str:
     text += f"{': ' if others else ''}{others} ({kinds})"
     gone = sum(map(len, found.left_out.values()))
     text += f"; {gone} not compared" if gone else ""
-    text += "; old and new are the same text: every difference is chance" if found.identical else ""
+    text += IDENTICAL if found.identical else ""
     text += f"; {len(found.untimed)} right, not timed" if found.untimed else ""
     text += right
     return text[0].upper() + text[1:]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from cudalab.base.errors import InputError
 from cudalab.base.stats import FASTER, SAME, SLOWER
-from cudalab.engine import resume
+from cudalab.cli import main
+from cudalab.engine import resume, runs
 from cudalab.report import comparison
 from cudalab.results import against, record
 from cudalab.results.compare import NOTHING_SLOWER, REGRESSION, WRONG_ANSWER
@@ -87,6 +89,17 @@ def test_an_earlier_cu_that_only_a_results_file_names_is_not_run(tmp_path):
         resume.adopted(str(tmp_path / "r.json"), (), {"against": ""}, ())
     _, options = resume.adopted(str(tmp_path / "r.json"), ("gelu",), {"against": "git:main"}, {"against"})
     assert options == {"against": "git:main"}
+
+
+@pytest.mark.parametrize(("words", "code"), [((), REGRESSION), (("--min-effect", "2%"), NOTHING_SLOWER)])
+def test_the_command_ends_with_the_comparisons_code_and_show_prints_it_again(tmp_path, monkeypatch, words, code):
+    slower = run(row("e @ old", 300e-6, 1), row("e", 303e-6, 2))
+    monkeypatch.setattr(runs, "bench", lambda *kernels, **options: slower)
+    kept = str(tmp_path / "r.json")
+    done = CliRunner().invoke(main, ["bench", "plus_one", "--against", "old.cu", "-o", kept, *words])
+    assert done.exit_code == code
+    assert ("SLOWER" in done.stdout.replace("FASTER, SLOWER:", "")) == (code == REGRESSION)
+    assert "1 of 1 cases is SLOWER (cold)" in CliRunner().invoke(main, ["show", kept]).stdout
 
 
 def test_the_script_that_plants_slow_downs_counts_them():
