@@ -271,7 +271,7 @@ class _KernelRound(Round[Variant, Bound]):
         """The kernel that a variant launches, and notes on its parameters. An old one has those of the new one."""
         card = cuda.card_of(self.device)
         found, notes = tuned.for_variant(kernel, variant.name, variant.parameters, self.dtype, card)
-        return (found.at(self.group.old) if variant.old else found), notes
+        return (found.with_cu(self.group.old) if variant.old else found), notes
 
     @cached_property
     def _others(self) -> tuple[Others, Judge]:

@@ -253,8 +253,8 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         dict[str, str],
         _says(
             "SHA-256, in hex, by file name: of every .cu and spec, and of the user's modules that a spec imports "
-            "(`NAME.import.MODULE.py`); of a study's file, the lab's modules that it measures with, and its kernels' "
-            ".cu and specs"
+            "(`NAME.import.MODULE.py`); of the earlier .cu of `--against` (`NAME.old.cu`); of a study's file, the "
+            "lab's modules that it measures with, and its kernels' .cu and specs"
         ),
     ] = {}
     calibration: Annotated[

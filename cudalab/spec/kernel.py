@@ -241,7 +241,7 @@ class Kernel(Sized):
             self, scalars={n: replace(one, value=values.get(n, one.value)) for n, one in self.scalars.items()}
         )
 
-    def at(self: K, cu: str) -> K:
+    def with_cu(self: K, cu: str) -> K:
         """The kernel with another `.cu`, without the forms in files beside the spec."""
         return replace(self, file=str(Path(cu).with_suffix(".py")), triton=None, numba=None)
 

@@ -115,7 +115,7 @@ def test_a_revision_has_its_own_text_and_headers(group, tmp_path):
     (folder / "factor.cuh").write_text("#define FACTOR 5\n")
     group.kernel.cu.write_text(TEXT + "// new\n")
     (found,) = against.beside([group], "git:HEAD", Selection())
-    old = found.kernel.at(found.old).cu
+    old = found.kernel.with_cu(found.old).cu
     assert (old.name, old.read_text(), old.with_name("factor.cuh").read_text()) == (
         "scale.cu", TEXT, "#define FACTOR 2\n",
     )  # fmt: skip
