@@ -69,7 +69,7 @@ def table(name: str, nbytes: int, taken: dict[str, list[list[float]]], peak: flo
     for form in sorted(taken, key=lambda form: stats.median(taken[form])):
         median, (low, high) = stats.median(taken[form]), stats.median_interval(taken[form])
         ratio = stats.speedup(stats.Timing(usual), stats.Timing(taken[form]), elsewhere=False) if usual else None
-        over = numbers.interval(ratio.low, ratio.high, numbers.close_factor) if ratio else "-"
+        over = numbers.with_ends(ratio) if ratio else "-"
         lines.append(
             f"  {form:24}{1e6 * median:10.3f}{f'{1e6 * low:.3f} to {1e6 * high:.3f}':>20}{nbytes / median / 1e9:8.0f}"
             f"{100 * nbytes / median / peak if peak else 0:8.1f}  {over}"

@@ -21,6 +21,8 @@ begins with `_` is a module that several backends share. The contract:
 - `Bound.api` prepares the call as a user of the library makes it: it allocates a result and returns it.
 - `only_on(kernel, variant)` in a backend's file, which may be left out, gives the devices of a variant that runs on
   fewer than `devices` says.
+- `library`, which may be left out, names in `cudalab.base.packages` the optional library that it runs. Where that
+  library fails, and not the user's form, its rows are skipped (`cudalab/engine/peers.py`).
 - `load()`, which may be left out, imports what `bind` would import and `missing` does not. A process calls it before
   its turn, while another one compiles.
 - `remarks(kernel)`, which may be left out, gives notes for its rows: what a reader must know of how they were made.
@@ -39,7 +41,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
-from cudalab.base import genuine
+from cudalab.base import genuine, packages
 from cudalab.base.errors import Unavailable, named
 from cudalab.device.operands import Bound, Operands
 from cudalab.results.record import COPY
@@ -80,6 +82,14 @@ def by_name() -> dict[str, Backend]:
             why = f"a backend cannot be named {point.name!r}; give a name in letters, digits and _ that is not {COPY}"
             found[f"backend_{len(found)}"] = Broken(f"{_owner(point)} ({point.value}): {why}")
     return {name: found[name] for name in sorted(found, key=lambda n: (n not in ("numpy", "host"), n))}
+
+
+def missing(backend: Backend, device: str) -> str | None:
+    """Why a backend cannot run on `device`, a `DoesNotWork` for a library that is there and fails; None if it can."""
+    try:
+        return backend.missing(device)
+    except Exception as error:  # a broken installation raises what it likes
+        return packages.broken(getattr(backend, "library", "its library"), error)
 
 
 def _of_package(point: EntryPoint) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from cudalab.base import advice
+from cudalab.base import advice, packages
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import installed, torch_missing
 from cudalab.device.operands import Operands
@@ -34,7 +34,7 @@ def missing(device: str) -> str | None:
 
         jax.devices(device)
     except Exception as error:  # a broken installation raises what it likes
-        return f"JAX cannot use {device}: {error}; {advice.packages('jax' if device == 'cpu' else 'jax[cuda13]')}"
+        return packages.broken("jax", error, advice.packages("jax" if device == "cpu" else "jax[cuda13]"))
     return None
 
 

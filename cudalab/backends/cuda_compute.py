@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.base import advice
+from cudalab.base import advice, packages
 from cudalab.base.errors import Unavailable
 from cudalab.device import driver
 from cudalab.device.arrays import DeviceArray, ForeignStream, installed, to_torch, torch_missing
@@ -27,6 +27,7 @@ devices = ("cuda",)
 timed = True
 budget = "peers"
 own_indexing = True
+library = "cuda-cccl"
 
 KINDS = {"sum": "PLUS", "product": "MULTIPLIES", "min": "MINIMUM", "max": "MAXIMUM"}  # of `OpKind`
 
@@ -40,7 +41,7 @@ def missing(device: str) -> str | None:
 
         compute.make_reduce_into  # noqa: B018 -- raises where it finds no driver
     except Exception as error:  # a broken installation raises what it likes
-        return f"cuda.compute does not load: {error}; {advice.packages('cuda-cccl[cu13]')}, or [cu12]"
+        return packages.broken("cuda-cccl", error)
     return None
 
 

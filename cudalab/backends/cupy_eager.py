@@ -12,6 +12,7 @@ devices = ("cuda",)
 timed = True
 budget = "composed"
 own_indexing = False
+library = "cupy"
 
 
 def missing(device: str) -> str | None:

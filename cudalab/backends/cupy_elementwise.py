@@ -19,6 +19,7 @@ devices = ("cuda",)
 timed = True
 budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
 own_indexing = True
+library = "cupy"
 
 
 def missing(device: str) -> str | None:

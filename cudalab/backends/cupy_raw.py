@@ -22,6 +22,7 @@ devices = ("cuda",)
 timed = True
 budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
 own_indexing = True
+library = "cupy"
 
 
 _refused: dict[tuple[str, tuple[str, ...]], str] = {}  # what NVRTC said of a text with its options

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from cudalab.backends import _torch
-from cudalab.base import advice
+from cudalab.base import advice, packages
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import installed, torch_missing
 from cudalab.device.operands import Bound, Operands
@@ -21,6 +21,7 @@ devices = ("cuda",)
 timed = True
 budget = "peers"
 own_indexing = True
+library = "liger"
 
 LONGEST = 65536  # elements of a row that its kernels take
 
@@ -83,7 +84,7 @@ def missing(device: str) -> str | None:
     try:
         from liger_kernel.transformers import functional  # noqa: F401
     except Exception as error:  # a broken installation raises what it likes
-        return f"Liger-Kernel does not load: {error}; reinstall it"
+        return packages.broken("liger", error)
     return None
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from cudalab.backends import _generated
-from cudalab.base import advice
+from cudalab.base import advice, packages
 from cudalab.base.errors import SpecError, Unavailable
 from cudalab.device.arrays import DeviceArray, installed
 from cudalab.device.operands import Bound, Operands, pieces, writing
@@ -25,6 +25,7 @@ devices = ("cuda",)
 timed = True
 budget = "peers"
 own_indexing = True
+library = "numba-cuda"
 
 FUNCTION = "launch"  # what a file defines
 THREADS = 256
@@ -54,10 +55,7 @@ def missing(device: str) -> str | None:
             return f"Numba sees no GPU; {advice.packages('numba-cuda[cu13]')}, or [cu12]"
         cuda.compile_ptx(_nothing, (), cc=(8, 0))  # Numba's own parts meet NumPy when the first kernel is compiled
     except Exception as error:  # a broken installation raises what it likes
-        return (
-            f"numba-cuda cannot compile a kernel: {error}; "
-            "install releases of Numba, numba-cuda and NumPy that work together"
-        )
+        return packages.broken("numba-cuda", error, "numba-cuda, Numba and NumPy need releases that fit together")
     return None
 
 

@@ -13,7 +13,7 @@ from math import gcd
 from typing import Any
 
 from cudalab.backends import _torch
-from cudalab.base import advice
+from cudalab.base import advice, packages
 from cudalab.base.errors import Unavailable
 from cudalab.device.arrays import installed, torch_missing
 from cudalab.device.operands import Bound, Operands
@@ -24,6 +24,7 @@ devices = ("cuda",)
 timed = True
 budget = "peers"
 own_indexing = True
+library = "quack"
 
 OLDEST = (8, 0)  # compute capability
 
@@ -99,7 +100,7 @@ def missing(device: str) -> str | None:
             import quack.rmsnorm
             import quack.softmax  # noqa: F401
     except Exception as error:  # a broken installation raises what it likes
-        return f"QuACK does not load: {error}; reinstall it"
+        return packages.broken("quack", error)
     return None
 
 

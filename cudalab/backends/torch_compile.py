@@ -28,6 +28,7 @@ devices = ("cuda", "cpu")
 timed = True
 budget = "composed"
 own_indexing = False
+library = "torch"
 compiles_scalars = True
 
 MODES = {"": "default", "max_autotune": "max-autotune-no-cudagraphs"}

@@ -12,6 +12,7 @@ devices = ("cuda", "cpu")
 timed = True
 budget = "composed"
 own_indexing = False
+library = "torch"
 
 
 def missing(device: str) -> str | None:

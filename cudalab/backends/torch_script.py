@@ -17,6 +17,7 @@ devices = ("cuda", "cpu")
 timed = True
 budget = "composed"
 own_indexing = False
+library = "torch"
 
 PROFILING_RUNS = 5  # the profiling executor specialises and fuses in its first few runs
 

@@ -24,6 +24,7 @@ devices = ("cuda",)
 timed = True
 budget = "peers"
 own_indexing = True
+library = "triton"
 
 FUNCTION = "launch"  # what a file defines
 SHAPES = ((1024, 4), (512, 4), (1024, 8), (2048, 8), (4096, 8), (256, 1), (256, 2))  # elements of a program, warps

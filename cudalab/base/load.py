@@ -66,17 +66,25 @@ def cores() -> float:
 def descendants() -> float:
     """CPU seconds used by this process, its descendants, and those of them that have ended."""
     table: dict[int, tuple[int, float]] = {}
-    for path in PROC.glob("[0-9]*/stat"):
+    for name in _listed(PROC):
         try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
+            fields = (PROC / name / "stat").read_text().rpartition(")")[2].split()
+            table[int(name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
+        except (OSError, IndexError):  # it has ended
             continue
-        table[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
     own, last = {os.getpid()}, 0
     while len(own) > last:
         last = len(own)
         own |= {pid for pid, (parent, _) in table.items() if parent in own}
     return sum(table[pid][1] for pid in own if pid in table)
+
+
+def _listed(folder: Path) -> list[str]:
+    """The names in /proc that are processes'. Unlike a glob, which looks into each, this survives one that ends."""
+    try:
+        return [name for name in os.listdir(folder) if name.isdigit()]
+    except OSError:  # not Linux, or hidden
+        return []
 
 
 def _average() -> float:
@@ -98,7 +106,7 @@ def _groups(controller: str) -> Iterator[Path]:
             continue
         top = CGROUP / controller if names else CGROUP
         folder = top / inside.lstrip("/")
-        yield from (f for f in (folder, *folder.parents) if f.is_relative_to(top) and f.is_dir())
+        yield from (f for f in (folder, *folder.parents) if f.is_relative_to(top) and os.path.isdir(f))
 
 
 def _quotas() -> Iterator[float]:

@@ -1,4 +1,4 @@
-"""`bench --baseline`: measure, compare with a baseline, and print as `compare` does."""
+"""`bench --baseline` and `bench --against`: measure, compare, and print as `compare` does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import click
 
 from cudalab.base.errors import InputError
 from cudalab.cli import complete, terminal
-from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, say_not_run, unsaved
+from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, print_comparison, say_not_run, unsaved
 from cudalab.cli.options import min_effect, not_empty, together
 
 if TYPE_CHECKING:
-    from cudalab.results.compare import Comparison
     from cudalab.results.record import Machine
 
 FORMATS = ("table", "markdown", "json")
@@ -22,6 +21,9 @@ FORMATS = ("table", "markdown", "json")
 gate = together(
     click.option("--baseline", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
                  help="Compare with the results in FILE; the comparison sets the exit code. Default: no comparison."),
+    click.option("--against", default="", metavar="OLD.cu|git:REV", callback=not_empty, shell_complete=complete.files,
+                 help="Measure an earlier .cu in the same rounds: a file, or the one at a revision; the comparison "
+                 "sets the exit code. Default: none."),
     min_effect,
     click.option("--force", is_flag=True, help="Compare even if machine, driver, clocks, versions or options differ."),
 )  # fmt: skip
@@ -60,10 +62,15 @@ def measure_against(
     return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run, format) else 0)
 
 
-def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:
-    """Print the comparison on standard output or on standard error."""
-    from cudalab.report import comparison
+def measure_beside(
+    min_effect: float | None, kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
+    costs: bool,
+) -> int:  # fmt: skip
+    """Measure entries beside those of an earlier `.cu`, print both and the comparison, and return its exit code."""
+    from cudalab.engine import runs
+    from cudalab.results import against
 
-    terminal.write(lambda width, color: comparison.render(found, names, format, width, color), err)
-    if found.differences and found.refusal:
-        click.echo("to compare anyway, add --force", err=True)
+    run = measure(runs.bench, kernels, options, format, output, costs, min_effect=min_effect)
+    found = against.compared(run, min_effect)
+    assert found  # the run refuses to begin without such entries
+    return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run, format) else 0)

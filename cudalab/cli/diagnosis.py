@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Iterator
 
 from cudalab import backends, host
-from cudalab.base import cache
+from cudalab.base import cache, packages
 from cudalab.base.errors import Unavailable
-from cudalab.device import cpu, cuda, driver, machine, nvml
+from cudalab.device import cpu, cuda, driver, nvml
 from cudalab.engine.cross_check import nvbench
 from cudalab.engine.messages import PROCESSES
 from cudalab.tools.inspect import compilers
@@ -31,11 +31,11 @@ def findings() -> Iterator[Finding]:
     yield "cache", *_cache()
     count = PROCESSES["cpu" if no_gpu else "cuda"]
     yield "processes", "", f"{count} process{'es' if count > 1 else ''} for a timed run, unless you give --processes N"
-    yield "versions", "", ", ".join(f"{name} {version}" for name, version in machine.versions().items())
+    yield "versions", "", ", ".join(f"{name} {version}" for name, version in packages.versions().items())
     yield from _tools()
     for name, backend in backends.by_name().items():
         for device in backend.devices:
-            reason = "needs a GPU" if device == "cuda" and no_gpu else backend.missing(device)
+            reason = "needs a GPU" if device == "cuda" and no_gpu else backends.missing(backend, device)
             yield _finding(f"{name} ({device})", reason)
 
 

@@ -18,6 +18,7 @@ from cudalab.cli import terminal
 from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
+    from cudalab.results.compare import Comparison
     from cudalab.results.record import Case, Results
 
 PIPED = 140  # columns, if standard error is not a terminal
@@ -30,11 +31,11 @@ NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 def measure(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
-    costs: bool = False, study: str = "",
+    costs: bool = False, study: str = "", min_effect: float | None = None,
 ) -> Results:  # fmt: skip
     """Run `work`, from the start or from the file of `--resume`; save and print its results.
 
-    `study` is the name of a study, empty for kernels.
+    `study` is the name of a study, empty for kernels; `min_effect` is that of the comparison of `bench --against`.
     """
     from cudalab.engine import process, resume
     from cudalab.results import record
@@ -58,7 +59,7 @@ def measure(
         written = _version(output) != before or options["resume"] == output
         _stopped(stop, output if written else None, study, bool(output))
     saved = bool(output) and keep(run, output or "")
-    print_results(run, format, costs)
+    print_results(run, format, costs, min_effect=min_effect)
     if saved:
         terminal.wrote(output or "")
     _say_seed(run, options, quiet)
@@ -173,7 +174,8 @@ def _stopped(stop: KeyboardInterrupt, written: str | None, study: str, asked: bo
         names = [str(name) for name in kept.options.get("kernels") or ()]
         named = named or (names if any(map(is_path, names)) else [])  # a spec is run only if the user names it
         rivals = [word for rival in globs.split(str(kept.options.get("rivals") or "")) for word in ("--rival", rival)]
-        words = [click.get_current_context().info_name or "", *named, *rivals, "--resume", place]
+        earlier = ["--against", str(kept.options["against"])] if kept.options.get("against") else []
+        words = [click.get_current_context().info_name or "", *named, *rivals, *earlier, "--resume", place]
         terminal.stopped(f"{text}; continue with:", f"cudalab {shlex.join(words)}")
     elif place and kept:
         advice = f"the run in {place} is complete"
@@ -229,12 +231,31 @@ def unsaved() -> bool:
     return context is not None and LOST in context.meta
 
 
-def print_results(run: Results, format: str, costs: bool = False, plots: bool = False) -> None:
-    """Print the results on standard output, in the width and colours of the terminal."""
+def print_results(
+    run: Results, format: str, costs: bool = False, plots: bool = False, min_effect: float | None = None
+) -> None:  # fmt: skip
+    """Print the results on standard output, in the width and colours of the terminal.
+
+    The comparison of `bench --against` follows them, on standard error where they are CSV or JSON.
+    """
     from cudalab import report
+    from cudalab.results import against
 
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
     text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink)
     # JSON is always UTF-8: the escapes for another encoding would make it invalid
     click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)
+    if found := against.compared(run, min_effect):
+        plain = format in REASONED
+        names = str(run.options.get("against", "old")), "this .cu"
+        print_comparison(found, names, format if plain else "table", err=not plain)
+
+
+def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:
+    """Print a comparison on standard output or on standard error."""
+    from cudalab.report import comparison
+
+    terminal.write(lambda width, color: comparison.render(found, names, format, width, color), err)
+    if found.differences and found.refusal:
+        click.echo("to compare anyway, add --force", err=True)

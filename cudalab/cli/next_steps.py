@@ -36,8 +36,9 @@ def lines(run: Results, output: str | None, width: int) -> list[str]:
 
 def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
     """(command, what it is for), the most fitting first."""
-    wrong = next((c for c in run.broken if c.status == record.WRONG and c.backend in record.ENTRIES), None)
-    failed = next((c for c in run.broken if c.backend in record.ENTRIES), None)
+    broken = [c for c in run.broken if c.backend in record.ENTRIES and not c.old]
+    wrong = next((c for c in broken if c.status == record.WRONG), None)
+    failed = next(iter(broken), None)
     kernels = dict(zip(dict.fromkeys(c.kernel for c in run.cases), _asked(run), strict=False))
     first = next(iter(kernels.values()), "")
     again = [*(_asked(run) if run.options.get("kernels") and len(kernels) <= MOST else [first]), *_chosen(run)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.base import advice
+from cudalab.base import advice, packages
 from cudalab.base.errors import InputError
 from cudalab.spec.dtype import bits_of, dtype_of, foreign
 
@@ -67,9 +67,11 @@ def torch_missing(device: str) -> str | None:
     if device == "cuda":
         try:
             import torch
+
+            sees_gpu = torch.cuda.is_available()
         except Exception as error:  # a broken installation raises what it likes
-            return f"PyTorch does not load: {error}; reinstall it"
-        if not torch.cuda.is_available():
+            return packages.broken("torch", error)
+        if not sees_gpu:
             built = torch.version.cuda
             return f"PyTorch sees no GPU (built for {'CUDA ' + built if built else 'CPU only'}); install its CUDA build"
     return None
@@ -83,11 +85,12 @@ def cupy_missing(device: str) -> str | None:
     try:
         import cupy
     except Exception as error:  # a broken installation raises what it likes
-        return f"CuPy does not load: {error}; reinstall it"
+        return packages.broken("cupy", error)
     try:
         cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"CuPy sees no GPU: {error}"
+    except Exception as error:
+        unseen = type(error).__name__ == "CUDARuntimeError"
+        return f"CuPy sees no GPU: {error}" if unseen else packages.broken("cupy", error)
     return None
 
 

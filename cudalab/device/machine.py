@@ -5,45 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from cudalab.base.packages import versions
 from cudalab.device.protocol import Device
 from cudalab.results.record import Machine
 
 ROOT = Path(__file__).parents[2]  # of a checkout; of an installed package it is the folder of all packages
 COMMIT = "CUDALAB_COMMIT"  # says which commit it is where the checkout was copied without its history
-
-PACKAGES = {
-    "cudalab": "cudalab",
-    "numpy": "numpy",
-    "scipy": "scipy",
-    "ml_dtypes": "ml-dtypes",
-    "torch": "torch",
-    "torchvision": "torchvision",
-    "triton": "triton",
-    "pycuda": "pycuda",
-    "cupy": ("cupy-cuda12x", "cupy-cuda13x", "cupy"),
-    "cuda-bindings": "cuda-bindings",
-    "numba-cuda": "numba-cuda",
-    "cuda-cccl": "cuda-cccl",
-    "liger": "liger-kernel",
-    "quack": "quack-kernels",
-    "jax": "jax",
-}
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of every library that a backend uses; those not installed are left out."""
-    found = {"python": platform.python_version()}
-    for name, distributions in PACKAGES.items():
-        for distribution in (distributions,) if isinstance(distributions, str) else distributions:
-            try:
-                found[name] = version(distribution)
-                break
-            except PackageNotFoundError:
-                continue
-    return found
 
 
 def describe(device: Device) -> Machine:

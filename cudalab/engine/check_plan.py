@@ -52,7 +52,7 @@ def hard(group: Group) -> list[Group]:
     """The groups of a bench that try the hard inputs of a group's kernel in its dtype: values, or characters."""
     kernel, kind, name = group.kernel, group.dtype, group.name
     values = _hard_values(name, kernel, kind, False, QUICK) if kernel.pointwise else []
-    return [replace(one, forms=group.forms) for one in values or _characters(name, kernel, kind)]
+    return [replace(one, forms=group.forms, old=group.old) for one in values or _characters(name, kernel, kind)]
 
 
 def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:

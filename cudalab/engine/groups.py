@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from cudalab import backends
 from cudalab.backends import Backend
+from cudalab.base.errors import named
 from cudalab.checks import characters, hard_inputs, inputs, thresholds
 from cudalab.engine.messages import Task
+from cudalab.results.record import ENTRIES, OLD
 from cudalab.spec import find, imported, rival
 from cudalab.spec.dtype import DType, dtype
 from cudalab.spec.inputs import CHARACTERS
@@ -41,6 +44,7 @@ class Group:
     rivals: tuple[str, ...] = ()  # those that the command line added to the kernel's own, as `rival.parsed` reads them
     scalars: tuple[tuple[str, int], ...] = ()  # values that the kernel has in place of the spec's, by name
     why: tuple[tuple[str, str], ...] = ()  # variants by name with the reason why they are skipped; no others run
+    old: str = ""  # path of an earlier `.cu` (engine/against.py), whose entries are variants too
 
     @property
     def name(self) -> str:
@@ -53,6 +57,7 @@ class Group:
         found |= {f"{self.name}.import.{m}.py": file for m, file in imported.files(Path(self.kernel.file)).items()}
         rivals = {name: rival.of(one).file for name, one in self.kernel.rivals.items()}
         found |= {f"{self.name}.rival.{name}.py": file for name, file in rivals.items() if file}
+        found |= {f"{self.name}.old.cu": Path(self.old)} if self.old else {}
         return found | {f"{self.name}.{form}.py": file for form, file in self.kernel.form_files.items()}
 
     def variants(self) -> Iterator[Variant]:
@@ -125,12 +130,14 @@ class Work(msgspec.Struct):
     timed: bool = True
     why: tuple[tuple[str, str], ...] = ()
     scalars: tuple[tuple[str, int], ...] = ()
+    old: str = ""
 
     @classmethod
     def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
             group.name, group.forms, group.rivals, _fixed(group.kernel), omit, timed, group.why, group.scalars,
+            group.old,
         )  # fmt: skip
 
     def group(self) -> Group:
@@ -139,7 +146,7 @@ class Work(msgspec.Struct):
         kernel = kernel.with_scalars(dict(self.scalars)) if self.scalars else kernel
         return Group(
             beside(kernel, self.rivals), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
-            self.offsets, self.alias, self.forms, self.rivals, self.scalars, self.why,
+            self.offsets, self.alias, self.forms, self.rivals, self.scalars, self.why, self.old,
         )  # fmt: skip
 
 
@@ -161,22 +168,30 @@ class Variant:
     name: str  # of the entry, where the backend has several
     devices: tuple[str, ...]
     parameters: Mapping[str, int] | None = None  # None: those tuned for this GPU, or the default
+    old: bool = False  # whether it is an entry of the group's earlier `.cu`
 
     why = ""  # see `Way`
 
     @property
     def label(self) -> str:
-        name = labelled(self.name, self.parameters)
+        name = labelled(self.name, self.parameters) + (OLD if self.old else "")
         return f"{self.backend_name}:{name}" if name else self.backend_name
 
 
 def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
-    def made(variant: str, values: Mapping[str, int] | None = None) -> Variant:
+    def made(variant: str, values: Mapping[str, int] | None = None, old: bool = False) -> Variant:
         only_on = getattr(backend, "only_on", lambda kernel, variant: backend.devices)
-        return Variant(name, backend, variant, only_on(group.kernel, variant), values)
+        return Variant(name, backend, variant, only_on(group.kernel, variant), values, old)
 
-    variants = backend.variants(group.kernel)
+    variants: tuple[str, ...] = ("",)
+    try:
+        variants = backend.variants(group.kernel)
+    except Exception as error:  # of another package
+        backend = cast("Backend", backends.Broken(f"the backend {name} cannot say its variants: {named(error)}"))
     if group.forms:
         yield from (made(entry, values) for entry, values in group.forms if entry in variants)
     else:
-        yield from map(made, variants)
+        for variant in variants:
+            yield made(variant)
+            if group.old and name in ENTRIES:
+                yield made(variant, old=True)

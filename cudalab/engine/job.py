@@ -47,6 +47,7 @@ class Job:
     processes: int = 1  # of the run; `budget` is for this one
     process: int = 0  # the number of this one
     held: Callable[[], bool] = lambda: False  # whether other processes are starting, which would disturb times
+    named: tuple[str, ...] = ()  # backends whose failure is an error, since the user names them
     raced: dict[str, dict[str, str]] = field(default_factory=dict)  # by file of a spec and variant, a race in it
     wrong: set[tuple[str, str]] = field(default_factory=set)  # file of a spec, and a variant that failed
     known: dict[str, Parity] = field(default_factory=dict)  # verdicts on outputs, see `messages.Done`

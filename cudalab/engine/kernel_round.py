@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import timing
+from cudalab import backends, timing
 from cudalab.backends import numpy as reference
 from cudalab.base import beside, genuine
 from cudalab.base.errors import CompileError, CudalabError, InputError, OverrunError, RaceError, Unavailable
+from cudalab.base.packages import DoesNotWork
 from cudalab.base.text import without_questions
 from cudalab.checks import characters, gradient, inputs, many_blocks, other_scalars, parity, vacuous
 from cudalab.checks.expected import Expected, results
@@ -30,7 +31,7 @@ from cudalab.device.arrays import as_plain, overlap, to_torch, torch_missing
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
-from cudalab.engine import huge
+from cudalab.engine import against, huge, peers
 from cudalab.engine.cause import RACE, Causes
 from cudalab.engine.groups import HUGE, MANY, Group, Variant
 from cudalab.engine.inputs import Inputs
@@ -43,6 +44,7 @@ from cudalab.results import record
 from cudalab.results.record import Case, Parity
 from cudalab.spec import tuned
 from cudalab.spec.inputs import NEGATIVE
+from cudalab.spec.kernel import Kernel
 from cudalab.spec.work import amount, doubts
 from cudalab.timing.ceiling import ceiling
 from cudalab.timing.clock import Clock
@@ -173,17 +175,18 @@ class _KernelRound(Round[Variant, Bound]):
             work = amount(self.kernel, self.arrays, written)
             case.nbytes, case.written, case.flops = work.nbytes, work.written, work.flops
             case.notes += doubts(work, written) if label == self._tells else []
-        bound = self._bind(variant, case)
-        case.allocates = bound.allocates
-        self.at("first run", label)
+        if reason := backends.missing(backend, self.device.kind):
+            raise self._no_row(variant, reason)
+        try:
+            bound = self._bind(variant, case)
+            case.allocates = bound.allocates
+            self._first_run(variant, bound, case)
+        except Exception as error:
+            self.job.survived(self.group, error)
+            if (broken := peers.fault(variant, self.kernel, self.operands, error)) is None:
+                raise
+            raise self._no_row(variant, broken) from error
         first: Parity | None = None  # of a first launch
-        if backend.timed:
-            case.costs["first run"] = timing.warm_up(self.device, bound)
-        else:  # the CPU's, which ends with the call
-            self._make_new(bound, self.fills[0])
-            start = perf_counter()
-            bound.run()
-            case.costs["first run"] = perf_counter() - start
         first_size = not self.job.modes and len(self.contents.arrays) > 1
         if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]
@@ -239,18 +242,38 @@ class _KernelRound(Round[Variant, Bound]):
         found = list(bound.also.items())
         return [way for way in found if RACE in way[0]][:1] if self.group.values else found
 
+    def _no_row(self, variant: Variant, reason: str) -> CudalabError:
+        """The error for a variant whose library is missing, or does not work though the user names it."""
+        due = isinstance(reason, DoesNotWork) and variant.backend_name in self.job.named
+        return CudalabError(reason) if due else Unavailable(reason)
+
+    def _first_run(self, variant: Variant, bound: Bound, case: Case) -> None:
+        self.at("first run", variant.label)
+        if variant.backend.timed:
+            case.costs["first run"] = timing.warm_up(self.device, bound)
+            return
+        self._make_new(bound, self.fills[0])  # the CPU's, which ends with the call
+        start = perf_counter()
+        bound.run()
+        case.costs["first run"] = perf_counter() - start
+
     def _bind(self, variant: Variant, case: Case) -> Bound:
-        if reason := variant.backend.missing(self.device.kind):
-            raise Unavailable(reason)
         self.at("compile", variant.label)
         start = perf_counter()
-        card = cuda.card_of(self.device)
-        kernel, notes = tuned.for_variant(self.kernel, variant.name, variant.parameters, self.dtype, card)
+        kernel, notes = self._chosen(variant, self.kernel)
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
         case.notes += notes + getattr(variant.backend, "remarks", lambda kernel: [])(kernel)
+        if variant.old:
+            against.fits(kernel, self.kernel, variant.name, self.operands.named(kernel))
         bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
         case.costs = {"bind": perf_counter() - start}
         return bound
+
+    def _chosen(self, variant: Variant, kernel: Kernel) -> tuple[Kernel, list[str]]:
+        """The kernel that a variant launches, and notes on its parameters. An old one has those of the new one."""
+        card = cuda.card_of(self.device)
+        found, notes = tuned.for_variant(kernel, variant.name, variant.parameters, self.dtype, card)
+        return (found.with_cu(self.group.old) if variant.old else found), notes
 
     @cached_property
     def _others(self) -> tuple[Others, Judge]:
@@ -362,9 +385,7 @@ class _KernelRound(Round[Variant, Bound]):
         if not others.values:
             return
         self.at("check with other scalars", case.label)
-        kernel, _ = tuned.for_variant(
-            others.kernel, variant.name, variant.parameters, self.dtype, cuda.card_of(self.device)
-        )
+        kernel, _ = self._chosen(variant, others.kernel)
         judge.allow(case.label, variant.backend.budget)
         how = f"with {others}"
         try:

@@ -64,6 +64,7 @@ class Setup(msgspec.Struct, tag=True):
     process: int = 0  # the number of this one, from 0
     flush: str = "clean"  # lines in L2 before a cold run: clean or dirty
     key: int = 0  # of digests of device memory, by which the processes of a run share verdicts
+    named: tuple[str, ...] = ()  # backends whose failure is an error, since the user names them
     backends: tuple[str, ...] = ()  # whose libraries a worker loads while it opens, if another works meanwhile
 
     def __post_init__(self) -> None:

@@ -40,6 +40,11 @@ def adopted(
             f"the run in {path} has rivals. Code that only a results file names is not run. If you trust it, name it "
             f"yourself: --rival {str(rivals).replace(',', ' --rival ')}"
         )
+    if earlier := kept.get("against"):
+        raise InputError(
+            f"the run in {path} has an earlier .cu. Code that only a results file names is not run. If you trust it, "
+            f"name it yourself: --against {earlier}"
+        )
     wrong = [name for name, value in kept.items() if not _alike(value, options[name])]
     names = stored.get("kernels", [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 from cudalab import timing
 from cudalab.base import cache
 from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
+from cudalab.engine import against as earlier
 from cudalab.engine import cross_check as other_clock
 from cudalab.engine import plan
 from cudalab.engine.check_plan import checks
@@ -43,6 +45,7 @@ def bench(
     skip: Words = "",
     rivals: Words = "",
     modes: Words = "launch,graph",
+    against: str | os.PathLike[str] = "",
     parameters: Parameters = "",
     device: str | int = "auto",
     seed: int | None = None,
@@ -64,7 +67,9 @@ def bench(
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.spec.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
     globs on `backend` or `backend:variant`; `rivals` are callables to measure beside the entries, such as
-    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api; `parameters` are values of
+    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api;
+    `against` is an earlier `.cu` of the kernel, or git:REV, whose entries are measured beside the present ones;
+    `parameters` are values of
     tunables, such as {"BLOCK_THREADS": 128} (others have their default; none: those that were tuned for the GPU);
     `device` is auto, cpu, cuda or cuda:N; `seed` is that of the random inputs (None: a new one, which the results'
     options keep);
@@ -83,8 +88,8 @@ def bench(
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
         "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
-        "rivals": rivals, "modes": modes, "device": device, "seed": seed, "budget": budget, "order": order,
-        "flush": flush, "processes": processes,
+        "rivals": rivals, "modes": modes, "against": os.fspath(against), "device": device, "seed": seed,
+        "budget": budget, "order": order, "flush": flush, "processes": processes,
         "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
     }, resume)  # fmt: skip
     selection = Selection.of(options["only"], options["skip"])
@@ -92,6 +97,7 @@ def bench(
     groups = plan.with_parameters(groups, parameters_of(options, parameters))
     wanted = plan.chosen_modes(options["modes"])
     selection.check(groups)
+    groups = earlier.beside(groups, options["against"], selection)
     if budget is not None:
         need_seconds("budget", budget)
     if order not in rounds.ORDERS:

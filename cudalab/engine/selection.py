@@ -12,6 +12,7 @@ from cudalab import backends
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, halves, match, words_of
 from cudalab.engine.messages import Task
+from cudalab.results.record import OLD
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Shape
 
@@ -89,9 +90,14 @@ class Selection:
         """The chosen variants of `group` on a kind of device ("": on any), in their order."""
         yield from (v for v in group.variants() if (not device or device in v.devices) and self._takes(v))
 
+    @property
+    def named(self) -> set[str]:
+        """The backends that the words of `only` name, without a pattern."""
+        return {halves(word)[0] or word for word in self.only}
+
     def about(self, group: Rows[Way]) -> Selection:
         """This selection without the globs that fit no variant of `group`: they are about the groups beside it."""
-        labels = [variant.label for variant in group.variants()]
+        labels = [_chosen_as(variant) for variant in group.variants()]
         only, skip = (
             [g for g in some if any(fits(label, (g,)) for label in labels)] for some in (self.only, self.skip)
         )
@@ -99,7 +105,7 @@ class Selection:
 
     def check(self, groups: Collection[Rows[Way]]) -> None:
         """Raise NotFound for a glob that fits no variant of these groups, InputError if they leave none."""
-        every = {v.label: v for group in groups for v in Selection().variants(group)}
+        every = {_chosen_as(v): v for group in groups for v in Selection().variants(group)}
         for pattern in (*self.only, *self.skip):
             backend, _ = halves(pattern)
             if backend and not fnmatch.filter(backends.by_name(), backend):
@@ -113,4 +119,10 @@ class Selection:
             raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
 
     def _takes(self, variant: Way) -> bool:
-        return (not self.only or fits(variant.label, self.only)) and not fits(variant.label, self.skip)
+        label = _chosen_as(variant)
+        return (not self.only or fits(label, self.only)) and not fits(label, self.skip)
+
+
+def _chosen_as(variant: Way) -> str:
+    """The label that globs are compared with: an entry of an earlier `.cu` is chosen with the present one."""
+    return variant.label.removesuffix(OLD)

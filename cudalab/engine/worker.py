@@ -113,12 +113,13 @@ class _Worker:
         self.job = Job(
             device, selection, setup.modes, setup.seed, setup.share(device.kind), self.progress, order=setup.order,
             glimpse=self.glimpse, processes=count, process=setup.process, held=self.held,
+            named=setup.named,
         )  # fmt: skip
         if setup.process:
             self.progress(Step("worker", "loading libraries"))
             for name in setup.backends:  # the rows say what is missing, or fails
                 backend = backends.by_name()[name]
-                if not backend.missing(device.kind):
+                if not backends.missing(backend, device.kind):
                     with contextlib.suppress(Exception):
                         getattr(backend, "load", _nothing)()
         if setup.modes:

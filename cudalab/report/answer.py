@@ -51,9 +51,9 @@ def _answers(cases: list[Case]) -> tuple[list[str], int]:
 
 
 def _timed(run: Results, cases: list[Case]) -> list[Case]:
-    """The right rows that have the main time, fastest first."""
+    """The right rows that have the main time, fastest first; without those of an earlier `.cu`."""
     kind = run.main_kind
-    timed = (c for c in cases if c.status == record.OK and c.times.get(kind))
+    timed = (c for c in cases if c.status == record.OK and c.times.get(kind) and not c.old)
     return sorted(timed, key=lambda c: c.median(kind) or inf)
 
 

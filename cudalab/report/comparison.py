@@ -28,6 +28,12 @@ FOOTER = (
     "--min-effect widened by what two runs of the same code differ by. UNCLEAR: the processes of a run differ by more "
     'than the threshold assumes, the speed-up is "?", or the time of the copy changed too.'
 )
+FOOTER_OF_ONE_RUN = (
+    "speed-up: old time over new time in the same rounds and processes, with its 95 % interval. FASTER, SLOWER: the "
+    "whole interval {}. SAME: neither, and within 2 % of 1. UNCLEAR: the interval is too wide "
+    "to tell. threshold: the smallest difference that this run could find."
+)
+IDENTICAL = "; old and new are the same text: every difference is chance"
 FOOTER_OF_HOST = (
     "threshold 100 %: times that depend on the host (call, api, wall) count from a factor of 2 on, since other load or "
     "another machine of the same kind changes them."
@@ -56,7 +62,16 @@ def sentence(found: Comparison) -> str:
     wrong = sum(len({(c.group, c.label) for c in cases}) for cases in found.wrong.values())
     text = f"{wrong} {'answer is' if wrong == 1 else 'answers are'} wrong or missing; " if wrong else ""
     mended = len(found.mended)
-    right = f"; {mended} {'was' if mended == 1 else 'were'} wrong in the old run, right in the new" if mended else ""
+    right = (
+        f"; {mended} {'was' if mended == 1 else 'were'} wrong in the old {found.where}, right in the new"
+        if mended
+        else ""
+    )
+    if found.where != "run" and not found.kinds:
+        right_in_both = sum(was.status == now.status == record.OK for was, now in found.checked)
+        entries = "1 entry is" if right_in_both == 1 else f"{right_in_both} entries are"
+        text += f"{entries} right in the old .cu and in the new one; nothing was timed, which needs a GPU{right}"
+        return text + (IDENTICAL if found.identical else "")
     if not found.pairs:
         checked = len(found.checked)
         text += f"{checked} {'case was' if checked == 1 else 'cases were'} checked in both runs, "
@@ -74,6 +89,7 @@ def sentence(found: Comparison) -> str:
     text += f"{': ' if others else ''}{others} ({kinds})"
     gone = sum(map(len, found.left_out.values()))
     text += f"; {gone} not compared" if gone else ""
+    text += IDENTICAL if found.identical else ""
     text += f"; {len(found.untimed)} right, not timed" if found.untimed else ""
     text += right
     return text[0].upper() + text[1:]
@@ -116,7 +132,15 @@ def footer(found: Comparison) -> list[str]:
     unknown = any(pair.ratio.says_nothing for pair in found.pairs) and not any("?" in text for text in borne)
     amount = [FOOTER_OF_NONE] if unknown else []
     host = [FOOTER_OF_HOST] if any(comparable.of_host(pair.kind) for pair in found.pairs) else []
-    return [FOOTER, *host, *amount, *marks.explained(borne, disturbed=bool(found.busy))]
+    how = FOOTER if found.where == "run" else FOOTER_OF_ONE_RUN.format(_beyond(found))
+    return [how, *host, *amount, *marks.explained(borne, disturbed=bool(found.busy))]
+
+
+def _beyond(found: Comparison) -> str:
+    percent = f"{numbers.compact(100 * found.min_effect)} %"
+    if found.seconds:
+        return f"is further from 1 than {numbers.compact(1e6 * found.seconds)} \u00b5s of the time (at most {percent})"
+    return f"is further than {percent} from 1" if found.min_effect else "leaves 1 out"
 
 
 def errors_in_ulp(found: Comparison) -> list[list[str]]:

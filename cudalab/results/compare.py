@@ -76,6 +76,9 @@ class Comparison:
     wrong: dict[str, list[Case]] = field(default_factory=dict)  # cases of the new run by what is wrong with them
     was_wrong: dict[str, list[Case]] = field(default_factory=dict)  # those that were wrong in the old run alone
     mended: list[Case] = field(default_factory=list)  # of these, those that are right in the new run
+    where: str = "run"  # what the old and the new cases are of: ".cu" for those of one run (`results/against.py`)
+    identical: bool = False  # whether these are the same text
+    seconds: float = 0.0  # differences of less do not count, at times of which they are less than `min_effect`
 
     @property
     def counts(self) -> dict[str, int]:
@@ -99,6 +102,8 @@ class Comparison:
         """Why the runs cannot be compared, or an empty text."""
         if self.differences and not self.forced:
             return "not comparable: the runs differ in something that changes times"
+        if self.where != "run" and self.checked:
+            return ""
         judged = any(not pair.control for pair in self.pairs)  # a copy says nothing about a kernel
         if not (judged or self.wrong or self.mended or (self.checked and not self.kinds)):
             return f"not comparable: no case was {'timed' if self.kinds else 'checked'} in both"
@@ -129,24 +134,34 @@ def compare(old: Results, new: Results, kinds: str = "", min_effect: float = MIN
     found = Comparison(wanted, min_effect, differing, force, comparable.remarks(old, new, wanted), _busy(old, new))
     if differing and not force:
         return found
-    before, after = _by_key(old), _by_key(new)
-    pairs = [(before[key], after[key]) for key in before if key in after]
-    found.checked.extend((was, now) for was, now in pairs if was.parity and now.parity)
     for kind in wanted:
-        found.pairs.extend(_judged(pairs, kind, old, new, min_effect))
+        found.pairs.extend(_judged(pairs_of(old, new), kind, old, new, min_effect))
+    fill(found, old, new)
+    return found
+
+
+def pairs_of(old: Results, new: Results) -> list[tuple[Case, Case]]:
+    """The cases that both have."""
+    before, after = _by_key(old), _by_key(new)
+    return [(before[key], after[key]) for key in before if key in after]
+
+
+def fill(found: Comparison, old: Results, new: Results) -> None:
+    """Add to a comparison what the cases show beside times: what is wrong, and what is not compared."""
+    before, after, run = _by_key(old), _by_key(new), found.where
+    found.checked.extend((was, now) for was, now in pairs_of(old, new) if was.parity and now.parity)
     _leave_out(found, before, after)
     for case in new.broken:
-        found.wrong.setdefault(f"{case.status} in the new run: {case.reason}", []).append(case)
+        found.wrong.setdefault(f"{case.status} in the new {run}: {case.reason}", []).append(case)
     broken = {_key(case) for case in new.broken}
     for case in old.broken:
         if _key(case) not in broken:  # it says nothing of the new run
             now = after.get(_key(case))
             right = now is not None and now.status == record.OK
             state = "right in" if right else f"{now.status} in" if now else "absent from"
-            reason = f"{case.status} in the old run, {state} the new run: {case.reason}"
+            reason = f"{case.status} in the old {run}, {state} the new {run}: {case.reason}"
             found.was_wrong.setdefault(reason, []).append(case)
             found.mended.extend([case] if right else [])
-    return found
 
 
 def share(text: str, what: str) -> float:
@@ -294,11 +309,11 @@ def _leave_out(found: Comparison, before: dict[Key, Case], after: dict[Key, Case
             if case.status not in (record.OK, record.CEILING):
                 continue
             if key not in there:
-                found.left_out.setdefault(f"only in the {name} run", []).append(case)
+                found.left_out.setdefault(f"only in the {name} {found.where}", []).append(case)
             elif there[key].status == record.SKIPPED:
-                reason = f"skipped in the {other} run: {there[key].reason}"
+                reason = f"skipped in the {other} {found.where}: {there[key].reason}"
                 found.left_out.setdefault(reason, []).append(case)
             elif there[key].status in (record.OK, record.CEILING):
                 for kind in found.kinds:
                     if case.times.get(kind) and not there[key].times.get(kind):
-                        found.left_out.setdefault(f"no {kind} time in the {other} run", []).append(case)
+                        found.left_out.setdefault(f"no {kind} time in the {other} {found.where}", []).append(case)

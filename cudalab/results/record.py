@@ -37,6 +37,7 @@ BROKEN: Final = (WRONG, IMPOSSIBLE, ERROR)  # there is no time that holds
 COPY = "copy"  # the backend of a ceiling row
 
 ENTRIES: Final = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
+OLD = " @ old"  # behind an entry's name in `variant`: it is that of the earlier `.cu` of `bench --against`
 
 
 # Bounds far beyond what can be measured, so that no statistic of a file's numbers overflows.
@@ -105,7 +106,10 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     shape: Annotated[tuple[Count, ...], _says("of the first input")]
     dtype: Annotated[str, _says("of inputs and output")]
     backend: Annotated[str, _says("the backend that ran it; in a study, the variant's name; `copy` for the ceiling")]
-    variant: Annotated[str, _says("an entry's name, where the backend has several")] = ""
+    variant: Annotated[
+        str,
+        _says("an entry's name, where the backend has several; with ` @ old` behind it, of the `.cu` of `--against`"),
+    ] = ""
     status: Annotated[
         Status,
         _says(
@@ -185,6 +189,11 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return f"{self.backend}:{self.variant}" if self.variant else self.backend
 
     @property
+    def old(self) -> bool:
+        """Whether it is an entry of the earlier `.cu` of `bench --against`."""
+        return self.variant.endswith(OLD) and self.backend in ENTRIES
+
+    @property
     def not_on_cpu(self) -> bool:
         """Whether it was skipped because the CPU cannot run what is in the `.cu`."""
         return self.status == SKIPPED and "nvcc" in self.costs
@@ -244,8 +253,8 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         dict[str, str],
         _says(
             "SHA-256, in hex, by file name: of every .cu and spec, and of the user's modules that a spec imports "
-            "(`NAME.import.MODULE.py`); of a study's file, the lab's modules that it measures with, and its kernels' "
-            ".cu and specs"
+            "(`NAME.import.MODULE.py`); of the earlier .cu of `--against` (`NAME.old.cu`); of a study's file, the "
+            "lab's modules that it measures with, and its kernels' .cu and specs"
         ),
     ] = {}
     calibration: Annotated[

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -229,10 +229,14 @@ def _digest_of_headers(headers: Mapping[Path, bytes | None]) -> str:
     return f"\n// with headers {hashlib.sha256(' '.join(digests).encode()).hexdigest()}\n"
 
 
-def _headers(text: str, path: Path) -> dict[Path, bytes | None]:
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _headers(text: str, path: Path, read: Callable[[Path], bytes | None] = _content) -> dict[Path, bytes | None]:
     """Every path at which a file that a `.cu` includes by `#include "..."`, directly or not, is looked for, in order.
 
-    With each path comes the file's content, or None if it is not there.
+    With each path comes what `read` gives for it: the file's content, or None if it is not there.
     """
     found: dict[Path, bytes | None] = {}
     left = [(path, name) for name in reversed(_LOCAL.findall(text))] if path.suffix == ".cu" else []
@@ -241,13 +245,16 @@ def _headers(text: str, path: Path) -> dict[Path, bytes | None]:
         for place in (by.parent, path.parent):
             header = Path(os.path.normpath(place / name))
             if header not in found:
-                found[header] = data = header.read_bytes() if header.is_file() else None
+                found[header] = data = read(header)
                 left += [(header, more) for more in reversed(_LOCAL.findall((data or b"").decode(errors="replace")))]
             if found[header] is not None:
                 break
     return found
 
 
-def local_headers(text: str, path: Path) -> dict[Path, bytes]:
-    """Path and content of every file that a `.cu` includes by `#include "..."`, directly or not, in this order."""
-    return {header: data for header, data in _headers(text, path).items() if data is not None}
+def local_headers(text: str, path: Path, read: Callable[[Path], bytes | None] = _content) -> dict[Path, bytes]:
+    """Path and content of every file that a `.cu` includes by `#include "..."`, directly or not, in this order.
+
+    `read` gives the content of a path, or None, where the files are not those of now.
+    """
+    return {header: data for header, data in _headers(text, path, read).items() if data is not None}

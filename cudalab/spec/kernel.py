@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cudalab.base.errors import SpecError, short, unknown
@@ -239,6 +240,10 @@ class Kernel(Sized):
         return replace(
             self, scalars={n: replace(one, value=values.get(n, one.value)) for n, one in self.scalars.items()}
         )
+
+    def with_cu(self: K, cu: str) -> K:
+        """The kernel with another `.cu`, without the forms in files beside the spec."""
+        return replace(self, file=str(Path(cu).with_suffix(".py")), triton=None, numba=None)
 
     def configurations(self) -> list[dict[str, int]]:
         """Every combination of the tunables' values that the restrictions allow, the default first."""

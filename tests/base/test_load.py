@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -109,3 +110,14 @@ def test_the_means_since_the_creation(machine):
     others, cores = watch.means()
     assert others == pytest.approx(mean(watch), rel=0.01) and cores == 2.0
     assert load.is_busy(others, cores) and not load.is_busy(0.4, 2.0)
+
+
+def test_a_process_that_ends_while_its_times_are_read_is_left_out(tmp_path, monkeypatch):
+    """A listing of /proc has processes that are gone a moment later; a file of one may be empty, or its folder gone."""
+    for name, text in ((str(os.getpid()), "1 (a (b) c) S 0 " + "0 " * 9 + "100 0 0 0"), ("7", ""), ("8", None)):
+        (tmp_path / name).mkdir()
+        if text is not None:
+            (tmp_path / name / "stat").write_text(text)
+    (tmp_path / "self").symlink_to("gone")
+    monkeypatch.setattr(load, "PROC", tmp_path)
+    assert load.descendants() == 100 / load.TICKS

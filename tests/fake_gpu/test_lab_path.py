@@ -20,7 +20,7 @@ from cudalab.device.arrays import DeviceArray
 from cudalab.device.gpu_memory import Regions
 from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, returning
-from cudalab.engine import plan
+from cudalab.engine import against, plan
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases as cases_of
@@ -47,6 +47,19 @@ def fake():
 
 def rows(fake, group, modes=()):
     return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
+
+
+def test_an_earlier_cu_runs_its_own_text(fake, tmp_path):
+    """It adds nothing, and so is wrong."""
+    kernel = find.kernel("plus_one")
+    (tmp_path / "old.cu").write_text(kernel.cu.read_text().replace("x[i] + 1", "x[i]"))
+    only = Selection(only=("pycuda:plus_one_scalar",))
+    group = Group(kernel, "2^12", (2**12,), dtype("float32"))
+    (group,) = against.beside([group], str(tmp_path / "old.cu"), only)
+    found = cases_of(Job(fake, only, (), 0, 0.01, lambda text: None), group)
+    assert {case.label: case.status for case in found} == {
+        "pycuda:plus_one_scalar": record.OK, "pycuda:plus_one_scalar @ old": record.WRONG,
+    }  # fmt: skip
 
 
 def in_a_sweep_unless_first(group):

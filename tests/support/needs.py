@@ -51,7 +51,8 @@ SKIPS = (
     "a benchmark's size: ", "no size with more than ", "what libraries do with hard values ",
     "right, and not timed: ", ".* has no published run", r"(liger|quack) has no ",
     "cuda.compute is not installed", "CuPy does not take cluster", "CuPy's array operations have no bfloat16",
-    "cupy.fuse cannot trace this formula", "numba-cuda cannot compile a kernel", "Liger-Kernel takes rows ",
+    "cupy.fuse cannot trace this formula", r"numba-cuda (cannot compile a kernel|\S+ does not work here)",
+    "Liger-Kernel takes rows ",
     "QuACK's .* takes rows ", "this Triton's interpreter does not work with NumPy ",
 )  # fmt: skip
 # Programs that any test may start: compilers and what comes with them, which only compute; hg and file are

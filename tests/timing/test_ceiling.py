@@ -114,3 +114,16 @@ def test_the_trial_is_made_once_for_a_number_of_bytes():
 
 def test_a_cpu_has_no_ceiling():
     assert chosen.ceiling(Cpu(), 1000) is None
+
+
+def test_the_script_prints_each_form_beside_the_usual_one():
+    import copies
+
+    taken = {
+        form: [[seconds * (1 + i / 1000)] for i in range(20)] for form, seconds in ((USUAL, 2e-4), ("other", 1e-4))
+    }
+    heading, _, first, second = copies.table("large", 10**8, taken, 3.35e12)
+    assert heading == "large: 100.0 MB"
+    assert first.split()[0] == "other"
+    assert "2.0" in first.split("%")[-1]
+    assert second.endswith("1.000)")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cudalab.cli import complete
-from cudalab.cli.baseline_gate import gate, measure_against
+from cudalab.cli.baseline_gate import gate, measure_against, measure_beside
 from cudalab.cli.measure import exit_code, given, measure
 from cudalab.cli.options import measuring, parameters, processes, quick
 
@@ -54,21 +54,32 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab bench gelu --quick
     cudalab bench ./softmax.py ./mine/ --size '2^[8:12]x1024' --only 'torch_*'
     cudalab bench --baseline main.json -o branch.json
+    cudalab bench ./mine/softmax.py --against git:main
 
     With --baseline, options that you do not give (kernels of the lab, --size, --dtype, --only, --skip, --modes,
     --order, --flush) are those of the baseline. The output of `cudalab compare` follows the table.
 
+    With --against, each entry of the .cu runs beside that of the earlier one (ENTRY @ old), under the same spec, in the
+    same rounds and processes. It is SLOWER where the interval of the ratio is further from 1 than 0.1 us, at most 2 %;
+    --min-effect replaces that.
+
     Exit code: 0 every answer is right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that
     does not compile or run, or an output file (-o) that cannot be written, 5 no entry of a kernel could run. With
-    --baseline it is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
+    --baseline or --against it is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
     from cudalab.engine import runs
 
     costs = options.pop("costs")
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
-    alone = sorted({"min_effect", "force"} & given())
+    against = bool(options["against"])
+    alone = sorted(({"force"} if against else {"min_effect", "force"}) & given())
     if alone and not baseline["baseline"]:
         raise click.UsageError(f"--{alone[0].replace('_', '-')} is only for a comparison; add --baseline FILE")
+    if against and baseline["baseline"]:
+        raise click.UsageError("--against compares with a .cu and --baseline with results; give one of the two")
+    if against:
+        least = baseline["min_effect"] if "min_effect" in given() else None
+        sys.exit(measure_beside(least, kernels, options, format, output, costs))
     if baseline["baseline"]:
         sys.exit(
             measure_against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs)

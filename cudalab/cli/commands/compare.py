@@ -5,8 +5,9 @@ import sys
 import click
 
 from cudalab.cli import complete
-from cudalab.cli.baseline_gate import FORMATS, print_comparison
+from cudalab.cli.baseline_gate import FORMATS
 from cudalab.cli.inspection_gate import compare_files
+from cudalab.cli.measure import print_comparison
 from cudalab.cli.options import min_effect, selecting
 
 

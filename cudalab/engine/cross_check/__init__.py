@@ -31,7 +31,7 @@ def add(name: str, cases: Collection[Case], group: Group, seed: int, device: str
 
     `device` is the run's option: cuda:N, or another word for the first GPU.
     """
-    rows = [case for case in cases if case.times]
+    rows = [case for case in cases if case.times and not case.old]
     if not rows:
         return
     index = int(device.partition(":")[2] or 0)

@@ -147,7 +147,9 @@ def _fastest_peer(cases: list[Case], kind: str) -> Case | None:
 def _fastest(run: Results, cases: list[Case]) -> Case | None:
     kind = run.main_kind
     for backend in FIRST:
-        entries = [c for c in cases if c.backend == backend and c.status == record.OK and c.times.get(kind)]
+        entries = [
+            c for c in cases if c.backend == backend and not c.old and c.status == record.OK and c.times.get(kind)
+        ]
         if entries:
             return min(entries, key=lambda c: c.median(kind) or inf)
     return None

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from cudalab import timing
+from cudalab import backends, timing
 from cudalab.backends import _torch
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, Unavailable
@@ -114,7 +114,7 @@ class _AtWork:
         return ready
 
     def _bound(self, variant: Variant) -> Bound:
-        if reason := variant.backend.missing(self.device.kind):
+        if reason := backends.missing(variant.backend, self.device.kind):
             raise Unavailable(reason)
         if self.device.kind == "cpu" and not variant.backend_name.startswith("torch"):
             raise Unavailable(NO_OPERATORS)

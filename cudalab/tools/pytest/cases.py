@@ -261,6 +261,7 @@ class Bench:
             only = ",".join(dict.fromkeys(case.variant.label for case in every))
             options = {"device": device, "only": only, "skip": "", "seed": self.seed}
             setup = setup_of(options, (), [_named_by_path(case.group) for case in every])
+            setup.named = ()  # the labels are those of the tests
             session = Session("check", options, setup, Selection.parse(only, ""), self.timeout)
             try:
                 self._sessions[device] = session.__enter__()
