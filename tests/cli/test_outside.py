@@ -1,4 +1,4 @@
-"""Three kernels as a user brings them (tests/data/outside): they pass everywhere, and bugs planted in them do not."""
+"""Three kernels as a user brings them (tests/data/outside): they pass everywhere, and on a GPU their bugs do not."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import NamedTuple
 
+import planted
 import pytest
 
 from cudalab.results import record
@@ -17,41 +16,10 @@ from cudalab.spec import find
 
 pytestmark = pytest.mark.xdist_group("outside")  # they share runs
 
-OUTSIDE = Path(__file__).parents[1] / "data" / "outside"
+OUTSIDE = planted.DATA / "outside"
 KERNELS = ("row_softmax", "tiled_transpose", "block_sum")
 SPECS = [str(OUTSIDE / f"{name}.py") for name in KERNELS]
 DTYPES = {(name, dtype) for name, spec in zip(KERNELS, SPECS, strict=True) for dtype in find.kernel(spec).dtypes}
-
-
-class Bug(NamedTuple):
-    """Text that occurs once in the kernel's `.cu`, its replacement, and the only entry that becomes wrong."""
-
-    kernel: str
-    entry: str
-    old: str
-    new: str
-
-
-BARRIER = "__syncthreads();"
-PARTIAL_SUMS = "s > 0; s /= 2) sum += __shfl_down_sync(0xffffffffu, sum, s);\n    if (lane == 0) partial[warp]"
-NEXT_ROW = "c < cols; c += blockDim.x) sum += x[(size_t)blockIdx.x * cols + c];\n    for"
-BUGS = {
-    # Races: one barrier is missing.
-    "sums-before-written": Bug("row_softmax", "row_softmax_block", f"{BARRIER}  // the sums are there", ""),
-    "maxima-overwritten": Bug("row_softmax", "row_softmax_block", f"{BARRIER}  // all have read the maxima", "//"),
-    "tile-before-written": Bug("tiled_transpose", "transpose_static", f"{BARRIER}\n    col", "\n    col"),
-    "cells-before-written": Bug("tiled_transpose", "transpose_dynamic", f"{BARRIER}\n    for", "\n    for"),
-    "partial-before-written": Bug("block_sum", "block_sum_shuffle", f"{BARRIER}\n    if", "\n    if"),
-    "tree-without-levels": Bug("block_sum", "block_sum_tree", f"        {BARRIER}\n", ""),
-    # Off by one.
-    "one-row-more": Bug("row_softmax", "row_softmax_warp", "row >= rows", "row > rows"),
-    "one-column-more": Bug("tiled_transpose", "transpose_static", "col < rows &&", "col <= rows &&"),
-    "one-term-more": Bug("block_sum", "block_sum_shuffle", NEXT_ROW, NEXT_ROW.replace("<", "<=", 1)),
-    # A wrong constant.
-    "log2-of-e": Bug("row_softmax", "row_softmax_block", "1.44269504f", "1.44296504f"),
-    "pitch": Bug("tiled_transpose", "transpose_dynamic", "threadIdx.x * PITCH", "threadIdx.x * TILE"),
-    "half-a-warp": Bug("block_sum", "block_sum_shuffle", f"s = 16; {PARTIAL_SUMS}", f"s = 8; {PARTIAL_SUMS}"),
-}
 
 
 def cudalab(folder, command, *arguments):
@@ -63,44 +31,16 @@ def cudalab(folder, command, *arguments):
     return done.returncode, load(file)
 
 
-def planted(folder, *names):
-    """Paths of the specs of the kernels that have these bugs (none: all), each in a folder that is named as the bug."""
-    paths = []
-    for name in names or BUGS:
-        bug = BUGS[name]
-        place, text = folder / name, (OUTSIDE / f"{bug.kernel}.cu").read_text()
-        assert text.count(bug.old) == 1, name
-        place.mkdir()
-        (place / f"{bug.kernel}.cu").write_text(text.replace(bug.old, bug.new))
-        (place / f"{bug.kernel}.py").write_text((OUTSIDE / f"{bug.kernel}.py").read_text())
-        paths.append(str(place / f"{bug.kernel}.py"))
-    return paths
-
-
-def statuses(run, name):
-    """Of the cases of one bug: those of the entry that it is in, by backend, and all others."""
-    bug, spoilt, others = BUGS[name], {}, set()
-    for case in run.cases:
-        if case.kernel == f"{name}/{bug.kernel}":
-            (spoilt.setdefault(case.backend, set()) if case.variant == bug.entry else others).add(case.status)
-    return spoilt, others
-
-
 # ---- the CPU -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The commands of the tests below, two at once. PyTorch's compilers take long: one kernel stands for all there.
-
-    The sizes for the bugs are two of those that a check looks at by itself; libraries are not asked about the others.
-    """
-    bugs = planted(tmp_path_factory.mktemp("planted"))
+    """The commands of the tests below, two at once. PyTorch's compilers take long: one kernel stands for all there."""
     quick = ("--sizes", "small", "--budget", "0.01", "--only")
     commands = {
         "check": ("check", *SPECS, "--only", "host"),
         "libraries": ("check", *SPECS, "--only", "numpy,torch_eager", "--sizes", "small"),
-        "bugs": ("check", *bugs, "--only", "host", "--dtypes", "float32", "--sizes", "small,7x1023"),
         "compiled": ("bench", SPECS[0], *quick, "torch_compile,torch_script"),
         "bench": ("bench", *SPECS, *quick, "numpy,host"),
     }
@@ -155,17 +95,6 @@ def test_they_pass_in_pytest(tmp_path):
     assert int(counts[1]) >= sum(len(k.entries) * (1 + len(k.edges)) for k in specs)
 
 
-@pytest.mark.process
-@pytest.mark.sweep
-@pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_is_caught_by_the_host(runs, name):
-    status, run = runs["bugs"].result()
-    spoilt, others = statuses(run, name)
-    assert status == 1
-    assert record.WRONG in spoilt["host"], name
-    assert others == {record.OK}
-
-
 # ---- the GPU -----------------------------------------------------------------------------------------------------
 
 # cupy.fuse knows neither .T nor ascontiguousarray.
@@ -173,7 +102,7 @@ UNFUSED = {"tiled_transpose": ("--skip", "cupy_fuse")}
 # Warps that arrive at different times: more blocks than fit at once, and 8 equal shares of a row, or 9 for the first.
 RACY = "small,7x1023,2048x2048,2048x2049"
 # A wrong answer would need a warp that passes over its part of the row while another reads 8 numbers.
-UNSEEN = "maxima-overwritten"
+UNSEEN = "outside/row_softmax: barrier: the maxima are overwritten while they are read"
 
 
 @pytest.mark.process
@@ -189,25 +118,24 @@ def test_they_are_right_on_every_backend_of_the_gpu(spec, tmp_path):
     assert right == {(entry, dtype) for entry in kernel.entries for dtype in kernel.dtypes}
 
 
-@pytest.fixture(scope="module")
-def gpu_run(tmp_path_factory):
-    """The kernels that have a bug, on the GPU."""
-    specs = planted(tmp_path_factory.mktemp("planted"))
-    options = ("--device", "cuda", "--only", "pycuda,cupy_raw", "--dtypes", "float32", "--sizes", RACY)
-    return cudalab(tmp_path_factory.mktemp("gpu"), "check", *specs, *options)
-
-
 @pytest.mark.process
 @pytest.mark.sweep
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", [name for name in BUGS if name != UNSEEN])
-def test_a_planted_bug_is_caught_on_the_gpu(gpu_run, name):
-    status, run = gpu_run
-    spoilt, others = statuses(run, name)
+@pytest.mark.parametrize("name", KERNELS)
+def test_planted_bugs_are_caught_on_the_gpu(name, tmp_path):
+    bugs = [bug for bug in planted.bugs(f"outside/{name}") if str(bug) != UNSEEN]
+    spec = str(planted.write(f"outside/{name}", tmp_path, bugs))
+    options = ("--device", "cuda", "--only", "pycuda,cupy_raw", "--dtypes", "float32", "--sizes", RACY)
+    status, run = cudalab(tmp_path, "check", spec, *options)
+    found = {}
+    for case in run.cases:
+        found.setdefault((case.variant.partition("::")[0], case.backend), set()).add(case.status)
     assert status == 1
-    assert record.WRONG in spoilt["pycuda"]
-    assert record.WRONG in spoilt["cupy_raw"] or spoilt["cupy_raw"] == {record.SKIPPED}
-    assert others <= {record.OK, record.SKIPPED}
+    assert found[planted.RIGHT, "pycuda"] == {record.OK}
+    assert found[planted.RIGHT, "cupy_raw"] <= {record.OK, record.SKIPPED}
+    for bug in bugs:
+        assert record.WRONG in found[bug.space, "pycuda"], bug
+        assert record.WRONG in found[bug.space, "cupy_raw"] or found[bug.space, "cupy_raw"] == {record.SKIPPED}, bug
 
 
 @pytest.mark.process
@@ -218,10 +146,11 @@ def test_the_race_that_no_answer_shows_is_caught_under_the_sanitizer(tmp_path):
 
     if reason := compute.missing():
         pytest.skip(reason)
+    (bug,) = (bug for bug in planted.bugs("outside/row_softmax") if str(bug) == UNSEEN)
+    spec = str(planted.write(bug.kernel, tmp_path, [bug]))
     options = ("--device", "cuda", "--only", "pycuda", "--dtypes", "float32", "--sizes", "7x1023", "--sanitize")
-    status, run = cudalab(tmp_path, "check", *SPECS, *planted(tmp_path, UNSEEN), *options)
+    status, run = cudalab(tmp_path, "check", *SPECS, spec, *options)
     assert status == 1
-    bad = {(c.kernel, c.variant): c.reason for c in run.cases if c.status != record.OK}
-    bug = BUGS[UNSEEN]
-    assert list(bad) == [(f"{UNSEEN}/{bug.kernel}", bug.entry)], bad
-    assert "race" in bad[f"{UNSEEN}/{bug.kernel}", bug.entry]
+    bad = {case.variant: case.reason for case in run.cases if case.status != record.OK}
+    assert list(bad) == [f"{bug.space}::{bug.entry}"], bad
+    assert "race" in bad[f"{bug.space}::{bug.entry}"]

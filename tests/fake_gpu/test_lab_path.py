@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import planted
 import pytest
 import several
 from small_groups import small_groups
@@ -99,11 +100,12 @@ def test_arrays_in_place_and_filled_ones_are_new_for_every_run(fake, tmp_path, m
         assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(case.times), case.notes
 
 
-@pytest.mark.parametrize("fault", several.ADAM_FAULTS)
-def test_a_fault_in_place_is_wrong(fake, tmp_path, fault):
-    kernel = several.adam(tmp_path, *several.ADAM_FAULTS[fault])
-    (case,) = rows(fake, Group(kernel, "small", (3000,), dtype("float32")))
-    assert case.status == record.WRONG, case.reason
+def test_bugs_in_place_are_wrong(fake, tmp_path):
+    spec = planted.write("kernels/adamw", tmp_path, planted.bugs("kernels/adamw"))
+    (group,) = plan.groups([str(spec)], "3000", "")
+    found = {case.variant: case.status for case in rows(fake, group)}
+    assert found.pop("right::adamw_kernel") == record.OK
+    assert set(found.values()) == {record.WRONG}, found
 
 
 def test_every_form_of_the_copy_copies_and_can_be_captured(fake):

@@ -1,99 +1,179 @@
-"""Planted bugs: kernels of tests/data/planted, each with small edits that make it wrong.
+"""Planted bugs: edits that make kernels of tests/data wrong, in a file NAME.bugs beside NAME.cu and NAME.py.
 
-NAME.bugs has edits: `== class: what is wrong`, the text to replace, a line `=>`, the text in its place. All edited
-copies of a kernel are entries of one `.cu`, beside the right one, so that a check compiles once.
+A bug is a line `== class: what is wrong`, the text to replace, which the `.cu` has once, a line `=>`, and the text in
+its place. Lines that begin with `@` may follow the first one:
+
+    @ entry: NAME      the entry of the spec that becomes wrong; the others are left out
+    @ only: --huge     the option of `cudalab check` that finds it; or --sanitize
+    @ missed: WHY      the check does not find it
+
+The right kernel and its bugs are namespaces of one `.cu`, and their functions are entries of one spec: a check compiles
+them once. Includes stand before all namespaces, and macros end with the namespace that defines them.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
+import runpy
 import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, wraps
 from pathlib import Path
 from typing import NamedTuple
 
-PLANTED = Path(__file__).parents[1] / "data" / "planted"
-KERNELS = tuple(sorted(file.stem for file in PLANTED.glob("*.bugs")))
-_NAMES = re.compile(r"__(?:global|device)__[^;{}()=]*?\b(\w+)\s*[(\[=;]")
+from cudalab import Kernel, Launch, host
+from cudalab.base.errors import CudalabError
+from cudalab.device.cpu import Cpu
+from cudalab.engine.check_plan import checks
+from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases
+from cudalab.engine.selection import Selection
+
+DATA = Path(__file__).parents[1] / "data"
+FILES = {f"{file.parent.name}/{file.stem}": file for file in sorted(DATA.glob("*/*.bugs"))}
+SAMPLE = 1 << 12  # values of "every exponent"; more of them are tried for the lab's kernels
+RIGHT = "right"  # the namespace of the kernel as it is
 _TITLE = re.compile(r"^== (?=[a-z ]+: )", re.MULTILINE)
+_FIELD = re.compile(r"@ (entry|only|missed): (.*)\n")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*\n", re.MULTILINE)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 
 
-class Bug(NamedTuple):
-    kernel: str
-    number: int  # from 1
+@dataclass(frozen=True)
+class Bug:
+    kernel: str  # a key of FILES
+    space: str  # the namespace of the copy that has it
     kind: str
     what: str
     old: str
     new: str
+    entry: str = ""
+    only: str = ""
+    missed: str = ""
 
     def __str__(self) -> str:
         return f"{self.kernel}: {self.kind}: {self.what}"
 
+    @property
+    def cu(self) -> str:
+        """The text of the `.cu` with this bug."""
+        text = FILES[self.kernel].with_suffix(".cu").read_text()
+        assert text.count(self.old) == 1, f"{self}: the .cu has the text to replace {text.count(self.old)} times"
+        return text.replace(self.old, self.new)
+
+
+class Found(NamedTuple):
+    missed: list[Bug]
+    alarms: dict[str, str]  # by entry of the right kernel
+
 
 def bugs(kernel: str) -> list[Bug]:
     found = []
-    parts = _TITLE.split((PLANTED / f"{kernel}.bugs").read_text())[1:]
-    for number, text in enumerate(parts, 1):
-        title, _, edit = text.partition("\n")
+    for number, part in enumerate(_TITLE.split(FILES[kernel].read_text())[1:], 1):
+        title, _, rest = part.partition("\n")
         kind, _, what = title.partition(": ")
-        old, arrow, new = edit.rstrip("\n").partition("\n=>\n")
+        fields = {}
+        while field := _FIELD.match(rest):
+            fields[field[1]], rest = field[2], rest[field.end() :]
+        old, arrow, new = rest.partition("\n=>\n")
         assert arrow, title
-        found.append(Bug(kernel, number, kind, what, old, new))
+        found.append(Bug(kernel, f"bug{number}", kind, what, old, new.removesuffix("\n"), **fields))
     return found
 
 
-def write(kernel: str, folder: Path, chosen: list[Bug]) -> Path:
-    """Write the kernel and its chosen bugs as entries of one `.cu`, and a spec for them; return the spec's path."""
-    text = (PLANTED / f"{kernel}.cu").read_text()
-    copies = [_renamed(text, "right")]
+def write(kernel: str, folder: Path, chosen: Iterable[Bug], right: bool = True) -> Path:
+    """Write the `.cu` of these bugs of a kernel, and of the right one, and a spec for them; return the spec's path."""
+    copies = {RIGHT: FILES[kernel].with_suffix(".cu").read_text()} if right else {}
+    entries = dict.fromkeys(copies, "")
     for bug in chosen:
-        assert text.count(bug.old) >= 1, f"{bug}: the text to replace is not there"
-        copies.append(_renamed(text.replace(bug.old, bug.new, 1), f"bug{bug.number}"))
-    (folder / f"{kernel}_planted.cu").write_text("\n".join(copies))
-    entries = ", ".join(f"'{kernel}_{suffix}'" for suffix in ("right", *(f"bug{bug.number}" for bug in chosen)))
-    spec = folder / f"{kernel}_planted.py"
-    spec.write_text(
-        f"import sys\nfrom dataclasses import replace\n\nsys.path.insert(0, {str(PLANTED)!r})\n"
-        f"from {kernel} import {kernel} as plain\n\n(launch,) = plain.entries.values()\n"
-        f"{kernel}_planted = replace(plain, file=__file__, entries=dict.fromkeys(({entries},), launch))\n"
+        copies[bug.space], entries[bug.space] = bug.cu, bug.entry
+    included = dict.fromkeys(line for text in copies.values() for line in _INCLUDE.findall(text))
+    path = folder / f"{FILES[kernel].stem}_planted.py"
+    path.with_suffix(".cu").write_text("".join((*included, *(_space(*copy) for copy in copies.items()))))
+    path.write_text(
+        f"import sys\n\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"from planted import spec\n\n{path.stem} = spec({kernel!r}, __file__, {entries})\n"
     )
-    return spec
+    return path
 
 
-def _renamed(text: str, suffix: str) -> str:
-    for name in set(_NAMES.findall(text)):
-        text = re.sub(rf"\b{name}\b", f"{name}_{suffix}", text)
-    for name in set(re.findall(r"^#define (\w+)", text, re.M)):
-        text = re.sub(rf"\b{name}\b", f"{name}_{suffix}", text)
-    return text
+def _space(name: str, text: str) -> str:
+    code = _INCLUDE.sub("", text).replace('extern "C" __global__', "__global__")
+    undefined = "".join(f"#undef {macro}\n" for macro in dict.fromkeys(_MACRO.findall(code)))
+    return f"namespace {name} {{\n{code}\n}}\n{undefined}"
 
 
-def check(spec: Path, seed: int = 1) -> dict[str, str]:
-    """By entry, the first fault that `cudalab check --huge` finds; "" for none."""
-    kept = spec.with_suffix(".json")
-    command = [sys.executable, "-m", "cudalab", "check", str(spec), "--huge", "--only", "host", "--device", "cpu"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*command, "--seed", str(seed), "--timeout", "30", "-o", str(kept)],
-        capture_output=True, text=True, env=environment, check=False,
-    )  # fmt: skip
-    assert kept.exists(), done.stderr + done.stdout
+def spec(kernel: str, file: str, spaces: dict[str, str]) -> Kernel:
+    """The spec of a kernel whose `.cu` has these namespaces: each with all entries, or with the one that is named."""
+    path = FILES[kernel].with_suffix(".py")
+    sys.path[:0] = {str(path.parent)} - {*sys.path}  # for what specs share
+    (plain,) = (value for value in runpy.run_path(str(path)).values() if isinstance(value, Kernel))
+    entries = {
+        f"{space}::{name}": _within(space, launch)
+        for space, only in spaces.items()
+        for name, launch in plain.entries.items()
+        if only in ("", name)
+    }
+    constants = {f"{space}::{name}": value for space in spaces for name, value in plain.constants.items()}
+    return replace(plain, file=file, entries=entries, constants=constants)
+
+
+def _within(space: str, launch: Callable[..., Launch]) -> Callable[..., Launch]:
+    """A launch function whose steps name functions in a namespace."""
+
+    def moved(step: Launch) -> Launch:
+        return replace(step, entry=f"{space}::{step.entry}") if step.entry else step
+
+    @wraps(launch)
+    def steps(*arguments, **named):
+        found = launch(*arguments, **named)
+        return moved(found) if isinstance(found, Launch) else tuple(map(moved, found))
+
+    return steps
+
+
+def check(path: str | Path, dtypes: str = "", seed: int = 0, huge: bool = False) -> dict[str, str]:
+    """By entry, the first fault that `cudalab check --only host` finds, or why it never ran; "" for a right one.
+
+    It runs in this process. An entry with a fault is left out from then on. `dtypes`: as the command has them; "": the
+    first one.
+    """
     found: dict[str, str] = {}
-    for case in json.loads(kept.read_text())["cases"]:
-        found.setdefault(case["entry"] if "entry" in case else case["variant"].rpartition(":")[2], "")
-        if case["status"] in ("WRONG", "error"):
-            name = case["variant"].rpartition(":")[2]
-            found[name] = found[name] or f"{case['size']}: {case['reason']}"
+    wrong: list[str] = []
+    work = job(seed=seed)
+    for group in checks([str(path)], dtypes, sample=SAMPLE, huge=huge):
+        if len(wrong) == len(group.kernel.entries):
+            break
+        for case in cases(work, group, omit=wrong):
+            if case.status in ("WRONG", "error"):
+                wrong.append(case.label)
+                found[case.variant] = f"{group}: {case.reason}"
+            elif case.status == "ok":
+                found[case.variant] = ""
+            else:
+                found.setdefault(case.variant, f"{group}: {case.reason}")
     return found
 
 
+def job(only: tuple[str, ...] = ("host",), seed: int = 0) -> Job:
+    return Job(Cpu(), Selection(only=only), (), seed, 0.01, lambda step: None)
+
+
+def look(kernel: str, folder: Path, chosen: Iterable[Bug], seed: int = 0) -> Found:
+    """Check a kernel and these bugs of it in its first dtype, with --huge where one of them needs it."""
+    chosen = list(chosen)
+    found = check(write(kernel, folder, chosen), seed=seed, huge=any(bug.only == "--huge" for bug in chosen))
+    wrong = {entry.partition("::")[0] for entry, fault in found.items() if fault}
+    return Found(
+        [bug for bug in chosen if bug.space not in wrong],
+        {entry: fault for entry, fault in found.items() if fault and entry.startswith(f"{RIGHT}::")},
+    )
+
+
+@cache
 def finds_races() -> bool:
     """Whether this machine's compiler makes modules that look at each access."""
-    from cudalab import host
-    from cudalab.base.errors import CudalabError
-
     try:
         host.load("__global__ void k(float* y) { y[threadIdx.x] = 1; }", races=True)
     except CudalabError:

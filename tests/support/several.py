@@ -1,4 +1,4 @@
-"""Kernels that write several arrays, take scalars and are several launches: right ones, and the faults of each."""
+"""Kernels that write several arrays, take scalars and are several launches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,6 @@ __global__ void adam(scalar_t* p, float* m, float* v, const scalar_t* g, float l
     p[i] = scalar_t(float(p[i]) - lr * mi / (sqrtf(vi) + 1e-8f));
 }
 """
-ADAM_FAULTS = {
-    "the second moment is not written": ("    v[i] = vi;\n", ""),
-    "the old moment is used": ("lr * mi", "lr * m0"),
-    "the learning rate twice": ("lr * mi", "lr * lr * mi"),
-    "the gradient is written": ("    m[i] = mi;\n", "    m[i] = mi; ((scalar_t*)g)[i] = scalar_t(0);\n"),
-    "the last element is left out": ("i >= n", "i >= n - 1"),
-}
-ADAM_FAULTS["the old moment is used"] = ("    m[i] = mi;\n    v[i] = vi;\n", "    m[i] = mi; mi = 0; v[i] = vi;\n")
 
 COUNT = """__global__ void part(const scalar_t* x, float* partial, unsigned* counts, unsigned n) {
     __shared__ float s[256];
@@ -44,12 +36,6 @@ __global__ void whole(const float* partial, scalar_t* total, unsigned blocks) {
     total[0] = scalar_t(sum);
 }
 """
-COUNT_FAULTS = {
-    "a partial sum is not written": ("if (threadIdx.x == 0) partial", "if (threadIdx.x == 0 && blockIdx.x) partial"),
-    "counts are set, not added": ("atomicAdd(&counts[x[i] > scalar_t(0)], 1u)", "counts[x[i] > scalar_t(0)] = 1u"),
-    "a block is left out": ("b < blocks", "b + 1 < blocks"),
-    "the workspace is overrun": ("partial[blockIdx.x]", "partial[blockIdx.x + 1]"),
-}
 
 
 def step(p, m, v, g, lr, b1, b2):
@@ -63,9 +49,9 @@ def moments(shape, dtype, rng):
     return {"p": p.astype(dtype), "m": m.astype(np.float32), "v": (v * v).astype(np.float32), "g": g.astype(dtype)}
 
 
-def adam(folder, old="", new="", **fields):
+def adam(folder, **fields):
     """AdamW without decay, in place: three outputs, two dtypes, three scalars."""
-    (folder / "adam.cu").write_text(ADAM.replace(old, new) if old else ADAM)
+    (folder / "adam.cu").write_text(ADAM)
 
     def launch(p, m, v, g, lr, b1, b2):
         return Launch((-(-p.size // 128),), (128,), (p, m, v, g, lr, b1, b2, np.int32(p.size)))
@@ -78,9 +64,9 @@ def adam(folder, old="", new="", **fields):
         "budgets": {"float32": Budget(8, atol=1e-6), "float16": Budget(1)}, **fields})  # fmt: skip
 
 
-def count(folder, old="", new="", **fields):
+def count(folder, **fields):
     """A sum in two launches over a workspace, and a count of the positive elements in a buffer that begins at zero."""
-    (folder / "count.cu").write_text(COUNT.replace(old, new) if old else COUNT)
+    (folder / "count.cu").write_text(COUNT)
 
     def launch(x, total, counts, partial):
         blocks = partial.size
@@ -113,9 +99,9 @@ __global__ void box(const scalar_t* x, scalar_t* y, int n) {
 TAPS = np.array([0.25, 0.5, 0.125], np.float32)
 
 
-def box(folder, old="", new="", **fields):
+def box(folder, **fields):
     """A filter whose weights are constants from the host, not symmetric: a filter that is flipped is seen."""
-    (folder / "box.cu").write_text(BOX.replace(old, new) if old else BOX)
+    (folder / "box.cu").write_text(BOX)
 
     def reference(x):
         padded = np.concatenate([[0.0], x, [0.0]])
@@ -154,9 +140,9 @@ def rms_backward(dy, dscale, x, w, scale):
     return (g * s - wide * inner * s**3 / x.shape[1]).to(x.dtype), (dy.float() * wide * s).sum(0).to(w.dtype)
 
 
-def rms(folder, old="", new="", **fields):
+def rms(folder, **fields):
     """Rows of mean square one: a scalar, two outputs of which one is float32, and a gradient that uses an output."""
-    (folder / "rms.cu").write_text(RMS.replace(old, new) if old else RMS)
+    (folder / "rms.cu").write_text(RMS)
 
     def reference(x, w, eps):
         scale = 1 / np.sqrt((x * x).mean(axis=1) + eps)

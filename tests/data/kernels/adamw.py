@@ -47,11 +47,3 @@ adamw = Kernel(
     },
     torch=eager,
 )  # fmt: skip
-
-FAULTS = {
-    "the first moment is not stored": ("    m_memory[i] = m;\n", ""),
-    "the moments change places": ("m_memory[i] = m;", "v_memory[i] = m;"),
-    "no correction of the second moment": ("    v /= beta2_correction;", "    "),
-    "the gradient is not squared": ("lerp(grad * grad, v", "lerp(grad, v"),
-    "decay is left out": (" + weight_decay * param", ""),
-}

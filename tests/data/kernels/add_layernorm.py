@@ -60,10 +60,3 @@ add_layernorm = Kernel(
     torch=eager,
     torch_native=native,
 )
-
-FAULTS = {
-    "the residual is not written": ("        residual[c] = r;\n", ""),
-    "the mean is that before rounding of x alone": ("mean += float(r)", "mean += float(x[c])"),
-    "the bias is left out": (" + bias[c]", ""),
-    "rows beyond the last are written": ("row >= N", "row > N"),
-}

@@ -28,9 +28,3 @@ argmax = Kernel(
     budgets=Budget(0, why="an element of x"),
     torch_native=lambda x: tuple(x.max(dim=1)),
 )
-
-FAULTS = {
-    "the last of equal elements": ("b.index < a.index", "b.index > a.index"),
-    "negative rows give 0": ("Best best = {-INFINITY, 0}", "Best best = {0.0f, 0}"),
-    "a warp is left out": ("w < blockDim.x / 32", "w < blockDim.x / 32 - 1"),
-}

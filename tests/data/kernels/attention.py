@@ -52,10 +52,3 @@ attention = Kernel(
     flops=lambda q, k, v: 2 * q.shape[0] * q.shape[1] ** 2 * q.shape[2],
     torch=eager,
 )
-
-FAULTS = {
-    "keys after the query count": ("start + lane <= first + r && ", ""),
-    "the old sum is not scaled": ("total[j] * old + sum", "total[j] + sum"),
-    "no barrier before the next tile": ("start += TILE) {\n        __syncthreads();", "start += TILE) {"),
-    "the largest is left out of the log-sum-exp": ("highest[j] + logf(total[j])", "logf(total[j])"),
-}

@@ -14,9 +14,3 @@ bool_mask = Kernel(
     budgets={"bool": Budget(0, why="exact")},
     pointwise=True,
 )
-
-FAULTS = {
-    "only True is written": ("y[i] = x[i] > 0.0f", "if (x[i] > 0.0f) y[i] = true"),
-    "a byte that is no bool": ("y[i] = x[i] > 0.0f", "reinterpret_cast<unsigned char*>(y)[i] = x[i] > 0.0f ? 255 : 0"),
-    "an equal one counts": ("> 0.0f", ">= 0.0f"),
-}

@@ -13,10 +13,3 @@ bool_not = Kernel(
     budgets={"bool": Budget(0, why="exact")},
     pointwise=True,
 )
-
-FAULTS = {
-    "bits turned": (
-        "y[i] = !x[i]",
-        "reinterpret_cast<unsigned char*>(y)[i] = ~reinterpret_cast<const unsigned char*>(x)[i]",
-    ),
-}

@@ -17,8 +17,3 @@ complex_multiply = Kernel(
     pointwise=True,
     torch=lambda a, b: a * b,
 )
-
-FAULTS = {
-    "the conjugate": ("cuCmulf(a, b)", "cuCmulf(a, cuConjf(b))"),
-    "parts multiplied": ("cuCmulf(a, b)", "make_cuFloatComplex(a.x * b.x, a.y * b.y)"),
-}

@@ -24,10 +24,3 @@ cp_async_copy = Kernel(
     aligned=16,
     torch=lambda y, x, a: y + a * x,
 )
-
-FAULTS = {
-    "no wait for the copy": ("        __pipeline_wait_prior(1);\n", ""),
-    "the wait is for the copy before": ("__pipeline_wait_prior(1)", "__pipeline_wait_prior(2)"),
-    "the other stage is read": ("u = xs[stage][t]", "u = xs[stage ^ 1][t]"),
-    "the pipeline is not waited for": ("        pipeline.consumer_wait();\n", ""),
-}

@@ -16,9 +16,3 @@ cub_block_reduce = Kernel(
     budgets=Budget(4, atol=1e-6, why="a sum whose terms cancel"),
     torch=lambda x: x.mean(1),
 )
-
-FAULTS = {
-    "the sum of another thread is written": ("threadIdx.x == 0) *mean", "threadIdx.x == 1) *mean"),
-    "the type knows fewer threads than the block has": ("BlockReduce<float, BLOCK_THREADS>", "BlockReduce<float, 64>"),
-    "a sum, no mean": ("sum / cols", "sum"),
-}

@@ -20,8 +20,3 @@ cub_compact = Kernel(
     budgets={"int32": Budget(0, why="exact")},
     shapes={"x": "rows cols"},
 )
-
-FAULTS = {
-    "a scan that forgets its prefix": ("items, items, running", "items, items"),
-    "a store of too many": ("items, n - first);", "items);"),
-}

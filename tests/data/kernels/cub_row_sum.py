@@ -19,12 +19,3 @@ cub_row_sum = Kernel(
     budgets={"float32": Budget(16, why="cols / 128 additions in a row, each rounds the sum once; expf by 1 ULP")},
     shapes={"x": "rows cols", "y": "rows"},
 )
-
-FAULTS = {
-    "the storage of CUB used again without a barrier": (
-        "__syncthreads();  // temp is used again, and shared_max is there",
-        "",
-    ),
-    "CUB's result taken from every thread": ("if (threadIdx.x == 0) shared_max = largest;", "shared_max = largest;"),
-    "the wrong number of threads in CUB's type": ("BlockReduce<float, THREADS>", "BlockReduce<float, 64>"),
-}

@@ -27,7 +27,3 @@ dp4a_matmul = Kernel(
     aligned={"a": 4, "b": 4},
     shapes={"a": "m k", "b": "n k", "y": "m n"},
 )
-
-FAULTS = {
-    "bytes without a sign": ("__dp4a(x4[i], w4[i], sum)", "__dp4a((unsigned)x4[i], (unsigned)w4[i], (unsigned)sum)"),
-}

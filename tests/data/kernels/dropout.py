@@ -38,10 +38,3 @@ dropout = Kernel(
     entries={"dropout_forward": launch},
     budgets=Budget(2, why="a division and a product"),
 )
-
-FAULTS = {
-    "the complement is kept": ("draws[j] > p", "draws[j] <= p"),
-    "all threads draw the same numbers": ("curand_init(seed, thread, 0,", "curand_init(seed, 0, 0,"),
-    "four elements share a number": ("draws[j] > p", "draws[0] > p"),
-    "no scaling": ("x[i + j] * scale", "x[i + j]"),
-}

@@ -30,9 +30,3 @@ embedding = Kernel(
     torch=lambda table, index: table[index],
     torch_native=native,
 )
-
-FAULTS = {
-    "an index in 32 bits of a 64-bit array": ("index[blockIdx.x] * width", "((const int*)index)[blockIdx.x] * width"),
-    "the first elements alone": ("c += blockDim.x", "c += width"),
-    "rows are one too far": ("index[blockIdx.x] *", "(index[blockIdx.x] + 1) *"),
-}

@@ -48,10 +48,3 @@ flash_decode = Kernel(
     aligned={"k": 4},
     budgets=Budget(2, atol=1e-3, why="float32 inside; sums cancel"),
 )
-
-FAULTS = {
-    "what is there is not rescaled": ("acc *= corr;", ""),
-    "all splits weigh the same": ("const float w = __expf(c.x - m);", "const float w = 1.0f;"),
-    "the tail of a split": ("const int n = min(THREADS, end - base);", "const int n = THREADS;"),
-    "no barrier after the maximum": ("red[t >> 5] = mx;\n        __syncthreads();", "red[t >> 5] = mx;"),
-}

@@ -13,10 +13,3 @@ float64_norm = Kernel(
     budgets={"float64": Budget(16, why="the sum of a row rounds at each addition; half of that error is left")},
     shapes={"x": "rows cols"},
 )
-
-FAULTS = {
-    "a sum in single precision": (
-        "sum += x[(size_t)blockIdx.x * cols + c] *",
-        "sum += (float)x[(size_t)blockIdx.x * cols + c] *",
-    ),
-}

@@ -17,11 +17,3 @@ fp8_cast = Kernel(
     budgets={name: Budget(0.5, why=HALF) for name in LARGEST},
     pointwise=True,
 )
-
-FAULTS = {
-    "always the same format": (
-        "y[i] = scalar_t(x[i] * 2.0f)",
-        "y[i].__x = __nv_cvt_float_to_fp8(x[i] * 2.0f, __NV_SATFINITE, __NV_E4M3)",
-    ),
-    "truncation": ("x[i] * 2.0f", "x[i] * 1.9f"),
-}

@@ -20,12 +20,3 @@ fp8_scaled = Kernel(
     budgets=Budget(0.51, why="one rounding"),
     aligned=16,
 )
-
-FAULTS = {
-    "the scale divides": ("out[j] = __nv_fp8_e4m3(in[j] * s)", "out[j] = __nv_fp8_e4m3(in[j] / s)"),
-    "the other format": (
-        "__nv_fp8x4_e4m3(make_float4",
-        "(__nv_fp8x4_e4m3&)(const __nv_fp8x4_e5m2&)__nv_fp8x4_e5m2(make_float4",
-    ),
-    "the last elements are not written": ("j < n; j++", "j < n - 1; j++"),
-}

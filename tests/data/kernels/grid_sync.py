@@ -22,9 +22,3 @@ grid_sync = Kernel(
     budgets=Budget(16, why="a sum of n squares, rsqrtf, a product"),
     torch=lambda x: x * x.square().sum().rsqrt(),
 )
-
-FAULTS = {
-    "no barrier of the grid": ("    grid.sync();\n", ""),
-    "a barrier of the block alone": ("grid.sync()", "block.sync()"),
-    "a warp is left out": ("w < warp.meta_group_size()", "w + 1 < warp.meta_group_size()"),
-}

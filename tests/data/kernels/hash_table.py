@@ -46,12 +46,3 @@ hash_table = Kernel(
     entries={"hash_table": launches},
     budgets=Budget(0, why="found"),
 )  # fmt: skip
-
-FAULTS = {
-    "a slot is taken without atomicCAS": (
-        "uint32_t prev = atomicCAS(&table_keys[slot], kEmpty, key);",
-        "uint32_t prev = table_keys[slot]; if (prev == kEmpty) table_keys[slot] = key;",
-    ),
-    "the value is not stored": ("table_values[slot] = value;\n", "\n"),
-    "the lookup does not probe": ("if (table_keys[slot] == kEmpty) {", "{"),
-}

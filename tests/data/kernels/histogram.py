@@ -23,9 +23,3 @@ histogram = Kernel(
     budgets=Budget(0, why="counts"),
     torch=lambda data: data.bincount(minlength=256).int(),
 )
-
-FAULTS = {
-    "the counts of a block begin with what shared memory held": ("local[i] = 0", "local[i] += 0"),
-    "the last block wins": ("atomicAdd(&bins[i], local[i])", "bins[i] = local[i]"),
-    "no barrier after counting": ("1u);\n    __syncthreads();", "1u);"),
-}

@@ -13,8 +13,3 @@ int8_relu = Kernel(
     budgets={"int8": Budget(0, why="exact")},
     pointwise=True,
 )
-
-FAULTS = {
-    "a maximum without a sign": ("__vmaxs4", "__vmaxu4"),
-    "the least byte turned": ("x[k] > 0", "scalar_t(-x[k]) < 0"),
-}

@@ -28,9 +28,3 @@ lookback_scan = Kernel(
     budgets=Budget(0, why="integers"),
     torch=lambda x: x.cumsum(0).int(),
 )
-
-FAULTS = {
-    "a prefix is taken for a sum of its own": ("                    break;\n", ""),
-    "a block publishes too little": ("prefixes[tile] = exclusive + total", "prefixes[tile] = total"),
-    "warps add what they should not have": ("lane >= offset) s +=", "lane > offset) s +="),
-}

@@ -24,12 +24,3 @@ masked_fill = Kernel(
     budgets=Budget(0.5, why="a copy"),
     torch=lambda x, mask, value: (x.masked_fill(mask, value), (~mask).sum(1).int()),
 )
-
-FAULTS = {
-    "the mask is the other way round": (
-        "masked ? scalar_t(value) : x[row + c]",
-        "masked ? x[row + c] : scalar_t(value)",
-    ),
-    "a thread's count is written": ("kept[blockIdx.x] = count", "kept[blockIdx.x] = mine"),
-    "no barrier before the count is read": ("mine);\n    __syncthreads();", "mine);"),
-}

@@ -40,8 +40,3 @@ philox_dropout = Kernel(
     budgets={"float32": Budget(1, why="one division")},
     shapes={"x": "n"},
 )
-
-FAULTS = {
-    "one stream of random numbers for all threads": ("seed, i, 0,", "seed, 0, 0,"),
-    "kept and dropped exchanged": ("draws[k] > p", "draws[k] < p"),
-}

@@ -43,9 +43,3 @@ quantise = Kernel(
     budgets=Budget(1, why="see outputs"),
     torch=eager,
 )
-
-FAULTS = {
-    "the sign is lost": ("fabsf(float(x[c]))", "float(x[c])"),
-    "toward zero": ("__float2int_rn(float(x[c]) * inverse)", "__float2int_rz(float(x[c]) * inverse * 0.98f)"),
-    "one scale for a block": ("scale[row] = s", "scale[blockIdx.x] = s"),
-}

@@ -29,12 +29,3 @@ radix_pass = Kernel(
     entries={"radix_pass": launches},
     budgets=Budget(0, why="moved"),
 )
-
-FAULTS = {
-    "the order within a warp is reversed": ("__popc(peers & lanemask_lt())", "__popc(peers & ~lanemask_lt()) - 1"),
-    "lanes beyond the end are asked": ("__match_any_sync(active, digit)", "__match_any_sync(0xffffffff, digit)"),
-    "no barrier before the counts of other warps": (
-        "    __syncthreads();\n    if (valid) {\n        uint32_t offset", "    if (valid) {\n        uint32_t offset"
-    ),
-    "the scan forgets what came before": ("carry += tmp[1023]", "carry = tmp[1023]"),
-}  # fmt: skip

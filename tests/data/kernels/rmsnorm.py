@@ -31,10 +31,3 @@ rmsnorm = Kernel(
     torch=lambda inp, weight, eps: inp * (inp.pow(2).mean(1, keepdim=True) + eps).rsqrt() * weight,
     torch_native=native,
 )
-
-FAULTS = {
-    "eps is left out": ("sum / cols + eps", "sum / cols"),
-    "the weight is that of the first elements": ("g = w[i]", "g = w[threadIdx.x % (cols / 4)]"),
-    "no barrier before the partial sums are read": ("    __syncthreads();\n", ""),
-    "the sum of a warp stops early": ("offset > 0", "offset > 1"),
-}

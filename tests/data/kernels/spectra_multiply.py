@@ -18,9 +18,3 @@ spectra_multiply = Kernel(
     budgets=Budget(4, why="products and a sum, in ULP of the modulus"),
     torch=lambda a, b, scale: scale * a * b,
 )
-
-FAULTS = {
-    "the second factor is conjugated": ("cuCmulf(a[i], b[i])", "cuCmulf(a[i], cuConjf(b[i]))"),
-    "the imaginary part is not scaled": ("scale * cuCimagf(product)", "cuCimagf(product)"),
-    "the first elements alone": ("i += threads", "i += size"),
-}

@@ -25,9 +25,3 @@ templates = Kernel(
     },
     torch=lambda x: x.sum(1),
 )
-
-FAULTS = {
-    "the stride is that of one instance": ("c += BLOCK", "c += 64"),
-    "a warp is left out": ("w < BLOCK / 32; w++", "w < BLOCK / 32 - 1; w++"),
-    "no barrier": ("    __syncthreads();\n", ""),
-}

@@ -30,10 +30,3 @@ two_pass_sum = Kernel(
     budgets=Budget(4, atol=1e-3, why="a sum of n terms that cancel"),
     torch=lambda x: x.sum(0, keepdim=True),
 )
-
-FAULTS = {
-    "the second launch leaves out a block": ("i < blocks", "i + 1 < blocks"),
-    "the workspace is overrun": ("partial[blockIdx.x] = sum", "partial[blockIdx.x + 1] = sum"),
-    "a sum begins with poison": ("*total = sum", "*total += sum"),
-    "no barrier in the tree": ("shared[threadIdx.x + s];\n        __syncthreads();", "shared[threadIdx.x + s];"),
-}

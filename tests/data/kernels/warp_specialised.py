@@ -27,11 +27,3 @@ warp_specialised = Kernel(
     },
     budgets=Budget(1, atol=1e-6, why="a sum that may cancel"),
 )
-
-FAULTS = {
-    "the producer does not wait": ("ready[i % kStages].arrive_and_wait();", "(void)ready[i % kStages].arrive();"),
-    "the consumers do not wait": ("filled[i % kStages].arrive_and_wait();", "(void)filled[i % kStages].arrive();"),
-    "one buffer for all stages": ("buffer[i % kStages][j] = i", "buffer[0][j] = i"),
-    "a barrier expects the consumers alone": ("init(bar + block.thread_rank(), block.size())",
-                                              "init(bar + block.thread_rank(), kConsumers)"),
-}  # fmt: skip

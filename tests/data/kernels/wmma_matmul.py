@@ -26,13 +26,3 @@ wmma_matmul = Kernel(
     flops=lambda a, b: 2 * a.shape[0] * a.shape[1] * b.shape[1],
     torch=lambda a, b: a.float() @ b.float(),
 )
-
-FAULTS = {
-    "b is read by columns": (
-        "matrix_b, 16, 16, 16, half, wmma::row_major",
-        "matrix_b, 16, 16, 16, half, wmma::col_major",
-    ),
-    "the sums begin with what the registers held": ("    wmma::fill_fragment(c_frag, 0.0f);\n", ""),
-    "the last step is left out": ("i < k;", "i + 16 < k;"),
-    "a warp writes beyond the last column": ("    if (col >= n) return;\n", ""),
-}
