@@ -15,9 +15,8 @@ from small_groups import small_groups
 
 from cudalab import Budget, Kernel, Launch, Scalar, backends, timing
 from cudalab.base.errors import LaunchError
-from cudalab.device import copy, cuda, driver, kept_data
+from cudalab.device import copy, driver, kept_data
 from cudalab.device.arrays import DeviceArray
-from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, returning
 from cudalab.engine import plan
 from cudalab.engine.groups import Group
@@ -37,15 +36,8 @@ from cudalab.timing.work import Unproven
 ONLY = ("pycuda", "pycuda_elementwise")
 
 
-@pytest.fixture(scope="module")
-def fake():
-    device = open_gpu(0, cuda.missing())
-    yield device
-    device.close()
-
-
 def rows(fake, group, modes=()):
-    return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
+    return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.01, lambda text: None), group)
 
 
 def in_a_sweep_unless_first(group):
