@@ -33,7 +33,7 @@ PROCESS = $(shell grep -rlE 'mark\.process|\bworkers\b' tests --include='test_*.
 
 test: $(TOOLS)
 	$(PYTEST) -n 2 --dist worksteal -m "not (process or $(LATER))"
-	$(PYTEST) -m "process and not ($(LATER))" $(PROCESS)
+	$(PYTEST) -n 2 --dist loadgroup -m "process and not ($(LATER))" $(PROCESS)
 
 # Where there are many cores, tests that start processes run beside one another too, on fewer workers. A GPU that is
 # there is not used.

@@ -8,17 +8,14 @@ from importlib.metadata import EntryPoint
 
 import pytest
 import several
+from cpu_rows import cpu_rows
 
 import cudalab
 from cudalab import backends
 from cudalab.backends import _jax, rival
 from cudalab.base.errors import InputError, Unavailable
-from cudalab.device.cpu import Cpu
 from cudalab.device.operands import Operands
-from cudalab.engine import kernel_round
 from cudalab.engine.groups import Group, beside
-from cudalab.engine.job import Job
-from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -145,8 +142,7 @@ def test_rivals_of_a_kernel_in_place_get_new_contents_and_its_scalars(tmp_path):
         "unsaid": lambda p, m, v, g, **scalars: (in_place(p, m, v, g, **scalars), (p, m, v))[1],
     }
     kernel = several.adam(tmp_path, dtypes=("float32",), edges=((1,),), rivals=rivals)
-    job = Job(Cpu(), Selection(only=("rival",)), (), 0, 0.01, lambda step: None)
-    cases = kernel_round.cases(job, Group(kernel, "small", (300,), dtype("float32")))
+    cases = cpu_rows(Group(kernel, "small", (300,), dtype("float32")), "rival")
     found = {case.variant: (case.status, case.reason) for case in cases}
     assert {name for name, (status, _) in found.items() if status == record.OK} == {"in_place", "new"}
     assert found["two"][1].startswith("the result is 2 arrays, expected 3: p, m, v")

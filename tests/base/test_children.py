@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import termios
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -165,15 +167,22 @@ def test_a_long_answer_takes_time_in_proportion_to_its_length():
         assert process.receive(60)["order"] == {"next": 1}
 
 
+def unread(pipe):
+    """How many bytes wait to be read."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 @pytest.mark.process
 @pytest.mark.usefixtures("mine")
 def test_what_is_printed_before_an_answer_is_of_that_order(monkeypatch):
     """Also where the answer is read with an earlier line, and the select was before both."""
     with echo() as process:
         real = process._open.select
-        seal = real(60)  # ready: the line that begins each answer
+        ((answers, _),) = seal = real(60)  # ready: the line that begins each answer
+        begun = unread(answers.fd)
         process.send({"say": "of another order"})
-        sleep(1)
+        while unread(answers.fd) == begun:  # the answer, before which the text was printed
+            sleep(0.01)
         late = iter([seal])
         monkeypatch.setattr(process._open, "select", lambda timeout=None: next(late, None) or real(timeout))
         process.receive(60)

@@ -6,13 +6,11 @@ import re
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab.device.cpu import Cpu
 from cudalab.device.guard import BLOCK, fills
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import DTYPES, dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch
 
@@ -111,8 +109,7 @@ def rows(folder, idiom, kind, entries=("right", "wrong"), count=1, cols=5):
         entries={f"{e}_{number}": lambda x, y: Launch((1,), (32,), (x, y, *map(np.int32, x.shape))) for e in entries},
         budgets={kind: Budget(64, atol=0.1) if DTYPES[kind].floating else Budget(0)},
     )  # fmt: skip
-    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None)
-    return cases_of(job, Group(kernel, "small", (count, cols), dtype(kind)))
+    return cpu_rows(Group(kernel, "small", (count, cols), dtype(kind)), "host")
 
 
 def param(idiom, kind):

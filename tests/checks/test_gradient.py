@@ -7,15 +7,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, Kernel, Launch, Out, Scalar
 from cudalab.base.errors import Unavailable
 from cudalab.checks import gradient
-from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
-from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 
 F32 = dtype("float32")
@@ -130,9 +127,7 @@ def test_an_entry_is_wrong_where_the_gradient_of_its_spec_is(tmp_path, factor):
         reference=lambda x: x * x, entries={"k": lambda x, y: Launch((4,), (64,), (x, y, np.int32(x.size)))},
         budgets=Budget(1), backward=lambda dy, x: factor * dy * x,
     )  # fmt: skip
-    (row,) = cases(
-        Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), Group(k, "small", (5, 40), F32)
-    )
+    (row,) = cpu_rows(Group(k, "small", (5, 40), F32), "host")
     assert (row.status, "gradient of x" in row.reason) == (("WRONG", True) if factor == 1 else ("ok", False))
 
 

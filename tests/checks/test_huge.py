@@ -8,17 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 import cudalab
 from cudalab import Budget, In, Kernel, Launch, Out, Scalar, Work, blocks, draw, host
 from cudalab.backends import host as backend
 from cudalab.base.errors import Unavailable
 from cudalab.checks import huge
-from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import HUGE, Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
-from cudalab.engine.selection import Selection
 from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dtype import dtype
 
@@ -230,7 +227,7 @@ def gathered(tmp_path, entry, **more):
     if backend.watched_module(k, F32) is None:
         pytest.skip("no g++ that finds races")
     group = Group(k, "beyond 2^31", (), F32, values=HUGE, awkward=True)
-    (row,) = cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), group)
+    (row,) = cpu_rows(group, "host")
     if row.status == "skipped":
         pytest.skip(row.reason)
     return row
@@ -303,6 +300,5 @@ def test_whole_numbers_beside_a_large_output_hide_no_index_and_as_indices_they_a
 def test_a_row_without_huge_arrays_is_skipped_and_says_why(tmp_path):
     """Both dimensions are in a fixed proportion."""
     k = kernel(tmp_path, sizes={"small": (40, 40)}, edges=((3, 3),), entries={"k": lambda x, y: None})
-    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
-    (row,) = cases(job, Group(k, "beyond 2^31", (), F32, values=HUGE, awkward=True))
+    (row,) = cpu_rows(Group(k, "beyond 2^31", (), F32, values=HUGE, awkward=True), "host")
     assert row.status == "skipped" and row.reason.startswith("no huge arrays: the first dimension is in a fixed")

@@ -10,17 +10,14 @@ from operator import itemgetter
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, Kernel, Launch, blocks, host
 from cudalab.base.errors import Unavailable
 from cudalab.checks import many_blocks
-from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
 from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import MANY, Group, Work
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
-from cudalab.engine.selection import Selection
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 
@@ -217,7 +214,7 @@ def planned(k):
 
 
 def rows(group):
-    return cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None), group)
+    return cpu_rows(group, "host")
 
 
 with_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
@@ -298,6 +295,6 @@ def test_a_loop_that_is_missing_beyond_the_grid_is_wrong(tmp_path):
     shape = max(found(right)[0])
     for k, status in ((right, "ok"), (wrong, "WRONG")):
         group = Group(k, "x", shape, F32, values=MANY, awkward=True)
-        (row,) = cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), group)
+        (row,) = cpu_rows(group, "host")
         assert row.status == status, row.reason
     assert "is a loop missing where the grid no longer grows?" in row.reason

@@ -6,17 +6,14 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 from several import FIRST_OF_4, first
 
 from cudalab import Budget, In, Kernel, Launch, Out, Scalar
 from cudalab.base.errors import SpecError
 from cudalab.checks import other_scalars
-from cudalab.device.cpu import Cpu
 from cudalab.engine import check_plan
 from cudalab.engine.groups import Group, Work
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
-from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 
 SOURCE = """#include <cuda_bf16.h>
@@ -57,11 +54,11 @@ def normed(folder, written_in=MappingProxyType({}), **fields):
 
 
 def checked(kernel, label="host:normed", name="float32", modes=(), shape=None, seed=0):
-    job = Job(Cpu(), Selection(only=(label,)), modes, seed, 0.01, lambda step: None)
-    return cases(job, Group(kernel, "small", shape or kernel.sizes["small"], dtype(name)))[0]
+    group = Group(kernel, "small", shape or kernel.sizes["small"], dtype(name))
+    return cpu_rows(group, label, modes=modes, seed=seed)[0]
 
 
-@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["float32", pytest.param("bfloat16", marks=pytest.mark.sweep)])
 def test_a_kernel_that_takes_its_scalars_is_right(tmp_path, name):
     for seed, modes in enumerate(((), (), ("launch",))):
         case = checked(normed(tmp_path), name=name, modes=modes, seed=seed)
@@ -306,8 +303,7 @@ def test_a_length_that_is_written_into_the_kernel_is_found(tmp_path, monkeypatch
     monkeypatch.setattr("cudalab.spec.find.kernel", lambda path: kernel)
     again = {size: Work.on(group).group() for size, group in groups.items()}
     assert [group.kernel.scalars["k"].value for group in again.values()] == [2, 3]
-    job = Job(Cpu(), Selection(("host:first",)), (), 0, 1.0, lambda *step: None)
     usual = Group(kernel, "9x20", (9, 20), dtype("float32"), awkward=True)
-    (right,), (wrong,) = cases(job, usual), cases(job, again["9x20, k=3"])
+    (right,), (wrong,) = cpu_rows(usual, "host:first"), cpu_rows(again["9x20, k=3"], "host:first")
     assert (right.status, wrong.status) == ("ok", "WRONG")
     assert "(the check chose k=3: is the spec's value written into the code? If the kernel takes no oth" in wrong.reason

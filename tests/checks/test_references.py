@@ -6,15 +6,13 @@ import re
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab.backends import numpy as numpy_backend
 from cudalab.checks.expected import Expected
 from cudalab.device.cpu import Cpu
 from cudalab.engine import check_plan
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
 from cudalab.spec.array import Work
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch
@@ -37,8 +35,8 @@ def spec(folder, reference, body="y[i] = x[i];", name="float32", of="scalar_t", 
 def rows(kernel, only=("host", "numpy"), modes=()):
     name = kernel.dtypes[0]
     label, shape = next(iter(kernel.sizes.items()))
-    job = Job(Cpu(), Selection(only=only), modes, 0, 0.01, lambda step: None)
-    return {case.label: case for case in cases_of(job, Group(kernel, label, shape, dtype(name)))}
+    group = Group(kernel, label, shape, dtype(name))
+    return {case.label: case for case in cpu_rows(group, *only, modes=modes)}
 
 
 def outcome(found):
@@ -70,13 +68,16 @@ def test_a_reference_may_return_its_input(tmp_path, name, reference):
     assert outcome(rows(spec(tmp_path, reference, name=name))) == RIGHT
 
 
-@pytest.mark.parametrize("name", ["float32", "int32", "uint8"])
+IN_FEW_DTYPES = ["float32", pytest.param("int32", marks=pytest.mark.sweep)]
+
+
+@pytest.mark.parametrize("name", IN_FEW_DTYPES)
 def test_a_reference_may_change_its_input(tmp_path, name):
     assert outcome(rows(spec(tmp_path, plus_one_in_place, "y[i] = x[i] + 1;", name))) == RIGHT
     assert outcome(rows(spec(tmp_path, plus_one_in_place, "y[i] = x[i] + 1;", name, pointwise=True))) == RIGHT
 
 
-@pytest.mark.parametrize("name", ["float32", "int32"])
+@pytest.mark.parametrize("name", IN_FEW_DTYPES)
 def test_a_copy_is_no_sort_although_the_reference_sorts_in_place(tmp_path, name):
     found = rows(spec(tmp_path, sorted_in_place, name=name))
     assert (found["numpy"].status, found["host:k"].status) == ("ok", "WRONG")
@@ -315,8 +316,7 @@ def test_hard_values_are_those_of_the_inputs_dtype(tmp_path):
                       edges=((5,),))  # fmt: skip
         found = check_plan._hard_values("k", kernel, dtype("uint8"), False, 1 << 12)
         assert [(g.size, g.shape, g.arrays(0)["x"].dtype.name) for g in found] == [("all values", (65536,), "float16")]
-        job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.0, lambda step: None)
-        return cases_of(job, found[0])[0]
+        return cpu_rows(found[0], "host")[0]
 
     grid = "i += 0; for (; i < n; i += 32) y[i] = "
     assert groups(grid + "__half2float(x[i]) > 0.5f;").status == "ok"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, In, Kernel, Launch, Out, Scalar, blocks
 from cudalab.checks import characters, hard_inputs, thresholds
-from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
-from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 
 F32 = dtype("float32")
@@ -89,8 +86,7 @@ def test_the_wrong_comparison_with_a_scalar_is_found(tmp_path):
         tmp_path, lambda x, limit: np.where(x > limit, x, 0), pointwise=True, sizes={"small": (40,)}, edges=((31,),),
         entries={"right": launch, "wrong": launch},
     )  # fmt: skip
-    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
-    right, wrong = cases(job, Group(k, "hard", (1 << 12,), F32, values=hard_inputs.SAMPLE))
+    right, wrong = cpu_rows(Group(k, "hard", (1 << 12,), F32, values=hard_inputs.SAMPLE), "host")
     assert (right.status, wrong.status) == ("ok", "WRONG") and "for x = 0.3" in wrong.reason
 
 

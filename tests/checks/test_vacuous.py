@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, In, Kernel, Launch, Out
 from cudalab.checks import vacuous
 from cudalab.checks.expected import Expected
-from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import NO_EDGES, cases
-from cudalab.engine.selection import Selection
+from cudalab.engine.kernel_round import NO_EDGES
 from cudalab.spec.dtype import dtype
 
 SOURCE = """__global__ void plain(const float* x, float* y, int n) {
@@ -31,8 +29,8 @@ def plain(folder, value="x[i]", **fields):
 
 
 def checked(kernel, *labels, modes=()):
-    job = Job(Cpu(), Selection(only=labels or ("host:plain", "numpy")), modes, 0, 0.01, lambda step: None)
-    return {case.label: case for case in cases(job, Group(kernel, "small", (300,), dtype("float32")))}
+    group = Group(kernel, "small", (300,), dtype("float32"))
+    return {case.label: case for case in cpu_rows(group, *(labels or ("host:plain", "numpy")), modes=modes)}
 
 
 @pytest.mark.parametrize("modes", [(), ("launch",)])

@@ -6,14 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, Kernel
 from cudalab.checks import hard_inputs
 from cudalab.device.cpu import Cpu
 from cudalab.engine.check_plan import checks
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec.dtype import dtype
 
@@ -95,8 +93,7 @@ def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
     (group,) = (g for g in checks([str(tmp_path / "k.py")], "") if g.values)
 
     def rows():
-        job = Job(Cpu(), Selection(only=("host", "numpy", "torch_eager")), (), 0, 1, lambda step: None)
-        return {case.label: case for case in cases_of(job, group)}
+        return {case.label: case for case in cpu_rows(group, "host", "numpy", "torch_eager")}
 
     whole = rows()
     monkeypatch.setattr(hard_inputs, "PART", 1 << 13)

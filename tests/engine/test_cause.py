@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, Kernel, Launch, Out, Work
 from cudalab.base.errors import RaceError
@@ -142,8 +143,7 @@ def test_a_maximum_that_starts_at_a_local_variable_without_a_value_shows_at_nega
         reference=lambda x: x.max(axis=1), shapes={"x": "rows 8", "y": "rows"}, budgets=Budget(0),
         entries=dict.fromkeys(("right", "wrong"), lambda x, y: Launch((1,), (32,), (x, y))),
     )  # fmt: skip
-    job = Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None)
-    right, wrong = cases(job, Group(k, "32, negative", (32,), F32, values="negative"))
+    right, wrong = cpu_rows(Group(k, "32, negative", (32,), F32, values="negative"), "host")
     assert right.status == "ok" and wrong.status == "WRONG" and "[0] got 0, want -1" in wrong.reason
     said = "(under the race detector, where a local variable without a value is 0: is one read before it is set?)"
     assert wrong.reason.endswith(said)

@@ -6,13 +6,10 @@ import shutil
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, Kernel, Launch, blocks
-from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
-from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 from cudalab.spec.work import amount
 
@@ -56,9 +53,8 @@ def embedding(folder):
 
 
 def row(kernel, name, label):
-    job = Job(Cpu(), Selection(only=(label,)), (), 0, 0.01, lambda step: None)
     ((size, shape),) = kernel.sizes.items()
-    (case,) = cases(job, Group(kernel, size, shape, dtype(name)))
+    (case,) = cpu_rows(Group(kernel, size, shape, dtype(name)), label)
     return case
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, In, Kernel, Launch
 from cudalab.checks.inputs import alike
@@ -11,7 +12,6 @@ from cudalab.device.cpu import Cpu
 from cudalab.engine import inputs
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
 from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 
@@ -25,8 +25,7 @@ def kernel(folder, **fields):
 
 
 def row(made, modes=("launch",)):
-    job = Job(Cpu(), Selection(only=("numpy",)), modes, 0, 0.01, lambda step: None)
-    return cases(job, Group(made, "small", (400,), dtype("float32")))[0]
+    return cpu_rows(Group(made, "small", (400,), dtype("float32")), "numpy", modes=modes)[0]
 
 
 def constant(share):

@@ -172,15 +172,23 @@ def test_ctrl_c_in_a_program_is_a_keyboard_interrupt():
         rows("numpy", progress=stop)
 
 
-@pytest.fixture
-def begun(tmp_path):
-    """(path of a spec, path of results of it that are not complete)."""
-    spec, out = altered(tmp_path), tmp_path / "r.json"
-    rows("numpy", spec=spec, sizes="small,medium", output=out)
-    run = cudalab.load(out)
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """(folder of a spec, text of results of it that are not complete)."""
+    folder = tmp_path_factory.mktemp("half")
+    rows("numpy", spec=altered(folder), sizes="small,medium", output=folder / "r.json")
+    run = cudalab.load(folder / "r.json")
     run.cases, run.complete = [c for c in run.cases if c.size == "small"], False
-    run.save(out)
-    return spec, out
+    run.save(folder / "r.json")
+    return folder, (folder / "r.json").read_text()
+
+
+@pytest.fixture
+def begun(half):
+    """(path of the spec, path of the results), both as they were."""
+    folder, text = half
+    (folder / "r.json").write_text(text)
+    return altered(folder), folder / "r.json"
 
 
 @pytest.mark.process

@@ -348,6 +348,7 @@ def launch"""
 # ---- the parent's end of a worker --------------------------------------------------------------------------------
 
 
+@pytest.mark.process  # beside the others, which share the fixture `compiled`
 def test_a_worker_that_cannot_be_started_leaves_no_file_open(monkeypatch):
     def fails(*_, **options):
         raise OSError("no process")

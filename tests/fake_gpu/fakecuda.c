@@ -823,8 +823,9 @@ static void run_fill(Task *t) {
   const Fill *f = &t->fill;
   for (size_t y = 0; y < f->height; y++) {
     char *row = f->dst + y * f->row;
-    if (f->bytes == 1) memset(row, (int)f->value, f->width);
-    else for (size_t x = 0; x < f->width; x++) memcpy(row + x * f->bytes, &f->value, f->bytes);  // little-endian
+    size_t whole = f->width * f->bytes, done = whole < f->bytes ? whole : f->bytes;
+    memcpy(row, &f->value, done);  // little-endian
+    for (; done < whole; done *= 2) memcpy(row + done, row, done < whole - done ? done : whole - done);
   }
 }
 
@@ -1026,14 +1027,21 @@ static void keep_failure(CUfunction function) {
   pthread_mutex_unlock(&lock);
 }
 
-// A module keeps stacks for its next launch, and a process may have 65530 mappings: another module's launch frees them.
+// A module keeps stacks for its next launch, up to 8192 mappings, and a process may have 65530: the modules that launched
+// last keep theirs, since to map them takes longer than most kernels run.
+enum { KEEPING = 3 };
+
 static void free_stacks_before(CUfunction function) {
-  static void (*last)(void);
+  static void (*keeping[KEEPING])(void);  // the last one first
+  void (*next)(void) = function->forget, (*moved)(void) = next;
   pthread_mutex_lock(&lock);
-  void (*other)(void) = last == function->forget ? NULL : last;
-  last = function->forget;
+  for (int i = 0; i < KEEPING && moved; i++) {
+    void (*here)(void) = keeping[i];
+    keeping[i] = moved;
+    moved = here == next ? NULL : here;
+  }
   pthread_mutex_unlock(&lock);
-  if (other) other();
+  if (moved) moved();
 }
 
 static void run_launch(Task *t) {

@@ -20,7 +20,6 @@ from cudalab.call import libraries as arrays
 from cudalab.device import cuda, gpu, launch
 from cudalab.device import driver as libcuda
 from cudalab.device.arrays import DeviceArray
-from cudalab.device.open import open_gpu
 from cudalab.engine import judge, plan
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases as cases_of
@@ -34,13 +33,6 @@ from cudalab.spec import find
 from cudalab.spec.dtype import dtype, dtype_of
 from cudalab.timing.gpu import API_WARM_UPS
 from cudalab.timing.rounds import LEAST_ROUNDS
-
-
-@pytest.fixture(scope="module")
-def fake():
-    device = open_gpu(0, cuda.missing())
-    yield device
-    device.close()
 
 
 @pytest.fixture

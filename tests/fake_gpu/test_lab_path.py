@@ -16,10 +16,9 @@ from small_groups import small_groups
 
 from cudalab import Budget, Kernel, Launch, Scalar, backends, timing
 from cudalab.base.errors import LaunchError
-from cudalab.device import copy, cuda, driver, kept_data
+from cudalab.device import copy, driver, kept_data
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.gpu_memory import Regions
-from cudalab.device.open import open_gpu
 from cudalab.device.operands import Bound, returning
 from cudalab.engine import against, plan
 from cudalab.engine.groups import Group
@@ -39,15 +38,8 @@ from cudalab.timing.work import Unproven
 ONLY = ("pycuda", "pycuda_elementwise")
 
 
-@pytest.fixture(scope="module")
-def fake():
-    device = open_gpu(0, cuda.missing())
-    yield device
-    device.close()
-
-
 def rows(fake, group, modes=()):
-    return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.1, lambda text: None), group)
+    return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.01, lambda text: None), group)
 
 
 def test_an_earlier_cu_runs_its_own_text(fake, tmp_path):

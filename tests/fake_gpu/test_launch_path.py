@@ -11,7 +11,6 @@ import pytest
 
 from cudalab.base.errors import InputError, LaunchError, NotFound
 from cudalab.device import constants, cuda, driver, launch
-from cudalab.device.open import open_gpu
 from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
@@ -23,13 +22,6 @@ from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch
 
 DATA = Path(__file__).parents[1] / "data" / "launch"
-
-
-@pytest.fixture(scope="module")
-def fake():
-    device = open_gpu(0, cuda.missing())
-    yield device
-    device.close()
 
 
 @pytest.mark.parametrize("name", ["grid_sync", "cluster", pytest.param("names", marks=pytest.mark.sweep)])

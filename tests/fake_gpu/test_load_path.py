@@ -7,21 +7,12 @@ from time import perf_counter
 
 import pytest
 
-from cudalab.device import cuda
-from cudalab.device.open import open_gpu
 from cudalab.study import found
 from cudalab.study.lab import Lab
 from cudalab.study.load import SAMPLES, Load
 from cudalab.tools.selftest.gpu import Spin
 
 CYCLES = 200_000
-
-
-@pytest.fixture(scope="module")
-def fake():
-    device = open_gpu(0, cuda.missing())
-    yield device
-    device.close()
 
 
 @pytest.mark.wall

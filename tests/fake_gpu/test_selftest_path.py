@@ -11,19 +11,10 @@ from statistics import median
 
 import pytest
 
-from cudalab.device import cuda
-from cudalab.device.open import open_gpu
 from cudalab.tools import selftest
 from cudalab.tools.selftest import FAILED, PASSED, SKIPPED
 from cudalab.tools.selftest import gpu as on_gpu
 from cudalab.tools.selftest.comparison import Comparison
-
-
-@pytest.fixture(scope="module")
-def fake():
-    device = open_gpu(0, cuda.missing())
-    yield device
-    device.close()
 
 
 def asked(device, name):

@@ -6,15 +6,12 @@ import re
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 
 import cudalab
 from cudalab import host
 from cudalab.base.errors import LaunchError
-from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
-from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch
 
@@ -121,7 +118,7 @@ def row(folder, condition, value=1):
         entries={"k": lambda x, y: Launch((x.shape[0],), (40,), (x, y))}, outputs={"y": cudalab.Out(fill=0)},
     )  # fmt: skip
     group = Group(kernel, "small", (3, 40), dtype("float32"))
-    (found,) = cases(Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda step: None), group)
+    (found,) = cpu_rows(group, "host")
     return found
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from _pytest.mark.expression import Expression
 from small_groups import few
 
-from cudalab.tools.pytest.cases import Case
+from cudalab.tools.pytest.cases import Case, Wanted
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects tests
@@ -25,3 +26,13 @@ def pytest_collection_modifyitems(items):
         known = (group.name, group.dtype.name, group.size) in kept
         if not (first or known or (group.size in group.kernel.sizes and not group.awkward)):
             item.add_marker("sweep")
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Leave out tests of cases on the CPU that `-m` deselects: to find a kernel's cases takes half a second."""
+    wanted = getattr(obj, "cudalab", None)
+    if not isinstance(wanted, Wanted) or wanted.device != "cpu":
+        return None
+    marks = {mark.name for mark in getattr(obj, "pytestmark", ())}
+    chosen = Expression.compile(collector.config.option.markexpr or "not nothing")
+    return None if chosen.evaluate(lambda mark, **_: mark in marks) else []

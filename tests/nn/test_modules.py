@@ -48,6 +48,7 @@ MODULES = {  # with arguments of each
     "loss_sum": (nn.CrossEntropyLoss, {"reduction": "sum", "ignore_index": 3}),
     "loss_none": (nn.CrossEntropyLoss, {"reduction": "none"}),
 }
+ONE_OF_EACH_CLASS = ("gelu", "swiglu", "rmsnorm_eps", "layernorm", "softmax", "loss")
 every_module = pytest.mark.parametrize("name", MODULES)
 
 
@@ -332,7 +333,13 @@ def test_autocast_gives_the_dtypes_that_pytorchs_modules_have(device, name, dtyp
 
 
 @EVERYWHERE
-@every_module
+@pytest.mark.parametrize(
+    "name",
+    [
+        *ONE_OF_EACH_CLASS,
+        *(pytest.param(name, marks=pytest.mark.sweep) for name in MODULES if name not in ONE_OF_EACH_CLASS),
+    ],
+)
 def test_in_a_compiled_model_and_under_autocast(device, name):
     torch._dynamo.reset()
     ours, theirs = pair(name, device)

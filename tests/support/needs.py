@@ -123,7 +123,7 @@ def held_to_its_marks(item: pytest.Item) -> Iterator[None]:
         return
     if _programs:
         names = ", ".join(sorted(set(_programs)))
-        pytest.fail(f"starts {names}: mark it `process`, so that it runs with nothing beside it", pytrace=False)
+        pytest.fail(f"starts {names}: mark it `process`, so that it runs beside few others", pytrace=False)
     if used > LIMIT:
         item.user_properties.append(("over", used))
     if used > MARGIN * LIMIT and used > MARGIN * LIMIT * slowness():

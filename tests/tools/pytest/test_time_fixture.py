@@ -74,6 +74,20 @@ def h200(monkeypatch):
     return recorded
 
 
+@pytest.fixture
+def ran(pytester):
+    """A function that runs pytest, with options, on a file of tests; and asserts how many pass, fail or are skipped."""
+
+    def run(tests, *options, **outcomes):
+        pytester.makepyfile(tests)
+        result = pytester.runpytest_inprocess(*options)
+        if outcomes:
+            result.assert_outcomes(**outcomes)
+        return result
+
+    return run
+
+
 def failure(result):
     """What stands below the name of the one test that failed."""
     text = result.stdout.str().partition("= FAILURES =")[2].partition("\n")[2].partition("\n")[2]
@@ -83,13 +97,12 @@ def failure(result):
 # ---- the result ------------------------------------------------------------------------------------------------------
 
 
-def test_the_numbers_are_those_of_the_run(pytester, h200):
+def test_the_numbers_are_those_of_the_run(ran, h200):
     case = next(c for c in H200.cases if c.group == ("gelu", "large", "float16") and c.label == "pycuda:gelu_vec")
     eager = H200.baseline(case)
     low, high = (1e6 * end for end in H200.timing(case, "cold").interval)
     ratio = H200.speedup(case, "cold")
-    pytester.makepyfile(
-        f"""
+    tests = f"""
         from pytest import approx
 
         def test_gelu(cudalab_time):
@@ -105,22 +118,18 @@ def test_the_numbers_are_those_of_the_run(pytester, h200):
             assert result.parity.max_ulp < 1
             assert result.stats.median == result.stats["median"] == approx({case.median("cold")})  # in seconds
             assert {{"min", "max", "mean", "stddev", "iqr", "rounds", "ops"}} <= set(result.stats)
-        """
-    )
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(passed=1)
+    """
+    result = ran(tests, passed=1)
     result.stdout.fnmatch_lines(["*cudalab times: NVIDIA H200*", "gelu large float16*cold*x eager*"])
 
 
-def test_on_a_busy_machine_the_table_says_so_and_marks_times_of_the_host(pytester, h200):
+def test_on_a_busy_machine_the_table_says_so_and_marks_times_of_the_host(ran, h200):
     h200.run = replace(H200, wall={"total": 10.0, load.OTHERS: 80.0, load.CORES: 20.0})
-    pytester.makepyfile(
-        """
+    tests = """
         def test_gelu(cudalab_time):
             cudalab_time("gelu", size="large", dtype="float16", mode="api")
-        """
-    )
-    text = pytester.runpytest_inprocess().stdout.str()
+    """
+    text = ran(tests).stdout.str()
     assert (
         "busy: load 8 of other programs on 2 cores: call and api times are imprecise and give no ratio of two "
         "rows" in text
@@ -129,9 +138,8 @@ def test_on_a_busy_machine_the_table_says_so_and_marks_times_of_the_host(pyteste
     assert row[1].endswith("?") and "? after a time: imprecise" in text and "A busy machine is a reason" in text
 
 
-def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(pytester, h200):
-    pytester.makepyfile(
-        """
+def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(ran, h200):
+    tests = """
         import pytest
 
         def test_mode(cudalab_time):
@@ -144,10 +152,8 @@ def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(
         def test_row(cudalab_time):
             result = cudalab_time("gelu", size="small", dtype="float16", only="pycuda,numpy")
             result.ratio("numpy")
-        """
-    )
-    result = pytester.runpytest_inprocess("-rs")
-    result.assert_outcomes(passed=1, skipped=1)
+    """
+    result = ran(tests, "-rs", passed=1, skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*numpy was skipped: *"])
 
 
@@ -159,26 +165,23 @@ def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(
         (("error", "does not compile"), "error pycuda:gelu_full: does not compile"),
     ],
 )
-def test_a_bad_row_fails_the_test(pytester, h200, change, text):
+def test_a_bad_row_fails_the_test(ran, h200, change, text):
     def spoil(case):
         if case.label == "pycuda:gelu_full":
             case.status, case.reason, case.times = *change, {}
 
     h200.change = spoil
-    pytester.makepyfile(TEST)
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(failed=1)
+    result = ran(TEST, failed=1)
     assert failure(result) == text
 
 
-def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(pytester, h200):
+def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(ran, h200):
     def skip(case):
         if case.backend == "pycuda":
             case.status, case.reason, case.times = "skipped", "PyCUDA is too old", {}
 
     h200.change = skip
-    pytester.makepyfile(TEST)
-    assert failure(pytester.runpytest_inprocess()) == "no entry of gelu.cu ran: PyCUDA is too old"
+    assert failure(ran(TEST)) == "no entry of gelu.cu ran: PyCUDA is too old"
 
 
 @pytest.mark.parametrize(
@@ -199,129 +202,107 @@ def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(pytester, h200):
         ("replace(gelu, torch=None)", "they differ in torch"),
     ],
 )
-def test_what_cannot_be_timed_is_refused(pytester, h200, arguments, text):
-    pytester.makepyfile(
-        f"""
+def test_what_cannot_be_timed_is_refused(pytester, ran, h200, arguments, text):
+    tests = f"""
         from dataclasses import replace
         from cudalab.kernels.gelu import gelu
 
         def test_it(cudalab_time):
             cudalab_time({arguments})
-        """
-    )
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(failed=1)
+    """
+    result = ran(tests, failed=1)
     assert text.format(path=pytester.path) in failure(result) and not h200.calls
 
 
-def test_a_kernel_object_is_timed_by_its_file(pytester, h200):
-    pytester.makepyfile(
-        """
+def test_a_kernel_object_is_timed_by_its_file(ran, h200):
+    tests = """
         from cudalab.kernels.gelu import gelu
 
         def test_it(cudalab_time):
             assert cudalab_time(gelu, size="large", dtype="float16").label == "pycuda:gelu_vec"
-        """
-    )
-    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+    """
+    ran(tests, passed=1)
     assert find.kernel("gelu").sizes.keys() >= {"large"}
 
 
 # ---- the baseline ----------------------------------------------------------------------------------------------------
 
 
-def test_a_slowdown_fails_the_test_and_the_same_does_not(pytester, h200):
-    pytester.makepyfile(TEST)
-    saved = pytester.runpytest_inprocess("--cudalab-save", "main.json")
-    saved.assert_outcomes(passed=1)
+def test_a_slowdown_fails_the_test_and_the_same_does_not(ran, h200):
+    saved = ran(TEST, "--cudalab-save", "main.json", passed=1)
     assert "wrote main.json" in saved.outlines and "not compared" not in saved.stdout.str()
-    same = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-save", "same.json")
-    same.assert_outcomes(passed=1)
+    same = ran(TEST, "--cudalab-baseline", "main.json", "--cudalab-save", "same.json", passed=1)
     same.stdout.fnmatch_lines(["gelu large float16*x main.json", "  pycuda:gelu_vec*SAME"])
 
     h200.slower = {"pycuda:gelu_vec": 1.3}
-    slow = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-save", "new.json")
-    slow.assert_outcomes(failed=1)
+    slow = ran(TEST, "--cudalab-baseline", "main.json", "--cudalab-save", "new.json", failed=1)
     text = failure(slow)
     assert text.startswith("SLOWER than in main.json:\n    pycuda:gelu_vec  gelu large float16 cold: 7.9")
     assert " 0.77 (0." in text and "pycuda:gelu_full" not in text
     assert "cudalab compare main.json new.json" in text and "pytest --cudalab-save main.json" in text
     for new, code in (("same.json", 0), ("new.json", 1)):
         assert CliRunner().invoke(main, ["compare", "main.json", new]).exit_code == code
-    allowed = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-min-effect", "50%")
-    allowed.assert_outcomes(passed=1)
+    ran(TEST, "--cudalab-baseline", "main.json", "--cudalab-min-effect", "50%", passed=1)
 
 
-def test_another_machine_is_not_comparable_and_nothing_is_measured(pytester, h200):
-    pytester.makepyfile(TEST)
+def test_another_machine_is_not_comparable_and_nothing_is_measured(pytester, ran, h200):
     details = {**H200.machine.details, "driver": "1.0"}
     file.save(replace(H200, machine=replace(H200.machine, details=details)), pytester.path / "main.json")
-    result = pytester.runpytest_inprocess("--cudalab-baseline", "main.json")
-    result.assert_outcomes(failed=1)
+    result = ran(TEST, "--cudalab-baseline", "main.json", failed=1)
     assert failure(result) == (
         "not comparable with main.json:\n    driver: 1.0 -> 580.159.04\nmeasure and compare anyway with --cudalab-force"
     )
     assert "cudalab times" not in result.stdout.str()
-    forced = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "--cudalab-force")
-    forced.assert_outcomes(passed=1)
+    ran(TEST, "--cudalab-baseline", "main.json", "--cudalab-force", passed=1)
 
 
-def test_an_unknown_row_is_told_at_the_line_of_the_test(pytester, h200):
-    pytester.makepyfile(
-        """
+def test_an_unknown_row_is_told_at_the_line_of_the_test(ran, h200):
+    tests = """
         def test_one(cudalab_time):
             assert cudalab_time("gelu", size="large", dtype="float16").ratio("torch_compil").low > 1
-        """
-    )
-    result = pytester.runpytest_inprocess()
+    """
+    result = ran(tests)
     text = result.stdout.str()
     assert "no row named 'torch_compil'" in text and "cudalab_time(" in text
     assert "timed.py" not in text and "def unknown" not in text
 
 
-def test_a_baseline_whose_answer_was_wrong_is_none(pytester, h200):
+def test_a_baseline_whose_answer_was_wrong_is_none(pytester, ran, h200):
     cases = copy.deepcopy(H200.cases)
     for case in cases:
         if case.label == "pycuda:gelu_vec":
             case.status, case.reason, case.times = "WRONG", "3 of 9 \x1b[31mvalues", {}
     file.save(replace(H200, cases=cases), pytester.path / "main.json")
-    pytester.makepyfile(TEST)
-    text = failure(pytester.runpytest_inprocess("--cudalab-baseline", "main.json"))
+    text = failure(ran(TEST, "--cudalab-baseline", "main.json"))
     assert text.startswith(
         "no time to compare with in main.json:\n    pycuda:gelu_vec: WRONG in the old run, right in the new run: 3 of 9"
     )
     assert "\x1b" not in text and text.endswith("write a new baseline: pytest --cudalab-save main.json")
 
 
-def test_a_file_of_bench_is_a_baseline_and_no_file_that_it_names_is_run(pytester, h200):
+def test_a_file_of_bench_is_a_baseline_and_no_file_that_it_names_is_run(pytester, ran, h200):
     evil = pytester.path / "evil.py"
     evil.write_text("raise SystemExit('ran')")
     evil.with_suffix(".cu").write_text("")
     old = replace(H200, options={**H200.options, "kernels": [str(evil)]})
     file.save(old, pytester.path / "main.json")
-    pytester.makepyfile(TEST)
-    result = pytester.runpytest_inprocess("--cudalab-baseline", "main.json")
-    result.assert_outcomes(passed=1)
+    result = ran(TEST, "--cudalab-baseline", "main.json", passed=1)
     result.stdout.fnmatch_lines(["  pycuda:gelu_vec*SAME"])
 
 
-def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(pytester, h200):
-    pytester.makepyfile(TEST)
-    pytester.runpytest_inprocess("--cudalab-save", "main.json")
-    pytester.makepyfile(
-        """
+def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(ran, h200):
+    ran(TEST, "--cudalab-save", "main.json")
+    tests = """
         import pytest
 
         @pytest.mark.parametrize("size", ["large", "small"])
         def test_gelu(cudalab_time, size):
             cudalab_time("gelu", size=size, dtype="float16")
-        """
-    )
-    some = pytester.runpytest_inprocess("--cudalab-baseline", "main.json")
+    """
+    some = ran(tests, "--cudalab-baseline", "main.json")
     assert some.ret == 0
     some.stdout.fnmatch_lines(["gelu small float16*", "  not in main.json, so not compared"])
-    none = pytester.runpytest_inprocess("--cudalab-baseline", "main.json", "-k", "small")
-    none.assert_outcomes(passed=1, deselected=1)
+    none = ran(tests, "--cudalab-baseline", "main.json", "-k", "small", passed=1, deselected=1)
     assert none.ret == pytest.ExitCode.TESTS_FAILED
     none.stdout.fnmatch_lines(["cudalab: nothing that was timed is in main.json: nothing was compared"])
 
@@ -340,20 +321,17 @@ def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(pytester, h200):
         (("--cudalab-timing", "never"), "invalid choice: 'never'"),
     ],
 )
-def test_bad_options_are_refused(pytester, h200, arguments, text):
+def test_bad_options_are_refused(pytester, ran, h200, arguments, text):
     (pytester.path / "bad.json").write_text("[1]")
     file.save(H200, pytester.path / "main.json")
-    pytester.makepyfile(TEST)
-    result = pytester.runpytest_inprocess(*arguments)
+    result = ran(TEST, *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert text in result.stderr.str() and not h200.calls
 
 
-def test_a_file_that_cannot_be_written_at_the_end_is_no_success(pytester, h200):
-    pytester.makepyfile(TEST + "    import os\n    os.rename('sub', 'gone')\n")
+def test_a_file_that_cannot_be_written_at_the_end_is_no_success(pytester, ran, h200):
     (pytester.path / "sub").mkdir()
-    result = pytester.runpytest_inprocess("--cudalab-json", "sub/b.json")
-    result.assert_outcomes(passed=1)
+    result = ran(TEST + "    import os\n    os.rename('sub', 'gone')\n", "--cudalab-json", "sub/b.json", passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["cudalab: cannot write *sub*: No such file or directory"])
 
@@ -361,9 +339,8 @@ def test_a_file_that_cannot_be_written_at_the_end_is_no_success(pytester, h200):
 # ---- files and repetition --------------------------------------------------------------------------------------------
 
 
-def test_the_files_hold_every_test_once(pytester, h200):
-    pytester.makepyfile(
-        """
+def test_the_files_hold_every_test_once(pytester, ran, h200):
+    tests = """
         def test_large(cudalab_time):
             cudalab_time.extra_info["why"] = "it is large"
             cudalab_time("gelu", size="large", dtype="float16")
@@ -373,10 +350,8 @@ def test_the_files_hold_every_test_once(pytester, h200):
 
         def test_small(cudalab_time):
             cudalab_time("gelu", size="small", dtype="float16", name="tiny")
-        """
-    )
-    result = pytester.runpytest_inprocess("--cudalab-save", "r.json", "--cudalab-json", "b.json")
-    result.assert_outcomes(passed=3)
+    """
+    ran(tests, "--cudalab-save", "r.json", "--cudalab-json", "b.json", passed=3)
     assert [size for size, _, _ in h200.calls] == ["large", "small"]
     run = file.load(pytester.path / "r.json")
     assert list(run.groups()) == [("gelu", "large", "float16"), ("tiny", "small", "float16")]
@@ -388,18 +363,15 @@ def test_the_files_hold_every_test_once(pytester, h200):
     assert {"pycuda:gelu_vec", "torch_eager"} <= names
 
 
-def test_the_same_rows_with_other_options_need_a_name(pytester, h200):
-    pytester.makepyfile(
-        """
+def test_the_same_rows_with_other_options_need_a_name(ran, h200):
+    tests = """
         def test_one(cudalab_time):
             cudalab_time("gelu", size="large", dtype="float16")
 
         def test_two(cudalab_time):
             cudalab_time("gelu", size="large", dtype="float16", only="pycuda,triton")
-        """
-    )
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(passed=1, failed=1)
+    """
+    result = ran(tests, passed=1, failed=1)
     told = (
         "::test_one asks for the same case, gelu large float16, with other options: no only= in "
         "test_the_same_rows_with_other_options_need_a_name.py::test_one; only='pycuda,triton' in this test. Use the "
@@ -408,10 +380,9 @@ def test_the_same_rows_with_other_options_need_a_name(pytester, h200):
     assert told in failure(result)
 
 
-def test_a_test_that_runs_again_is_measured_again(pytester, h200):
+def test_a_test_that_runs_again_is_measured_again(pytester, ran, h200):
     """As pytest-rerunfailures does it: the second try is another measurement, whose rows replace the first."""
-    pytester.makepyfile(TEST)
-    pytester.runpytest_inprocess("--cudalab-save", "main.json")
+    ran(TEST, "--cudalab-save", "main.json")
     pytester.makeconftest(
         """
         from _pytest.runner import runtestprotocol
@@ -444,10 +415,8 @@ def test_a_test_that_runs_again_is_measured_again(pytester, h200):
 # ---- without a GPU, and beside other tests ---------------------------------------------------------------------------
 
 
-def test_without_a_gpu_it_is_skipped_with_the_reason(pytester, monkeypatch):
-    pytester.makepyfile(TEST)
-    result = pytester.runpytest_inprocess("-rs", "--cudalab-save", "r.json")
-    result.assert_outcomes(skipped=1)
+def test_without_a_gpu_it_is_skipped_with_the_reason(ran, monkeypatch):
+    result = ran(TEST, "-rs", "--cudalab-save", "r.json", skipped=1)
     result.stdout.fnmatch_lines(
         [
             f"SKIPPED * needs a GPU, and {NO_GPU}; --cudalab-device cpu takes wall times*",
@@ -455,15 +424,12 @@ def test_without_a_gpu_it_is_skipped_with_the_reason(pytester, monkeypatch):
     )
     result.stdout.fnmatch_lines(["cudalab: nothing was timed, so r.json was not written"])
     monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(failed=1)
+    result = ran(TEST, failed=1)
     assert f"CUDALAB_REQUIRE=cuda, but {NO_GPU}" in result.stdout.str()
 
 
-def test_without_a_gpu_a_call_that_is_wrong_fails_nonetheless(pytester):
-    pytester.makepyfile("def test_it(cudalab_time):\n    cudalab_time('gelu', size='lagre')")
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(failed=1)
+def test_without_a_gpu_a_call_that_is_wrong_fails_nonetheless(ran):
+    result = ran("def test_it(cudalab_time):\n    cudalab_time('gelu', size='lagre')", failed=1)
     assert "no size named 'lagre'; did you mean 'large'?" in failure(result)
 
 
@@ -474,9 +440,8 @@ def test_after_a_usage_error_nothing_is_said_of_files(pytester):
 
 
 @pytest.mark.process
-def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester):
-    pytester.makepyfile(
-        """
+def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester, ran):
+    tests = """
         import pytest
 
         def test_it(cudalab_time):
@@ -491,22 +456,19 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
 
         def test_wrong(cudalab_time):
             cudalab_time("wrong.py", size="1x3", only="numpy", budget=0.02)
-        """
-    )
+    """
     example = ROOT / "bench" / "examples" / "softmax.py"
     (pytester.path / "wrong.py").write_text(example.read_text().replace("softmax =", "wrong ="))
     (pytester.path / "wrong.cu").write_text(example.with_suffix(".cu").read_text().replace("/ sum;", "/ sum + 0.5f;"))
-    result = pytester.runpytest_inprocess(*CPU)
-    result.assert_outcomes(passed=1, failed=1)
+    result = ran(tests, *CPU, passed=1, failed=1)
     assert failure(result).startswith("WRONG host:softmax: ")
     result.stdout.fnmatch_lines(["  host:plus_one_vec*right, not timed*", "wall times of a CPU: *"])
 
 
 @pytest.mark.process
-def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
+def test_functions_are_timed_as_rivals_of_a_kernel(ran):
     """From the test's own file, whatever `only` says; what another process cannot find is refused."""
-    pytester.makepyfile(
-        """
+    tests = """
         import pytest
 
         def right(x, out):
@@ -528,33 +490,24 @@ def test_functions_are_timed_as_rivals_of_a_kernel(pytester):
 
         def test_lost(cudalab_time):
             asked(cudalab_time, {"mine": (lambda x: x, "numpy")})
-        """
-    )
-    result = pytester.runpytest_inprocess(*CPU)
-    result.assert_outcomes(passed=1, failed=2)
+    """
+    result = ran(tests, *CPU, passed=1, failed=2)
     text = result.stdout.str()
     assert "WRONG rival:wrong: " in text
     assert "cannot be imported by its name" in text
 
 
 @pytest.mark.process
-def test_answers_can_be_checked_without_timing(pytester):
-    pytester.makepyfile(
-        'def test_it(cudalab_time):\n    cudalab_time("plus_one", size="1000", only="pycuda")\n    assert 0'
-    )
-    result = pytester.runpytest_inprocess("-rs", "--cudalab-timing", "check")
-    result.assert_outcomes(skipped=1)
+def test_answers_can_be_checked_without_timing(ran):
+    tests = 'def test_it(cudalab_time):\n    cudalab_time("plus_one", size="1000", only="pycuda")\n    assert 0'
+    result = ran(tests, "-rs", "--cudalab-timing", "check", skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED * right, and not timed: --cudalab-timing check"])
 
 
-def test_timing_tests_alone_or_all_others(pytester, h200):
-    pytester.makepyfile(TEST + "def test_other(): pass")
-    only = pytester.runpytest_inprocess("--cudalab-timing", "only", "-v")
-    only.assert_outcomes(passed=1, deselected=1)
-    only.stdout.fnmatch_lines(["*::test_gelu PASSED*"])
-    skip = pytester.runpytest_inprocess("--cudalab-timing", "skip", "-v")
-    skip.assert_outcomes(passed=1, deselected=1)
-    skip.stdout.fnmatch_lines(["*::test_other PASSED*"])
+def test_timing_tests_alone_or_all_others(ran, h200):
+    for which, name in (("only", "test_gelu"), ("skip", "test_other")):
+        result = ran(TEST + "def test_other(): pass", "--cudalab-timing", which, "-v", passed=1, deselected=1)
+        result.stdout.fnmatch_lines([f"*::{name} PASSED*"])
 
 
 @pytest.mark.sweep
