@@ -9,7 +9,9 @@
 #include <cudaProfiler.h>
 #include <dlfcn.h>
 #include <elf.h>
+#include <limits.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,9 +33,25 @@ enum { MAX_THREADS = 1024, STATIC_SHARED = 48 << 10, OPTIN_SHARED = 227 << 10, L
 
 // ---- errors ---------------------------------------------------------------------------------------------------------
 
-// One lock guards everything below that can change; `changed` is broadcast whenever a task starts waiting or ends.
+// One lock guards everything below that can change; `announce` is called whenever a task starts waiting or ends.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+// What a thread waits for may have changed. glibc's condition variables lose a wake-up now and then (its bug 25847, mended
+// in 2.41), so these two use a futex; both are called with `lock` held.
+static unsigned changes;
+
+static void announce(void) {
+  __atomic_add_fetch(&changes, 1, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void wait_for_change(void) {
+  const unsigned seen = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
+  pthread_mutex_unlock(&lock);
+  syscall(SYS_futex, &changes, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+  pthread_mutex_lock(&lock);
+}
+
 
 // A failed kernel poisons the context, as on a GPU: every later call reports it, until the process ends.
 static CUresult failure = OK;
@@ -420,7 +439,7 @@ static void finish_head(Stream *s) {
   s->head = t->next;
   if (!s->head) s->tail = NULL;
   free(t);
-  pthread_cond_broadcast(&changed);
+  announce();
 }
 
 static void *work(void *stream) {
@@ -428,7 +447,7 @@ static void *work(void *stream) {
   pthread_mutex_lock(&lock);
   while (s->head || !s->ended) {
     if (!ready(s)) {
-      pthread_cond_wait(&changed, &lock);
+      wait_for_change();
       continue;
     }
     bool dead = failure != OK;
@@ -459,14 +478,14 @@ static unsigned long submit(CUstream handle, Task task) {
   if (s->tail) s->tail->next = t; else s->head = t;
   s->tail = t;
   if (!s->started) start_thread(s);
-  pthread_cond_broadcast(&changed);
+  announce();
   pthread_mutex_unlock(&lock);
   return ticket;
 }
 
 static CUresult wait_for(Stream *s, unsigned long ticket) {
   pthread_mutex_lock(&lock);
-  while (pending(s, ticket)) pthread_cond_wait(&changed, &lock);
+  while (pending(s, ticket)) wait_for_change();
   CUresult result = failure;
   pthread_mutex_unlock(&lock);
   return result;
@@ -505,7 +524,7 @@ API cuStreamCreateWithPriority(CUstream *handle, unsigned flags, int priority) {
 API cuStreamDestroy(CUstream handle) {  // its thread finishes the queue; the record stays, since events may name it
   pthread_mutex_lock(&lock);
   stream_of(handle)->ended = true;
-  pthread_cond_broadcast(&changed);
+  announce();
   pthread_mutex_unlock(&lock);
   return OK;
 }

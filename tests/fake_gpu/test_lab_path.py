@@ -421,6 +421,7 @@ def test_gpuarray_calls(fake):
 def test_a_digest_depends_on_the_key_of_the_run(fake):
     data = np.arange(100, dtype=np.float32)
     pointer = driver.pycuda().to_device(data)
+    driver.pycuda().Context.synchronize()  # the copy went through another stream
     found = []
     for key in (1, 2, 1):
         regions = Regions(fake.lab, fake.stream, [(int(pointer), data.nbytes)], 2, key)
