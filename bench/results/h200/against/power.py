@@ -14,8 +14,12 @@ def scalar(x, y):
 
 
 power = Kernel(
-    file=__file__, summary="y = 2 x + 1", dtypes=("float32",), edges=((4,),),
-    sizes={name: (n,) for name, n in {'large': 4816896, 'xlarge': 154140672}.items()},
-    reference=lambda x: 2 * x + 1, budgets=Budget(1),
-    entries={"even": packed, "even_scalar": scalar, **dict.fromkeys(('one_percent', 'three_percent'), packed)},
+    file=__file__,
+    summary="y = 2 x + 1",
+    dtypes=("float32",),
+    edges=((4,),),
+    sizes={name: (n,) for name, n in {"large": 4816896, "xlarge": 154140672}.items()},
+    reference=lambda x: 2 * x + 1,
+    budgets=Budget(1),
+    entries={"even": packed, "even_scalar": scalar, **dict.fromkeys(("one_percent", "three_percent"), packed)},
 )
