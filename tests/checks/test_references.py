@@ -68,7 +68,7 @@ def test_a_reference_may_return_its_input(tmp_path, name, reference):
     assert outcome(rows(spec(tmp_path, reference, name=name))) == RIGHT
 
 
-IN_FEW_DTYPES = ["float32", pytest.param("int32", marks=pytest.mark.sweep)]
+IN_FEW_DTYPES = ["float32", *(pytest.param(kind, marks=pytest.mark.sweep) for kind in ("int32", "uint8"))]
 
 
 @pytest.mark.parametrize("name", IN_FEW_DTYPES)
