@@ -43,7 +43,7 @@ class HardInputs:
     def judge(self, cases: Sequence[Case], group: Group) -> None:
         """Take the times of entries that are wrong or fail for hard inputs; their rows say for which."""
         right = [case for case in cases if case.backend in record.ENTRIES and case.status == record.OK]
-        key = group.file, group.old, group.name, group.dtype.name, group.forms, str(group.kernel.parameters)
+        key = group.file, group.old, group.name, group.dtype.name, str((group.forms, group.kernel.parameters))
         if right and key not in self._found:
             self._found[key] = self._tried(group, {case.variant: case.label for case in right})
         for case in right:

@@ -118,7 +118,7 @@ def bench(
             lambda cases, group: other_clock.add(cross_check, cases, group, setup.seed, setup.device),
         )
 
-    session = Session("bench", options, setup, selection, timeout, progress, output or resume)
+    session = Session("bench", options, setup, selection, timeout, progress, output or resume, hard=True)
     with cache.fresh() if fresh_caches else nullcontext():
         return session.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
 

@@ -83,6 +83,7 @@ class Session:
     timeout: float = TIMEOUT
     progress: Report = ignore
     output: File = ""
+    hard: bool = False  # whether entries are tried at hard inputs before they have times
     expected: int = 0  # groups, or other steps of a tool; for the progress
     done: int = field(default=0, init=False)  # of those
     step: Step = field(default=Step("", "start"), init=False)  # the last that was told
@@ -156,7 +157,7 @@ class Session:
     def add(self, group: Rows[Way], look: Look | None = None, complete: bool = False) -> list[Case]:
         """Do a group: add its rows to the results, write the file, tell it. `complete`: it is the last one."""
         cases = self.cases(group)
-        if self.kind == "bench" and isinstance(group, Group):
+        if self.hard and isinstance(group, Group):
             self._hard.judge(cases, group)
         if look:
             assert isinstance(group, Group), "a second look is for kernels"
