@@ -135,6 +135,7 @@ def check(
     seed: int | None = None,
     exhaustive: bool = False,
     huge: bool = False,
+    exit_first: bool = False,
     sanitizer: Sanitizers | None = None,
     timeout: float = TIMEOUT,
     progress: Report = ignore,
@@ -146,8 +147,9 @@ def check(
     Of functions of one array in 16 bits every value is tried, in float32 a sample of 2**24 that misses no exponent, or
     with `exhaustive` all 2**32. Awkward shapes and alignments are for the variants that compute their own indices.
     With `sizes`, those alone are checked. With `huge` the first and the last blocks also run on arrays beyond 2**31
-    elements, whose addresses are looked at. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches each entry
-    too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
+    elements, whose addresses are looked at. With `exit_first` the check ends with the first group in which an entry is
+    wrong or fails, and its results are not complete. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches
+    each entry too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
     options = as_text({
         "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
@@ -171,5 +173,5 @@ def check(
         with sanitizer(here.machine.device, setup.device, setup.seed, timeout) as watching:
             yield Look("under the sanitizers", watching.add)
 
-    session = Session("check", options, setup, selection, timeout, progress, output or resume)
+    session = Session("check", options, setup, selection, timeout, progress, output or resume, until_wrong=exit_first)
     return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)

@@ -83,6 +83,7 @@ class Session:
     timeout: float = TIMEOUT
     progress: Report = ignore
     output: File = ""
+    until_wrong: bool = False  # whether the run ends with the first group in which an entry is wrong or fails
     hard: bool = False  # whether entries are tried at hard inputs before they have times
     expected: int = 0  # groups, or other steps of a tool; for the progress
     done: int = field(default=0, init=False)  # of those
@@ -300,7 +301,9 @@ class Session:
         self._pace = Pace([seconds for seconds in guesses for _ in range(count)])
         try:
             for group in left:
-                self.add(group, look, complete=group is left[-1])
+                cases = self.add(group, look, complete=group is left[-1])
+                if self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES):
+                    break
         except KeyboardInterrupt:
             place = self.kept()  # Ctrl-C may have interrupted an earlier write
             done = len(groups) - len(resume.left(run, groups))

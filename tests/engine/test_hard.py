@@ -81,12 +81,25 @@ def test_pointwise_kernels_get_hard_values():
     assert [size for size, _ in bench.tried] == ["every exponent"]
 
 
-@pytest.mark.process
-def test_a_softmax_without_its_maximum_is_wrong_in_a_bench(tmp_path):
+@pytest.fixture
+def spec(tmp_path):
+    """A softmax that does not subtract the maximum."""
     for suffix in (".py", ".cu"):
         text = EXAMPLE.with_suffix(suffix).read_text().replace("expf(x[i] - top)", "expf(x[i])")
         (tmp_path / f"softmax{suffix}").write_text(text)
-    spec = str(tmp_path / "softmax.py")
+    return str(tmp_path / "softmax.py")
+
+
+@pytest.mark.process
+def test_a_check_may_end_where_an_entry_is_wrong_first(spec):
+    run = cudalab.check(spec, only="numpy,host", device="cpu", exit_first=True)
+    assert not run.complete
+    *before, last = [case.status for case in run.cases if case.backend == "host"]
+    assert last == record.WRONG and set(before) == {record.OK} and len(before) > 3
+
+
+@pytest.mark.process
+def test_a_softmax_without_its_maximum_is_wrong_in_a_bench(spec):
     run = cudalab.bench(spec, sizes="small", only="numpy,host", device="cpu", budget=0.01)
     ours, numpy = sorted(run.cases, key=lambda case: case.backend)
     assert numpy.status == record.OK and numpy.times

@@ -12,6 +12,7 @@ from cudalab.cli.options import measuring, parameters
 @click.command("check")
 @measuring(sizes="the values and shapes named above", dtypes="all of the spec", every="all")
 @parameters
+@click.option("-x", "--exit-first", is_flag=True, help="Stop where an entry of the .cu is wrong or fails first.")
 @click.option(
     "--sanitize",
     is_flag=True,
@@ -40,6 +41,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab check gelu --dtype bfloat16
     cudalab check gelu --dtype float32 --exhaustive
     cudalab check ./mine/softmax.py
+    cudalab check ./mine/softmax.py --only host -x
     cudalab check ./mine/ --sanitize
 
     Exit code: 0 every answer is right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or an
