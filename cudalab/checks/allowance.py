@@ -15,7 +15,7 @@ from cudalab.spec.kernel import Arrays, Budget, Kernel
 
 SLACK = 4  # results may move by this many times what the rounding of the inputs moves them by
 # ... and by this many times the error of the reference where it computes in float32. NumPy adds in pairs; a kernel that
-# adds 100 products one after another was off by 7 times as much.
+# adds 100 products one after another was off by 6 times as much.
 OF_FLOAT32 = 16
 
 

@@ -63,9 +63,9 @@ extern "C" __global__ void fill(const Region* regions, unsigned word) {
     for (long long i = 4 * words + first; i < region.bytes; i += step) region.at[i] = word >> (8 * (i % 4));
 }
 
-// A 64-bit digest of each region that depends on each word, its place and a key: tells whether memory was changed, or holds
-// what it should. Who does not know the key cannot choose words for a digest. The last word is padded with zeros. The mixing steps are those of splitmix64 (Steele, Lea, Flood:
-// Fast Splittable Pseudorandom Number Generators, 2014).
+// A 64-bit digest of each region that depends on each word, its place and a key: tells whether memory was changed, or
+// holds what it should. Who does not know the key cannot choose words for a digest. The last word is padded with zeros.
+// The mixing steps are those of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 extern "C" __global__ void digest(const Region* regions, unsigned long long* results, unsigned long long key) {
     const Region region = regions[blockIdx.y];
     const long long step = (long long)gridDim.x * blockDim.x, words = (region.bytes + 3) / 4;

@@ -137,6 +137,7 @@ def for_call(
     symbols = cuda.symbols_of(kernel, dtype, launched, code)
     functions = [driver.function(code, symbols[one.entry], context) for one in launches]
     for function, one in zip(functions, launches, strict=True):
+        limits.refuse_addresses(one)
         limits.make_able(function, one, context)
     if kernel.constants:
         given = {**arrays, **scalars}

