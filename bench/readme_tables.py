@@ -98,7 +98,7 @@ def counted(size: str, label: str, name: str, words: str) -> Callable[[Results],
     return lambda run: f"{100 * (says.counted(run, size, label, name) or 0):.0f} % {words}"
 
 
-# The line of each study in README.md: its question, and the one number that answers it.
+# The line of each study in docs/studies.md: its question, and the one number that answers it.
 LINES: dict[str, tuple[str, Callable[[Results], str]]] = {
     "batch-size": (
         "How much faster is training in bfloat16?",
@@ -150,7 +150,7 @@ def studies() -> str:
     rows = []
     for name in found.studies():
         number = LINES[name][1](measured_study(name)) if studied(name) else committed.NOT_YET
-        rows.append([f"[{name}](docs/studies.md#{name})", LINES[name][0], number])
+        rows.append([f"[{name}](#{name})", LINES[name][0], number])
     lines = [["study", "question", "on an H200"], ["---"] * 3, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -216,15 +216,12 @@ def commands() -> str:
 
 
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {
-        "gelu on the H200": h200.gelu,
-        "speed-up on the H200": h200.speedup_plot,
-        "kernels on the H200": h200.summary,
-        "studies": studies,
-    },
-    "docs/studies.md": {"fields of a study": study_fields, "studies on the H200": study_pages},
+    "README.md": {"bars of the H200": h200.bars},
+    "docs/studies.md": {"studies": studies, "fields of a study": study_fields, "studies on the H200": study_pages},
     "docs/pytorch.md": {"cost of a call": h200.cost_of_a_call},
     "docs/h200.md": {
+        "gelu on the H200": h200.gelu,
+        "speed-up on the H200": h200.speedup_plot,
         "kernels on the H200": h200.summary,
         "means on the H200": h200.means,
         **{f"{kind} on the H200": h200.by_kind(kind) for kind in peers.KINDS},

@@ -24,6 +24,7 @@ PLOTTED = {  # the rows that a plot's alternative text names
 WHICH = ["kernel", "size", "dtype", "ours", "fastest peer"]
 NUMBERS = ["ours, µs", "peer, µs", "speed-up", "95 % interval", "verdict"]
 LEFT = len(WHICH)
+BAR, BLOCK = 50, "\u2588"  # characters of the longest bar
 
 
 def gelu() -> str:
@@ -54,6 +55,17 @@ def summary() -> str:
     total = peers.mean(every["cold"])
     lines.append(["**all**", *map(peers.counts, every.values()), numbers.with_ends(total) if total else ""])
     return legend(table(["kernel", *map(in_words, KINDS), "cold, geometric mean"], lines))
+
+
+def bars() -> str:
+    """A bar for each kernel that was measured: its geometric mean of cold ratios, the worst first."""
+    found = {name: peers.mean(peers.rows(run, "cold")) for name, run in committed.kernels().items()}
+    means = sorted(
+        (mean.value, name + committed.marks(committed.kernels()[name])) for name, mean in found.items() if mean
+    )
+    wide, longest = max(len(name) for _, name in means), max(value for value, _ in means)
+    lines = [f"{name:{wide}}  {value:.2f}  {BLOCK * round(BAR * value / longest)}" for value, name in means]
+    return legend("\n".join(["```text", *lines, "```"]))
 
 
 def means() -> str:
@@ -239,7 +251,9 @@ def speedup_plot() -> str:
     at = {c.label: c for c in run.cases if (c.size, c.dtype) == ("xlarge", "float32") and c.times}
     ratios = {name: run.speedup(at[label], "cold") for name, label in PLOTTED.items()}
     said = [f"{name} {'1' if name == 'eager PyTorch' else numbers.ratio(r)}" for name, r in ratios.items() if r]
-    return f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](bench/results/h200/gelu_speedup.svg)"
+    return (
+        f"![Speed-up over eager PyTorch, cold, xlarge: {', '.join(said)} times](../bench/results/h200/gelu_speedup.svg)"
+    )
 
 
 def bandwidth_plot() -> str:

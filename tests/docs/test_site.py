@@ -119,6 +119,6 @@ def test_each_page_fits_its_screen_and_can_be_read(site, browser, width, theme):
 def test_the_pictures_are_on_the_site(site):
     folder, _ = site
     for page, picture in (
-        ("index.html", "session.svg"), ("index.html", "gelu_speedup.svg"), ("h200.html", "matmul_roofline.svg"),
+        ("index.html", "session.svg"), ("h200.html", "gelu_speedup.svg"), ("h200.html", "matmul_roofline.svg"),
     ):  # fmt: skip
         assert f'{picture}"' in Path(folder / page).read_text(), f"{picture} on {page}"
