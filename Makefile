@@ -90,7 +90,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/.docs: $(READY)
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	$(PIP) -e '.[docs]'
 	touch $@
 
 # Each extra has a line before and after it, since pip is silent for minutes. `cudalab` is installed by the first stage:
@@ -101,7 +101,8 @@ SAYS_cuda13 = $(SAYS_cuda12)
 SAYS_report = what draws plots and pages
 SAYS_test = pytest and what the tests need
 SAYS_dev = linters, the type checker and what builds a wheel
-PIP = $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+# Most modules of the packages are never imported: Python compiles those that are, then.
+PIP = $(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -c constraints.txt
 STAGE = stage() { echo "  $$1 ..."; begun=$$(date +%s); shift; "$$@" || exit 1; \
 	echo "    $$(( $$(date +%s) - begun )) s"; }
 EXTRA = $(foreach extra,$(1),&& stage "$(SAYS_$(extra))" $(PIP) 'cudalab[$(extra)]')

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -57,6 +58,8 @@ class Gpu:
         self._digests: dict[str, int] = {}  # of the inputs, as their contents should be
         self._bands: dict[tuple[int, int], int] = {}  # digests of the guard bands, by (pointer, bytes)
         self._slack: dict[tuple[int, int], int] = {}  # of the memory behind them
+        self._more: WeakSet[Buffer] = WeakSet()  # of outputs of a batch, of copies of the operands, of kept contents
+        self._ends: dict[tuple[int, int], int] = {}  # digests of their guard bands and of the memory behind
         self._sets: dict[int, list[Operands]] = {}  # operands and copies of them, by the first one's output
         self._outputs: dict[tuple[tuple[int, ...], str], list[DeviceArray]] = {}  # more of them, by shape and dtype
         self._placed: dict[str, int] = {}  # digests of the inputs as they were placed
@@ -99,7 +102,7 @@ class Gpu:
         return self._placed_operands
 
     def restore(self, arrays: Arrays) -> None:
-        for buffer in self._buffers.values():
+        for buffer in (*self._buffers.values(), *self._more):
             buffer.mend()
         self._upload(arrays, self._placed_operands.inputs)
         self._digests = self._placed
@@ -147,6 +150,11 @@ class Gpu:
         gaps = self._rng.integers(1, GAPS, count) if count > 1 else np.zeros(1, np.int64)
         starts = ALIGNMENT * np.cumsum(gaps + blocks(like.nbytes, ALIGNMENT))
         buffer = Buffer(int(starts[-1]), self.stream, guard=guard)
+        self._more.add(buffer)
+        ends = (*buffer.bands.values(), buffer.slack)
+        self._ends |= zip(
+            ends, Regions(self.lab, self.stream, ends, self._multiprocessors, self._key).digests(), strict=True
+        )
         places = self._rng.permutation(starts - ALIGNMENT * blocks(like.nbytes, ALIGNMENT)).tolist()
         return [DeviceArray(like.shape, like.dtype, buffer.ptr + place, buffer) for place in places]
 
@@ -229,13 +237,18 @@ class Gpu:
         return self.digests([array])[0]
 
     def tampered(self, operands: Operands, slack: bool = False) -> str | None:
-        bands = self._bands | (self._slack if slack else {})
+        more = [*self._more]
+        others = [piece for one in more for piece in (*one.bands.values(), *([one.slack] if slack else []))]
+        bands = self._bands | (self._slack if slack else {}) | {piece: self._ends[piece] for piece in others}
         inputs = {name: _piece(operands.inputs[name]) for name in self._digests if name in self._unchanged}
         found = self._regions_of((*bands, *inputs.values())).digests()
         if found[: len(bands)] != list(bands.values()):
             for name, buffer in self._buffers.items():
                 if where := buffer.overrun():
                     return f"wrote {where} {name!r}; is each index checked against the size?"
+            for buffer in more:
+                if where := buffer.overrun():
+                    return f"wrote {where} the arrays of other runs; is each index checked against the size?"
         for name, digest in zip(inputs, found[len(bands) :], strict=True):
             if digest != self._digests[name]:
                 return f"changed its input {name!r}"
@@ -349,7 +362,7 @@ class Gpu:
     def release(self) -> None:
         self.stream.synchronize()
         self.at_release.close()
-        self._sets, self._buffers, self._digests = {}, {}, {}
+        self._sets, self._buffers, self._digests, self._ends = {}, {}, {}, {}
         self._kept, self._outputs, self._regions, self._block = [], {}, {}, None
         # Libraries that were used free the device memory that they keep for later.
         if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():

@@ -58,6 +58,8 @@ def script(page: list[Block]) -> tuple[str, list[Step]]:
 
 PAGE = blocks(ROOT / "docs" / "tutorial.md")
 SCRIPT, STEPS = script(PAGE)
+# One worker follows the page, for all tests.
+pytestmark = [pytest.mark.process, pytest.mark.tutorial, pytest.mark.xdist_group("tutorial")]
 
 
 @pytest.fixture(scope="module")
@@ -74,14 +76,10 @@ def outcomes(tmp_path_factory) -> list[tuple[str, int]]:
     return [(output, int(code)) for output, code in zip(parts[::2], parts[1::2])]
 
 
-@pytest.mark.process
-@pytest.mark.tutorial
 def test_every_command_was_run(outcomes):
     assert len(outcomes) == len(STEPS) > 10
 
 
-@pytest.mark.process
-@pytest.mark.tutorial
 @pytest.mark.parametrize("index", range(len(STEPS)), ids=[s.command for s in STEPS])
 def test_a_command_does_what_the_page_shows(index, outcomes):
     step, (output, code) = STEPS[index], outcomes[index]
@@ -103,8 +101,6 @@ def any_run(text: str) -> str:
     return re.sub("FASTER|SAME|SLOWER|UNCLEAR", "VERDICT", numbers)
 
 
-@pytest.mark.process
-@pytest.mark.tutorial
 def test_a_page_that_shows_something_else_fails():
     step = Step("x", "right ...\n2.5 s SAME\n", same=False)
     assert matches(step, "right 12\n3.25? s SLOWER\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
@@ -427,3 +428,29 @@ def test_a_digest_depends_on_the_key_of_the_run(fake):
         regions = Regions(fake.lab, fake.stream, [(int(pointer), data.nbytes)], 2, key)
         found += regions.digests()
     assert found[0] == found[2] != found[1]
+
+
+@pytest.mark.parametrize("kind", ["batch", "copies", "contents"])
+def test_guard_bands_of_every_allocation_are_looked_at(fake, kind):
+    kernel, single = find.kernel("gelu"), dtype("float32")
+    arrays = kernel.make((1, 300), single, 0)
+    operands = fake.place(kernel, single, arrays)
+    made = {
+        "batch": lambda: fake.outputs(operands.output, 3),
+        "copies": lambda: fake.operand_sets(3),
+        "contents": lambda: fake.keep(arrays),
+    }[kind]()
+    for where, side in itertools.product(("before", "after"), (0, -1)):
+        buffer = next(iter(fake._more))
+        start, nbytes = buffer.bands[where]
+        assert fake.tampered(operands) is None
+        driver.pycuda().memset_d8(start + side % nbytes, 7, 1)
+        assert fake.tampered(operands).startswith(f"wrote 1 bytes {where} the arrays of other runs")
+        fake.restore(arrays)
+    start, nbytes = buffer.slack
+    driver.pycuda().memset_d8(start + nbytes - 1, 7, 1)
+    assert fake.tampered(operands) is None and "after the arrays of other runs" in fake.tampered(operands, slack=True)
+    fake.restore(arrays)
+    assert fake.tampered(operands, slack=True) is None
+    del made
+    fake.release()
