@@ -66,6 +66,7 @@ OTHER_LENGTH = (
     " (the check chose {}: is the spec's value written into the code? If the kernel takes no other, say others=() in "
     "its Scalar)"
 )
+GIVEN_LENGTH = " (--size gives {}: is the spec's value written into the code?)"
 TOO_SMALL = "the reference itself, in float32, is WRONG: is the budget too small?"
 TOO_SMALL_NEAR_0 = (
     "the reference itself, in float32, is WRONG near 0: if such an error is acceptable, give the budget an `atol` just "
@@ -454,7 +455,8 @@ class _KernelRound(Round[Variant, Bound]):
             return "" if (self.kernel.file, case.label) in self.job.wrong else CHOSEN
         if self.group.scalars:
             chosen = ", ".join(f"{name}={n}" for name, n in self.group.scalars)
-            return "" if (self.kernel.file, case.label) in self.job.wrong else OTHER_LENGTH.format(chosen)
+            said = OTHER_LENGTH if self.group.awkward else GIVEN_LENGTH
+            return "" if (self.kernel.file, case.label) in self.job.wrong else said.format(chosen)
         self.job.wrong.add((self.kernel.file, case.label))
         return ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -106,6 +107,31 @@ def test_values_reach_the_worker_and_replace_tuned_ones(spec):
     assert tuned.chosen(group.kernel, "scaled_exp", group.dtype, None) == (group.kernel, [])
     (usual,) = plan.groups([spec], "small", "")
     assert Work.on(usual).parameters == {}
+
+
+def test_lengths_reach_the_worker_with_the_sizes_that_they_fit(spec):
+    more = """k: 2 * np.exp(x[:k]), shapes={"x": "n", "y": "k"}, dims={"k": "at most n"},
+    scalars={"k": Scalar(5, "int32")}, edges=((5,), (7,)),"""
+    text = (
+        SPEC.replace(", Launch", ", Launch, Scalar")
+        .replace("edges=((1,),),", "")
+        .replace(": 2 * np.exp(x),", f", {more}")
+    )
+    Path(spec).write_text(text)
+    one, other = plan.groups([spec], "small,7,k=6", "")
+    again = Work.on(other).group()
+    assert (one.size, other.size, again.scalars, again.kernel.scalars["k"].value) == (
+        "small,k=6",
+        "7,k=6",
+        (("k", 6),),
+        6,
+    )
+    assert again.kernel.edges == ((7,),)
+    for sizes, said in (("7,k=8", "k is 8, but dims says 'at most n', where n is 7; give 7"), ("7,n=7", "n is a dim")):
+        with pytest.raises(InputError, match=said):
+            plan.groups([spec], sizes, "")
+    with pytest.raises(InputError, match="k is a length, no tunable; write --size small,k=8"):
+        plan.with_parameters([one], {"k": 8})
 
 
 @pytest.mark.parametrize(
