@@ -276,8 +276,8 @@ class Kernel(Sized):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The options that are no macros. The host's compiler has no such options."""
-        return tuple(option for option in self.options if not option.startswith("-D"))
+        """The options of nvcc that are no macros: the C++ standard first. The host's compiler has no other of them."""
+        return compile_options.of_nvcc(self.options)
 
     def budget(self, dtype: DType, whose: str = "budgets", output: str = "") -> Budget:
         """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from cudalab.engine import plan
 from cudalab.engine.groups import Work
 from cudalab.report import columns
 from cudalab.results import comparable
-from cudalab.spec import find, tuned
+from cudalab.spec import compile_options, find, tuned
 from cudalab.spec.dtype import dtype
 from cudalab.tools.inspect import compilers
 
@@ -66,9 +67,39 @@ def test_inspect_compiles_with_them(spec):
     assert any(i.opcode == "FMUL.FTZ" for i in code.instructions), "--use_fast_math flushes subnormal numbers"
 
 
+@pytest.mark.parametrize(
+    ("message", "code", "flags", "want"),
+    [
+        ("error: 'concept' only available with '-std=c++20' or '-fconcepts'", "", (), "-std=c++20"),
+        ('error: identifier "concept" is undefined', "concept C = true;", ("-std=c++17",), "-std=c++20"),
+        ("error: expected a type", "auto operator<=>(P) const = default;", ("-std=c++20",), ""),
+        ("The experimental flag '--expt-relaxed-constexpr' can be", "", (), "--expt-relaxed-constexpr"),
+        ("annotation on lambda requires --extended-lambda nvcc flag", "", ("-std=c++17",), "--extended-lambda"),
+        ('error: identifier "y" is undefined', "y[i] = 1;", (), ""),
+        (
+            "ptxas fatal   : Unresolved extern function '_Z6helperf'",
+            "",
+            (),
+            "\nA .cu is compiled alone: #include the file that defines the function.",
+        ),
+    ],
+)
+def test_a_message_names_the_option_that_the_code_lacks(message, code, flags, want):
+    said = compile_options.advice(message, code, flags)
+    assert said == (f"\nAdd to the options of the spec: options=('{want}',)" if want.startswith("-") else want)
+
+
+def test_the_standard_is_given_once_and_first(spec):
+    made = replace(find.kernel(spec), options=("--std=c++20",))
+    assert made.flags == ("-std=c++20",)
+    assert [one for one in _cupy.options(made, dtype("float32")) if "std" in one] == ["-std=c++20"]
+    assert cuda._options((), None, made.flags)["options"] == ["-std=c++20"]
+
+
 EXTENDED = """
 #include <limits>
-template <class F> __device__ void each(F f, float* y, int n) {
+template <class F> concept Made = requires(F f) { f(0); };
+template <Made F> __device__ void each(F f, float* y, int n) {
     if (int(threadIdx.x) < n) y[threadIdx.x] = f(threadIdx.x);
 }
 __global__ void extended(const float* x, float* y, int n) {
@@ -82,7 +113,7 @@ def test_options_of_the_language_are_given_to_nvcc_and_need_no_note(tmp_path):
     (tmp_path / "extended.cu").write_text(EXTENDED)
     text = SPEC.replace("scaled_exp", "extended").replace(", THREADS", "").replace("THREADS", "300")
     head, _, _ = text.partition("    tunables=")
-    options = "    options=('--extended-lambda', '--expt-relaxed-constexpr'),\n)\n"
+    options = "    options=('--extended-lambda', '--expt-relaxed-constexpr', '-std=c++20'),\n)\n"
     (tmp_path / "extended.py").write_text(head.replace("2 * np.exp(x)", "x") + options)
     (case,) = cudalab.check(str(tmp_path / "extended.py"), only="host", device="cpu", sizes="small").cases
     assert (case.status, [note for note in case.notes if "compiled without" in note]) == ("ok", []), case.reason
@@ -178,8 +209,7 @@ def test_options_of_other_kinds_are_refused(option):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--std=c++20", "every path compiles C"),
-        ("-std=c++20", "every path compiles C"),
+        ("--std=c++14", r"every path compiles C\+\+17, on the CPU too; leave it out, or give -std=c\+\+20"),
         ("-rdc=true", "compiled alone, without linking: #include the other file"),
         ("--relocatable-device-code=true", "without linking"),
         ("-dc", "without linking"),
