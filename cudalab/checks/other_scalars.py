@@ -108,7 +108,7 @@ def lengths(kernel: Kernel) -> tuple[Shape, dict[str, list[int]]]:
 def _beside(kernel: Kernel, size: Shape, name: str, usual: int) -> list[int]:
     """Other lengths for a scalar at a size: smaller ones, and a larger one where `dims` says how large it may be."""
     smaller = [n for n in _fewer(usual) if n]
-    if not (choices := allowed.choices(kernel.dims, name, kernel.lengths_at(size))):
+    if not (choices := allowed.choices(kernel.dims, name, kernel.lengths_at(size), kernel.tunables)):
         return smaller if choices is None else []
     wanted = [*smaller, max(LANES, 2 * usual)] if choices[-1] < allowed.MOST // 2 else smaller
     near = [choices[at - 1] for n in wanted if (at := bisect_right(choices, n))]

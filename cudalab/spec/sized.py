@@ -165,7 +165,7 @@ class Sized(Declared):
                     dimensions.shape_of(given, lengths)
         except InputError as error:
             return str(error)
-        return allowed.unfit(self.dims, lengths) if self.dims else ""
+        return allowed.unfit(self.dims, lengths, self.tunables) if self.dims else ""
 
     @cached_property
     def _may_be_negative(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -176,7 +176,7 @@ class Sized(Declared):
     def allowed(self, size: Shape, axis: int) -> Sequence[int] | None:
         """The lengths, in ascending order, that `dims` leaves to one dimension of a size; None: any."""
         name = self.dimension_of(size, axis) if self.dims and self._size_tells else ""
-        return allowed.choices(self.dims, name, self.lengths_at(size)) if name else None
+        return allowed.choices(self.dims, name, self.lengths_at(size), self.tunables) if name else None
 
     def dimension_of(self, size: Shape, axis: int) -> str:
         """The name of a dimension of a size; "" if `shapes` gives it none."""

@@ -140,6 +140,17 @@ def test_values_reach_the_worker_and_replace_tuned_ones(spec):
     assert Work.on(usual).parameters == {}
 
 
+def test_rules_of_dims_hold_for_each_value_of_a_tunable(spec):
+    kernel = replace(find.kernel(spec), shapes={"x": "n", "y": "n"}, dims={"n": "multiple of THREADS"}, edges=((256,),),
+                     sizes={"small": (512,)})  # fmt: skip
+    assert list(kernel.allowed((512,), 0)[:3]) == [0, 256, 512]
+    with pytest.raises(InputError, match=r"n is 320, but .*, where THREADS is 256 or 128 or 64; give 256 or 512"):
+        kernel.accepts((320,))
+    kernel.with_parameters({"THREADS": 64}).accepts((320,))
+    with pytest.raises(SpecError, match="no other dimension named 'THREAD'; did you mean 'THREADS'"):
+        replace(kernel, dims={"n": "multiple of THREAD"})
+
+
 def test_lengths_reach_the_worker_with_the_sizes_that_they_fit(spec):
     more = """k: 2 * np.exp(x[:k]), shapes={"x": "n", "y": "k"}, dims={"k": "at most n"},
     scalars={"k": Scalar(5, "int32")}, edges=((5,), (7,)),"""
