@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from cudalab import backends
 from cudalab.base import numbers
-from cudalab.report import columns
+from cudalab.report import check_table, columns
 from cudalab.report.html import roofline
 from cudalab.results import marks
 from cudalab.results.record import Case, Results
@@ -270,7 +270,7 @@ def bandwidth_plot() -> str:
 def accuracy_plot() -> str:
     """The plot of correctly rounded bfloat16 results; its alternative text has the numbers."""
     run = committed.of(committed.FOLDER / "checks" / "gelu.json")
-    rows = {cells[2]: cells for cells, _ in columns.check_rows(run) if cells[1] == "bfloat16"}
+    rows = {cells[2]: cells for cells, _ in check_table.check_rows(run) if cells[1] == "bfloat16"}
     said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
     return f"![{text}](../bench/results/h200/gelu_accuracy.svg)"

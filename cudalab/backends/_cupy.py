@@ -53,7 +53,6 @@ def bound(function: Callable[..., Any], operands: Operands) -> Bound:
 def options(kernel: Kernel, dtype: DType) -> tuple[str, ...]:
     """Options with which CuPy compiles a kernel's `.cu` for one element type."""
     return (
-        "-std=c++17",
         *kernel.flags,
         *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()),
         f"-I{kernel.cu.parent}",

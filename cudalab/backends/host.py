@@ -21,7 +21,7 @@ from cudalab.device import nvcc
 from cudalab.device.guard import GUARD
 from cudalab.device.operands import Bound, Operands, writing
 from cudalab.host import Module
-from cudalab.spec import cuda_source, entry_names
+from cudalab.spec import compile_options, cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, labelled
 
@@ -47,7 +47,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def remarks(kernel: Kernel) -> list[str]:
     """What a reader of a row must know about how it was compiled."""
-    lacking = [flag for flag in kernel.flags if flag.lstrip("-") not in NEEDLESS]
+    lacking = [flag for flag in kernel.flags[1:] if flag.lstrip("-") not in NEEDLESS]
     return [f"compiled without {' '.join(lacking)}: g++ has no such option"] if lacking else []
 
 
@@ -185,7 +185,7 @@ def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ())
 
 @cache
 def _races(
-    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...]
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...], standard: str
 ) -> Future[Isolated | None]:
     """The `.cu` with the race detector, compiled beside the plain one."""
 
@@ -194,7 +194,13 @@ def _races(
 
         try:
             built = host.compile_source(
-                text, name=cu.name, defines=dict(macros), include=cu.parent, races=True, entries=entries
+                text,
+                name=cu.name,
+                defines=dict(macros),
+                include=cu.parent,
+                races=True,
+                entries=entries,
+                standard=standard,
             )
             return Isolated(built, workers=1, reach=GUARD)
         except CudalabError:  # the plain one tells a mistake
@@ -222,11 +228,11 @@ _verdicts: dict[object, Future[nvcc.Verdict]] = {}
 
 def _source(
     kernel: Kernel, dtype: DType, launched: tuple[str, ...]
-) -> tuple[str, Path, tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """What is compiled: the text of the `.cu`, its path, macros, and functions that do not have a plain name."""
+) -> tuple[str, Path, tuple[tuple[str, str], ...], tuple[str, ...], str]:
+    """What is compiled: the text of the `.cu`, its path, macros, functions without a plain name, and the standard."""
     text = cuda_source.read(kernel.cu)
     names = entry_names.not_plain(text, entry_names.in_all(text, kernel.entries, launched))
-    return text, kernel.cu, tuple(kernel.macros(dtype).items()), names
+    return text, kernel.cu, tuple(kernel.macros(dtype).items()), names, kernel.flags[0]
 
 
 def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bool = True) -> Module | Isolated:
@@ -241,13 +247,15 @@ def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bo
 
 @cache
 def _module(
-    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...], apart: bool
+    text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...], standard: str, apart: bool
 ) -> Module | Isolated | NotOnCpu | CompileError | SpecError:
     """The compiled `.cu`, or why there is none."""
     from cudalab.host.isolated import Isolated
 
     try:
-        built = host.compile_source(text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries)
+        built = host.compile_source(
+            text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries, standard=standard
+        )
         return Isolated(built) if apart else Module(built)
     except (NotOnCpu, CompileError, SpecError) as error:
         return error
@@ -270,7 +278,9 @@ def _judged(kernel: Kernel, dtype: DType, refusal: NotOnCpu | CompileError) -> N
     if named:
         return NotOnCpu(f"{refusal} (and not compiled by nvcc: {said.missing})")
     either = "Either the .cu has a mistake, or it uses a feature that the CPU executor lacks"
-    return CompileError(f"{refusal}\n{either}. nvcc could tell which: {said.missing}")
+    code = cuda_source.blank_comments(cuda_source.read(kernel.cu))
+    advice = compile_options.advice(str(refusal), code, kernel.flags)
+    return CompileError(f"{refusal}\n{either}. nvcc could tell which: {said.missing}{advice}")
 
 
 def first_error(text: str) -> str:

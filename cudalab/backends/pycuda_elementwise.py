@@ -44,7 +44,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
     options = (
-        *cuda.FLAGS, *kernel.flags, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()),
+        *kernel.flags, f"-I{kernel.cu.parent}", *(f"-D{k}={v}" for k, v in kernel.macros(dtype).items()),
     )  # fmt: skip
     text = entry_names.source(cuda_source.read(kernel.cu), kernel.cu.name)
     compiled, code = _compiled(

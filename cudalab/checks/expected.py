@@ -9,7 +9,7 @@ import numpy as np
 
 from cudalab.base import float_mode, threads
 from cudalab.base.errors import SpecError
-from cudalab.spec import reference
+from cudalab.spec import dimensions, reference
 from cudalab.spec.dtype import DTYPES, DType, foreign
 from cudalab.spec.kernel import Arrays, Kernel
 
@@ -78,6 +78,10 @@ class Expected:
             first = next(iter(self._shapes))
             copied = f"{name} has the shape of {first}, {shape}, unless shapes= gives it another"
             due = f"shapes= says {shape}" if name in self._kernel.shapes else copied
+            lengths = self._kernel.scalar_lengths(self._shapes)
+            for own in set(lengths) & set(dimensions.names([self._kernel.shapes.get(name, "")])):
+                most = f"{{{own!r}: 'at most {self._kernel.dimension_names[-1]}'}}"
+                due += f", where {own} is {lengths[own][0]}; dims= may say how long it is, as in {most}"
             raise SpecError(f"{self._kernel.file}: the reference returns {name} of shape {found.shape}, but {due}")
         return found
 

@@ -9,6 +9,7 @@ may lead a kernel beyond its arrays. What the reference cannot tell apart, or do
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,9 +17,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from cudalab.base.errors import SpecError
 from cudalab.checks import characters, parity
 from cudalab.checks.expected import Expected, results
+from cudalab.spec import allowed
 from cudalab.spec.array import Scalar
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Kernel, Shape
@@ -29,6 +30,7 @@ STEPS = (0.3, 1, 2, 4, 7, 11, 16, 22, 30, 38)  # powers of two that `_scaled` ta
 APART = 4  # budgets of the widest kind by which an answer must differ
 FEW = 8  # bits of a value that was chosen so that products with it are exact
 SMALL = 1 << 16  # elements, at most, of a size with other lengths
+LANES = 64  # a length, if it may be so large, for which a kernel with a place in each lane of a warp is too small
 SHARE = 0.02  # of an output's elements that should differ; where no value does so much, the one that does most is taken
 
 ASKED = "others=() asks for it"
@@ -97,19 +99,20 @@ def lengths(kernel: Kernel) -> tuple[Shape, dict[str, list[int]]]:
         if scalar.others is not None:
             wanted = [int(value) for value in scalar.others_of(stand_ins, name)]
         else:
-            wanted = [] if callable(scalar.value) else [n for n in _fewer(usual) if n]
-        if takes := [n for n in wanted if n != usual and _takes(kernel, name, n)]:
+            wanted = [] if callable(scalar.value) else _beside(kernel, sizes[-1], name, usual)
+        if takes := [n for n in wanted if n != usual and not kernel.unfit_at(sizes[-1], {name: n})]:
             found[name] = takes
     return sizes[-1], found
 
 
-def _takes(kernel: Kernel, name: str, value: int) -> bool:
-    """Whether sizes and edges go with another value of a scalar that is a length."""
-    try:
-        kernel.with_scalars({name: value})
-    except SpecError:
-        return False
-    return True
+def _beside(kernel: Kernel, size: Shape, name: str, usual: int) -> list[int]:
+    """Other lengths for a scalar at a size: smaller ones, and a larger one where `dims` says how large it may be."""
+    smaller = [n for n in _fewer(usual) if n]
+    if not (choices := allowed.choices(kernel.dims, name, kernel.lengths_at(size), kernel.tunables)):
+        return smaller if choices is None else []
+    wanted = [*smaller, max(LANES, 2 * usual)] if choices[-1] < allowed.MOST // 2 else smaller
+    near = [choices[at - 1] for n in wanted if (at := bisect_right(choices, n))]
+    return [n for n in dict.fromkeys(near) if n]
 
 
 class _Probe:

@@ -25,13 +25,13 @@ def filtered(
     """
     every = [case for run in runs for case in run.cases]
     groups = [
-        _one_of("kernel", kernels, every, _of_kernel, lambda case: case.kernel),
-        _one_of("size", sizes, every, _of_size, lambda case: case.size),
-        _one_of("dtype", dtypes, every, _of_dtype, lambda case: case.dtype),
+        _one_of("kernel", split(kernels), every, _of_kernel, lambda case: case.kernel),
+        _one_of("size", _words(sizes), every, _of_size, lambda case: case.size),
+        _one_of("dtype", split(dtypes), every, _of_dtype, lambda case: case.dtype),
     ]
     rows = [case for case in every if case.status != CEILING]
-    wanted = _one_of("variant", only, rows, _of_variant, lambda case: case.label)
-    unwanted = _one_of("variant", skip, rows, _of_variant, lambda case: case.label) if split(skip) else None
+    wanted = _one_of("variant", split(only), rows, _of_variant, lambda case: case.label)
+    unwanted = _one_of("variant", split(skip), rows, _of_variant, lambda case: case.label) if split(skip) else None
 
     def takes(case: Case) -> bool:
         if not all(fitting(case) for fitting in groups):
@@ -47,14 +47,14 @@ def filtered(
 
 
 def _one_of(
-    what: str, text: str, cases: Sequence[Case], reading: Callable[[str], Fits], name: Callable[[Case], str]
+    what: str, words: Sequence[str], cases: Sequence[Case], reading: Callable[[str], Fits], name: Callable[[Case], str]
 ) -> Fits:
-    """Whether a row fits one of the words in `text`."""
-    tests = {word: reading(word) for word in split(text) if word != "all"}
+    """Whether a row fits one of the words."""
+    tests = {word: reading(word) for word in words if word != "all"}
     for word, fitting in tests.items():
         if cases and not any(map(fitting, cases)):
             raise unknown(f"{what} in these results", word, dict.fromkeys(map(name, cases)))
-    if not tests or "all" in split(text):
+    if not tests or "all" in words:
         return lambda case: True
     return lambda case: any(fitting(case) for fitting in tests.values())
 
@@ -69,13 +69,28 @@ def _of_kernel(word: str) -> Fits:
     return lambda case: any(fnmatch.fnmatchcase(case.kernel, name) for name in names)
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return sizes.words(text) if "=" in text else split(text)
+
+
 def _of_size(word: str) -> Fits:
-    """By name or glob, or by the shape that a form of `cudalab.spec.sizes` stands for."""
+    """By name or glob, or by the shape and the lengths that a form of `cudalab.spec.sizes` stands for."""
     try:
-        shapes = set(sizes.parse(word, {}).values())
+        shapes = {size.shape for size in sizes.parse(word, {}).values()}
     except CudalabError:
         shapes = set()
-    return lambda case: fnmatch.fnmatchcase(case.size, word) or case.size == word or tuple(case.shape) in shapes
+    _, behind, lengths = word.partition(",")
+
+    def fitting(case: Case) -> bool:
+        name = case.size.replace(", ", ",")  # of a check
+        return (
+            name == word
+            or fnmatch.fnmatchcase(name, word)
+            or case.size == word
+            or (tuple(case.shape) in shapes and name.endswith(behind + lengths))
+        )
+
+    return fitting
 
 
 def _of_dtype(word: str) -> Fits:

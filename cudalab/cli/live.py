@@ -187,7 +187,7 @@ class Log:
 
     def _new_reasons(self, rows: Results) -> list[str]:
         """The reasons of rows that are broken in a way that was not written yet, a line each."""
-        from cudalab.report.columns import same_reason
+        from cudalab.report.below_tables import same_reason
         from cudalab.results.record import BROKEN
 
         found: list[str] = []

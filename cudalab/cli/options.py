@@ -24,7 +24,8 @@ Decorator = Callable[[F], F]
 # What each option of the vocabulary is in every command, and how its help begins; "Default: ..." follows.
 VOCABULARY = {
     "--kernel": "Kernels: names, globs such as 'gelu*', paths of specs, or folders.",
-    "--size": "Sizes: names of the spec, globs of them, all, or 64K, 1M, 2^20, 4096x4096, 2^[10:24:2].",
+    "--size": "Sizes: names of the spec, globs of them, all, or 64K, 1M, 2^20, 4096x4096, 2^[10:24:2]; "
+    "64x1000,k=8 with a length.",
     "--dtype": "Dtypes: names such as float32,bfloat16, globs such as 'float*', or all.",
     "--only": "Use only these variants: backends, entries or backend:entry, such as 'torch_*,pycuda:gelu_vec'.",
     "--skip": "Leave out these variants, written as in --only.",

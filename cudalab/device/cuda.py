@@ -16,12 +16,13 @@ from cudalab.base.errors import CompileError
 from cudalab.device import constants, driver, kept_data
 from cudalab.device.arrays import installed
 from cudalab.device.lowered import of_names
-from cudalab.spec import cuda_source, entry_names
+from cudalab.spec import compile_options, cuda_source, entry_names
 from cudalab.spec.card import Card
+from cudalab.spec.compile_options import STANDARD
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
-FLAGS = ("-std=c++17",)
+FLAGS = (STANDARD,)  # of code without a spec
 LAB = Path(__file__).with_name("lab.cu")
 SCRUB = Path(__file__).with_name("scrub.cu")  # apart: the host takes no `volatile` beside shared memory
 
@@ -81,7 +82,7 @@ def _compiled(
 ) -> Any:  # fmt: skip
     from pycuda.compiler import SourceModule
 
-    with _compile_errors(name):
+    with _compile_errors(name, text, flags):
         return SourceModule(entry_names.source(text, name, entries), **_options(macros, include, flags))
 
 
@@ -172,22 +173,24 @@ def _cubin(
 ) -> bytes:  # fmt: skip
     from pycuda.compiler import compile as compile_
 
-    with _compile_errors(name):
+    with _compile_errors(name, text, flags):
         return compile_(entry_names.source(text, name, entries), arch=architecture, **_options(macros, include, flags))
 
 
 def _options(macros: tuple[tuple[str, str], ...], include: Path | None, flags: tuple[str, ...]) -> dict[str, Any]:
     use_for("PYCUDA_CACHE_DIR")
-    options = [*FLAGS, *flags, *(f"-D{k}={v}" for k, v in macros)]
+    options = [*(flags or FLAGS), *(f"-D{k}={v}" for k, v in macros)]
     return {"options": options, "no_extern_c": True, "include_dirs": [str(include)] if include else []}
 
 
 @contextmanager
-def _compile_errors(name: str) -> Iterator[None]:
+def _compile_errors(name: str, text: str, flags: tuple[str, ...]) -> Iterator[None]:
     """PyCUDA's compile error as the lab's, with the compiler's lines."""
     from pycuda.driver import CompileError as Failed
 
     try:
         yield
     except Failed as error:
-        raise CompileError(f"{name} does not compile:\n{error.stderr or error}") from None
+        said = str(error.stderr or error)
+        advice = compile_options.advice(said, cuda_source.blank_comments(text), flags)
+        raise CompileError(f"{name} does not compile:\n{said}{advice}") from None

@@ -17,7 +17,7 @@ from cudalab.base import files, scratch
 from cudalab.base.cache import folder
 from cudalab.base.text import visible
 from cudalab.device import cuda
-from cudalab.spec import cuda_source, entry_names
+from cudalab.spec import compile_options, cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 
@@ -66,6 +66,9 @@ def verdict(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Ver
         return msgspec.json.decode(kept.read_bytes(), type=Verdict)
     except (OSError, msgspec.DecodeError):
         found = _asked(compiler, text, kernel.cu, macros)
+    if found.error:
+        advice = compile_options.advice(found.error, cuda_source.blank_comments(text), kernel.flags)
+        found = msgspec.structs.replace(found, error=found.error + advice)
     if not found.missing:
         files.write(kept, msgspec.json.encode(found))
     return found
@@ -122,7 +125,7 @@ def _refusal(compiler: str, text: str, name: str, options: tuple[str, ...], targ
     """nvcc's message, or None if it compiles `text`."""
     with scratch.folder("nvcc-") as place:
         Path(place, name).write_text(text, encoding="utf-8")
-        command = [compiler, "--cubin", "-w", "-arch", target, "-Xptxas=-v", *cuda.FLAGS, *options, name]
+        command = [compiler, "--cubin", "-w", "-arch", target, "-Xptxas=-v", *options, name]
         try:
             done = _run([*command, "-o", "out.cubin"], place)
         except subprocess.TimeoutExpired:

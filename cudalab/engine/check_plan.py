@@ -52,7 +52,10 @@ def hard(group: Group) -> list[Group]:
     """The groups of a bench that try the hard inputs of a group's kernel in its dtype: values, or characters."""
     kernel, kind, name = group.kernel, group.dtype, group.name
     values = _hard_values(name, kernel, kind, False, QUICK) if kernel.pointwise else []
-    return [replace(one, forms=group.forms, old=group.old) for one in values or _characters(name, kernel, kind)]
+    return [
+        replace(one, forms=group.forms, old=group.old, scalars=group.scalars)
+        for one in values or _characters(name, kernel, kind)
+    ]
 
 
 def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sample: int) -> list[Group]:
@@ -107,7 +110,7 @@ def _other_lengths(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     text = "x".join(map(str, shape))
     return [
         Group(
-            kernel.with_scalars({scalar: n}), f"{text}, {scalar}={n}", shape, kind, awkward=True, alias=name,
+            kernel.at_lengths({scalar: n}, text, shape), f"{text}, {scalar}={n}", shape, kind, awkward=True, alias=name,
             scalars=((scalar, n),),
         )
         for scalar, values in others.items()

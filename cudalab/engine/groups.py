@@ -42,7 +42,7 @@ class Group:
     alias: str = ""  # the kernel's name in the results, where two kernels of a run share theirs
     forms: tuple[Form, ...] = ()  # entries with launch parameters that replace the kernel's usual variants
     rivals: tuple[str, ...] = ()  # those that the command line added to the kernel's own, as `rival.parsed` reads them
-    scalars: tuple[tuple[str, int], ...] = ()  # values that the kernel has in place of the spec's, by name
+    scalars: tuple[tuple[str, int], ...] = ()  # lengths that the kernel has in place of the spec's, by name
     why: tuple[tuple[str, str], ...] = ()  # variants by name with the reason why they are skipped; no others run
     old: str = ""  # path of an earlier `.cu` (engine/against.py), whose entries are variants too
 
@@ -143,7 +143,7 @@ class Work(msgspec.Struct):
     def group(self) -> Group:
         kernel = find.kernel(self.kernel)
         kernel = kernel.with_parameters(self.parameters) if self.parameters else kernel
-        kernel = kernel.with_scalars(dict(self.scalars)) if self.scalars else kernel
+        kernel = kernel.at_lengths(dict(self.scalars), self.size, self.shape) if self.scalars else kernel
         return Group(
             beside(kernel, self.rivals), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
             self.offsets, self.alias, self.forms, self.rivals, self.scalars, self.why, self.old,

@@ -49,13 +49,17 @@ def groups(names: Collection[str], size_text: str, dtype_text: str, rivals: str 
     """
     found: list[Group] = []
     for name, kernel, dtypes in with_dtypes(names, dtype_text, rivals):
-        shapes = sizes.usual(kernel.sizes) if size_text == sizes.USUAL else sizes.parse(size_text, kernel.sizes)
-        for shape in shapes.values():
-            kernel.accepts(shape)
-        found += [
-            Group(kernel, label, s, d, alias=name, rivals=split(rivals)) for label, s in shapes.items() for d in dtypes
-        ]
+        for label, (shape, lengths) in _sizes(size_text, kernel).items():
+            kernel.accepts(shape, dict(lengths))
+            one = kernel.at_lengths(dict(lengths), label, shape) if lengths else kernel
+            found += [Group(one, label, shape, d, alias=name, rivals=split(rivals), scalars=lengths) for d in dtypes]
     return found
+
+
+def _sizes(text: str, kernel: Kernel) -> dict[str, sizes.Size]:
+    if text == sizes.USUAL:  # a spec may have neither of the two
+        return {label: sizes.Size(shape) for label, shape in sizes.usual(kernel.sizes).items()}
+    return sizes.parse(text, kernel.sizes)
 
 
 def with_parameters(groups: list[Group], parameters: Mapping[str, int]) -> list[Group]:
@@ -67,6 +71,9 @@ def with_parameters(groups: list[Group], parameters: Mapping[str, int]) -> list[
     for name in parameters:
         if name not in known:
             have = " and ".join(dict.fromkeys(group.name for group in groups))
+            if any(name in group.kernel.length_scalars for group in groups):
+                size = next(iter(groups[0].kernel.sizes))
+                raise InputError(f"{name} is a length, no tunable; write --size {size},{name}={parameters[name]}")
             raise unknown(f"tunable of {have}", name, known) if known else InputError(f"no tunables in {have}")
     chosen = [{n: v for n, v in parameters.items() if n in group.kernel.tunables} for group in groups]
     return [

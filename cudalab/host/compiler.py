@@ -20,6 +20,7 @@ from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
 from cudalab.host.source import Scan, forbidden, rewrite_shared, unknown_name, without_header
 from cudalab.host.system_calls import LINKED
 from cudalab.spec import dtype_macro
+from cudalab.spec.compile_options import STANDARD
 from cudalab.spec.cuda_source import blank_comments
 
 _HERE = Path(__file__).parent
@@ -31,7 +32,6 @@ _WITH_CLUSTERS = {**_PREDEFINED, "__CUDA_ARCH__": "900"}
 _CLUSTER = re.compile("cluster", re.IGNORECASE)
 
 _FLAGS = (
-    "-std=c++17",
     "-O2",
     "-fPIC",
     "-pthread",
@@ -123,13 +123,14 @@ def compile_source(
     sanitize: bool = False,
     races: bool = False,
     entries: Sequence[str] = (),
+    standard: str = STANDARD,
 ) -> Built:
     """Find or make the shared object for the CUDA source `text`.
 
     `entries` are names in C++ (`row_sum<64, float>`) to export beside the plain ones. `name` appears in error messages,
     `defines` become `-Dkey=value`, `include` is the folder that the source's own `#include "..."` lines are relative
-    to. With `sanitize` it checks addresses and for undefined behaviour, and can only be loaded into a process that has
-    preloaded `address_sanitizer()`.
+    to, `standard` is the option for the C++ standard. With `sanitize` it checks addresses and for undefined behaviour,
+    and can only be loaded into a process that has preloaded `address_sanitizer()`.
 
     Raises NotOnCpu for what is refused by name, SpecError for an entry with a name that C or CUDA has taken, and
     CompileError for what g++ refuses: a mistake, or something of CUDA that the headers here lack.
@@ -145,7 +146,7 @@ def compile_source(
     options = [*search, *(f"-D{key}={value}" for key, value in given.items())]
 
     try:
-        preprocessed = _run([*options, "-std=c++17", "-E", "-x", "c++", "-"], _numbered(name, text), name, include)
+        preprocessed = _run([*options, standard, "-E", "-x", "c++", "-"], _numbered(name, text), name, include)
     except CompileError as error:
         if lacking := without_header(str(error)):
             raise NotOnCpu(lacking) from None
@@ -179,8 +180,12 @@ def compile_source(
     lines = ["-g"] if sanitize or races else ["-g1"] if scan.volatile or scan.waits else []
     common = [*_FLAGS, *_poison(races), *checks, *modes]
     contends = scan.contends and fibers and not sanitize
-    own = [f"-DCUDALAB_CONTENDS={int(contends)}", *([_DWARF, *lines] if lines else [])]  # the runtime is the same
-    runtime = [*common, "-O2"] if races else common  # the lab's own code, which follows each access
+    own = [
+        standard,
+        f"-DCUDALAB_CONTENDS={int(contends)}",
+        *([_DWARF, *lines] if lines else []),
+    ]  # the runtime is the same
+    runtime = [*common, STANDARD, *(["-O2"] if races else [])]  # the lab's own code, which follows each access
     flags = [*common, *own, *_LINK]
     libraries = [*_LIBRARIES, *([str(address_sanitizer())] if sanitize else [])]
     # The preprocessed text covers everything that the source includes. Folders are left out: the same
@@ -292,7 +297,7 @@ def _taken(entries: Sequence[str], lab: list[str]) -> list[str]:
     """The entries that have the name of something in the headers that every `.cu` gets."""
     asked = "".join(f'#line {i} "entry"\nnamespace {{ using ::{entry}; }}\n' for i, entry in enumerate(entries, 1))
     try:
-        _run(["-std=c++17", "-fsyntax-only", "-w", *lab, "-x", "c++", "-"], asked, "entry")
+        _run([STANDARD, "-fsyntax-only", "-w", *lab, "-x", "c++", "-"], asked, "entry")
     except CompileError as error:
         free = {int(number) for number in re.findall(r"^entry:(\d+):\d+: error", str(error), re.MULTILINE)}
         return [entry for i, entry in enumerate(entries, 1) if i not in free]

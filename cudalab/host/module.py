@@ -13,7 +13,7 @@ import numpy as np
 
 from cudalab.base.errors import InputError, LaunchError, NotOnCpu, OverrunError, RaceError, Unavailable, unknown
 from cudalab.base.threads import cores
-from cudalab.host.compiler import Built, compile_source, place_of
+from cudalab.host.compiler import STANDARD, Built, compile_source, place_of
 from cudalab.spec.entry_names import constant_named
 from cudalab.spec.launch_check import wrong_cluster
 
@@ -331,6 +331,7 @@ def load(
     sanitize: bool = False,
     races: bool = False,
     entries: Sequence[str] = (),
+    standard: str = STANDARD,
 ) -> Module:
     """Compile the CUDA source `text` for the CPU (once per content, see compiler.py) and open it.
 
@@ -342,12 +343,20 @@ def load(
         sanitize: check addresses and for undefined behaviour; see `compiler.compile_source`.
         races: look for races; a launch that has one fails. The arrays of larger launches are not watched.
         entries: names in C++ to make ready beside the plain ones, such as `row_sum<64, float>` and `ns::k`.
+        standard: the option for the C++ standard.
 
     Raises:
         CompileError: with the compiler's lines, or with what cannot run on the CPU.
     """
     built = compile_source(
-        text, name=name, defines=defines, include=include, sanitize=sanitize, races=races, entries=entries
+        text,
+        name=name,
+        defines=defines,
+        include=include,
+        sanitize=sanitize,
+        races=races,
+        entries=entries,
+        standard=standard,
     )
     return Module(
         built, workers=1 if sanitize or races else 0

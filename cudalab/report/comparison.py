@@ -12,7 +12,7 @@ from cudalab.base import numbers, stats
 from cudalab.base.errors import unknown
 from cudalab.base.memo import unchanging
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
-from cudalab.report import columns
+from cudalab.report import below_tables, columns
 from cudalab.report.markdown import cell, inline
 from cudalab.results import comparable, marks, record
 from cudalab.results.compare import MOVED, VERDICTS, Comparison, Pair
@@ -110,7 +110,7 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
     wrong = [("wrong", _about(cases), text) for text, cases in _folded(found.wrong).items()]
     was_wrong = [("not compared", _about(cases), text) for text, cases in _folded(found.was_wrong).items()]
     return (
-        columns.hints_once(wrong + was_wrong)
+        below_tables.hints_once(wrong + was_wrong)
         + moved
         + [("not compared", _about(cases), text) for text, cases in found.left_out.items()]
     )
@@ -121,7 +121,7 @@ def _folded(wrong: Mapping[str, list[Case]]) -> dict[str, list[Case]]:
     texts, found = dict[tuple[str, ...], str](), dict[str, list[Case]]()
     for text, cases in wrong.items():
         for case in cases:
-            first = texts.setdefault((text.removesuffix(case.reason), *columns.same_reason(case)), text)
+            first = texts.setdefault((text.removesuffix(case.reason), *below_tables.same_reason(case)), text)
             found.setdefault(first, []).append(case)
     return found
 

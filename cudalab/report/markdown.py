@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from cudalab.base.text import visible
-from cudalab.report import columns
+from cudalab.report import below_tables, check_table, columns
 from cudalab.results.record import Case, Results
 
 # What Markdown obeys in a line. A backslash is text except before a punctuation mark, an underscore within a word too.
@@ -26,9 +26,9 @@ def _lines(run: Results) -> list[str]:
     lines = [opening(columns.heading(run)), *map(inline, columns.warnings(run))]
     for cases in run.groups().values():
         lines += ["", f"**{inline(columns.title(cases))}**", "", *group(run, cases)]
-        lines += ["", *remarks(columns.remarks(cases))]
-    lines += ["", *skipped(columns.skipped(run))]
-    return [*lines, "", *map(opening, columns.footer(run))]
+        lines += ["", *remarks(below_tables.remarks(cases))]
+    lines += ["", *skipped(below_tables.skipped(run))]
+    return [*lines, "", *map(opening, below_tables.footer(run))]
 
 
 def remarks(said: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -53,8 +53,8 @@ def tabled(names: list[str], body: list[list[str]]) -> list[str]:
 
 
 def _checks(run: Results) -> list[str]:
-    names = columns.CHECK_HEADERS
-    return [_row(names), _row(["---"] * len(names)), *(_row(cells) for cells, _ in columns.check_rows(run))]
+    names = check_table.CHECK_HEADERS
+    return [_row(names), _row(["---"] * len(names)), *(_row(cells) for cells, _ in check_table.check_rows(run))]
 
 
 def _row(cells: list[str]) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cudalab.base.text import visible
-from cudalab.report import columns, study, table
+from cudalab.report import below_tables, columns, study, table
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.report.markdown import inline, opening, remarks, skipped, tabled
@@ -40,12 +40,12 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
             table.put(console, _drawn(part, [c.status for c in study.shown(cases)]), above=bool(i))
         if plots and (lines := plots_.lines(run, cases, console.width, table.INKS[plots])):
             console.print(Padding(table.plain("\n".join(lines), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
-        for said in columns.remarks(cases):
+        for said in below_tables.remarks(cases):
             console.print(table.remark(*said))
         if costs and (once := study.costs(cases)):
             table.put(console, _drawn(once, [""] * len(once[0].cells)), above=1, left=2)
     console.print()
-    for labels, reason in columns.skipped(run):
+    for labels, reason in below_tables.skipped(run):
         console.print(table.remark("skipped", labels, reason))
     for line in study.footer(run) + (plots_.legend(run, console.width) if plots and run.main_kind else []):
         console.print(table.plain(line, "dim"))
@@ -81,8 +81,8 @@ def markdown(run: Results) -> str:
         rows = [list(row) for row in zip(*(column.cells for column in drawn), strict=True)]
         lines += ["", f"**{inline(study.title(run, cases))}**", ""]
         lines += tabled([column.name for column in drawn], rows) if drawn else ["no variant runs here"]
-        lines += ["", *remarks(columns.remarks(cases))]
-    lines += ["", *skipped(columns.skipped(run))]
+        lines += ["", *remarks(below_tables.remarks(cases))]
+    lines += ["", *skipped(below_tables.skipped(run))]
     lines += ["", *(f"- {inline(text)}" for text in study.footer(run))]
     lines += ["", f"**{inline(text)}**"] if (text := study.conclusion(run)) else []
     return "\n".join(lines).replace("\n\n\n", "\n\n")

@@ -17,7 +17,7 @@ from rich.text import Text
 from cudalab.base import stats
 from cudalab.base.errors import unknown
 from cudalab.base.text import visible
-from cudalab.report import answer, columns
+from cudalab.report import answer, below_tables, check_table, columns
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.results import record
@@ -57,11 +57,11 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
         _times(console, run, costs, INKS.get(plots))
     else:
         _checks(console, run)
-    for labels, reason in columns.skipped(run):
+    for labels, reason in below_tables.skipped(run):
         console.print(remark("skipped", labels, reason))
-    lines, answers = columns.footer(run), _in_short(run)
-    if columns.UNCLEAR not in lines and any(stats.UNCLEAR in text for text in answers):
-        lines.append(columns.UNCLEAR)
+    lines, answers = below_tables.footer(run), _in_short(run)
+    if below_tables.UNCLEAR not in lines and any(stats.UNCLEAR in text for text in answers):
+        lines.append(below_tables.UNCLEAR)
     for line in lines + (plots_.legend(run, console.width) if plots and run.timed else []):
         console.print(plain(line, "dim"))
     if answers:
@@ -104,7 +104,7 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
             put(console, table, above=bool(i))
         if ink and (drawn := plots_.lines(run, cases, console.width, ink)):
             console.print(Padding(plain("\n".join(drawn), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
-        for said in columns.remarks(cases):
+        for said in below_tables.remarks(cases):
             console.print(remark(*said))
         if costs and (once := columns.costs(cases)):
             table = columns_of([column.name for column in once], left=1)
@@ -124,11 +124,11 @@ def _in_short(run: Results) -> list[str]:
 
 def _checks(console: Console, run: Results) -> None:
     console.print()
-    rows = [cells for cells, _ in columns.check_rows(run)]
+    rows = [cells for cells, _ in check_table.check_rows(run)]
     if rows:
         _check_table(console, rows)
         console.print()
-    remarks = columns.of_checks(run)
+    remarks = check_table.of_checks(run)
     for said in remarks:
         console.print(remark(*said))
     if remarks:
@@ -136,7 +136,7 @@ def _checks(console: Console, run: Results) -> None:
 
 
 def _check_table(console: Console, rows: list[list[str]]) -> None:
-    drawn = [Column(head, list(cells)) for head, *cells in zip(columns.CHECK_HEADERS, *rows, strict=True)]
+    drawn = [Column(head, list(cells)) for head, *cells in zip(check_table.CHECK_HEADERS, *rows, strict=True)]
     drawn, left_out = fitting(drawn, DROPPED, console.width)
     heads = [c.name for c in drawn]
     table = columns_of(heads, left=4)

@@ -1,15 +1,18 @@
 """Which lengths the dimensions of a spec may have: `dims={"cols": "multiple of 8, at most 4096", "k": "at most cols"}`.
 
 A text is rules with commas between. A bound is a word as in `shapes`: a number, another dimension, an expression of it.
+It may name tunables too, as in "multiple of TILE": the rule then holds for each value that the spec declares.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from math import isqrt, lcm
+from types import MappingProxyType
 
 from cudalab.spec import dimensions
 from cudalab.spec.dimensions import Dimensions
@@ -24,6 +27,8 @@ _BETWEEN = re.compile(rf"\s*(?:,|\band\b)\s*(?=(?:{_KIND})\b)")
 _RULE = re.compile(rf"({_KIND})\s+(\S.*)")
 _OTHER_WAY = {"multiple of": "divisor of", "divisor of": "multiple of", "at least": "at most", "at most": "at least"}
 
+NONE: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+Tunables = Mapping[str, tuple[int, ...]]  # by name, all values that the spec declares
 Rule = tuple[str, tuple[str, ...]]  # its kind, and the words of its bounds
 
 
@@ -49,24 +54,25 @@ def fits(value: object) -> bool:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The dimensions that the bounds of a text name."""
+    """The dimensions and tunables that the bounds of a text name."""
     return dimensions.names(word for _, bounds in rules(text) for word in bounds)
 
 
-def unfit(dims: Mapping[str, str], lengths: Dimensions) -> str:
+def unfit(dims: Mapping[str, str], lengths: Dimensions, tunables: Tunables = NONE) -> str:
     """The first dimension whose length its rules do not allow, with what they say; "" for none."""
     for name, text in dims.items():
-        if name not in lengths or any(other not in lengths for other in names(text)):
+        if name not in lengths or any(other not in lengths and other not in tunables for other in names(text)):
             continue
         length = lengths[name][0]
-        if not all(_allows(kind, _numbers(bounds, lengths), length) for kind, bounds in rules(text)):
-            where = "".join(f", where {other} is {lengths[other][0]}" for other in names(text))
-            near = _near(choices({name: text}, name, lengths) or (), length)
+        if not all(_allows(kind, case, length) for kind, case in _cases(rules(text), lengths, tunables)):
+            values = {other: " or ".join(map(str, tunables.get(other) or lengths[other])) for other in names(text)}
+            where = "".join(f", where {other} is {said}" for other, said in values.items())
+            near = _near(choices({name: text}, name, lengths, tunables) or (), length)
             return f"{name} is {length}, but dims says {text!r}{where}{f'; give {near}' if near else ''}"
     return ""
 
 
-def choices(dims: Mapping[str, str], name: str, lengths: Dimensions) -> Sequence[int] | None:
+def choices(dims: Mapping[str, str], name: str, lengths: Dimensions, tunables: Tunables = NONE) -> Sequence[int] | None:
     """The lengths, in ascending order, that a dimension may have beside these of the others; None: any.
 
     Rules of others that are about this dimension alone count too, such as that of `k` in "at most cols" for `cols`.
@@ -79,8 +85,8 @@ def choices(dims: Mapping[str, str], name: str, lengths: Dimensions) -> Sequence
     if not mine:
         return None
     low, high, step, lists = 0, MOST, 1, list[list[int]]()
-    for kind, bounds in mine:
-        (first, *_) = numbers = _numbers(bounds, lengths)
+    for kind, numbers in _cases(mine, lengths, tunables):
+        first = numbers[0]
         if kind == "at least":
             low = max(low, first)
         elif kind == "at most":
@@ -111,8 +117,13 @@ def _allows(kind: str, bounds: Sequence[int], length: int) -> bool:
     }[kind]()
 
 
-def _numbers(bounds: Sequence[str], lengths: Dimensions) -> tuple[int, ...]:
-    return tuple(n for word in bounds for n in dimensions.numbers(word, lengths))
+def _cases(rules: Iterable[Rule], lengths: Dimensions, tunables: Tunables) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The rules with numbers as bounds: one for each combination of the values of tunables that a rule names."""
+    for kind, bounds in rules:
+        own = [name for name in dimensions.names(bounds) if name in tunables]
+        for values in product(*(tunables[name] for name in own)):
+            known = lengths | {name: (value,) for name, value in zip(own, values, strict=True)}
+            yield kind, tuple(n for word in bounds for n in dimensions.numbers(word, known))
 
 
 def _near(allowed: Sequence[int], length: int) -> str:

@@ -9,16 +9,21 @@ from typing import Any
 
 _SWITCHES = ("use_fast_math", "extra-device-vectorization", "restrict", "expt-relaxed-constexpr", "extended-lambda")
 _CHOICES = ("ftz", "fmad", "prec-div", "prec-sqrt")  # true or false
+STANDARD = "-std=c++17"  # without another one in the options
+_STANDARD = r"--?std=c\+\+(17|20)"
 _MACRO = r"-D[A-Za-z_]\w*(=[\w.+-]*)?"
-_ALLOWED = re.compile(rf"{_MACRO}|--?({'|'.join(_SWITCHES)}|maxrregcount=\d+|({'|'.join(_CHOICES)})=(true|false))")
+_ALLOWED = re.compile(
+    rf"{_MACRO}|{_STANDARD}|--?({'|'.join(_SWITCHES)}|maxrregcount=\d+|({'|'.join(_CHOICES)})=(true|false))"
+)
 ADVICE = (
     "a tuple of -DNAME=VALUE, --use_fast_math, --fmad=, --ftz=, --prec-div=, --prec-sqrt= (true or false), "
-    "--maxrregcount=N, --restrict, --extra-device-vectorization, --extended-lambda and --expt-relaxed-constexpr, "
+    "--maxrregcount=N, --restrict, --extra-device-vectorization, --extended-lambda, --expt-relaxed-constexpr and "
+    "-std=c++20, "
     "such as ('--use_fast_math',)"
 )
 # Options by how they begin, and what cudalab has in their place.
 _INSTEAD = (
-    (r"-?-std\b", "every path compiles C++17, on the CPU too; leave it out, and write the code in C++17"),
+    (r"-?-std\b", "every path compiles C++17, on the CPU too; leave it out, or give -std=c++20"),
     (
         r"-?-(rdc|relocatable-device-code|dc|device-c|dlink|device-link|dlto)\b",
         "a kernel is one .cu that is compiled alone, without linking: #include the other file (a .cuh or a .cu beside "
@@ -47,6 +52,39 @@ _INSTEAD = (
 def fits(value: Any) -> bool:
     """Whether nvcc and NVRTC both have an option, and it changes nothing but the code of the kernels."""
     return isinstance(value, str) and bool(_ALLOWED.fullmatch(value))
+
+
+# Options that a `.cu` needs, by what a compiler's message or the code says.
+_NEEDED = (
+    ("--expt-relaxed-constexpr", r"--expt-relaxed-constexpr", ""),
+    ("--extended-lambda", r"-extended-lambda\b", ""),
+    ("-std=c++20", r"-std=(c|gnu)\+\+20", r"\b(concept|requires|consteval|constinit|co_yield|co_await)\b|<=>"),
+)
+# What to do in place of what a compiler's message refuses.
+_DO = (
+    (r"[Uu]nresolved extern function", "A .cu is compiled alone: #include the file that defines the function."),
+    (r"requires separate compilation", "A kernel launches no kernel here: let the entry return a tuple of launches."),
+    (r"\btexture is not a template", "CUDA 12 has no texture references: let the kernel read an array."),
+)
+
+
+def advice(message: str, code: str, flags: Iterable[str]) -> str:
+    """What to do where a compiler refuses code (without comments): the `options` that it lacks; "" if none shows."""
+    given = {option.lstrip("-") for option in flags}
+    needed = [
+        option
+        for option, said, written in _NEEDED
+        if option.lstrip("-") not in given and (re.search(said, message) or (written and re.search(written, code)))
+    ]
+    lines = [f"Add to the options of the spec: options=({', '.join(map(repr, needed))},)"] if needed else []
+    return "".join(f"\n{line}" for line in (*lines, *(do for said, do in _DO if re.search(said, message))))
+
+
+def of_nvcc(options: Iterable[str]) -> tuple[str, ...]:
+    """The options of nvcc and NVRTC that are no macros: the C++ standard first, as g++ takes it too."""
+    given = [option for option in options if not option.startswith("-D")]
+    standards = [f"-{option.lstrip('-')}" for option in given if re.fullmatch(_STANDARD, option)]
+    return (*(standards[-1:] or [STANDARD]), *(option for option in given if not re.fullmatch(_STANDARD, option)))
 
 
 def refused(options: Iterable[Any]) -> str:

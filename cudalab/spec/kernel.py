@@ -241,6 +241,16 @@ class Kernel(Sized):
             self, scalars={n: replace(one, value=values.get(n, one.value)) for n, one in self.scalars.items()}
         )
 
+    def at_lengths(self: K, lengths: Mapping[str, int], size: str, shape: Shape) -> K:
+        """The kernel with these values of scalars that are lengths, and the sizes and edges that go with them.
+
+        `size` and `shape` are its only size where no other goes with them. Raises SpecError where it does not either.
+        """
+        sizes = {name: one for name, one in self.sizes.items() if not self.unfit_at(one, lengths)} or {size: shape}
+        edges = tuple(edge for edge in self.edges if not self.unfit_at(edge, lengths))
+        scalars = {n: replace(one, value=lengths.get(n, one.value)) for n, one in self.scalars.items()}
+        return replace(self, scalars=scalars, sizes=sizes, edges=edges)
+
     def with_cu(self: K, cu: str) -> K:
         """The kernel with another `.cu`, without the forms in files beside the spec."""
         return replace(self, file=str(Path(cu).with_suffix(".py")), triton=None, numba=None)
@@ -266,8 +276,8 @@ class Kernel(Sized):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The options that are no macros. The host's compiler has no such options."""
-        return tuple(option for option in self.options if not option.startswith("-D"))
+        """The options of nvcc that are no macros: the C++ standard first. The host's compiler has no other of them."""
+        return compile_options.of_nvcc(self.options)
 
     def budget(self, dtype: DType, whose: str = "budgets", output: str = "") -> Budget:
         """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies.

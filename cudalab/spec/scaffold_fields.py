@@ -11,7 +11,7 @@ from functools import cached_property
 from cudalab.spec import c_expression
 from cudalab.spec.dtype import DTYPES, of_c
 from cudalab.spec.dtype_macro import NAME as SCALAR
-from cudalab.spec.guessed import ADDS, python_name
+from cudalab.spec.guessed import ADDS, c_name, number, python_name
 from cudalab.spec.guessed_layout import Extent
 from cudalab.spec.scaffold_launch import Values
 from cudalab.spec.scaffold_plan import Plan
@@ -93,8 +93,19 @@ class Subject:
             for word in set(self.plan.ranges.values()) - defined:
                 text = re.sub(rf"\b{word}\b", INDICES, text)
             if name not in found:
-                found[name] = text if set(_NAME.findall(text)) <= defined else ""
+                own = self.lengths if name in self.outputs else {}
+                found[name] = text if set(_NAME.findall(text)) <= defined | set(own) else ""
         return {} if len(set(found.values())) == 1 and found[names[0]].isidentifier() else found
+
+    @cached_property
+    def lengths(self) -> dict[str, str]:
+        """The dtypes of whole numbers that the kernel takes by value, by name: an output may be as long, as of a top-k.
+
+        None that an array is named after.
+        """
+        first, arrays = self.first, {**self.inputs, **self.outputs, **self.workspace}
+        given = {c_name(p): number(first.type_of(p)) for p in first.parameters if not p.pointer}
+        return {name: kind for name, kind in given.items() if kind not in ("", "bool") and name not in arrays.values()}
 
     @property
     def dimensions(self) -> list[str]:

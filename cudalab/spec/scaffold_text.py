@@ -49,6 +49,9 @@ NAMED = 20  # functions that are named as not in the spec
 def spec(plan: Plan, told: Told) -> str:
     """The text of the spec of a plan."""
     subject = Subject(plan, told)
+    for name in re.findall(r"\w+", " ".join(subject.shapes.get(output, "") for output in subject.outputs)):
+        if name in subject.lengths and name not in subject.dimensions:
+            subject.values.scalars.setdefault(name, ("", subject.lengths[name]))
     launches = _launches(subject)
     functions = "\n\n\n".join([*_judges(subject), *launches])
     made = scaffold_fields.constants(subject)

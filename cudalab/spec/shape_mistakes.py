@@ -42,8 +42,8 @@ def of_arrays(spec: Sized) -> Iterator[str]:
         if name not in known:
             yield f"dims: {unknown('dimension in the shapes of the inputs', name, known)}"
         for other in allowed.names(text):
-            if other not in known or other == name:
-                others = [one for one in known if one != name]
+            if (other not in known and other not in spec.tunables) or other == name:
+                others = [one for one in (*known, *spec.tunables) if one != name]
                 yield f"dims: {name} is {text!r}: {unknown('other dimension', other, others)}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.base.errors import InputError, SpecError, short
+from cudalab.base.errors import InputError, SpecError, short, unknown
 from cudalab.spec import allowed, dimensions, shape_relations, validate
 from cudalab.spec.array import In
 from cudalab.spec.array_info import ArrayInfo
@@ -112,29 +112,47 @@ class Sized(Declared):
 
         return shape_relations.relations((*self.sizes.values(), *self.edges), shapes) if self.input_names[1:] else {}
 
-    def accepts(self, shape: Shape) -> None:
-        """Raise InputError if a size of this shape makes no sense for the kernel."""
+    def accepts(self, shape: Shape, given: Mapping[str, int] = NONE) -> None:
+        """Raise InputError if a size of this shape makes no sense for the kernel.
+
+        `given`: values of scalars that are lengths, in place of the spec's.
+        """
+        for name in given:
+            if name not in self.length_scalars:
+                raise InputError(f"{self.name} takes no size with {name}={given[name]}: {self._no_length(name)}")
         sizes = ", ".join(f"{n} = {'x'.join(map(str, s))}" for n, s in self.sizes.items())
         try:
-            wrong = self.unfit_at(shape)
+            wrong = self.unfit_at(shape, given)
         except InputError as error:
             raise InputError(f"{self.name} takes {error}; the spec's sizes: {sizes}") from None
         if wrong:
             raise InputError(f"{self.name} takes no size {shape}: {wrong}; the spec's sizes: {sizes}")
 
-    def lengths_at(self, size: Shape) -> Dimensions:
+    def _no_length(self, name: str) -> str:
+        """Why a size gives no length of its own to a name, and what to type."""
+        if name in self.dimension_names:
+            names = " x ".join(self.dimension_names)
+            return f"{name} is a dimension of the inputs; write it in the shape, {names}"
+        if self.length_scalars:
+            return str(unknown("scalar that is a length", name, self.length_scalars))
+        return (
+            f"no scalar of it is a length; let shapes= name one, as in shapes={{'x': 'rows cols', 'y': 'rows {name}'}} "
+            f"and scalars={{{name!r}: Scalar(8, 'int32')}}"
+        )
+
+    def lengths_at(self, size: Shape, given: Mapping[str, int] = NONE) -> Dimensions:
         """The lengths of dimensions and of scalars at a size. Raises InputError as `dimensions` does."""
         lengths = self.dimensions(size)
-        return lengths | self.scalar_lengths(self._input_shapes_at(size)) if self.length_scalars else lengths
+        return lengths | self.scalar_lengths(self._input_shapes_at(size), given) if self.length_scalars else lengths
 
-    def unfit_at(self, size: Shape) -> str:
+    def unfit_at(self, size: Shape, given: Mapping[str, int] = NONE) -> str:
         """Why the dimensions cannot have the lengths that a size gives; "" if they can, or if only `inputs` knows them.
 
-        Raises InputError for a size of another number of dimensions.
+        `given` is that of `accepts`. Raises InputError for a size of another number of dimensions.
         """
         wrong = self.unfit(self.dimensions(size))  # before the arrays are asked for their shapes
         try:
-            wrong = wrong or self.unfit(self.lengths_at(size))
+            wrong = wrong or self.unfit(self.lengths_at(size, given))
         except SpecError as error:
             wrong = str(error).removeprefix(f"{self.file}: ")
         return wrong if wrong and self._size_tells else ""
@@ -147,7 +165,7 @@ class Sized(Declared):
                     dimensions.shape_of(given, lengths)
         except InputError as error:
             return str(error)
-        return allowed.unfit(self.dims, lengths) if self.dims else ""
+        return allowed.unfit(self.dims, lengths, self.tunables) if self.dims else ""
 
     @cached_property
     def _may_be_negative(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -158,7 +176,7 @@ class Sized(Declared):
     def allowed(self, size: Shape, axis: int) -> Sequence[int] | None:
         """The lengths, in ascending order, that `dims` leaves to one dimension of a size; None: any."""
         name = self.dimension_of(size, axis) if self.dims and self._size_tells else ""
-        return allowed.choices(self.dims, name, self.lengths_at(size)) if name else None
+        return allowed.choices(self.dims, name, self.lengths_at(size), self.tunables) if name else None
 
     def dimension_of(self, size: Shape, axis: int) -> str:
         """The name of a dimension of a size; "" if `shapes` gives it none."""

@@ -5,6 +5,7 @@ small,large          names that the kernel's spec defines; also globs on them (*
 2^20                 a power
 4096x4096            a shape
 2^[10:24:2]          2^10, 2^12, ... 2^24 (both ends included); [256:1024:256] likewise
+64x1000,k=8          the sizes since the last `=`, with a length that is a scalar of the spec; alone: the usual sizes
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
 from cudalab.base.errors import InputError, short, unknown
 from cudalab.spec.launch import Shape
@@ -27,21 +29,77 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "g
 _NUMBER = re.compile(r"(\d{1,18})([kmg]i?)?", re.IGNORECASE | re.ASCII)
 _POWER = re.compile(r"(\d{1,6})\^(\d{1,3})", re.ASCII)
 _RANGE = re.compile(r"(?:(\d{1,6})\^)?\[(\d{1,18}):(\d{1,18})(?::(\d{1,18}))?\]", re.ASCII)
+_LENGTH = re.compile(r"([A-Za-z_]\w*)\s*=\s*(.*)", re.ASCII)
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside a range's brackets
 USUAL = "small,large"  # what a bench measures
 HELP = "use a name, a number (1000, 64K, 1Mi), a power (2^20), a shape (4096x4096) or a range (2^[10:24:2])"
 
 
-def parse(text: str, named: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Shapes by label, in the order written, without repeats. Raises InputError or NotFound."""
+class Size(NamedTuple):
+    """A shape, and values of the scalars that are lengths, by name, where they are not the spec's."""
+
+    shape: Shape
+    lengths: tuple[tuple[str, int], ...] = ()
+
+
+def parse(text: str, named: Mapping[str, Shape]) -> dict[str, Size]:
+    """Sizes by label, in the order written, without repeats. Raises InputError or NotFound.
+
+    Whether a kernel has the lengths that are given, `Sized.accepts` says.
+    """
     if len(text) > MAX_LENGTH:
         raise InputError(f"--size has {len(text):,} characters, {MAX_LENGTH:,} at most; {HELP}")
-    found: dict[str, Shape] = {}
-    for term in (t.strip() for t in _COMMA.split(text)):
-        found.update(_by_name(term, named) or _shapes(term, named))
-        if len(found) > MAX_SIZES:
-            raise InputError(f"--size {short(text)} asks for more than {MAX_SIZES} sizes; use a larger step")
+    found: dict[str, Size] = {}
+    for terms, lengths in _runs(text):
+        shapes: dict[str, Shape] = {} if terms else usual(named)
+        for term in terms:
+            shapes.update(_by_name(term, named) or _shapes(term, named))
+            _few(shapes, text)
+        for label, shape in shapes.items():
+            for chosen in itertools.islice(itertools.product(*lengths.values()), MAX_SIZES + 1):
+                given = tuple((name, n) for name, (_, n) in zip(lengths, chosen, strict=True))
+                words = [f"{name}={word}" for name, (word, _) in zip(lengths, chosen, strict=True)]
+                found[",".join((label, *words))] = Size(shape, given)
+            _few(found, text)
     return found
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Names and globs of sizes in a list as results name them, with the lengths behind each: `64x1000,k=8`."""
+    found = []
+    for terms, lengths in _runs(text):
+        for chosen in itertools.product(*lengths.values()):
+            behind = "".join(f",{name}={word}" for name, (word, _) in zip(lengths, chosen, strict=True))
+            found += [f"{term}{behind}" for term in terms or ["*"]]
+    return tuple(found)
+
+
+def _few(found: Collection[str], text: str) -> None:
+    if len(found) > MAX_SIZES:
+        raise InputError(f"--size {short(text)} asks for more than {MAX_SIZES} sizes; use a larger step")
+
+
+def _runs(text: str) -> Iterator[tuple[list[str], dict[str, list[tuple[str, int]]]]]:
+    """The terms of sizes, and the lengths (their values with labels, by name) that are written behind them."""
+    terms, lengths = list[str](), dict[str, list[tuple[str, int]]]()
+    for term in (t.strip() for t in _COMMA.split(text)):
+        if match := _LENGTH.fullmatch(term):
+            lengths[match[1]] = lengths.get(match[1], []) + _length(term, match[2])
+            continue
+        if lengths:
+            yield terms, lengths
+            terms, lengths = [], {}
+        terms.append(term)
+    yield terms, lengths
+
+
+def _length(term: str, text: str) -> list[tuple[str, int]]:
+    """The values, with labels, of a length such as `k=8` or `k=2^[0:4]`."""
+    if not (values := _factor(text.lower())):
+        raise InputError(f"cannot read {short(term)}; give a number, a power or a range: k=8, k=2^10, k=[8:64:8]")
+    if bad := [n for _, n in values if not 1 <= n <= MAX_ELEMENTS]:
+        raise InputError(f"{short(term)} is a length of {short(bad[0])}; give one between 1 and 2^40")
+    return values
 
 
 def usual(named: Mapping[str, Shape]) -> dict[str, Shape]:

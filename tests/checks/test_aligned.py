@@ -9,8 +9,8 @@ from cudalab import Budget, Kernel, Launch, Out
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks.misaligned import offsets
 from cudalab.engine.check_plan import checks
-from cudalab.engine.kernel_round import _aligned
 from cudalab.engine.runs import check
+from cudalab.engine.verdicts import _aligned
 from cudalab.spec import find
 
 SOURCE = """

@@ -278,9 +278,9 @@ def test_constants_that_follow_from_scalars_are_set_for_each_value(tmp_path):
 @pytest.mark.parametrize(
     ("scalar", "want"),
     [
-        (Scalar(4, "int32"), {"k": [2, 3]}),
+        (Scalar(4, "int32"), {"k": [2, 3, 20]}),  # dims says that k may be as long as the rows
         (Scalar(4, "int32", others=(1, 4)), {"k": [1]}),
-        (Scalar(4, "int32", others=(5,)), {}),  # beyond the columns of an edge
+        (Scalar(4, "int32", others=(5, 21)), {"k": [5]}),  # 21 is beyond the columns
         (Scalar(4, "int32", others=()), {}),
         (Scalar(lambda x: x.shape[1] // 2, "int32"), {}),  # each size has another one
     ],
@@ -289,7 +289,15 @@ def test_a_scalar_that_is_a_length_gets_other_values(tmp_path, scalar, want):
     assert other_scalars.lengths(first(tmp_path, scalars={"k": scalar})) == ((9, 20), want)
 
 
-@pytest.mark.parametrize(("others", "said"), [((5,), "dims= and the sizes allow"), ((), "others=() asks for it")])
+@pytest.mark.parametrize(
+    ("rule", "want"), [("multiple of 2", [2]), ("one of 1, 4, 16", [1, 16]), ("at least 1", [2, 3]), ("one of 4", [])]
+)
+def test_other_lengths_obey_dims(tmp_path, rule, want):
+    kernel = first(tmp_path, scalars={"k": Scalar(4, "int32")}, dims={"k": rule})
+    assert other_scalars.lengths(kernel)[1].get("k", []) == want
+
+
+@pytest.mark.parametrize(("others", "said"), [((21,), "dims= and the sizes allow"), ((), "others=() asks for it")])
 def test_that_a_length_has_one_value_is_said(tmp_path, others, said):
     kernel = first(tmp_path, scalars={"k": Scalar(4, "int32", others=others)})
     found = other_scalars.chosen(kernel, dtype("float32"), kernel.make((9, 20), dtype("float32")), 0)
@@ -299,10 +307,10 @@ def test_that_a_length_has_one_value_is_said(tmp_path, others, said):
 def test_a_length_that_is_written_into_the_kernel_is_found(tmp_path, monkeypatch):
     kernel = first(tmp_path, cu=FIRST_OF_4)
     groups = {group.size: group for group in check_plan._other_lengths("first", kernel, dtype("float32"))}
-    assert list(groups) == ["9x20, k=2", "9x20, k=3"]
+    assert list(groups) == ["9x20, k=2", "9x20, k=3", "9x20, k=20"]
     monkeypatch.setattr("cudalab.spec.find.kernel", lambda path: kernel)
     again = {size: Work.on(group).group() for size, group in groups.items()}
-    assert [group.kernel.scalars["k"].value for group in again.values()] == [2, 3]
+    assert [group.kernel.scalars["k"].value for group in again.values()] == [2, 3, 20]
     usual = Group(kernel, "9x20", (9, 20), dtype("float32"), awkward=True)
     (right,), (wrong,) = cpu_rows(usual, "host:first"), cpu_rows(again["9x20, k=3"], "host:first")
     assert (right.status, wrong.status) == ("ok", "WRONG")

@@ -35,6 +35,16 @@ def test_a_size_is_a_name_a_glob_or_a_form_of_the_grammar(text):
     assert {case.size for case in run.cases} == ({"small", "large", "xlarge"} if text == "all" else {"large"})
 
 
+def test_a_size_may_have_a_length_behind_it():
+    run = timed()
+    for case in run.cases:
+        case.size += ",k=8" if case.size == "large" else ", k=4" if case.size == "small" else ""
+    for text, want in (("k=8", "large,k=8"), ("1M,k=8", "large,k=8"), ("1M", "large,k=8"), ("small,k=4", "small, k=4")):
+        assert {case.size for case in filtered([run], sizes=text)[0].cases} == {want}
+    with pytest.raises(NotFound, match="no size in these results named 'large,k=4'"):
+        filtered([run], sizes="large,small,k=4")
+
+
 def test_a_kernel_is_a_name_a_glob_or_a_path(tmp_path):
     for name in ("gelu.cu", "other.cu"):
         (tmp_path / name).touch()

@@ -15,7 +15,7 @@ from cudalab.engine import plan
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.selection import Selection
-from cudalab.report import columns
+from cudalab.report import below_tables, columns
 from cudalab.report.results import Results
 from cudalab.results import comparable, record
 from cudalab.results.record import Case, Machine
@@ -48,7 +48,7 @@ def test_the_table_has_a_column_and_ratios_keep_to_one_kind():
     assert found.speedup(found.cases[0], "cold").value == pytest.approx(2)
     assert found.speedup(found.cases[0], "api").value == pytest.approx(4)
     assert found.speedup(found.cases[2], "api") is None
-    assert "api: host time of a call as a user makes it" in "\n".join(columns.footer(found))
+    assert "api: host time of a call as a user makes it" in "\n".join(below_tables.footer(found))
     assert comparable.of_host("api")
 
 
@@ -59,7 +59,7 @@ def test_a_run_of_api_alone_has_no_bandwidth():
     assert "GB/s" not in headers  # a column without a value is left out
     ours, eager, *others = (row[headers.index("x eager")] for row in rows)
     assert float(ours) == 4 and eager == "1" and others == ["-", "-"]
-    assert "x eager is from the api time." in columns.footer(found)
+    assert "x eager is from the api time." in below_tables.footer(found)
 
 
 @pytest.mark.process

@@ -11,7 +11,7 @@ from cudalab import report
 from cudalab.base import numbers
 from cudalab.base.load import CORES, OTHERS
 from cudalab.base.stats import Ratio
-from cudalab.report import answer, columns, crossover, plots
+from cudalab.report import answer, below_tables, columns, crossover, plots
 from cudalab.report.html import environment, figures, findings
 from cudalab.report.html.figures import OURS
 from cudalab.results import marks
@@ -68,7 +68,7 @@ def test_a_backend_is_not_called_skipped_where_one_of_its_variants_ran():
     for label in ("torch_eager:tuned", "triton"):
         backend, _, variant = label.partition(":")
         run.cases.append(Case("gelu", "small", (4,), "float32", backend, variant, "skipped", "needs a GPU"))
-    assert columns.skipped(run) == [("torch_eager:tuned, triton", "needs a GPU")]
+    assert below_tables.skipped(run) == [("torch_eager:tuned, triton", "needs a GPU")]
 
 
 def test_variants_of_one_backend_that_are_skipped_for_several_reasons_are_named_in_full():
@@ -76,7 +76,7 @@ def test_variants_of_one_backend_that_are_skipped_for_several_reasons_are_named_
     for variant, reason in (("", "needs PyTorch"), ("max_autotune", "needs a GPU")):
         run.cases.append(Case("gelu", "small", (4,), "float32", "torch_compile", variant, "skipped", reason))
     run.cases.append(Case("gelu", "small", (4,), "float32", "cupy_raw", "gelu_vec", "skipped", "needs a GPU"))
-    assert columns.skipped(run) == [("torch_compile", "needs PyTorch"),
+    assert below_tables.skipped(run) == [("torch_compile", "needs PyTorch"),
                                     ("torch_compile:max_autotune, cupy_raw", "needs a GPU")]  # fmt: skip
 
 

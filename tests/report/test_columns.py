@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from report_runs import timed, undrawn
 
 from cudalab import report
-from cudalab.report import columns
+from cudalab.report import below_tables, check_table, columns
 from cudalab.report.html import figures, findings, page
 from cudalab.results import nvbench_file, pytest_benchmark_file, record
 from cudalab.results.record import Parity
@@ -66,24 +66,24 @@ def test_a_task_of_arithmetic_is_measured_by_its_operations_and_not_by_a_copy():
     )
     copy = cells(run, "copy (ceiling)")
     assert (copy["x eager"], copy["verdict"]) == ("-", "-")
-    assert any(line.startswith("TFLOP/s: ") for line in columns.footer(run))
+    assert any(line.startswith("TFLOP/s: ") for line in below_tables.footer(run))
     assert "GB/s" in cells(run, "torch_eager", "small"), "a group of its own"
 
 
 def test_footnotes_are_about_what_is_there():
     run = timed()
-    assert not any(line.startswith(("host rows", "max ULP above", "TFLOP/s")) for line in columns.footer(run))
+    assert not any(line.startswith(("host rows", "max ULP above", "TFLOP/s")) for line in below_tables.footer(run))
     case = next(case for case in run.cases if case.parity)
     case.parity.max_ulp = 9.7e6
-    assert any(line.startswith("max ULP above 1,000: the element is near 0") for line in columns.footer(run))
+    assert any(line.startswith("max ULP above 1,000: the element is near 0") for line in below_tables.footer(run))
     case.backend = "host"
-    assert any(line.startswith("host rows") for line in columns.footer(run))
-    assert not any(line.startswith("ULP + a number") for line in columns.footer(run))
+    assert any(line.startswith("host rows") for line in below_tables.footer(run))
+    assert not any(line.startswith("ULP + a number") for line in below_tables.footer(run))
     alike = (other for other in run.cases if (other.dtype, other.variant) == (case.dtype, case.variant))
     mate = next(other for other in alike if other.size != case.size)
     mate.backend = case.backend
     mate.status, mate.reason = record.WRONG, "17 of 64 values differ by more than 4 ULP + 921.141: [0] got 1, want 2"
-    lines = columns.footer(run)
+    lines = below_tables.footer(run)
     assert not any(line.startswith("max ULP above 1,000") for line in lines), "at another size the row is WRONG"
     assert any(line.startswith("ULP + a number: ") for line in lines)
 
@@ -92,12 +92,12 @@ def test_an_entry_that_only_a_wide_budget_makes_right_is_named_without_an_excuse
     run = timed()
     case = next(case for case in run.cases if case.backend in record.ENTRIES and case.dtype == "float32")
     case.parity = Parity(ok=True, n=1000, max_ulp=1e9, rounded=0.026, rel_l2=0.21)
-    (line,) = (line for line in columns.footer(run) if "wide budget" in line)
+    (line,) = (line for line in below_tables.footer(run) if "wide budget" in line)
     assert line.startswith(f"gelu float32 {case.label}: relative error 0.21, 2.6 % correctly rounded; ")
-    assert not any("near 0" in line for line in columns.footer(run))
+    assert not any("near 0" in line for line in below_tables.footer(run))
     case.parity = Parity(ok=True, n=1000, max_ulp=1e9, rounded=0.6, rel_l2=1e-4)
-    assert not any("wide budget" in line for line in columns.footer(run))
-    assert any("near 0" in line for line in columns.footer(run))
+    assert not any("wide budget" in line for line in below_tables.footer(run))
+    assert any("near 0" in line for line in below_tables.footer(run))
 
 
 def test_a_reason_that_several_variants_give_stands_once():
@@ -105,7 +105,7 @@ def test_a_reason_that_several_variants_give_stands_once():
     some = [case for case in group(run) if case.parity and case.dtype == "float32"][:3]
     for case in some:
         case.status, case.times, case.reason = record.WRONG, {}, "1 of 4 values differ: [0] got inf, want 1"
-    said = [text for status, text, _ in columns.remarks(group(run), placed=True) if status == record.WRONG]
+    said = [text for status, text, _ in below_tables.remarks(group(run), placed=True) if status == record.WRONG]
     assert f"gelu {some[0].dtype} at xlarge, {', '.join(case.label for case in some)}" in said
 
 
@@ -124,8 +124,8 @@ def test_the_error_of_a_wrong_row_is_told_from_its_budget():
     def shown(budget, *errors):
         bad = replace(first, status=record.WRONG, times={}, reason=reason.format(budget))
         some = [replace(bad, parity=Parity(ok=False, n=4, wrong=1, max_ulp=error)) for error in errors]
-        ((row, _),) = columns.check_rows(replace(timed(), cases=some))
-        return row[columns.CHECK_HEADERS.index("max ULP")]
+        ((row, _),) = check_table.check_rows(replace(timed(), cases=some))
+        return row[check_table.CHECK_HEADERS.index("max ULP")]
 
     assert [shown("4", 3.0, 4.003), shown("0.5", 0.5003), shown("0", 0.5), shown("1e+03 ULP + 1e-06 and", 1000.4)] == [
         "4.003", "0.5003", "0.5", "1000.4",
@@ -141,9 +141,9 @@ def test_of_a_variant_s_wrong_answers_one_that_is_far_worse_than_the_first_is_sh
         replace(c, size=f"{i}x{i}", reason=reasons.format(i), parity=Parity(ok=False, wrong=1, max_ulp=ulp))
         for i, (c, ulp) in enumerate(zip(cases, (10.0, 1.7e10, 90.0), strict=True))
     ]
-    (found,) = columns.remarks(cases, placed=True)
+    (found,) = below_tables.remarks(cases, placed=True)
     assert "at 1x1 and 2 more, " in found[1] and "got 1, want 1" in found[2]
-    (found,) = columns.remarks([cases[0], cases[2]], placed=True)
+    (found,) = below_tables.remarks([cases[0], cases[2]], placed=True)
     assert "at 0x0 and 1 more, " in found[1] and "got 0, want 1" in found[2], "nine times as much says no more"
 
 
@@ -178,7 +178,7 @@ def test_call_is_of_rows_that_do_not_allocate():
     native = next(c for c in group(run) if c.label == "torch_native")
     native.allocates = False
     assert cells(run, "torch_native")["call (out) \u00b5s"] != "-"
-    assert "call (out): host time of a launch into an existing array" in "\n".join(columns.footer(run))
+    assert "call (out): host time of a launch into an existing array" in "\n".join(below_tables.footer(run))
     drawn = json.dumps(figures.times(run, group(run), "call").spec)
     assert drawn.count("allocates: see api") == 1  # torch_eager
 
@@ -227,7 +227,7 @@ def test_every_time_has_its_own_marks():
     shown = cells(run, "torch_native")
     assert "!" in shown["cold \u00b5s"] and "!" in shown["hot \u00b5s"]
     assert "!" not in cells(run, "torch_eager")["cold \u00b5s"]  # only this variant's samples were slowed
-    assert "! the GPU ran below its highest clock." in columns.footer(run)
+    assert "! the GPU ran below its highest clock." in below_tables.footer(run)
 
 
 def test_processes_that_disagree_are_marked():
@@ -237,4 +237,4 @@ def test_processes_that_disagree_are_marked():
     assert "#" not in cells(run, "torch_native")["cold \u00b5s"]
     native.times["cold"][5:] = [[1.2 * s for s in samples] for samples in native.times["cold"][5:]]
     assert "#" in cells(run, "torch_native")["cold \u00b5s"]
-    assert any(line.startswith("# the worker processes") for line in columns.footer(run))
+    assert any(line.startswith("# the worker processes") for line in below_tables.footer(run))

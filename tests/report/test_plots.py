@@ -12,7 +12,7 @@ from cudalab import report
 from cudalab.base import stats
 from cudalab.base.errors import NotFound
 from cudalab.cli import main
-from cudalab.report import columns, plots
+from cudalab.report import below_tables, check_table, plots
 from cudalab.report.results import Results
 from cudalab.results import record
 from cudalab.results.record import Case, Machine, Parity
@@ -113,7 +113,7 @@ def test_nothing_is_drawn_of_what_was_not_timed():
 def test_the_kind_of_time_is_not_told_where_nothing_was_timed():
     wrong = Case("gelu", "small", (4,), "float32", "pycuda", status=record.WRONG)
     run = Results("cudalab-results", 2, "2026-01-01", {"modes": "launch"}, Machine("cuda", "GPU"), cases=[wrong])
-    assert not any("GB/s" in line for line in columns.footer(run))
+    assert not any("GB/s" in line for line in below_tables.footer(run))
 
 
 # ---- the command -------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_largest_errors_in_short():
             *(checked(label, 80.0, "(0, 3) got 1, want 2", "int32") for label in ("numpy", "host:a")),
         ],
     )  # fmt: skip
-    assert columns.largest_errors(found) == [
+    assert check_table.largest_errors(found) == [
         ("gelu float32 host, torch_eager", "x = -7.68938065: got -0, want -5.68e-14"),
         ("gelu float32 cupy_raw:a", "x = 0.5: got 1, want 2"),
         ("gelu int32 all", "all values (0, 3) got 1, want 2"),
@@ -214,7 +214,7 @@ def test_largest_errors_in_short():
 
 def test_nine_digits_name_a_float32():
     for value in np.random.default_rng(0).standard_normal(1000).astype(np.float32):
-        text = columns._float32s(f"x = {float(value)}")
+        text = check_table._float32s(f"x = {float(value)}")
         assert np.float32(text.partition("= ")[2]) == value
 
 
@@ -228,6 +228,6 @@ def test_lines_below_a_check_stand_kernel_by_kernel():
         ]
         cases[-1].kernel = cases[-2].kernel = kernel
     found = Results("cudalab-results", 2, "2026-01-01", {}, Machine("cpu", "CPU"), cases=cases)
-    assert [(status, labels.partition(" float32")[0]) for status, labels, _ in columns.of_checks(found)] == [
+    assert [(status, labels.partition(" float32")[0]) for status, labels, _ in check_table.of_checks(found)] == [
         (status, kernel) for kernel in ("gelu", "gelu 2", "sum") for status in ("largest error", "WRONG")
     ]

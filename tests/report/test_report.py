@@ -21,7 +21,7 @@ pytest.importorskip("vl_convert")
 from cudalab.base import numbers
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
-from cudalab.report import columns, html
+from cudalab.report import below_tables, html
 from cudalab.report.html import checked as checked_charts
 from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot, text_width
 from cudalab.report.html.charts import Bar, bars, outline
@@ -114,8 +114,8 @@ def test_several_runs_of_a_kernel_are_told_apart_by_their_files():
 def test_a_hint_that_ends_several_reasons_stands_once():
     cases = [record.Case("k", "s", (1,), "float32", name, status=record.WRONG, reason=f"{i} differ (was it set?)")
              for i, name in enumerate("abc")]  # fmt: skip
-    assert [text for *_, text in columns.remarks(cases)] == ["0 differ (was it set?)", "1 differ", "2 differ"]
-    assert len(columns.remarks(cases[:1] * 3, placed=True)) == 1
+    assert [text for *_, text in below_tables.remarks(cases)] == ["0 differ (was it set?)", "1 differ", "2 differ"]
+    assert len(below_tables.remarks(cases[:1] * 3, placed=True)) == 1
 
 
 def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_timed():

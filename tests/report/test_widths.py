@@ -19,7 +19,7 @@ import pytest
 
 import cudalab
 from cudalab import report
-from cudalab.report import columns, table
+from cudalab.report import below_tables, check_table, columns, table
 from cudalab.results import record
 
 H200 = Path("bench/results/h200")
@@ -67,7 +67,7 @@ def test_a_pipe_breaks_no_line_of_text_and_keeps_the_tables():
     run = record.Results(record.FORMAT, record.VERSION, "2026", {"modes": "launch"}, cases=[case, timed],
                          machine=record.Machine("cpu", "a CPU " * 40))  # fmt: skip
     piped, wide = (report.render(run, "table", width).splitlines() for width in (None, table.PIPED_WIDTH))
-    for line in columns.heading(run), f"  WRONG pycuda:a: {long}".replace("\n", "\n  "), *columns.footer(run):
+    for line in columns.heading(run), f"  WRONG pycuda:a: {long}".replace("\n", "\n  "), *below_tables.footer(run):
         for part in line.split("\n"):
             assert part in piped
     assert any(line.endswith("a note ends") and line.startswith("  note pycuda:a: a note") for line in piped)
@@ -89,7 +89,7 @@ def test_committed_results(path, width):
     assert max(map(len, text.splitlines())) <= width
     lines = rows(text)
     if not run.timed:
-        for cells, _ in columns.check_rows(run):
+        for cells, _ in check_table.check_rows(run):
             backend, _, entry = cells[2].partition(":")
             assert any(all(cell in line for cell in (backend, cells[3], cells[4])) for line in lines), cells
             assert entry in text

@@ -9,6 +9,7 @@ import pytest
 from cudalab.spec import allowed
 
 AT = {"rows": (6,), "cols": (64,), "k": (12,)}
+TUNABLES = {"TILE": (64, 96), "PACK": (4,)}
 
 
 @pytest.mark.parametrize(
@@ -44,12 +45,19 @@ def test_other_texts_are_refused(text):
         ("one of 32, 64", (32, 64), (0, 48), "48, but dims says 'one of 32, 64'; give 32 or 64"),
         ("power of 2", (1, 2, 64), (0, 3), "3, but dims says 'power of 2'; give 2 or 4"),
         ("at least 3, at most 1", (), (2,), r"2, but dims says 'at least 3, at most 1'$"),
+        (
+            "multiple of TILE",
+            (0, 192),
+            (64, 96),
+            "96, but dims says 'multiple of TILE', where TILE is 64 or 96; give 192",
+        ),
+        ("at most PACK*TILE", (256,), (257, 384), "384, .*, where PACK is 4, where TILE is 64 or 96; give 256"),
     ],
 )
 def test_a_length_that_a_rule_breaks_is_named_with_lengths_that_fit(text, right, wrong, said):
     for n in right:
-        assert allowed.unfit({"rows": text}, AT | {"rows": (n,)}) == ""
-    found = [allowed.unfit({"rows": text}, AT | {"rows": (n,)}) for n in wrong]
+        assert allowed.unfit({"rows": text}, AT | {"rows": (n,)}, TUNABLES) == ""
+    found = [allowed.unfit({"rows": text}, AT | {"rows": (n,)}, TUNABLES) for n in wrong]
     assert all(one.startswith(f"rows is {n}, ") for n, one in zip(wrong, found, strict=True))
     assert re.search(said, found[-1] if text != "divisor of cols" else found[1])
 
@@ -65,13 +73,14 @@ def test_a_length_that_a_rule_breaks_is_named_with_lengths_that_fit(text, right,
         ({"k": "at most cols"}, "cols", [12, 13, 14], allowed.MOST),  # what the rules of others are about it
         ({"k": "divisor of cols"}, "cols", [0, 12, 24], allowed.MOST // 12 * 12),
         ({"cols": "multiple of k, at least rows"}, "k", [1, 2, 4], 64),
+        ({"rows": "multiple of TILE, at most 9*TILE"}, "rows", [0, 192, 384], 576),
     ],
 )
 def test_the_lengths_to_choose_from(dims, name, first, last):
-    found = allowed.choices(dims, name, AT)
+    found = allowed.choices(dims, name, AT, TUNABLES)
     assert list(found[:3]) == first and found[-1] == last
     if last < allowed.MOST // 100:
-        assert all(allowed.unfit(dims, AT | {name: (n,)}) == "" for n in found)
+        assert all(allowed.unfit(dims, AT | {name: (n,)}, TUNABLES) == "" for n in found)
 
 
 def test_a_dimension_without_rules_may_have_any_length():

@@ -92,6 +92,10 @@ def test_a_scalar_is_the_length_of_outputs_workspaces_and_indices():
     assert (one.shape_of("y", inputs, {"segments": 9}), one.dimension_names) == ((9,), ("n",))
     assert one.make((20,), dtype("float32"))["index"].max() == 5
     assert one.length_scalars == ("segments",)
+    one.accepts((20,), {"segments": 9})
+    for name, said in (("n", "n is a dimension of the inputs; write it"), ("segment", "did you mean 'segments'")):
+        with pytest.raises(InputError, match=f"takes no size with {name}=3: .*{said}"):
+            one.accepts((20,), {name: 3})
 
 
 def test_a_function_of_shapes_may_take_a_scalar():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,7 @@ from cudalab.engine import plan
 from cudalab.engine.groups import Work
 from cudalab.report import columns
 from cudalab.results import comparable
-from cudalab.spec import find, tuned
+from cudalab.spec import compile_options, find, tuned
 from cudalab.spec.dtype import dtype
 from cudalab.tools.inspect import compilers
 
@@ -65,9 +67,39 @@ def test_inspect_compiles_with_them(spec):
     assert any(i.opcode == "FMUL.FTZ" for i in code.instructions), "--use_fast_math flushes subnormal numbers"
 
 
+@pytest.mark.parametrize(
+    ("message", "code", "flags", "want"),
+    [
+        ("error: 'concept' only available with '-std=c++20' or '-fconcepts'", "", (), "-std=c++20"),
+        ('error: identifier "concept" is undefined', "concept C = true;", ("-std=c++17",), "-std=c++20"),
+        ("error: expected a type", "auto operator<=>(P) const = default;", ("-std=c++20",), ""),
+        ("The experimental flag '--expt-relaxed-constexpr' can be", "", (), "--expt-relaxed-constexpr"),
+        ("annotation on lambda requires --extended-lambda nvcc flag", "", ("-std=c++17",), "--extended-lambda"),
+        ('error: identifier "y" is undefined', "y[i] = 1;", (), ""),
+        (
+            "ptxas fatal   : Unresolved extern function '_Z6helperf'",
+            "",
+            (),
+            "\nA .cu is compiled alone: #include the file that defines the function.",
+        ),
+    ],
+)
+def test_a_message_names_the_option_that_the_code_lacks(message, code, flags, want):
+    said = compile_options.advice(message, code, flags)
+    assert said == (f"\nAdd to the options of the spec: options=('{want}',)" if want.startswith("-") else want)
+
+
+def test_the_standard_is_given_once_and_first(spec):
+    made = replace(find.kernel(spec), options=("--std=c++20",))
+    assert made.flags == ("-std=c++20",)
+    assert [one for one in _cupy.options(made, dtype("float32")) if "std" in one] == ["-std=c++20"]
+    assert cuda._options((), None, made.flags)["options"] == ["-std=c++20"]
+
+
 EXTENDED = """
 #include <limits>
-template <class F> __device__ void each(F f, float* y, int n) {
+template <class F> concept Made = requires(F f) { f(0); };
+template <Made F> __device__ void each(F f, float* y, int n) {
     if (int(threadIdx.x) < n) y[threadIdx.x] = f(threadIdx.x);
 }
 __global__ void extended(const float* x, float* y, int n) {
@@ -81,7 +113,7 @@ def test_options_of_the_language_are_given_to_nvcc_and_need_no_note(tmp_path):
     (tmp_path / "extended.cu").write_text(EXTENDED)
     text = SPEC.replace("scaled_exp", "extended").replace(", THREADS", "").replace("THREADS", "300")
     head, _, _ = text.partition("    tunables=")
-    options = "    options=('--extended-lambda', '--expt-relaxed-constexpr'),\n)\n"
+    options = "    options=('--extended-lambda', '--expt-relaxed-constexpr', '-std=c++20'),\n)\n"
     (tmp_path / "extended.py").write_text(head.replace("2 * np.exp(x)", "x") + options)
     (case,) = cudalab.check(str(tmp_path / "extended.py"), only="host", device="cpu", sizes="small").cases
     assert (case.status, [note for note in case.notes if "compiled without" in note]) == ("ok", []), case.reason
@@ -106,6 +138,42 @@ def test_values_reach_the_worker_and_replace_tuned_ones(spec):
     assert tuned.chosen(group.kernel, "scaled_exp", group.dtype, None) == (group.kernel, [])
     (usual,) = plan.groups([spec], "small", "")
     assert Work.on(usual).parameters == {}
+
+
+def test_rules_of_dims_hold_for_each_value_of_a_tunable(spec):
+    kernel = replace(find.kernel(spec), shapes={"x": "n", "y": "n"}, dims={"n": "multiple of THREADS"}, edges=((256,),),
+                     sizes={"small": (512,)})  # fmt: skip
+    assert list(kernel.allowed((512,), 0)[:3]) == [0, 256, 512]
+    with pytest.raises(InputError, match=r"n is 320, but .*, where THREADS is 256 or 128 or 64; give 256 or 512"):
+        kernel.accepts((320,))
+    kernel.with_parameters({"THREADS": 64}).accepts((320,))
+    with pytest.raises(SpecError, match="no other dimension named 'THREAD'; did you mean 'THREADS'"):
+        replace(kernel, dims={"n": "multiple of THREAD"})
+
+
+def test_lengths_reach_the_worker_with_the_sizes_that_they_fit(spec):
+    more = """k: 2 * np.exp(x[:k]), shapes={"x": "n", "y": "k"}, dims={"k": "at most n"},
+    scalars={"k": Scalar(5, "int32")}, edges=((5,), (7,)),"""
+    text = (
+        SPEC.replace(", Launch", ", Launch, Scalar")
+        .replace("edges=((1,),),", "")
+        .replace(": 2 * np.exp(x),", f", {more}")
+    )
+    Path(spec).write_text(text)
+    one, other = plan.groups([spec], "small,7,k=6", "")
+    again = Work.on(other).group()
+    assert (one.size, other.size, again.scalars, again.kernel.scalars["k"].value) == (
+        "small,k=6",
+        "7,k=6",
+        (("k", 6),),
+        6,
+    )
+    assert again.kernel.edges == ((7,),)
+    for sizes, said in (("7,k=8", "k is 8, but dims says 'at most n', where n is 7; give 7"), ("7,n=7", "n is a dim")):
+        with pytest.raises(InputError, match=said):
+            plan.groups([spec], sizes, "")
+    with pytest.raises(InputError, match="k is a length, no tunable; write --size small,k=8"):
+        plan.with_parameters([one], {"k": 8})
 
 
 @pytest.mark.parametrize(
@@ -152,8 +220,7 @@ def test_options_of_other_kinds_are_refused(option):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--std=c++20", "every path compiles C"),
-        ("-std=c++20", "every path compiles C"),
+        ("--std=c++14", r"every path compiles C\+\+17, on the CPU too; leave it out, or give -std=c\+\+20"),
         ("-rdc=true", "compiled alone, without linking: #include the other file"),
         ("--relocatable-device-code=true", "without linking"),
         ("-dc", "without linking"),

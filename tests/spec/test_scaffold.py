@@ -248,6 +248,12 @@ MEAN = {  # parameters, body, what the spec says
         "if (GLOBAL < n) y[GLOBAL] = up ? x[GLOBAL] : 0;",
         'Scalar(True, "bool")',
     ),
+    "a length of the output alone": (
+        "const float* x, float* top, int cols, int k",
+        "float m = 0; for (int c = 0; c < cols; c++) m += x[blockIdx.x * cols + c]; "
+        "for (int j = threadIdx.x; j < k; j += blockDim.x) top[blockIdx.x * k + j] = m;",
+        'shapes={"x": "rows cols", "top": "rows k"},',
+    ),
     "a number that nothing tells": (
         "const float* x, float* y, int n, int k",
         "if (GLOBAL < n) y[GLOBAL] = x[GLOBAL] * k;",

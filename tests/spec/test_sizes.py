@@ -7,7 +7,7 @@ import random
 import pytest
 
 from cudalab.base.errors import CudalabError, InputError, NotFound
-from cudalab.spec.sizes import MAX_SIZES, parse
+from cudalab.spec.sizes import MAX_SIZES, parse, words
 
 NAMED = {"small": (1, 3, 224, 224), "xlarge": (1024, 3, 224, 224)}
 
@@ -31,8 +31,25 @@ NAMED = {"small": (1, 3, 224, 224), "xlarge": (1024, 3, 224, 224)}
     ],
 )
 def test_what_it_takes(text, shapes):
-    assert parse(text, NAMED) == shapes
-    assert list(parse(text, NAMED)) == list(shapes)
+    found = parse(text, NAMED)
+    assert {label: size.shape for label, size in found.items()} == shapes
+    assert list(found) == list(shapes)
+    assert not any(size.lengths for size in found.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("7x9,k=8", {"7x9,k=8": ((7, 9), {"k": 8})}),
+        ("7, 9, k = 8, small", {"7,k=8": ((7,), {"k": 8}), "9,k=8": ((9,), {"k": 8}), "small": (NAMED["small"], {})}),
+        ("7,k=2^[0:1],k=9", {f"7,k={n}": ((7,), {"k": k}) for n, k in (("2^0", 1), ("2^1", 2), ("9", 9))}),
+        ("7,oh=[2:4:2],ow=3", {f"7,oh={n},ow=3": ((7,), {"oh": n, "ow": 3}) for n in (2, 4)}),
+        ("k=1Ki", {"small,k=1ki": (NAMED["small"], {"k": 1024})}),
+    ],
+)
+def test_lengths_belong_to_the_sizes_before_them(text, want):
+    assert {label: (size.shape, dict(size.lengths)) for label, size in parse(text, NAMED).items()} == want
+    assert words(text.replace(" ", ""))[-1] in (list(want)[-1], "*,k=1ki")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +70,9 @@ def test_what_it_takes(text, shapes):
         ("[1:100000]", InputError, f"more than {MAX_SIZES} sizes"),
         ("[1:100]x[1:100]", InputError, f"more than {MAX_SIZES} sizes"),
         ("2^[1:9", InputError, "cannot read size"),
+        ("7,k=0", InputError, "'k=0' is a length of 0; give one between"),
+        ("7,k=x", InputError, r"cannot read 'k=x'; give a number, a power or a range: k=8"),
+        ("7,k=[1:30],h=[1:30]", InputError, f"more than {MAX_SIZES} sizes"),
     ],
 )
 def test_what_it_refuses(text, error, message):
@@ -62,7 +82,7 @@ def test_what_it_refuses(text, error, message):
 
 def test_thousands_of_random_texts_give_sizes_or_a_clear_error():
     rng = random.Random(0)
-    alphabet = "0123456789^x[]:,KMGi smalxrge-.*()"
+    alphabet = "0123456789^x[]:,KMGi smalxrge-.*()="
     for _ in range(5000):
         text = "".join(rng.choice(alphabet) for _ in range(rng.randrange(12)))
         try:
@@ -71,4 +91,4 @@ def test_thousands_of_random_texts_give_sizes_or_a_clear_error():
             assert str(error)
         else:
             assert shapes
-            assert all(n >= 1 for shape in shapes.values() for n in shape)
+            assert all(n >= 1 for size in shapes.values() for n in size.shape)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import inf
 
 from cudalab.base import numbers
-from cudalab.report import columns
+from cudalab.report import check_table
 from cudalab.report.html.figures import NAMED, Figure, name, ours, part, role, styles
 from cudalab.results.record import Case, Results
 
@@ -18,10 +18,10 @@ def accuracy(run: Results, cases: list[Case]) -> Figure | None:
     from cudalab.report.html.charts import Bar, bars
 
     found = []
-    for cells, held in columns.check_rows(part(run, cases)):
+    for cells, held in check_table.check_rows(part(run, cases)):
         if any(c.parity for c in held):
             largest = max(inf if c.parity.max_ulp is None else c.parity.max_ulp for c in held if c.parity)
-            found.append((largest, dict(zip(columns.CHECK_HEADERS, cells)), held[0]))
+            found.append((largest, dict(zip(check_table.CHECK_HEADERS, cells)), held[0]))
     if not found:
         return None
     found.sort(key=lambda row: row[0])

@@ -17,7 +17,7 @@ from typing import Any
 from cudalab.base import stats
 from cudalab.base.memo import unchanging
 from cudalab.base.text import visible
-from cudalab.report import columns
+from cudalab.report import below_tables, check_table, columns
 from cudalab.report.html import draw, environment, figures, findings, palette
 from cudalab.report.html import study as studies
 from cudalab.report.html.figures import plain
@@ -75,7 +75,9 @@ def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
         checks=_checks(subjects),
         remarks=_remarks(runs),
         skipped=_unique((names, _cut(why)) for run in runs for names, why in _skipped(run)),
-        largest=_unique(line for run in runs if not run.results.timed for line in columns.largest_errors(run.results)),
+        largest=_unique(
+            line for run in runs if not run.results.timed for line in check_table.largest_errors(run.results)
+        ),
         headings=_unique(columns.heading(run.results) for run in runs),
         missing=[(run.label, text) for run in runs for text in columns.warnings(run.results)],
         environments=[environment.of(run.label, run.results) for run in runs],
@@ -96,7 +98,7 @@ def _digest(spec: dict[str, Any]) -> str:
 
 
 def _skipped(run: Run) -> list[tuple[str, str]]:
-    return studies.skipped(run.results) if run.results.of_study else columns.skipped(run.results)
+    return studies.skipped(run.results) if run.results.of_study else below_tables.skipped(run.results)
 
 
 def _table(subjects: list[Subject]) -> dict[str, Any]:
@@ -130,12 +132,12 @@ def _checks(subjects: list[Subject]) -> dict[str, Any]:
     several = _in_several((subject.kernel, subject.dtype, run) for subject, run, _ in held)
     rows = []
     for _, run, cases in held:
-        for (kernel, dtype, *rest), checked in columns.check_rows(figures.part(run.results, cases)):
+        for (kernel, dtype, *rest), checked in check_table.check_rows(figures.part(run.results, cases)):
             bad = next((figures.role(c) for c in checked if c.status in results.BROKEN), "")
             cells = [kernel, dtype, *([run.label] if several else []), *rest]
             state = bad or figures.role(checked[0])
             rows.append({"cells": [plain(cell, 80) for cell in cells], "order": {}, "state": state})
-    kernel, dtype, *rest = columns.CHECK_HEADERS
+    kernel, dtype, *rest = check_table.CHECK_HEADERS
     return {"headers": [kernel, dtype, *(["file"] if several else []), *rest], "rows": rows}
 
 
@@ -144,7 +146,7 @@ def _remarks(runs: list[Run]) -> list[tuple[str, str, str]]:
     several = _in_several((*key, run) for run in runs for key in _kernels(run))
     found: dict[tuple[str, str, str], list[str]] = {}
     for run in runs:
-        for status, labels, text in columns.remarks(run.results.cases, placed=True):
+        for status, labels, text in below_tables.remarks(run.results.cases, placed=True):
             found.setdefault((status, _cut(labels), _cut(text)), []).append(run.label)
     lines = [(status, labels + (f" ({', '.join(files)})" if several else ""), text)
              for (status, labels, text), files in found.items()]  # fmt: skip
@@ -164,7 +166,9 @@ def _cut(text: str) -> str:
 def _method(runs: list[Run]) -> list[str]:
     """How to read the page, in the words of the terminal's tables."""
     kernels = [run for run in runs if not run.results.of_study]
-    lines = _unique(line for run in kernels for line in columns.footer(run.results) if not line.startswith("floor"))
+    lines = _unique(
+        line for run in kernels for line in below_tables.footer(run.results) if not line.startswith("floor")
+    )
     if len(kernels) < len(runs):
         lines.append(
             "Studies: the result of every variant was compared with the baseline's before it was timed; the "

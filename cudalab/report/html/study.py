@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cudalab.base import numbers
-from cudalab.report import columns, study
+from cudalab.report import below_tables, study
 from cudalab.report.html import figures, findings
 from cudalab.report.html.figures import Figure, plain
 from cudalab.report.html.findings import Answer
@@ -87,7 +87,7 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
     """(labels with the study's name, reason) of the variants that could not run here."""
-    return [(f"{found.of(run).name}: {labels}", reason) for labels, reason in columns.skipped(run)]
+    return [(f"{found.of(run).name}: {labels}", reason) for labels, reason in below_tables.skipped(run)]
 
 
 def state(case: Case) -> str:

@@ -16,7 +16,7 @@ from cudalab.base import advice, scratch, threads
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.base.text import visible
 from cudalab.device import cuda
-from cudalab.spec import cuda_source, entry_names
+from cudalab.spec import compile_options, cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 from cudalab.tools.inspect import sass
@@ -110,10 +110,12 @@ def listings(
         names = entry_names.in_all(text, kernel.entries, launched)
         given.write_text(entry_names.source(text, kernel.cu.name, names), encoding="utf-8")
         macros = [f"-D{name}={value}" for name, value in kernel.macros(dtype).items()]
-        options = [*cuda.FLAGS, *kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
+        options = [*kernel.flags, *macros, f"-I{kernel.cu.parent}", "-lineinfo", "--resource-usage"]
         done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], place)
         if done.returncode:
-            raise CompileError(f"{kernel.cu.name} does not compile:\n{visible(done.stderr.strip(), keep=chr(10))}")
+            said = visible(done.stderr.strip(), keep="\n")
+            advice = compile_options.advice(said, cuda_source.blank_comments(text), kernel.flags)
+            raise CompileError(f"{kernel.cu.name} does not compile:\n{said}{advice}")
         listed = _run([disassembler, "-g", made.name], place)
         if listed.returncode:
             said = visible((listed.stderr or listed.stdout).strip()[:300])

@@ -15,7 +15,7 @@ from cudalab.engine import plan
 from cudalab.results import record
 from cudalab.results.file import load
 from cudalab.results.record import Results
-from cudalab.spec import cuda_source, entry_names, find, sizes
+from cudalab.spec import cuda_source, entry_names, find
 from cudalab.spec.architecture import Architecture, architecture
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Shape
@@ -44,11 +44,11 @@ def inspect(
     """
     spec = find.kernel(kernel)
     label = size or max(spec.sizes, key=lambda n: math.prod(spec.sizes[n]))
-    shapes = sizes.parse(label, spec.sizes)
-    if len(shapes) != 1:
-        raise InputError(f"--size {label} is {len(shapes)} sizes; give one, such as {next(iter(spec.sizes))}")
-    kinds = [group.dtype for group in plan.groups([kernel], label, globs.joined(dtypes))]
-    (label, shape), *_ = shapes.items()
+    groups = plan.groups([kernel], label, globs.joined(dtypes))
+    if (many := len({group.size for group in groups})) != 1:
+        raise InputError(f"--size {label} is {many} sizes; give one, such as {next(iter(spec.sizes))}")
+    spec, label, shape = groups[0].kernel, groups[0].size, groups[0].shape
+    kinds = [group.dtype for group in groups]
     run = load(file) if file else None
     on, names = _machines(card, globs.split(globs.joined(archs)), run)
     entries = chosen_entries([spec], only, skip)[spec.file]

@@ -1,0 +1,165 @@
+"""The lines below tables of results, in every format: reasons, notes, what was skipped, how to read the columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from cudalab.base import stats
+from cudalab.base.text import QUESTION
+from cudalab.report import columns, hints
+from cudalab.results import marks, record
+from cudalab.results.record import Case, Results
+
+FAR = 1000  # ULP; a right answer is as far off only by the absolute tolerance of its budget
+# Of a reason: the budget that its row exceeds.
+BUDGET = re.compile(r" differ by more than (?P<ulp>[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) ULP(?P<absolute> \+ )?")
+UNCLEAR = (
+    f"{stats.UNCLEAR}: the interval is too wide to tell FASTER or SLOWER (more than {100 * stats.MIN_EFFECT:.0f} % "
+    "from 1) from SAME."
+)
+
+
+def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str]]:
+    """(status, labels, text) for the lines below a table: reasons of wrong and failed rows, and notes.
+
+    `placed`: put kernel, dtype and size before the labels, for tables of several groups; of a variant's reasons that
+    say the same of other values, as at other sizes, one is shown (`_telling`). A hint that ends several texts stands
+    once.
+    """
+    found: dict[tuple[str, ...], tuple[str, list[Case]]] = {}
+    for case in cases:
+        if case.status in record.BROKEN:
+            alike = same_reason(case) if placed else (case.reason,)
+            found.setdefault((case.status, *alike), (case.reason, []))[1].append(case)
+        for note in case.notes:
+            found.setdefault(("note", note), (note, []))[1].append(case)
+    folded: dict[tuple[str, str, str], list[Case]] = {}  # variants that give one reason at one place
+    for (status, *_), (text, about) in found.items():
+        if placed and status == record.WRONG:
+            shown = _telling(about)
+            about = [shown, *(case for case in about if case is not shown)]
+            text = shown.reason
+        folded.setdefault((status, text, _place(about[:1]) if placed else ""), []).extend(about)
+    said = [
+        (status, (_place(about) if placed else "") + _labels(about), text)
+        for (status, text, _), about in folded.items()
+    ]
+    return hints_once(said)
+
+
+def _telling(cases: list[Case]) -> Case:
+    """The first of these wrong cases, unless another is off by more than ten times as much."""
+    first, worst = cases[0], max(cases, key=lambda case: case.parity.largest if case.parity else 0.0)
+    return worst if worst.parity and first.parity and worst.parity.largest > 10 * first.parity.largest else first
+
+
+def hints_once(said: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """(status, labels, text), where a hint that ends several texts stands in the first of them; notes stay."""
+    found, hints = [], set()
+    for status, labels, text in said:
+        hint = QUESTION.search(text) if status != "note" else None
+        found.append((status, labels, text[: hint.start()] if hint and hint[0] in hints else text))
+        hints.add(hint[0] if hint else "")
+    return found
+
+
+def same_reason(case: Case) -> tuple[str, ...]:
+    """Equal for the cases of a variant whose reasons differ only in numbers and in the values that they quote."""
+    hint = QUESTION.search(case.reason)
+    alike = re.sub(r"[0-9][0-9.,e+-]*", "#", case.reason.partition(": ")[0]).replace("ULP + #", "ULP")
+    alike += hint[0] if hint else ""
+    return case.kernel, case.dtype, case.label, alike
+
+
+def _labels(cases: list[Case]) -> str:
+    return ", ".join(dict.fromkeys(case.label for case in cases))
+
+
+def _place(cases: list[Case]) -> str:
+    first, *others = dict.fromkeys(f"{c.kernel} {c.dtype} at {c.size}" for c in cases)
+    return f"{first}{f' and {len(others)} more' if others else ''}, "
+
+
+def skipped(run: Results) -> list[tuple[str, str]]:
+    """(names, reason) of what could not run here: backends; variants where others of their backend ran.
+
+    Variants too where those of a backend were skipped for several reasons.
+    """
+    found: dict[str, dict[str, None]] = {}
+    split = {case.backend for case in run.cases if case.status != record.SKIPPED}
+    reasons: dict[str, str] = {}
+    for case in run.cases:
+        if reasons.setdefault(case.backend, case.reason) != case.reason:
+            split.add(case.backend)
+    for case in run.cases:
+        if case.status == record.SKIPPED:
+            in_full = run.of_study or case.backend in split
+            found.setdefault(case.reason, {})[case.label if in_full else case.backend] = None
+    return [(", ".join(labels), reason) for reason, labels in found.items()]
+
+
+def footer(run: Results) -> list[str]:
+    """How to read the columns, and the times of empty measurements."""
+    lines = [*hints.budgets(run), "max ULP: largest error against float64, in units in the last place of the dtype."]
+    wrong = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
+    right = [c for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong]
+    lines += _far_off(right) if run.timed else []  # the table of a check has these errors
+    if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
+        lines.append(
+            f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
+        )
+    beyond = (BUDGET.search(c.reason) for c in run.cases if c.status == record.WRONG)
+    if any(budget and budget["absolute"] for budget in beyond):
+        lines.append(
+            "ULP + a number: the number is an absolute error that is allowed in addition: `atol` of the budget and, "
+            "in a check, what the rounding of the inputs alone does to the result."
+        )
+    if any(c.backend == "host" and c.status != record.SKIPPED for c in run.cases):
+        lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
+    if run.machine.device == "cpu":
+        wanted = str(run.options.get("modes", "")).split(",")
+        if "api" in wanted:
+            lines.append("api: not measured; on the CPU, wall is the host time of a call.")
+    elif run.main_kind:
+        lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot.")
+        if "call" in columns.kinds(run):
+            lines.append("call (out): host time of a launch into an existing array; not to be compared with api.")
+        if "api" in columns.kinds(run):
+            lines.append("api: host time of a call as a user makes it, with the allocation of its result.")
+        of = "x eager is" if run.main_kind == "api" else "GB/s, % copy, % limit and x eager are"
+        lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
+    if run.main_kind and any(marks.computes(run, cases) for cases in run.groups().values()):
+        lines.append(
+            "TFLOP/s: the operations that `flops` of the spec counts, per second; % limit: share of the card's peak."
+        )
+    if run.calibration:
+        floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
+        lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
+    borne = "".join(
+        marks.of(run, case, cases, kind) for cases in run.groups().values() for case in cases for kind in case.times
+    )
+    ratios = (run.speedup(c, run.main_kind) for c in run.cases if run.main_kind and c is not run.baseline(c))
+    if any(ratio and columns.told(ratio) == stats.UNCLEAR for ratio in ratios):
+        lines.append(UNCLEAR)
+    return lines + marks.explained(borne, disturbed=bool(marks.busy(run)))
+
+
+def _tolerable(case: Case) -> float:
+    """The relative error of a whole output from which its budget is named: 32 bits and more, or fewer."""
+    return 1e-3 if case.dtype in ("float32", "float64", "complex64", "complex128") else 0.03
+
+
+def _far_off(cases: Sequence[Case]) -> list[str]:
+    """Rows of entries that are right only because their budget allows a large error."""
+    found: dict[tuple[str, str, str], Case] = {}
+    for case in cases:
+        if case.parity and case.backend in record.ENTRIES and case.parity.rel_l2 > _tolerable(case):
+            found.setdefault((case.kernel, case.dtype, case.label), case)
+    lines = []
+    for (kernel, dtype, label), case in found.items():
+        assert case.parity
+        error, share = f"{case.parity.rel_l2:.2g}", f"{100 * case.parity.rounded:.3g}"
+        what = f"relative error {error}, {share} % correctly rounded"
+        lines.append(f"{kernel} {dtype} {label}: {what}; only its wide budget makes it right.")
+    return lines
