@@ -42,7 +42,7 @@ from cudalab.engine.round import Round
 from cudalab.engine.rows import failed, refused, row, said, skipped
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
-from cudalab.spec import tuned
+from cudalab.spec import cuda_source, tuned
 from cudalab.spec.inputs import NEGATIVE
 from cudalab.spec.kernel import Kernel
 from cudalab.spec.work import amount, doubts
@@ -188,6 +188,8 @@ class _KernelRound(Round[Variant, Bound]):
             raise self._no_row(variant, broken) from error
         first: Parity | None = None  # of a first launch
         first_size = not self.job.modes and len(self.contents.arrays) > 1
+        if label == self._tells and not self.job.modes:
+            case.notes += filter(None, [cuda_source.left_out(self.kernel.cu)])
         if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]
         if label == self._tells and first_size and not self.group.values:
