@@ -261,13 +261,14 @@ class Translation:
 
     `tensors`: arrays of the spec by the names that the host has for them; `values`: other expressions of the spec, by
     those of the host for which they stand; `known`: the values of variables; `itemsize`: the bytes of an element of
-    the kernel's dtype.
+    the kernel's dtype; `ranks`: how many dimensions arrays of the spec have, where that is known.
     """
 
     tensors: Mapping[str, str]
     values: Mapping[str, str]
     known: Mapping[str, ast.expr]
     itemsize: str = ""
+    ranks: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, node: ast.expr | None) -> str:
         """The expression; "" where it cannot be said."""
@@ -306,12 +307,11 @@ class Translation:
         )
         return text.format(one, other) if one and other else ""
 
-    @staticmethod
-    def _size(array: str, what: str, arguments: list[ast.expr]) -> str:
+    def _size(self, array: str, what: str, arguments: list[ast.expr]) -> str:
         if what == "numel" and not arguments:
             return f"{array}.size"
         if what == "size" and len(arguments) == 1 and re.fullmatch(r"-?\d", side := ast.unparse(arguments[0])):
-            return f"{array}.shape[{side}]"
+            return f"{array}.shape[{side}]" if abs(int(side)) < self.ranks.get(array, 9) else ""
         return ""
 
 

@@ -139,6 +139,11 @@ class _Host:
         node = next((node for p, node in self._pairs if c_name(p) == name), None)
         return self.form.launch.known.get(node.id, node) if isinstance(node, ast.Name) and self.form.launch else node
 
+    def _translation(self, values: Mapping[str, str], item: str = "") -> host_launch.Translation:
+        ranks = {self.named[name]: len(e.words) for name, e in self.form.shapes.items() if name in self.named}
+        known = self.form.launch.known if self.form.launch else {}
+        return host_launch.Translation(self._tensors, values, known, item, ranks)
+
     def number(self, name: str) -> str:
         """The number that is passed for a parameter; "" if it is none."""
         return host_launch.literal(self._argument(name))
@@ -146,7 +151,7 @@ class _Host:
     def length(self, name: str) -> str:
         """The size of an array that is passed for a parameter, as an expression; "" if it is none."""
         node = self._argument(name)
-        of = "" if node is None or self.number(name) else host_launch.Translation(self._tensors, {}, {}).of(node)
+        of = "" if node is None or self.number(name) else self._translation({}).of(node)
         return of if re.search(r"\.(?:shape|size)\b", of) else ""
 
     def sizes(self, arguments: Sequence[str], scalar_of: str) -> tuple[list[str], list[str], str] | None:
@@ -159,8 +164,7 @@ class _Host:
             for (p, node), text in zip(self._pairs, arguments, strict=False)
             if node is not None and not p.pointer and (length := re.fullmatch(r"np\.\w+\((.*)\)", text))
         }
-        item = f"{scalar_of}.dtype.itemsize" if scalar_of else ""
-        translated = host_launch.Translation(self._tensors, values, launch.known, item)
+        translated = self._translation(values, f"{scalar_of}.dtype.itemsize" if scalar_of else "")
         grid, block = (list(map(translated.of, sides)) for sides in (launch.grid, launch.block))
         shared = translated.of(launch.shared)
         if not all(grid) or not all(block) or (launch.shared is not None and not shared):
