@@ -211,7 +211,8 @@ def without_header(message: str) -> str | None:
     if not lacking or not _HEADERS.match(lacking["header"]):
         return None
     said = f"{lacking['file']}:{lacking['line']}: <{lacking['header']}> cannot run on the CPU"
-    return f"{said}; {host_part.TORCH}" if host_part.of_torch(lacking["header"]) else said
+    advice = host_part.advice(lacking["header"])
+    return f"{said}; {advice}" if advice else said
 
 
 def forbidden(message: str) -> str | None:

@@ -61,8 +61,9 @@ _RUNTIME = re.compile(
     r"|curandGenerator\w*|CU(?:device|context|module|function|stream|event|deviceptr|result))\b"
 )
 _TORCH = LIBRARIES[0][1]
-# What PyTorch's headers bring along: names, and the header of C++ that a kernel then needs in their place.
+# What the headers of the host bring along: names, and the header that a kernel then needs in their place.
 _BROUGHT = (
+    (re.compile(r"\b__half\w*|\bhalf2\b"), "cuda_fp16.h"), (re.compile(r"\b(?:__)?nv_bfloat16\w*"), "cuda_bf16.h"),
     (re.compile(r"\b(?:FLT|DBL|LDBL)_\w+"), "cfloat"), (re.compile(r"\bnumeric_limits\b"), "limits"),
     (re.compile(r"\bu?int(?:8|16|32|64)_t\b"), "cstdint"),
     (re.compile(r"\b(?:U?(?:INT|LONG|LLONG|CHAR|SHRT))_M\w+"), "climits"),
@@ -112,6 +113,14 @@ class _Item:
             return set(_WORD.findall(self.code)) - _TYPES
         words = [word for word in _untemplated(self.head) if word[0].isalpha() or word[0] == "_"]
         return set(words) - _TYPES
+
+
+def advice(header: str) -> str:
+    """What to do where a header is not there that a host needs; "" for one of CUDA's own for kernels."""
+    if of_torch(header):
+        return TORCH
+    of_host = any(library.fullmatch(header) for library, _ in LIBRARIES)
+    return f"if only host code needs it, {REMEDY}" if of_host else ""
 
 
 def of_torch(header: str) -> bool:
@@ -359,11 +368,11 @@ def _divided(items: list[_Item], macros: Mapping[str, set[str]]) -> tuple[list[_
     while new:
         for i in new:
             used |= deep[i]
-            called |= {m[1] for m in _CALLED.finditer(items[i].code)} | (deep[i] - words[i])
+            called |= {m[1] for m in _CALLED.finditer(items[i].code)} - {items[i].function} | (deep[i] - words[i])
         new = {
             i for i, item in enumerate(items)
             if i not in kept and item.names & (called if item.function else used)
-            and (item.function or item.type or not _hosts(item.code))
+            and (item.type or not _hosts(item.code))
         }  # fmt: skip
         kept |= new
     gone = {i for i, item in enumerate(items) if item.function and i not in kept}
@@ -421,12 +430,10 @@ def _without(text: str, rest: str, spans: list[tuple[int, int]], includes: list[
                 last = b
         pieces.append((last, end))
     there = {m[1] or m[2] for m in _INCLUDE.finditer(text)}
-    needed = [header for names, header in _BROUGHT if names.search(rest) and not {header, f"{header[1:]}.h"} & there]
+    needed = [header for names, header in _BROUGHT if names.search(rest) and not ({header, f"{header[1:]}.h"} & there)]
     made = _blanked(text, [*pieces, *(m.span() for m in includes)])
-    for found, header in zip((m for m in includes if of_torch(m[1] or m[2])), needed, strict=False):
-        line = f"#include <{header}>"
-        width = found.end() - found.start()
-        made = made[: found.start()] + line.ljust(width) + made[found.end() :] if len(line) <= width else made
+    for found, header in reversed(list(zip(includes, needed, strict=False))):
+        made = f"{made[: found.start()]}#include <{header}>{made[found.end() :]}"
     return made
 
 
