@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from cudalab.spec import c_expression as c
 from cudalab.spec.comments import blank_comments
@@ -35,6 +36,8 @@ _DATA = re.compile(r"\.\s*(?:(?:mutable|const)_)?data(?:_ptr)?\s*(?:<[^<>]*>\s*)
 _SIZEOF = re.compile(r"\bsizeof\s*\(([\w\s:]+)\)")
 _SIZES = re.compile(r"\b([A-Za-z_]\w*)\s*\.\s*(?:sizes\s*\(\s*\)|shape)\s*\[\s*(-?\d+)\s*\]")
 _KEYWORD = re.compile(rf"\b(?:{'|'.join(sorted(set(keyword.kwlist) - {'and', 'or', 'not'}))})\b")
+MOST = 500  # launches that are read
+LONGEST = 4000  # characters of one part of a launch
 _DEEPEST = 24  # variables of variables
 
 
@@ -58,7 +61,7 @@ def launches(text: str, numbers: Mapping[str, int]) -> list[HostLaunch]:
     code = blank_comments(text)
     functions = _functions(code)
     found = list[HostLaunch]()
-    for mark in re.finditer("<<<", code):
+    for mark in islice(re.finditer("<<<", code), MOST):
         named = _named(code[: mark.start()])
         pieces, end = _pieces(code, mark.end(), ">>>")
         begins = re.compile(r"\s*\(").match(code, end)
@@ -93,7 +96,8 @@ def _named(before: str) -> tuple[str, list[str]] | None:
 def _pieces(code: str, start: int, close: str) -> tuple[list[str], int]:
     """The parts between commas from `start` to `close`, and where that ends."""
     depth, parts, at = 0, [""], start
-    while at < len(code) and (depth or not code.startswith(close, at)):
+    end = min(len(code), start + LONGEST)
+    while at < end and (depth or not code.startswith(close, at)):
         depth += (code[at] in "([{") - (code[at] in ")]}")
         if code[at] == "," and not depth:
             parts.append("")
