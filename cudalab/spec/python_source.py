@@ -117,7 +117,7 @@ class _File:
                 name = _argument(call, "name", name_at) if name_at is not None else None
                 said = f"{parameter} of {function}"
                 node = self._written(code)
-                variable = f" ({code.id})" if isinstance(code, ast.Name) and node is not code else ""
+                variable = f" ({_variable(code)})" if node is not code else ""
                 known = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
                 calls.append((said + variable, node, known))
         yield from calls
@@ -127,7 +127,7 @@ class _File:
 
     def _written(self, node: ast.expr) -> ast.expr:
         """The value of a variable that has one."""
-        while isinstance(node, ast.Name) and len(values := self._of(node, node.id)) == 1:
+        while (name := _variable(node)) and len(values := self._of(node, name)) == 1:
             node = values[0]
         return node
 
@@ -219,6 +219,11 @@ class _File:
 def _argument(call: ast.Call, name: str, at: int) -> ast.expr | None:
     by_name = next((one.value for one in call.keywords if one.arg == name), None)
     return by_name or (call.args[at] if at < len(call.args) else None)
+
+
+def _variable(node: ast.expr) -> str:
+    """The name of a variable: of `source` and of `self.source`; "" for another expression."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _is_str(value: Any) -> bool:
