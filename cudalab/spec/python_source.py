@@ -26,6 +26,7 @@ _TAKE = {
     "SourceModule": ("source", 0, None), "Program": ("code", 0, None),
 }  # fmt: skip
 _METHODS = ("strip", "lstrip", "rstrip", "replace", "format", "join", "encode", "decode", "lower", "upper")
+_DEEPEST = 100  # variables of variables
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -127,7 +128,10 @@ class _File:
 
     def _written(self, node: ast.expr) -> ast.expr:
         """The value of a variable that has one."""
-        while (name := _variable(node)) and len(values := self._of(node, name)) == 1:
+        for _ in range(_DEEPEST):
+            values = self._of(node, _variable(node))
+            if len(values) != 1:
+                break
             node = values[0]
         return node
 
@@ -148,7 +152,7 @@ class _File:
         return value
 
     def _value(self, node: ast.expr, depth: int) -> Any:
-        if depth > 100:
+        if depth > _DEEPEST:
             raise _Unwritten(f"{node.lineno}: {ast.unparse(node)[:60]} depends on itself")
         deeper = depth + 1
         match node:
