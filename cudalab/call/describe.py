@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Kernel, Shape
 
@@ -53,9 +54,17 @@ def described(kernel: Kernel) -> str:
         *(f"dims:    {name} {text}" for name, text in kernel.dims.items()),
         f"entries: {', '.join(kernel.entries)}",
         "",
+        _runs(kernel),
         "All arrays are of one library (NumPy, PyTorch, CuPy, PyCUDA), C-contiguous and on one device. `out` is the",
         "array for the result; without it a new one is made.",
     ])  # fmt: skip
+
+
+def _runs(kernel: Kernel) -> str:
+    """What runs on the CPU."""
+    if find.of_lab(kernel) and (kernel.torch_native or kernel.torch) and not kernel.in_place:
+        return "The .cu runs: on a GPU, and compiled by g++ for NumPy arrays. Tensors on the CPU get the torch form."
+    return "The .cu runs: on a GPU, and compiled by g++ for NumPy arrays and for tensors of PyTorch on the CPU."
 
 
 def _arrays(kernel: Kernel, shape: Shape) -> Arrays:

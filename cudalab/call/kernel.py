@@ -37,7 +37,8 @@ class Kernel(spec.Kernel):
     # `help(kernel)` of one kernel describes that kernel.
     __doc__ = describe.Doc(f"""A kernel as a function on arrays: `y = kernel(x)`, or `kernel(x, out=y)`.
 
-On arrays of PyTorch, CuPy and PyCUDA it runs on their GPU; on NumPy arrays it runs on the CPU, compiled by g++.
+On arrays of PyTorch, CuPy and PyCUDA it runs on their GPU; on NumPy arrays and on tensors of PyTorch on the CPU it
+runs on the CPU, compiled by g++. The lab's own kernels run the torch form of their spec on such tensors.
 torch.compile treats it as one operator.
 
 {spec.Kernel.__doc__}""")

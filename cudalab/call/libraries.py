@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from cudalab.backends import host
-from cudalab.base.errors import SpecError, Unavailable
+from cudalab.base.errors import NotOnCpu, SpecError, Unavailable
 from cudalab.device import cuda, driver, launch
 from cudalab.device.arrays import Plain, as_plain
 from cudalab.device.launch import InOrder, Prepared
 from cudalab.device.operands import Operands, Written, every, output_of
-from cudalab.spec import tuned
+from cudalab.spec import find, tuned
 from cudalab.spec.dtype import DTYPES, DType, dtype_of
 from cudalab.spec.kernel import Kernel, Shape
 from cudalab.spec.reference import plain
@@ -167,7 +169,10 @@ class GpuArrays(NumpyArrays):
 
 
 class TorchTensors(GpuArrays):
-    """torch tensors: launched on a GPU; on the CPU the spec's torch form, or the host's compiler if it has none."""
+    """torch tensors: launched on a GPU. On the CPU g++ compiles the `.cu`; the lab's own kernels run their torch form.
+
+    Where g++ cannot compile the `.cu`, the torch form runs, with a warning.
+    """
 
     @staticmethod
     def empty(shape: Shape, dtype: DType, like: Any) -> Any:
@@ -183,17 +188,16 @@ class TorchTensors(GpuArrays):
     def run(cls, asked: Request) -> Done:
         if cls.on_gpu(asked.arrays[0]):
             done = cls.launch(asked)
-        elif (form := asked.kernel.torch_native or asked.kernel.torch) and not asked.kernel.in_place:
-            with without_autocast(asked.arrays[0]):
-                found = as_tuple(form(*asked.arrays, **plain(asked.scalars)))
-            results = tuple(_fitting(one, asked, name) for one, name in zip(found, asked.kernel.outs, strict=True))
-            if asked.out is not None:
-                for target, result in zip(as_tuple(asked.out), results, strict=True):
-                    target.copy_(result)
-                return Done(asked.out)
-            return Done(results[0] if len(results) == 1 else results)
+        elif form := form_on_cpu(asked.kernel):
+            return cls.run_form(asked, form)
         else:
-            done = cls.run_on_host(asked)
+            try:
+                done = cls.run_on_host(asked)
+            except (NotOnCpu, Unavailable) as error:
+                if not (form := form_of(asked.kernel)):
+                    raise
+                _warn(asked.kernel, error)
+                return cls.run_form(asked, form)
         written = [a for n, a in zip(asked.kernel.input_names, asked.arrays, strict=True) if n in asked.kernel.in_place]
         if asked.out is not None or written:
             from torch.autograd.graph import increment_version
@@ -201,6 +205,18 @@ class TorchTensors(GpuArrays):
             for array in (*as_tuple(asked.out), *written):
                 increment_version(array)  # so that autograd notices the write
         return done
+
+    @staticmethod
+    def run_form(asked: Request, form: Callable[..., Any]) -> Done:
+        """Run the spec's torch form in place of the `.cu`."""
+        with without_autocast(asked.arrays[0]):
+            found = as_tuple(form(*asked.arrays, **plain(asked.scalars)))
+        results = tuple(_fitting(one, asked, name) for one, name in zip(found, asked.kernel.outs, strict=True))
+        if asked.out is not None:
+            for target, result in zip(as_tuple(asked.out), results, strict=True):
+                target.copy_(result)
+            return Done(asked.out)
+        return Done(results[0] if len(results) == 1 else results)
 
     @staticmethod
     def on_gpu(tensor: Any) -> bool:
@@ -215,6 +231,29 @@ class TorchTensors(GpuArrays):
         import torch
 
         return int(torch.cuda.current_stream(like.device).cuda_stream)
+
+
+def form_of(kernel: Kernel) -> Callable[..., Any] | None:
+    """The spec's form in PyTorch; None if it has none, or updates an input in place, which no form does."""
+    return None if kernel.in_place else kernel.torch_native or kernel.torch
+
+
+def form_on_cpu(kernel: Kernel) -> Callable[..., Any] | None:
+    """The form that a tensor on the CPU gets: of the lab's own kernels, whose modules behave as PyTorch's do there."""
+    return form_of(kernel) if find.of_lab(kernel) else None
+
+
+_warned: set[str] = set()  # files of kernels
+
+
+def _warn(kernel: Kernel, error: Exception) -> None:
+    """Say once that a result is PyTorch's."""
+    if kernel.file not in _warned:
+        _warned.add(kernel.file)
+        warnings.warn(
+            f"{kernel.name} of a tensor on the CPU is computed by the spec's torch form, not by the .cu: {error}",
+            RuntimeWarning, stacklevel=2,
+        )  # fmt: skip
 
 
 def without_autocast(tensor: Any) -> AbstractContextManager[Any]:

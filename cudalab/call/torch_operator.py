@@ -18,7 +18,7 @@ from typing import Any
 from cudalab.base.errors import InputError, SpecError
 from cudalab.call import recorded
 from cudalab.call.dispatch import Scalars, dtype_of_call, scalars_of_call
-from cudalab.call.libraries import TorchTensors, as_tuple, without_autocast
+from cudalab.call.libraries import TorchTensors, as_tuple, form_of, form_on_cpu, without_autocast
 from cudalab.spec import find
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
@@ -98,9 +98,8 @@ class TorchOperator:
     def call(self, arrays: tuple[Any, ...], out: Any, scalars: Scalars) -> Any:
         """A call that `concerns` PyTorch. torch.func and forward-mode differentiation get the torch form."""
         kernel, every = self.kernel, (*arrays, *as_tuple(out))
-        form = kernel.torch_native or kernel.torch
         if transformed():
-            if form is None or kernel.in_place:
+            if not (form := form_of(kernel)):
                 raise InputError(
                     f"{kernel.name} cannot be used with torch.func and forward-mode differentiation: "
                     "its spec has no torch="
@@ -117,7 +116,7 @@ class TorchOperator:
             raise InputError("a result written to out has no gradient; call it without out, or under torch.no_grad()")
         if special(every):
             return recorded.call(self.layout, arrays, out, scalars)
-        if form and not TorchTensors.on_gpu(arrays[0]):
+        if form_on_cpu(kernel) and not TorchTensors.on_gpu(arrays[0]):
             return self.run(arrays, scalars)  # PyTorch itself differentiates the form
         return self.differentiable(arrays, scalars)
 

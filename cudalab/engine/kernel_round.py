@@ -33,6 +33,7 @@ from cudalab.engine.rows import failed, refused, row, said, skipped
 from cudalab.engine.verdicts import REFERENCE, Verdicts, WrongAnswer, drop_guesses
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
+from cudalab.spec import cuda_source
 from cudalab.spec.inputs import NEGATIVE
 from cudalab.spec.work import amount, doubts
 from cudalab.timing.ceiling import ceiling
@@ -141,6 +142,8 @@ class _KernelRound(Verdicts):
             raise self._no_row(variant, broken) from error
         first: Parity | None = None  # of a first launch
         first_size = not self.job.modes and len(self.contents.arrays) > 1
+        if label == self._tells and not self.job.modes:
+            case.notes += filter(None, [cuda_source.left_out(self.kernel.cu)])
         if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]
         if label == self._tells and first_size and not self.group.values:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError
 from cudalab.host import system_calls
-from cudalab.spec import entry_names
+from cudalab.spec import entry_names, host_part
 from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameters
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own. The lab's headers
@@ -51,8 +51,9 @@ _REMEDY = {
     "shuffles and votes without a mask": "no GPU since Volta has them; use those that end in _sync",
     "CUB's device-wide algorithms": "the host launches them; measure them as a rival (rivals= of the spec)",
     "Thrust's algorithms and containers": "the host launches them; measure them as a rival (rivals= of the spec)",
-    "the CUDA runtime's API": "the lab allocates, copies and launches; leave only device code in the file",
-    "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched",
+    "the CUDA runtime's API": f"the lab allocates, copies and launches; {host_part.REMEDY}",
+    "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched; where this "
+    f"is host code, {host_part.REMEDY}",
 }
 # CUDA's and its libraries' headers that are not in include/. nvcc knows whether there is one of another name.
 _HEADERS = re.compile(
@@ -209,7 +210,9 @@ def without_header(message: str) -> str | None:
     lacking = _LACKING.search(message)
     if not lacking or not _HEADERS.match(lacking["header"]):
         return None
-    return f"{lacking['file']}:{lacking['line']}: <{lacking['header']}> cannot run on the CPU"
+    said = f"{lacking['file']}:{lacking['line']}: <{lacking['header']}> cannot run on the CPU"
+    advice = host_part.advice(lacking["header"])
+    return f"{said}; {advice}" if advice else said
 
 
 def forbidden(message: str) -> str | None:

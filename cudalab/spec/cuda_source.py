@@ -13,15 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from cudalab.base.errors import SpecError, unknown
+from cudalab.spec import host_part
+from cudalab.spec.comments import blank_comments as blank_comments
+from cudalab.spec.comments import blanked
 
-# Comments, strings and characters. One that is not closed extends to the end, so that a failing search is done once.
-_UNREAD = re.compile(
-    r"//(?:[^\n\\]|\\.)*"
-    r"|/\*.*?(?:\*/|\Z)"
-    r'|"(?:[^"\\\n]|\\.)*"?'
-    r"|'(?:[^'\\\n]|\\[^\n]{1,9}?)'",  # short: in 1'000'000 there is no character
-    re.DOTALL,
-)
 _ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims)__\s*\((?:[^()]|\([^()]*\))*\)")
 _ENTRY = re.compile(r"\b__global__\b(?:(?!\b__global__\b)[\w\s])*?\bvoid\s+(?:__\w+__\s+)*(\w+)\s*\(")
 
@@ -30,24 +25,14 @@ _QUALIFIERS = ("const", "volatile", "struct", "__restrict__", "__grid_constant__
 _LOCAL = re.compile(r'#[ \t]*include[ \t]*["<]([^">\n]+)[">]')
 
 
-def blank_comments(text: str) -> str:
-    """`text` with spaces for every comment and string (but not "C"), so that offsets and lines stay the same."""
-    return _blank(_UNREAD, text)
-
-
-@lru_cache(maxsize=64)  # one text is asked about again for each set of operands that a kernel is launched on
-def _blank(what: re.Pattern[str], text: str) -> str:
-    return what.sub(lambda m: m[0] if m[0] == '"C"' else re.sub(r"[^\n]", " ", m[0]), text)
-
-
 def global_functions(code: str) -> Iterator[re.Match[str]]:
     """Matches of the `__global__` functions in comment-free code; group 1 is the name, its parameters follow."""
-    return _ENTRY.finditer(_blank(_ATTRIBUTE, code))
+    return _ENTRY.finditer(blanked(_ATTRIBUTE, code))
 
 
 def _entry_matches(code: str) -> Iterator[re.Match[str]]:
     """Matches of the `__global__` functions in comment-free code that are not templates; group 1 is the name."""
-    code = _blank(_ATTRIBUTE, code)
+    code = blanked(_ATTRIBUTE, code)
     last = 0
     for found in _ENTRY.finditer(code):
         start = max(code.rfind(end, last, found.start()) for end in ";{}") + 1 or last
@@ -156,6 +141,7 @@ class _Kept:
 
     text: str
     states: dict[Path, tuple[int, ...] | None]
+    left_out: str = ""
 
 
 _kept: dict[Path, _Kept] = {}
@@ -163,27 +149,47 @@ SETTLED = 2 * 10**9  # ns: a file changed more recently may change again within 
 
 
 def read(path: Path) -> str:
-    """The text of a `.cu` as it is now. It is read again only if the file or a header of it has changed.
+    """The text of a `.cu` as it is now, without its host part. It is read again only if it or a header has changed.
 
     If it includes headers by `#include "..."`, a comment at its end holds their digest, so that whatever is cached by
     the text is made anew when a header changes.
     """
+    return _read(path).text
+
+
+def left_out(path: Path) -> str:
+    """What of a `.cu` is left out as the host's, in one line with line numbers; "" for nothing."""
+    return _read(path).left_out
+
+
+def whole(path: Path) -> str:
+    """The text of a `.cu` with its host part. Raises SpecError if it cannot be read."""
+    try:
+        return _decoded(path.read_bytes(), path)
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}; put the .cu beside its spec") from None
+
+
+def _read(path: Path) -> _Kept:
     kept = _kept.get(path)
     if kept and all(_state(file) == state for file, state in kept.states.items()):
-        return kept.text
+        return kept
     now = time.time_ns()
     try:
         before = _state(path)
         text = _decoded(path.read_bytes(), path)
         headers = _headers(text, path)
         states = {path: before, **{header: _state(header) for header in headers}}
-        kept = _Kept(text + _digest_of_headers(headers), states)
+        there = {header: data.decode(errors="replace") for header, data in headers.items() if data is not None}
+        beside = frozenset(n for n in _LOCAL.findall(text) if Path(os.path.normpath(path.parent / n)) in there)
+        device = host_part.separated(text, path.name, beside, tuple(there.values()))
+        kept = _Kept(device.text + _digest_of_headers(headers), states, device.said)
     except OSError as error:
         named = error.filename or path  # which may be a header's
         raise SpecError(f"cannot read {named}: {error.strerror}; put the .cu beside its spec") from None
     if all(state is None or now - max(state[:2]) > SETTLED for state in kept.states.values()):
         _kept[path] = kept
-    return kept.text
+    return kept
 
 
 def _decoded(data: bytes, path: Path) -> str:

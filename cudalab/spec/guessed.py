@@ -14,6 +14,7 @@ from cudalab.spec.dtype import DTYPES, of_c
 from cudalab.spec.dtype_macro import NAME as SCALAR  # the dtype of the kernel, where it has several
 from cudalab.spec.guessed_layout import Extent, Layout, matrices
 from cudalab.spec.guessed_threads import THREADS
+from cudalab.spec.host_launch import HostLaunch
 from cudalab.spec.kernel_body import ATOMIC, PASSED, READ, UPDATE, WRITE, Body, vector_bytes
 from cudalab.spec.signatures import Signature
 
@@ -71,10 +72,17 @@ class Form:
 
     signature: Signature
     numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
+    launches: tuple[HostLaunch, ...] = field(default=(), compare=False)  # of the host code
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         return self.signature.parameters
+
+    @property
+    def launch(self) -> HostLaunch | None:
+        """How the host code launches it: with its template's arguments, else the first launch."""
+        same = (one for one in self.launches if one.template == self.signature.instance)
+        return next(same, self.launches[0] if self.launches else None)
 
     @property
     def pointers(self) -> list[Parameter]:

@@ -19,6 +19,7 @@ from cudalab.spec import (
     cuda_source,
     dtype_macro,
     entry_names,
+    host_part,
     launch_check,
     rival,
     shape_mistakes,
@@ -269,6 +270,7 @@ class Kernel(Sized):
         own = (option.removeprefix("-D").partition("=") for option in self.options if option.startswith("-D"))
         values = {name: str(value) for name, value in self.parameters.items()}
         return {
+            host_part.MACRO: "1",
             dtype_macro.of(self.cu): dtype.macro,
             **{name: value if given else "1" for name, given, value in own},
             **values,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from cudalab.base.errors import InputError
-from cudalab.spec import cuda_source, entry_names, launch_check, signatures
+from cudalab.spec import cuda_source, entry_names, host_launch, launch_check, signatures
 from cudalab.spec.guessed import Form
+from cudalab.spec.host_launch import HostLaunch
 from cudalab.spec.kernel import Kernel
 from cudalab.spec.scaffold_fields import Told
 from cudalab.spec.scaffold_plan import planned
 from cudalab.spec.scaffold_text import spec
+from cudalab.spec.signatures import Signature
 from cudalab.spec.unfilled import MARK as HOLE
 
 __all__ = ["HOLE", "like", "of_file"]
@@ -21,7 +25,9 @@ def of_file(path: Path) -> str:
     """The text of a spec for the `.cu` at `path`. Raises SpecError if it cannot be read, InputError without entries."""
     text = cuda_source.read(path)
     numbers = signatures.constants(text)
-    forms = [Form(signature, numbers) for signature in signatures.signatures(text)]
+    whole = cuda_source.whole(path)
+    launches = host_launch.by_kernel(whole, {**signatures.constants(whole), **numbers})
+    forms = [_form(signature, numbers, launches, text) for signature in signatures.signatures(text)]
     if not forms:
         raise InputError(f"{path} has no __global__ function; add one: a spec needs a function to launch")
     writing = [form for form in forms if any(not p.constant for p in form.pointers)]
@@ -38,6 +44,15 @@ def of_file(path: Path) -> str:
     plan = planned(path.stem, sorted(usable, key=lambda form: bool(form.signature.template)))
     code = cuda_source.blank_comments(text)
     return spec(plan, Told(included, code, _summary(path.stem, text), entry_names.constants(code)))
+
+
+def _form(
+    signature: Signature, numbers: Mapping[str, int], launches: Mapping[str, list[HostLaunch]], text: str
+) -> Form:  # fmt: skip
+    own = launches.get(signature.path.rpartition("::")[2], [])
+    if signature.template and not signature.instances:
+        signature = replace(signature, instances=host_launch.instances(signature.template, own, text))
+    return Form(signature, numbers, tuple(own))
 
 
 def _summary(name: str, text: str) -> str:

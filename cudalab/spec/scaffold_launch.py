@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
-from cudalab.spec import c_expression
+from cudalab.spec import c_expression, host_launch
 from cudalab.spec.cuda_source import Parameter
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.dtype_macro import NAME as SCALAR
@@ -34,10 +36,10 @@ class Values:
 
     scalars: dict[str, tuple[str, str]] = field(default_factory=dict)  # the value as text ("" to ask), the dtype
 
-    def take(self, form: Form, parameter: Parameter, kind: str) -> str:
-        """Add a parameter, and give its name."""
+    def take(self, form: Form, parameter: Parameter, kind: str, given: str = "") -> str:
+        """Add a parameter, and give its name. `given`: the number that the host code passes."""
         name = python_name(c_name(parameter))
-        self.scalars.setdefault(name, (_value(name, kind, form), kind))
+        self.scalars.setdefault(name, (given or _value(name, kind, form), kind))
         return name
 
 
@@ -56,6 +58,7 @@ class Launched:
     arrays: tuple[str, ...]
     scalars: tuple[str, ...]
     asks: tuple[str, ...]
+    read: str = ""  # where grid and block were read
 
 
 def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[str], entry: str) -> Launched:
@@ -65,6 +68,7 @@ def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[
     """
     asks, arguments, taken = list[str](), list[str](), list[str]()
     lengths = Lengths(form, named)
+    host = _Host(form, named)
     scalar_of = next((named[c_name(p)] for p in form.pointers if form.kind(p) == SCALAR), "")
     for parameter in form.parameters:
         name, kind = c_name(parameter), form.kind(parameter)
@@ -73,7 +77,7 @@ def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[
             continue
         whole = number(form.type_of(parameter))
         if kind == SCALAR or (kind and not whole):
-            taken.append(values.take(form, parameter, "float32" if kind == SCALAR else kind))
+            taken.append(values.take(form, parameter, "float32" if kind == SCALAR else kind, host.number(name)))
             of = scalar_of if kind == SCALAR else named[c_name(form.inputs[0])] if name in follows else ""
             arguments.append(f"{of}.dtype.type({taken[-1]})" if of else taken[-1])
         elif not whole:
@@ -82,7 +86,7 @@ def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[
             asks.append(f"{name}; if {of} is a struct, let the kernel take its members as parameters")
         elif name in form.layout.chosen:
             arguments.append(f"np.{whole}({form.layout.chosen[name]})")
-        elif length := lengths.of(name):
+        elif length := lengths.of(name) or host.length(name):
             arguments.append(f"np.{whole}({length})")
         elif guess := _by_name(form, name, named):
             arguments.append(f"np.{whole}({guess})")
@@ -90,17 +94,95 @@ def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[
         elif whole != "bool" and not form.mentions(name):  # whose value makes no difference
             arguments.append(f"np.{whole}(0)")
         else:
-            taken.append(values.take(form, parameter, whole))
+            taken.append(values.take(form, parameter, whole, host.number(name)))
             arguments.append(taken[-1])
     grid, block, asked = _grid(form, lengths)
     shared, more = _shared(form, lengths, scalar_of)
+    read = host.sizes(arguments, scalar_of)
+    if read and not asked and all(map(str.isdigit, read[0])):  # of one size; the body tells of every size
+        read = None
+    if read:
+        grid, threads, bytes_ = read
+        block, asked = threads, []
+        shared, more = (
+            (f", shared={bytes_}", []) if bytes_ else ("", []) if not form.signature.shared else (shared, more)
+        )
     cooperative = ", cooperative=True" if re.search(r"\bthis_grid\s*\(|\bgrid_group\b", form.signature.body) else ""
     if cooperative:
         grid = [f"min({one}, {RESIDENT})" if one.startswith("blocks(") else one for one in grid]
     made = f"({', '.join(arguments)}{',' * (len(arguments) == 1)})"
-    code = f"Launch({_tuple(grid)}, {_tuple(map(str, block))}, {made}{shared}{cooperative}{entry})"
+    code = f"Launch({_tuple(grid)}, {_tuple(block)}, {made}{shared}{cooperative}{entry})"
     arrays = tuple(dict.fromkeys(word for word in named.values() if re.search(rf"\b{word}\b", code)))
-    return Launched(code, arrays, tuple(dict.fromkeys(taken)), (*asks, *asked, *more))
+    said = f"read from line {form.launch.line}" if read and form.launch else ""
+    return Launched(code, arrays, tuple(dict.fromkeys(taken)), (*asks, *asked, *more, *host.asks(not read)), said)
+
+
+@dataclass(frozen=True)
+class _Host:
+    """What the host code of the `.cu` says of a launch."""
+
+    form: Form
+    named: Mapping[str, str]
+
+    @property
+    def _pairs(self) -> list[tuple[Parameter, ast.expr | None]]:
+        launch = self.form.launch
+        same = launch is not None and len(launch.arguments) == len(self.form.parameters)
+        return list(zip(self.form.parameters, launch.arguments, strict=True)) if launch and same else []
+
+    @cached_property
+    def _tensors(self) -> dict[str, str]:
+        pairs = ((p, host_launch.tensor(node)) for p, node in self._pairs if p.pointer)
+        return {name: self.named[c_name(p)] for p, name in pairs if name}
+
+    def _argument(self, name: str) -> ast.expr | None:
+        node = next((node for p, node in self._pairs if c_name(p) == name), None)
+        return self.form.launch.known.get(node.id, node) if isinstance(node, ast.Name) and self.form.launch else node
+
+    def _translation(self, values: Mapping[str, str], item: str = "") -> host_launch.Translation:
+        ranks = {self.named[name]: len(e.words) for name, e in self.form.shapes.items() if name in self.named}
+        known = self.form.launch.known if self.form.launch else {}
+        return host_launch.Translation(self._tensors, values, known, item, ranks)
+
+    def number(self, name: str) -> str:
+        """The number that is passed for a parameter; "" if it is none."""
+        return host_launch.literal(self._argument(name))
+
+    def length(self, name: str) -> str:
+        """The size of an array that is passed for a parameter, as an expression; "" if it is none."""
+        node = self._argument(name)
+        of = "" if node is None or self.number(name) else self._translation({}).of(node)
+        return of if re.search(r"\.(?:shape|size)\b", of) else ""
+
+    def sizes(self, arguments: Sequence[str], scalar_of: str) -> tuple[list[str], list[str], str] | None:
+        """Grid, block and bytes of shared memory; None if one is not simple. `arguments`: those of the Launch."""
+        launch = self.form.launch
+        if launch is None or launch.grid is None or launch.block is None:
+            return None
+        values = {
+            ast.unparse(node): length[1]
+            for (p, node), text in zip(self._pairs, arguments, strict=False)
+            if node is not None and not p.pointer and (length := re.fullmatch(r"np\.\w+\((.*)\)", text))
+        }
+        translated = self._translation(values, f"{scalar_of}.dtype.itemsize" if scalar_of else "")
+        grid, block = (list(map(translated.of, sides)) for sides in (launch.grid, launch.block))
+        shared = translated.of(launch.shared)
+        if not all(grid) or not all(block) or (launch.shared is not None and not shared):
+            return None
+        return _short(grid), _short(block), "" if shared == "0" else shared
+
+    def asks(self, unread: bool) -> list[str]:
+        """What its author is told of a launch that is not simple."""
+        launch = self.form.launch
+        said = f"line {launch.line} launches it <<<{launch.written}>>>" if launch else ""
+        return [said.replace('"', "'")] if said and unread else []
+
+
+def _short(sides: list[str]) -> list[str]:
+    """The sides of a grid or block without those of 1 at its end."""
+    while len(sides) > 1 and sides[-1] == "1":
+        sides.pop()
+    return sides
 
 
 def _tuple(items: Iterable[str]) -> str:
@@ -162,13 +244,13 @@ def _by_name(form: Form, name: str, named: Mapping[str, str]) -> str:
     return f"{x}.size" if name in SIZES else ""
 
 
-def _grid(form: Form, lengths: Lengths) -> tuple[list[str], tuple[int, ...], list[str]]:
+def _grid(form: Form, lengths: Lengths) -> tuple[list[str], list[str], list[str]]:
     """Grid and block, and what is not certain of them."""
     layout, x = form.layout, lengths.named[c_name(form.inputs[0])]
     block = layout.block
     blind = not layout.threaded and not any(layout.uses(f"blockIdx.{d}") for d in "xyz")
     if blind or not form.body.accesses:
-        return [f"{x}.shape[0]" if form.rows else f"blocks({x}.size, {THREADS})"], (THREADS,), [EXPECTED]
+        return [f"{x}.shape[0]" if form.rows else f"blocks({x}.size, {THREADS})"], [str(THREADS)], [EXPECTED]
     grid, asks = list[str](), list[str]()
     for direction in "xyz":
         if not layout.uses(f"blockIdx.{direction}"):
@@ -188,7 +270,7 @@ def _grid(form: Form, lengths: Lengths) -> tuple[list[str], tuple[int, ...], lis
         asks.append(f"the threads of a block; {block[0]} is a guess")
     elif over := layout.whole_block:
         asks.append(f"a block of {' x '.join(map(str, block))} threads: does it cover {over}?")
-    return grid, block, asks
+    return grid, list(map(str, block)), asks
 
 
 def _tiles(form: Form, direction: str) -> tuple[str, int] | None:

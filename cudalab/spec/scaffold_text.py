@@ -134,6 +134,7 @@ def _launch(subject: Subject, entry: Entry) -> str:
     every = dict.fromkeys([*subject.inputs.values(), *subject.outputs.values(), *subject.workspace.values()])
     taken = [name for name in every if name in used] + [name for one in made for name in one.scalars]
     asks = "".join(f"    # {HOLE}: {ask}\n" for one in made for ask in one.asks)
+    asks += "".join(f"    # Grid and block: {one.read}.\n" for one in made if one.read)
     body = wrapped(f"    return {made[0].code}", "        ")
     if several:
         body = "    return (\n" + "\n".join(wrapped(f"        {one.code},", "            ") for one in made) + "\n    )"

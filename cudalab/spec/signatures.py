@@ -9,12 +9,12 @@ from functools import partial
 from itertools import zip_longest
 
 from cudalab.spec import c_expression
+from cudalab.spec.comments import DIRECTIVE
 from cudalab.spec.cuda_source import Parameter, blank_comments, split_parameters
 from cudalab.spec.dtype_macro import NAME
 
 _ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)")
 _GLOBAL = re.compile(r"\b__global__\b[^;{}()]*?\b(\w+)\s*\(")
-_DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:[^\n\\]|\\.|\\\n)*")
 _TEMPLATE = re.compile(r"\btemplate\s*<(.*)>\s*[^<>]*$", re.DOTALL)
 _SCOPE = re.compile(r"\bnamespace\s+([A-Za-z_][\w:]*)\s*$")
 _EXTERN = re.compile(r"\bextern\b((?:[^;(){}]|\([^;{}]*\))*\[\s*\])\s*;")
@@ -110,7 +110,7 @@ def constants(text: str) -> dict[str, int]:
 def _without_macros(code: str) -> str:
     """The code with what macros make in the places where they are used, and without directives."""
     macros = [m for m in _MACRO.finditer(code) if m[2] is not None or _INSIDE.search(m[3])]
-    plain = _blanked(code, _DIRECTIVE)
+    plain = _blanked(code, DIRECTIVE)
     for macro in reversed(macros):  # what stands before a macro keeps its place
         if re.search(rf"\b{macro[1]}\b", plain):
             plain = plain[: macro.end()] + _expanded(plain[macro.end() :], macro)

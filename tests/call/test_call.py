@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import ml_dtypes
@@ -146,6 +147,39 @@ def test_a_kernel_without_a_torch_form_runs_on_the_cpu_through_the_hosts_compile
         torch.autograd.grad(bare(x).sum(), x, create_graph=True)
     with pytest.raises(InputError, match=r"torch\.func and .* its spec has no torch="):
         torch.func.vmap(bare)(x.detach())
+
+
+OWN = """
+from cudalab import Budget, Kernel, Launch
+own = Kernel(
+    file=__file__, summary="twice", dtypes=("float32",), sizes={"small": (8,)}, edges=(), reference=lambda x: 2 * x,
+    entries={"own": lambda x, y: Launch((1,), (x.size,), (x, y))}, budgets=Budget(0), torch=lambda x: 2 * x,
+)
+"""
+
+
+def test_a_tensor_on_the_cpu_shows_the_mistake_of_a_users_cu_or_a_warning_that_it_cannot(tmp_path):
+    torch = pytest.importorskip("torch")
+    (tmp_path / "own.py").write_text(OWN)
+    cu, code = (
+        tmp_path / "own.cu",
+        "__global__ void own(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]%s; }",
+    )
+    cu.write_text(code % " * 3")
+    kernel = find.kernel(str(tmp_path / "own.py"))
+    x = torch.arange(8.0)
+    assert torch.equal(kernel(x), 3 * x)
+    out = torch.empty_like(x)
+    assert kernel(x, out=out) is out and torch.equal(out, 3 * x)
+    assert "for tensors of PyTorch on the CPU" in kernel.__doc__ and "get the torch form" in gelu.__doc__
+    cu.write_text(code % ' * 3; asm volatile ("")')
+    with pytest.warns(
+        RuntimeWarning, match=r"own of a tensor on the CPU is computed by the spec's torch form.*own.cu:1"
+    ):
+        assert torch.equal(kernel(x), 2 * x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it warns once
+        assert torch.equal(kernel(x), 2 * x)
 
 
 def test_a_torch_form_that_gives_something_else_is_refused():

@@ -481,3 +481,64 @@ def test_a_template_beside_a_plain_function_is_a_further_step(lab):
     assert lab("new", "steps.cu").exit_code == 0
     text = Path("steps.py").read_text()
     assert text.index('entry="count"') < text.index('entry="scan<256>"') and 'workspace={"counts": Work()}' in text
+
+
+MODEL = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+raise SystemExit("this file is never run")
+THREADS = 128
+HEAD = r"#include <torch/extension.h>" "\\n"
+source = HEAD + f"""
+__global__ void twice(const float* x, float* y, int n) {{
+    int i = blockIdx.x * {THREADS} + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}}
+torch::Tensor run(torch::Tensor x) {{
+    auto y = torch::empty_like(x);
+    twice<<<(x.numel() + {THREADS - 1}) / {THREADS}, {THREADS}>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    return y;
+}}
+"""
+class Model(torch.nn.Module):
+    def __init__(self):
+        self.ext = load_inline("twice-ext", cpp_sources=["torch::Tensor run(torch::Tensor x);"], cuda_sources=[source])
+'''
+
+
+def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec(lab):
+    Path("model.py").write_text(MODEL)
+    run = lab("new", "model.py")
+    assert run.exit_code == 0, run.output
+    assert "wrote twice_ext.cu: cuda_sources of load_inline" in run.stderr and "of model.py\n" in run.stderr
+    assert "host code at lines 1, 7 to 11 is left out: the lab launches\n" in run.stderr
+    kernel = find.kernel("./twice_ext.py")
+    assert (kernel.name, list(kernel.entries)) == ("twice_ext", ["twice"])
+    launch = "return Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))"
+    assert f"# Grid and block: read from line 9.\n    {launch}" in Path("twice_ext.py").read_text()
+    again = lab("new", "model.py")
+    assert again.exit_code == 2 and "twice_ext.cu exists, and is not replaced" in again.output
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "import x\nRawModule(code=open('k.cu').read())",
+            "p.py:2: the value of \"open('k.cu').read()\" is not written in",
+        ),
+        (
+            "K = f'{N} __global__ void f(float* y) {{}}'\nRawKernel(K, 'f')",
+            "p.py:1: the value of 'N' is not written in the",
+        ),
+        ("K = K\nRawKernel(K, 'f')", "p.py:1: K depends on itself"),
+        ("n = 1", "p.py has no string with a __global__ function"),
+        ("def", "p.py:1: this is no Python"),
+        ("SourceModule('__global__ void f(const float* x) {}')", "f.cu: no __global__ function writes to an array"),
+    ],
+)
+def test_a_python_file_whose_code_cannot_be_read_is_refused_and_nothing_written(lab, code, said):
+    Path("p.py").write_text(code)
+    run = lab("new", "p.py")
+    assert run.exit_code == 2 and said in run.output, run.output
+    assert [file.name for file in Path().iterdir()] == ["p.py"]

@@ -128,3 +128,107 @@ def test_a_header_beside_the_cu_counts_although_it_is_named_in_angle_brackets(tm
     before, text = cuda_source.digest(source), cuda_source.read(source)
     (tmp_path / "mine.cuh").write_text("// 2\n")
     assert cuda_source.digest(source) != before and cuda_source.read(source) != text
+
+
+EXTENSION = """\
+#include <torch/extension.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <vector>
+#define CHECK(x) TORCH_CHECK(x.is_cuda(), "{ on a GPU")
+#define HD __host__ __device__
+#ifdef SLOW
+__global__ void twice(const float* x, float* y, int n) {
+#else
+__global__ void __launch_bounds__(256) twice(const float* x, float* y, int n) {
+#endif
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0.f;
+    if (i < n) y[i] = sum + twofold(x[i], FLT_MAX) + __half2float(__half(1));
+}
+namespace {
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+struct Timer { cudaEvent_t start; };
+template <int N> struct Tile { static constexpr int size = N; };
+HD float twofold(float v, float most) { return v < most ? v + v : v; }
+at::Tensor sum(const at::Tensor& x) { return x.sum(); }  // }
+}
+static cudaStream_t stream;
+#ifndef CUDALAB
+this is no C++ {
+#endif
+extern "C" void launch(const float* x, float* y, int n) {
+#ifdef DEBUG
+    printf("{");
+#endif
+    twice<<<ceil_div(n, 256), 256>>>(x, y, n);
+    auto f = [=] __device__ (int i) { return R"({ )" + i; };
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("sum", &sum); }
+"""
+DEVICE = """\
+#include <cuda_fp16.h>
+#include <cfloat>
+#include <vector>
+#define CHECK(x) TORCH_CHECK(x.is_cuda(), "{ on a GPU")
+#define HD __host__ __device__
+#ifdef SLOW
+__global__ void twice(const float* x, float* y, int n) {
+#else
+__global__ void __launch_bounds__(256) twice(const float* x, float* y, int n) {
+#endif
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0.f;
+    if (i < n) y[i] = sum + twofold(x[i], FLT_MAX) + __half2float(__half(1));
+}
+namespace {
+
+
+template <int N> struct Tile { static constexpr int size = N; };
+HD float twofold(float v, float most) { return v < most ? v + v : v; }
+  // }
+}
+
+#ifndef CUDALAB
+this is no C++ {
+#endif
+
+#ifdef DEBUG
+
+#endif
+
+
+
+
+"""
+
+
+def test_host_code_is_left_out_and_every_other_line_keeps_its_place(tmp_path):
+    cu = written(tmp_path / "ext.cu", EXTENSION)
+    lines = cuda_source.read(cu).split("\n")
+    assert list(map(str.strip, lines)) == list(map(str.strip, DEVICE.split("\n")))
+    said = "host code at lines 1 to 2, 16 to 17, 20, 22, 26 to 33 is left out: the lab launches"
+    assert cuda_source.left_out(cu) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float helper(float x) { return x; }\n__global__ void k(float* y) { y[0] = helper(1.f); }",  # nvcc refuses it
+        "#include <cub/cub.cuh>\n#include <mine.h>\n__global__ void k(float* y) { y[0] = 1; }",
+        "#include <torch/extension.h>\n__global__ void k(at::Half* y) { y[0] = 1; }",
+        "CUTLASS_DEVICE float one() { return 1; }\n__global__ void k(float* y) { y[0] = 1; }",
+        "template <class T> struct Op { __device__ T of(T a) { return a; } };\n__global__ void k(float* y) {}",
+        "__global__ void k(float* y) { y[0] = 1;",  # for the compiler to say
+        "#define MAKE(n) __global__ void n(float* y) { y[0] = 1; }\nMAKE(one)\nMAKE(two)\n",
+        "int main() { return 0; }",
+    ],
+)
+def test_a_file_without_host_code_is_as_its_author_wrote_it(tmp_path, text):
+    cu = written(tmp_path / "k.cu", text)
+    assert cuda_source.read(cu) == text and cuda_source.left_out(cu) == ""
+
+
+def test_host_code_that_cannot_be_told_apart_is_refused_with_what_to_do(tmp_path):
+    cu = written(tmp_path / "k.cu", "__global__ void k(float* y) {}\nvoid f() {\n  k<<<1, 1>>>(0);\n")
+    with pytest.raises(SpecError, match=r"k.cu:2: this '\{' is not closed.*put #ifndef CUDALAB before it"):
+        cuda_source.read(cu)

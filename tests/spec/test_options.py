@@ -54,10 +54,11 @@ def spec(tmp_path):
 
 def test_every_path_gets_the_options(spec):
     kernel, f32 = find.kernel(spec), dtype("float32")
-    assert kernel.macros(f32) == {"scalar_t": "float", "FACTOR": "2", "BARE": "1", "THREADS": "256"}
+    assert kernel.macros(f32) == {"CUDALAB": "1", "scalar_t": "float", "FACTOR": "2", "BARE": "1", "THREADS": "256"}
     assert "--use_fast_math" in _cupy.options(kernel, f32) and "-DFACTOR=2" in _cupy.options(kernel, f32)
     given = cuda._options(tuple(kernel.macros(f32).items()), kernel.cu.parent, kernel.flags)["options"]
-    assert given == ["-std=c++17", "--use_fast_math", "-Dscalar_t=float", "-DFACTOR=2", "-DBARE=1", "-DTHREADS=256"]
+    assert given[:3] == ["-std=c++17", "--use_fast_math", "-DCUDALAB=1"]
+    assert given[3:] == ["-Dscalar_t=float", "-DFACTOR=2", "-DBARE=1", "-DTHREADS=256"]
     assert tuned.sources(kernel, "scaled_exp")["options"] == "--use_fast_math -DFACTOR=2 -DBARE"
 
 

@@ -366,3 +366,56 @@ def test_steps_share_their_arrays(tmp_path, name):
     compile(text, name, "exec")
     for fragment in said:
         assert fragment in " ".join(text.split()), text
+
+
+TAKEN = "(x, y, np.int32(x.shape[0]), np.int32(x.shape[1]), a)"
+LAUNCHES = {  # host code of a kernel of rows; the launch of the spec
+    "sizes of tensors, a variable of a dim3": (
+        "const int threads = 64;\n dim3 block(threads, 4);\n"
+        " dim3 grid{(unsigned)CEIL(cols, threads), (x.size(0) + block.y - 1) / block.y};\n"
+        " AT_DISPATCH_ALL(x.scalar_type(), ([&] { scale<float, 4><<<grid, block, 0, stream>>>(x.data_ptr<float>(),\n"
+        " (float*)y.data_ptr(), x.size(0), cols, 0.5f); }));",
+        f"Launch((blocks(x.shape[1], 64), blocks(x.shape[0], 4)), (64, 4), {TAKEN})",
+    ),
+    "a function, and a cast in ceil": (
+        "size_t bytes = 32 * sizeof(float);\n"
+        " scale<float, 4><<<dim3(up(cols), ceil((float)rows / 8)), dim3(32, 8), bytes>>>(x, y, rows, cols, 0.5f);",
+        f"Launch((blocks(x.shape[1], 32), blocks(x.shape[0], 8)), (32, 8), {TAKEN}, shared=128)",
+    ),
+    "a variable that is set twice": (
+        "int threads = 64; if (cols > 64) threads = 128;\n"
+        " scale<float, 4><<<up(cols), threads>>>(x, y, rows, cols, 0.5f);",
+        "# TODO: line 14 launches it <<<up(cols), threads>>>",
+    ),
+    "one size alone": (
+        "scale<float, 4><<<4, dim3(64, 4)>>>(x, y, 16, 64, 0.5f);",
+        "Launch((blocks(x.shape[1], 16), blocks(x.shape[0], 16)), (16, 16)",
+    ),
+}
+SCALE = """\
+#define CEIL(a, b) (((a) + (b) - 1) / (b))
+template <typename T, int N> __global__ void scale(const T* x, T* y, int rows, int cols, float a) {
+    int r = blockIdx.y * blockDim.y + threadIdx.y;
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r < rows && c < cols) y[r * cols + c] = a * x[r * cols + c];
+}
+int up(int n) { return (n + 31) / 32; }
+
+void run(at::Tensor x, at::Tensor y, int rows, int cols) {
+#ifndef CUDALAB
+
+
+%s
+#endif
+}
+"""
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_a_launch_in_host_code_says_grid_block_and_numbers_where_it_is_simple(tmp_path, name):
+    host, launch = LAUNCHES[name]
+    cu = tmp_path / "scale.cu"
+    cu.write_text(SCALE % host)
+    text = " ".join(scaffold.of_file(cu).split())
+    assert launch in text, text
+    assert ('entries={"scale<float, 4>"' in text, '"a": Scalar(0.5)' in text) == (True, True), text

@@ -70,7 +70,7 @@ def test_parameters_are_macros_and_arguments_of_the_launch():
     given = find.kernel(str(DATA / "scale.py"))
     kernel = given.with_parameters({"THREADS": 256})
     assert given.parameters == {"THREADS": 32, "PER_THREAD": 1}
-    assert kernel.macros(FLOAT32) == {"scalar_t": "float", "THREADS": "256", "PER_THREAD": "1"}
+    assert kernel.macros(FLOAT32) == {"CUDALAB": "1", "scalar_t": "float", "THREADS": "256", "PER_THREAD": "1"}
     x = np.zeros(1000, np.float32)
     launches = [k.launch("scale", {"x": x, "y": x.copy()}) for k in (given, kernel)]
     assert [(launch.grid, launch.block) for launch in launches] == [((32,), (32,)), ((4,), (256,))]
