@@ -41,6 +41,7 @@ T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
 CONTEXT, COPIES = 1 << 30, 12  # bytes of the GPU that a process takes: of its own, and arrays of a group's first input
 SHARE = 0.5  # of the GPU's memory, for processes that wait for their turn
+SHORT = 8 << 20  # bytes; the times of smaller arrays are short, and need as many processes as there may be
 
 
 class Team:
@@ -96,7 +97,7 @@ class Team:
         left_out: set[str] = set()  # variants that cannot be timed, or need no more times
         try:
             while len(found) < most and not _all_in(left_out, found):
-                end = self.count if len(found) < self.count else most
+                end = most if len(found) >= self.count or _bytes(group) < SHORT else self.count
                 wave = range(len(found), min(len(found) + self._at_once(group), end))
                 self._prepare(wave, group, left_out, known)
                 for number in wave:
@@ -159,7 +160,7 @@ class Team:
         if not isinstance(group, Group) or not isinstance(total, int):
             return 1
         processors = len(os.sched_getaffinity(0))
-        each = CONTEXT + COPIES * math.prod(group.shape) * group.dtype.itemsize
+        each = CONTEXT + COPIES * _bytes(group)
         return max(1, min(processors, int(SHARE * total / each) if self.ready.machine.device == "cuda" else processors))
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
@@ -210,6 +211,11 @@ class Team:
             if (there.device, there.name) != (here.device, here.name):
                 raise Unavailable(f"{where} runs on {there.name} ({there.device}), the first on {here.name}")
         return opened
+
+
+def _bytes(group: Rows[Way]) -> int:
+    """Of the group's first input."""
+    return math.prod(group.shape) * group.dtype.itemsize
 
 
 def _all_in(labels: set[str], found: Sequence[Sequence[Case]]) -> bool:
