@@ -113,6 +113,7 @@ class Team:
         finally:
             self.turn, self._seen = 0, {}
             self._doing.clear()
+            self._rows.clear()
 
     def _prepare(self, wave: range, group: Rows[Way], omit: set[str], known: dict[str, Parity]) -> None:
         """Let these processes prepare a group. The first one of all goes before the others, and tells what is right."""
