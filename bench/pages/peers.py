@@ -1,8 +1,8 @@
 """Ours beside the fastest peer: one row a kernel, size, dtype and kind of time.
 
 Ours is the entry that a call runs where the file says which one it is (it alone has an *api* time), else the fastest
-entry. The peer is the one with the smallest median among those whose answer is right. The ratio is by rounds, as
-everywhere in the lab; kinds of time are never mixed.
+entry. The peer is the fastest of those whose answer is right, in the first process; the other processes judge it. The
+ratio is by rounds, as everywhere in the lab; kinds of time are never mixed.
 """
 
 from __future__ import annotations
@@ -61,18 +61,14 @@ def rows(run: Results, kind: str) -> list[Row]:
         mine = [case for case in timed if case.backend == OURS]
         peers = [case for case in timed if case.backend not in NO_PEERS]
         if mine and peers:
-            ours, peer = called(mine, kind), fastest(peers, kind)
-            found.append(Row(run, cases, ours, peer, kind, run.ratio(peer, ours, kind)))
+            ours = run.fastest([case for case in mine if "api" in case.times] or mine, kind)  # the one that a call runs
+            peer = run.fastest(peers, kind)
+            found.append(Row(run, cases, ours, peer, kind, run.ratio(peer, ours, kind, chosen=True)))
     return worst_first(found)
 
 
 def worst_first(found: Iterable[Row]) -> list[Row]:
     return sorted(found, key=lambda row: row.ratio.value)
-
-
-def called(mine: list[Case], kind: str) -> Case:
-    """The entry that a call runs, else the fastest."""
-    return fastest([case for case in mine if "api" in case.times] or mine, kind)
 
 
 def fastest(cases: list[Case], kind: str) -> Case:

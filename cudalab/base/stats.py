@@ -15,6 +15,7 @@ from math import ceil, exp, floor, hypot, inf, log, pi, sqrt
 
 import numpy as np
 
+from cudalab.base import scatter
 from cudalab.base.estimate import KNOWN, ONCE, Estimate, midmean, over_processes, student
 
 Rounds = Sequence[Sequence[float]]
@@ -23,10 +24,9 @@ FASTER, SAME, SLOWER, UNCLEAR = "FASTER", "SAME", "SLOWER", "UNCLEAR"
 MIN_EFFECT = 0.02  # a smaller difference is not worth a claim, even if it is certain
 NOTHING = 1.5  # an interval that spans more than this factor, and more than the ratio itself, says nothing
 
-# What is known of the difference between processes before a run shows it: the standard deviation of a time, a share of
-# it and seconds, and how many degrees of freedom this knowledge counts as much as (`over_processes`).
-PLACEMENT, PLACEMENT_SECONDS = 0.0035, 6e-9  # beside the other variants of its process
-LEVEL, LEVEL_SECONDS = 0.002, 80e-9  # of a time alone: short times come in steps that change from process to process
+# The standard deviation between processes of a time alone that is expected before a run shows it, a share of it and
+# seconds: short times come in steps that change from process to process. `cudalab.base.scatter` has that of ratios.
+LEVEL, LEVEL_SECONDS = 0.002, 80e-9
 
 COARSEST = 0.5e-6  # no clock of the lab has a longer step: cudaEventElapsedTime's, as CUDA's documentation gives it
 
@@ -134,13 +134,15 @@ class Timing:
 
     `processes` says how many of the rounds each process took (empty: one took all). `step` is the clock's, in seconds;
     0: the smallest difference between two samples, at most COARSEST. `states` is the relative deviation between
-    processes that other rows of the same variant have shown; 0: none of them disagreed.
+    processes that other rows of the same variant have shown; 0: none of them disagreed. `known` says what committed
+    runs show of such times, see `scatter.expected`.
     """
 
     rounds: Rounds
     processes: Sequence[int] = ()
     step: float = 0.0
     states: float = 0.0
+    known: str = ""
 
     @cached_property
     def median(self) -> float:
@@ -204,10 +206,24 @@ class Timing:
         ends = np.cumsum(self.processes)
         return [self.rounds[end - n : end] for n, end in zip(self.processes, ends, strict=True)]
 
+    @cached_property
+    def first(self) -> float:
+        """The median of the first process's samples; of all, where it took none. Who is chosen by it is judged in the
+        others: see `later`."""
+        return median(self.by_process[0] or self.rounds)
+
+    @cached_property
+    def later(self) -> Timing:
+        """The rounds of all processes but the first; all rounds, where no other took any."""
+        counts = [0, *(len(part) for part in self.by_process[1:])]
+        if not sum(counts):
+            return self
+        return replace(self, rounds=self.rounds[-sum(counts) :], processes=counts, step=self._step)
+
     @property
     def beside(self) -> float:
         """The relative standard deviation between processes that is expected of a time relative to another's."""
-        return hypot(PLACEMENT + PLACEMENT_SECONDS / self.median, self.states)
+        return hypot(scatter.expected(self.median, self.known), self.states)
 
     @property
     def alone(self) -> float:
@@ -267,9 +283,9 @@ def speedup(base: Timing, other: Timing, paired: bool = True, elsewhere: bool = 
     """How many times faster `other` is than `base`.
 
     Paired, the rounds of both were taken side by side in the same processes, so a drift of the machine's speed cancels
-    in the ratio of each round. The value is the geometric mean over processes of the midmean (mean of the middle half)
-    over rounds. A midmean ignores outliers; unlike a median it does not jump where times come in steps. Unpaired, each
-    side has its own mean and its own interval.
+    in the ratio of each round; processes that timed only one of them do not count. The value is the geometric mean over
+    processes of the midmean (mean of the middle half) over rounds. A midmean ignores outliers; unlike a median it does
+    not jump where times come in steps. Unpaired, each side has its own mean and its own interval.
 
     The interval also holds the ratio of the medians, which stand beside it in tables, where this is clearly outside
     (by more than MIN_EFFECT and the clock's steps): then rounds and samples disagree.
@@ -277,8 +293,8 @@ def speedup(base: Timing, other: Timing, paired: bool = True, elsewhere: bool = 
     With `elsewhere` False the interval of one process is that of this process alone. It says how well the process can
     tell two variants apart, not what another process would find.
     """
-    together = list(zip(base.levels, other.levels, strict=False))
-    if not paired or len(base.levels) != len(other.levels) or any(len(a) == 0 or len(b) == 0 for a, b in together):
+    together = [(a, b) for a, b in zip(base.levels, other.levels, strict=False) if len(a) and len(b)]
+    if not paired or len(base.levels) != len(other.levels) or not together:
         return as_ratio(base.estimate - other.estimate)
     ratios = [midmean(a[: len(b)] - b[: len(a)]) for a, b in together]
     expected = hypot(base.beside, other.beside) if elsewhere else 0.0

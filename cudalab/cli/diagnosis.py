@@ -10,7 +10,7 @@ from cudalab.base import cache, packages
 from cudalab.base.errors import Unavailable
 from cudalab.device import cpu, cuda, driver, nvml
 from cudalab.engine.cross_check import nvbench
-from cudalab.engine.messages import PROCESSES
+from cudalab.engine.messages import PROCESSES, UP_TO
 from cudalab.tools.inspect import compilers
 from cudalab.tools.profile import ncu
 from cudalab.tools.sanitize import compute
@@ -29,8 +29,9 @@ def findings() -> Iterator[Finding]:
     yield _finding("nvcc", no_nvcc, _version(compiler) if compiler else "")
     yield _finding("host compiler", no_compiler, "" if no_compiler else host.compiler_version())
     yield "cache", *_cache()
-    count = PROCESSES["cpu" if no_gpu else "cuda"]
-    yield "processes", "", f"{count} process{'es' if count > 1 else ''} for a timed run, unless you give --processes N"
+    device = "cpu" if no_gpu else "cuda"
+    count = f"{PROCESSES[device]} to {UP_TO[device]} processes" if UP_TO[device] > 1 else "1 process"
+    yield "processes", "", f"{count} for a timed run, unless you give --processes N"
     yield "versions", "", ", ".join(f"{name} {version}" for name, version in packages.versions().items())
     yield from _tools()
     for name, backend in backends.by_name().items():

@@ -194,7 +194,8 @@ budget = click.option("--budget", default=1.0, show_default=True, metavar="SECON
                       help="Time to sample each variant.")  # fmt: skip
 processes = click.option("--processes", default=0, metavar="N", type=click.IntRange(0, 16),
                          help="Number of fresh processes that measure in turn; intervals then include what differs "
-                         "between them. 0 means the default. Default: 3 on a GPU, 1 on the CPU.")  # fmt: skip
+                         "between them. 0 means the default. Default: 3 to 8 on a GPU, until ratios are known to "
+                         "0.7 %; 1 on the CPU.")  # fmt: skip
 quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import perf_counter, sleep
+from time import perf_counter
 
 from cudalab.device.protocol import Device
 from cudalab.engine.messages import Glimpse, Step
@@ -14,9 +14,8 @@ from cudalab.engine.rows import Defined, said
 from cudalab.engine.selection import Selection
 from cudalab.results.record import Parity
 
-BEGIN, RELEASE, WAIT = Step("", "start"), "releasing the arrays", "waiting until the other processes have started"
+BEGIN, RELEASE, WAIT = Step("", "start"), "releasing the arrays", "waiting for its turn to be timed"
 FEWEST = 4  # rounds that a process takes at least, if the run as a whole asks for as many
-NAP = 0.02  # seconds between two looks whether the worker may go on
 
 
 class ContextLost(BaseException):
@@ -46,7 +45,9 @@ class Job:
     glimpse: Callable[[Mapping[str, Glimpse]], None] = lambda found: None  # gets preliminary numbers
     processes: int = 1  # of the run; `budget` is for this one
     process: int = 0  # the number of this one
-    held: Callable[[], bool] = lambda: False  # whether other processes are starting, which would disturb times
+    # Called when all is ready to be timed, with the labels of the variants without times; returns when no other process
+    # works, with those to leave out.
+    turn: Callable[[tuple[str, ...]], Collection[str]] = lambda bad: ()
     named: tuple[str, ...] = ()  # backends whose failure is an error, since the user names them
     raced: dict[str, dict[str, str]] = field(default_factory=dict)  # by file of a spec and variant, a race in it
     wrong: set[tuple[str, str]] = field(default_factory=set)  # file of a spec, and a variant that failed
@@ -75,11 +76,10 @@ class Job:
         self.step = step
         self.progress(step)
 
-    def wait(self, group: object) -> None:
-        """Wait until no other process of the run is starting."""
-        while self.held():
-            self.at(Step(str(group), WAIT))
-            sleep(NAP)
+    def wait(self, group: object, bad: tuple[str, ...]) -> Collection[str]:
+        """Wait until it is this process's turn; see `turn`."""
+        self.at(Step(str(group), WAIT))
+        return self.turn(bad)
 
     def survived(self, group: Defined, error: Exception | None = None) -> None:
         """Raise ContextLost if the device does not work any more; `error` is what showed it."""

@@ -29,11 +29,9 @@ def _row(cases: Sequence[Case | None], processes: int) -> Case:
     present = {number: case for number, case in enumerate(cases, 1) if case is not None}
     for status in WORST_FIRST:
         if bad := next((number for number, case in present.items() if case.status == status), 0):
-            case = present[bad]
-            if bad > 1:  # after a bad row in the first process no other process tries the variant
-                case.reason = f"in process {bad} of {processes}: {case.reason}"
-            case.times, case.processes = {}, {}
-            return case
+            case = present[bad]  # after a bad row in the first process no other process tries the variant
+            reason = f"in process {bad} of {processes}: {case.reason}" if bad > 1 else case.reason
+            return msgspec.structs.replace(case, reason=reason, times={}, processes={})
     first, *others = present.values()
     if not others:
         return first
@@ -64,9 +62,9 @@ def _lacking(cases: Sequence[Case | None]) -> list[str]:
     """Notes on kinds of time that some of the processes do not have; their notes say why."""
     found = []
     for kind in _joined(cases):
-        have = sum(n > 0 for n in _counts(cases, kind))
-        if have < len(cases):
-            found.append(f"the {kind} time is from {have} of {len(cases)} processes")
+        have, timed = sum(n > 0 for n in _counts(cases, kind)), sum(bool(case and case.times) for case in cases)
+        if have < timed:  # the others have not timed the variant at all: it was known well enough
+            found.append(f"the {kind} time is from {have} of {timed} processes")
     return found
 
 

@@ -2,11 +2,11 @@
 
 The parent sends `Setup` once, then one `Task` at a time. The worker answers `Ready`, then `Done` for each task; or
 `Failed`; or `Lost`, after which it exits. A task names the function that does it, so the worker knows no tool. A run
-may have several workers; each of them gets a `Setup` with its own number.
+may have several workers; each of them gets a `Setup` with its own number, and says `Prepared` before it times anything:
+then it waits for `Go`, so that no two of them take times at once.
 
 The worker writes its present `Step` to the *board*, a piece of memory that both processes map. So the parent knows
 which variant was at work when the worker crashed or hung, and the worker never waits for the parent between samples.
-The parent writes there whether the worker has to wait before it times anything.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from cudalab.results.record import Machine, Parity
 
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
-HOLD = BOARD + GLIMPSES  # the place of one byte: 1 while the worker has to wait before it times anything
-END = HOLD + 1
+END = BOARD + GLIMPSES
 
 PROCESSES = {"cuda": 3, "cpu": 1}  # of a run that times something, by the kind of device, if no number was given
+UP_TO = {"cuda": 8, "cpu": 1}  # processes, then, of a group whose rows need them (`cudalab.engine.enough`)
 SAMPLING = {"cuda": 0.3, "cpu": 1.0}  # seconds for each variant, in all processes of a run, if none were given
 MOST_PROCESSES = 16  # each holds a context on the GPU, of half a gigabyte or more
 
@@ -75,6 +75,10 @@ class Setup(msgspec.Struct, tag=True):
         """Processes of the run on this kind of device: one if nothing is timed."""
         return (self.processes or PROCESSES[kind]) if self.modes else 1
 
+    def most(self, kind: str) -> int:
+        """Processes that a group may have at most."""
+        return self.count(kind) if self.processes or not self.modes else UP_TO[kind]
+
     def share(self, kind: str) -> float:
         """Seconds for which one process samples each variant on this kind of device."""
         return (SAMPLING[kind] if self.budget is None else self.budget) / self.count(kind)
@@ -120,6 +124,20 @@ class Done(msgspec.Struct, tag=True):
     known: dict[str, Parity] = {}
 
 
+class Prepared(msgspec.Struct, tag=True):
+    """All of a task is ready to be timed, which waits for `Go`. `known`: as of `Done`; `bad`: rows without times."""
+
+    known: dict[str, Parity]
+    bad: tuple[str, ...] = ()
+
+
+class Go(msgspec.Struct, tag=True):
+    """Time what is ready, but the variants in `omit`. `known`: as of `Task`, what has become known since."""
+
+    known: dict[str, Parity] = {}
+    omit: tuple[str, ...] = ()
+
+
 class Failed(msgspec.Struct, tag=True):
     """The task was not done; the worker lives. `kind` names a class of `cudalab.base.errors`."""
 
@@ -134,8 +152,8 @@ class Lost(msgspec.Struct, tag=True):
     reason: str
 
 
-Order = Setup | Task
-Report = Ready | Done | Failed | Lost
+Order = Setup | Task | Go
+Report = Ready | Prepared | Done | Failed | Lost
 
 
 def write_board(board: int, beat: int, step: Step) -> None:
@@ -146,15 +164,6 @@ def write_board(board: int, beat: int, step: Step) -> None:
 def write_glimpses(board: int, found: Mapping[str, Glimpse]) -> None:
     """Write preliminary numbers by label: once for each variant after its check, once after its first sample."""
     os.pwrite(board, (msgspec.json.encode(found) + b"\n")[:GLIMPSES], BOARD)
-
-
-def write_hold(board: int, held: bool) -> None:
-    os.pwrite(board, b"1" if held else b"0", HOLD)
-
-
-def read_hold(board: int) -> bool:
-    """Whether the worker has to wait before it times anything."""
-    return os.pread(board, 1, HOLD) == b"1"
 
 
 def read_glimpses(board: int) -> dict[str, Glimpse]:

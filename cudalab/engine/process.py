@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 from cudalab.base import child
 from cudalab.base.child import Child
 from cudalab.engine import messages
-from cudalab.engine.messages import Glimpse, Order, Report, Step
+from cudalab.engine.messages import Glimpse, Go, Order, Report, Step
 
 KILLED = f"the worker process {child.KILLED}"
 # glibc gives memory of a few megabytes back to the system as soon as it is free. To fault its pages in anew for each
@@ -55,6 +56,11 @@ def _surroundings() -> str:
     return repr((os.getcwd(), sys.path, sorted(os.environ.items())))
 
 
+def wait(processes: Iterable[Process]) -> None:
+    """Wait until one of them may have something to report, for `child.SLICE` seconds at most."""
+    child.wait((process._child for process in processes), child.SLICE)
+
+
 class Process:
     """A running worker. `end` or `kill` must be called.
 
@@ -76,6 +82,8 @@ class Process:
             os.close(self._board)
             raise
 
+        self._beat, self._since = -1, monotonic()  # the last sign of life, and when it was seen
+
     @property
     def pid(self) -> int:
         return self._child.pid
@@ -88,6 +96,7 @@ class Process:
         """Give an order. Until the worker writes another step, it is at `step`."""
         messages.write_board(self._board, 0, step)
         messages.write_glimpses(self._board, {})
+        self._beat, self._since = -1, monotonic()
         self._child.send(order)
 
     def receive(self, limit: float, progress: Callable[[Step], None]) -> Report:
@@ -110,6 +119,26 @@ class Process:
         except child.Ended as ended:
             raise self._ended(ended) from None
 
+    def go(self, order: Go) -> None:
+        """Let the worker go on with its task."""
+        self._since = monotonic()
+        self._child.send(order)
+
+    def look(self, limit: float, progress: Callable[[Step], None]) -> Report | None:
+        """The next report, or None if it is not there yet. Raises Ended as `receive` does."""
+        if (report := self.poll()) is not None:
+            return report
+        beat, step = messages.read_board(self._board)
+        if beat >= 0:
+            progress(step)
+        now = monotonic()
+        if beat != self._beat:
+            self._beat, self._since = beat, now
+        if now - self._since > limit:
+            self._child.kill()
+            raise self._ended(child.Ended(f"did not end within {limit:g} s", hung=True))
+        return None
+
     def poll(self) -> Report | None:
         """The next report, or None if it is not there yet. Raises Ended if the worker has ended."""
         try:
@@ -126,10 +155,6 @@ class Process:
         killed = ended.how == child.how(-signal.SIGKILL)  # by the system: this process says so in other words
         memory = " (has the machine run out of memory?)" if killed else ""
         return Ended(f"the worker process {ended.how}{memory}", step, child.last(ended.said)[:MOST])
-
-    def hold(self, held: bool) -> None:
-        """Let the worker wait before it times anything, or go on."""
-        messages.write_hold(self._board, held)
 
     def glimpses(self) -> dict[str, Glimpse]:
         """Preliminary numbers of the variants of the running group."""

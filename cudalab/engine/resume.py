@@ -17,7 +17,8 @@ from cudalab.spec import find
 
 R = TypeVar("R", bound=Rows[Way])
 
-FREE = ("device", "timeout")  # options that may differ: the machine itself is compared, a timeout changes no result
+# Options that may differ: the machine itself is compared, a timeout changes no result, `up_to` follows from the others.
+FREE = ("device", "timeout", "up_to")
 
 
 def adopted(
@@ -85,11 +86,11 @@ def begun(path: str | os.PathLike[str], options: Mapping[str, Any], sources: Map
 
 
 def processes(run: Results) -> int:
-    """How many processes took each group of a run. An older file does not say: it was one."""
+    """How many processes took each group of a run; 0: as many as its rows needed. An older file does not say: one."""
     found = run.options.get("processes", 1)
     if type(found) is not int or not 1 <= found <= MOST_PROCESSES:
         raise InputError(f"cannot resume: the run's processes are {short(found)}; begin a new run with -o")
-    return found
+    return 0 if run.options.get("up_to") else found
 
 
 def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> None:

@@ -76,7 +76,9 @@ class Round(Generic[V, W]):
                 self.glimpses[label] = Glimpse(case.status, case.parity.max_ulp if case.parity else 0.0)
                 self.job.glimpse(self.glimpses)
         if self.job.modes:
-            self.job.wait(self.group)
+            bad = tuple(label for label in self.cases if label not in self.works)
+            for label in self.job.wait(self.group, bad):
+                self.works.pop(label, None)
             with self.job.phase("timing"), _little_garbage():
                 self._time(self._all_clocks())
         return list(self.cases.values())

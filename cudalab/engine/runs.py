@@ -75,8 +75,8 @@ def bench(
     options keep);
     `budget` is seconds of sampling for each variant (None: `messages.SAMPLING`); `order` of the rounds is shuffled or
     blocked; `flush` leaves clean or dirty lines in L2 before a cold run; `processes` is the number of fresh processes
-    that measure each group in turn (0: 3 on a GPU, 1 on the CPU); a `quick` run is one process with a budget of at most
-    0.2 s, so its intervals do not cover what differs between processes;
+    that measure each group in turn (0: 3 to 8 on a GPU, 1 on the CPU); a `quick` run is one process with a budget of
+    at most 0.2 s, so its intervals do not cover what differs between processes;
     `fresh_caches` makes every library compile anew; `cross_check` "nvbench" or "cupti" adds another clock.
 
     A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`

@@ -113,6 +113,8 @@ class Session:
         self._hard = HardInputs(lambda group, omit: self.workers.cases(group, False, omit), self.workers.labels)
         if "processes" in self.options:
             self.options["processes"] = self._workers.count
+            if self._workers.most > self._workers.count:
+                self.options["up_to"] = self._workers.most
         self.results = self.new_results()
         return self
 
@@ -188,11 +190,11 @@ class Session:
         self.step = step
         turn, count = (self._workers.turn, self._workers.count) if self._workers else (0, 1)
         if self._pace:
-            self._pace.reach((self.done - self._resumed) * count + turn)
+            self._pace.reach((self.done - self._resumed) * count + min(turn, count - 1))
         self.progress(Progress(
             step=step,
             process=turn + 1,
-            processes=count,
+            processes=max(count, turn + 1),
             done=min(self.done, self.expected),
             groups=self.expected,
             elapsed=perf_counter() - self._start,

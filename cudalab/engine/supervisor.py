@@ -16,18 +16,20 @@ So a group of V variants starts a worker at most 2 V + 4 times, and every run en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from time import perf_counter, sleep
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from cudalab.base import errors
 from cudalab.base.errors import Unavailable
+from cudalab.engine import process
 from cudalab.engine.job import RELEASE
-from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Setup, Step, Task
+from cudalab.engine.messages import Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
 from cudalab.engine.process import Ended, Process, started
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
@@ -44,6 +46,7 @@ NOT_TIMED = "not timed: the worker process dies when the group's variants run to
 
 
 T = TypeVar("T")
+Doing: TypeAlias = Generator[None, None, T]  # steps towards a T
 
 
 class Death(msgspec.Struct, frozen=True):
@@ -69,7 +72,9 @@ class Supervisor:
         self.hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
         self._process: Process | None = None
         self._begun = 0.0  # when the worker was started that has not opened its device yet
-        self._held = False
+        self.waiting = False  # whether the worker has prepared its task, and waits for `go`
+        self.bad: tuple[str, ...] = ()  # variants of that task that will have no times
+        self._struck: tuple[str, ...] = ()  # of those, the ones that have ended or hung a worker
         self._left_out: tuple[str, ...] = ()  # labels that the present call of `cases` leaves out
 
     def __enter__(self) -> Supervisor:
@@ -87,11 +92,12 @@ class Supervisor:
         if self._process and not self._begun:
             self._process.dismiss()
 
-    def hold(self, held: bool) -> None:
-        """Let the worker wait before it times anything, or go on; also one that takes its place."""
-        self._held = held
-        if self._process:
-            self._process.hold(held)
+    def go(self, known: Mapping[str, Parity] | None = None, omit: Collection[str] = ()) -> None:
+        """Let the worker time what it has prepared, but the variants in `omit`; `known`: see `doing`."""
+        assert self._process
+        self.waiting = False
+        self.known |= known or {}
+        self._process.go(Go(dict(known or {}), tuple(omit)))
 
     def labels(self, group: Rows[Way]) -> list[str]:
         """Of the selected variants, in the order of the rows."""
@@ -108,23 +114,34 @@ class Supervisor:
         omit: Collection[str] = (),
         known: Mapping[str, Parity] | None = None,
     ) -> list[Case]:
-        """Rows of every selected variant of a group, even if some crash; without the labels in `omit`.
+        """Rows of every selected variant of a group, even if some crash; without the labels in `omit`. See `doing`."""
+        return self._finished(self.doing(group, timed, omit, known))
 
-        `timed` False: check only. `known` are verdicts of other processes on this group.
+    def doing(
+        self,
+        group: Rows[Way],
+        timed: bool = True,
+        omit: Collection[str] = (),
+        known: Mapping[str, Parity] | None = None,
+    ) -> Doing[list[Case]]:
+        """The steps of `cases`, which the generator returns; it yields where it would wait for the worker.
+
+        `timed` False: check only. `known` are verdicts of other processes on this group. In a run of several processes
+        the worker is `waiting`, once or more often, until `go` lets it take times.
         """
         self._left_out, self.known = tuple(omit), dict(known or {})
         struck = self._known_to_hang(group)
         again = True
         while True:
-            end = self._attempt(group, struck, timed)
+            end = yield from self._attempt(group, struck, timed)
             if not isinstance(end, Death):
                 return self._merged(group, end, struck)
             if end.label and end.label not in struck:
                 struck[end.label] = self._noted(group, end)
                 if sum(death.crashed for death in struck.values()) >= DOUBT:
-                    return self._apart(group, struck, timed)
+                    return (yield from self._apart(group, struck, timed))
             elif end.after:
-                return self._apart(group, struck, timed)
+                return (yield from self._apart(group, struck, timed))
             elif again and not end.hung:
                 again = False
             else:
@@ -152,24 +169,27 @@ class Supervisor:
         """The result of a task's handler, of type `kind`, or how the worker died. The worker is at `step` until it says
         more. Raises the CudalabError that the handler raised.
         """
-        answer = self._asked(task, step, kind)
+        answer = self._finished(self._asked(task, step, kind))
         if isinstance(answer, Failed):
             raise getattr(errors, answer.kind, errors.CudalabError)(answer.message)
         return answer
 
-    def _apart(self, group: Rows[Way], struck: dict[str, Death], timed: bool) -> list[Case]:
+    def _apart(self, group: Rows[Way], struck: dict[str, Death], timed: bool) -> Doing[list[Case]]:
         """Check every variant in a process of its own, except those that surely are at fault; time the survivors."""
         guilty = {label: death for label, death in struck.items() if not death.crashed}
         alone: list[Case] = []
         for label in self._wanted(group):
             if label not in guilty:
                 self._kill()
-                end = self._attempt(group, [other for other in self._wanted(group) if other != label], timed=False)
+                others = [other for other in self._wanted(group) if other != label]
+                end = yield from self._attempt(group, others, timed=False)
                 if isinstance(end, Death):
                     guilty[label] = self._noted(group, end)
                 alone += [] if isinstance(end, Death) else end
         self._kill()
-        together = self._attempt(group, guilty) if self.setup.modes and timed else alone
+        together: list[Case] | Death = alone
+        if self.setup.modes and timed:
+            together = yield from self._attempt(group, guilty)
         if isinstance(together, Death):
             together = alone
             for case in alone:
@@ -186,24 +206,30 @@ class Supervisor:
         order = [*self.labels(group), COPY]
         return [rows[label] for label in order if label in rows]
 
-    def _attempt(self, group: Rows[Way], omit: Collection[str], timed: bool = True) -> list[Case] | Death:
+    def _attempt(self, group: Rows[Way], omit: Collection[str], timed: bool = True) -> Doing[list[Case] | Death]:
         """Let a worker do the group without the variants in `omit`."""
         task = group.task((*self._left_out, *omit), timed)
-        task.known = self.known
-        answer = self._asked(task, Step(str(group), "start"), list[Case])
+        task.known, self._struck = self.known, tuple(omit)
+        answer = yield from self._asked(task, Step(str(group), "start"), list[Case])
         if isinstance(answer, Failed):
             return [failed(group, label, answer.message) for label in self._wanted(group) if label not in omit]
         return answer
 
-    def _asked(self, task: Task, step: Step, kind: type[T]) -> T | Failed | Death:
+    def _asked(self, task: Task, step: Step, kind: type[T]) -> Doing[T | Failed | Death]:
         """Let a worker do a task. If the worker dies, return the death of the variant that was at work."""
-        process = self._process or self._restart()
-        process.send(task, step)
-        try:
-            report = process.receive(self.timeout, self.progress)
-        except Ended as ended:
-            self._process = None
-            return self._death(ended)
+        worker = self._process or self._restart()
+        worker.send(task, step)
+        report: Report | None = None
+        while report is None:
+            yield
+            try:
+                report = worker.look(inf if self.waiting else self.timeout, self.progress)
+            except Ended as ended:
+                self._process, self.waiting = None, False
+                return self._death(ended)
+            if isinstance(report, Prepared):
+                self.known |= report.known
+                self.waiting, self.bad, report = True, (*self._struck, *report.bad), None
         if isinstance(report, Lost):
             self._kill()
             reason = f"{report.reason} ({report.step.phase}); {LOST}: a new worker continued"
@@ -243,13 +269,29 @@ class Supervisor:
                 return self._process
         raise Unavailable(f"after a failure the device cannot be opened again: {why}") from None
 
+    def _finished(self, doing: Doing[T]) -> T:
+        """Do all steps; the worker need not wait for others."""
+        while True:
+            try:
+                next(doing)
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            if self.waiting:
+                self.go()
+            self.wait([self])
+
+    @staticmethod
+    def wait(supervisors: Iterable[Supervisor]) -> None:
+        """Wait until a worker of these may have something to report, or some time has gone by."""
+        process.wait(s._process for s in supervisors if s._process)
+
     def begin(self) -> None:
         """Start a worker, and do not wait until it has opened the device."""
         self._begun = perf_counter()
-        process = self._process = started()
+        worker = self._process = started()
         with self._ending_if_it_fails():
-            process.hold(self._held)
-            process.send(self.setup, Step("worker", "start"))
+            worker.send(self.setup, Step("worker", "start"))
 
     def opened(self, wait: bool = True) -> bool:
         """Whether the worker has opened the device; `wait` until it has. Raises what opening the device raised there.
@@ -290,7 +332,7 @@ class Supervisor:
     def _kill(self) -> None:
         if self._process:
             self._process.kill()
-        self._process, self._begun = None, 0.0
+        self._process, self._begun, self.waiting = None, 0.0, False
 
     def _add(self, wall: dict[str, float]) -> None:
         for name, seconds in wall.items():

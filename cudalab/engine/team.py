@@ -3,10 +3,11 @@
 A time may depend on its process: where the arrays lie in memory, which code a compiler chose, the step of the clock.
 So the rounds of a row come from several fresh processes, and its interval knows what differs between them.
 
-- A group is done by the first process, then by the second, and so on; then the next group begins. No two processes
-  work at once.
-- The later processes start when the first has its first timed group, and load their libraries while it compiles and
-  checks. It waits before it times anything until they have started: no process starts while another takes times.
+- The first process prepares a group: it compiles and checks. Then the others do so, all at the same time, as far as
+  memory and processors allow. Nothing is timed meanwhile. Then they take times in turn: no two of them work at once.
+- The later processes start when the first has its first timed group, and load their libraries while it prepares.
+- Where no number was asked for, further processes time the rows that are not known well enough
+  (`cudalab.engine.enough`).
 - Every process has the same inputs, and orders of its own in which the variants take turns. It gets its share of the
   budget and of the least number of rounds.
 - A variant that cannot be timed in one process is not tried in the later ones. A variant that fails in a later process
@@ -16,23 +17,31 @@ So the rounds of a row come from several fresh processes, and its interval knows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import os
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import TypeVar
 
 import msgspec
 
 from cudalab.base.errors import CudalabError, Unavailable
+from cudalab.engine import enough
+from cudalab.engine.groups import Group
 from cudalab.engine.merge import merged
 from cudalab.engine.messages import Glimpse, Ready, Setup, Step, Task
 from cudalab.engine.selection import Rows, Selection, Way
-from cudalab.engine.supervisor import Death, Supervisor
+from cudalab.engine.supervisor import Death, Doing, Supervisor
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 
 T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
+CONTEXT, COPIES = 1 << 30, 12  # bytes of the GPU that a process takes: of its own, and arrays of a group's first input
+SHARE = 0.5  # of the GPU's memory, for processes that wait for their turn
+SHORT = 8 << 20  # bytes; the times of smaller arrays are short, and need as many processes as there may be
 
 
 class Team:
@@ -45,6 +54,8 @@ class Team:
         self._stack = ExitStack()
         self._all: list[Supervisor] = []
         self._opening: list[Supervisor] = []  # those whose first worker has not opened the device yet
+        self._doing: dict[int, Doing[list[Case]]] = {}  # what processes do of the group at work, by their numbers
+        self._rows: dict[int, list[Case]] = {}  # of those that have done it
         self._seen: dict[str, Glimpse] = {}  # numbers of the group at work, from the processes that have done it
 
     def __enter__(self) -> Team:
@@ -52,7 +63,7 @@ class Team:
         first = self._supervisor()
         self._stack.enter_context(first)
         self.ready: Ready = first.ready
-        self.count = self.setup.count(self.ready.machine.device)
+        self.count, self.most = (of(self.ready.machine.device) for of in (self.setup.count, self.setup.most))
         return self
 
     def __exit__(
@@ -80,23 +91,78 @@ class Team:
         """
         if self.count == 1 or not timed:
             return self._all[0].cases(group, timed, omit)
-        self._begin()
+        most = self.most if isinstance(group, Group) else self.count
         found: list[list[Case]] = []
         known: dict[str, Parity] = {}
-        untimed: set[str] = set()
+        left_out: set[str] = set()  # variants that cannot be timed, or need no more times
         try:
-            for turn, supervisor in enumerate(self._all):
-                self.turn = turn
-                self._wait_for(supervisor)
-                found.append(supervisor.cases(group, timed, untimed, known))
-                self._seen = self.glimpses()
-                known |= supervisor.known
-                untimed |= {case.label for case in found[-1] if case.status not in TIMED or not (turn or case.times)}
-                if untimed.issuperset(case.label for case in found[0]):
-                    break
+            while len(found) < most and not _all_in(left_out, found):
+                end = most if len(found) >= self.count or _bytes(group) < SHORT else self.count
+                wave = range(len(found), min(len(found) + self._at_once(group), end))
+                self._prepare(wave, group, left_out, known)
+                for number in wave:
+                    if _all_in(left_out, found):  # what it has prepared is not needed
+                        self._timed(number, known, self.labels(group))
+                        continue
+                    found.append(cases := self._timed(number, known, left_out))
+                    left_out |= {c.label for c in cases if c.status not in TIMED or not (number or c.times)}
+                    self._seen = self.glimpses()
+                    if len(found) >= self.count:
+                        left_out |= enough.settled(merged(found, len(found)))
+            return merged(found, max(len(found), self.count))
         finally:
             self.turn, self._seen = 0, {}
-        return merged(found, self.count)
+            self._doing.clear()
+            self._rows.clear()
+
+    def _prepare(self, wave: range, group: Rows[Way], omit: set[str], known: dict[str, Parity]) -> None:
+        """Let these processes prepare a group. The first one of all goes before the others, and tells what is right."""
+        self._begin(max(wave[-1] + 1, self.count))
+        omit = set(omit)
+        for numbers in ([0], wave[1:]) if wave[0] == 0 else (wave,):
+            for number in numbers:
+                self._wait_for(self._all[number])
+                self._doing[number] = self._all[number].doing(group, True, tuple(omit), known)
+            self._until(numbers, lambda number: self._all[number].waiting)
+            if numbers == [0]:
+                known |= self._all[0].known
+                omit |= set(self._all[0].bad)
+                if omit.issuperset(self.labels(group)):
+                    break
+        for later in self._opening[:]:
+            self._wait_for(later)  # none starts while another takes times
+
+    def _timed(self, number: int, known: dict[str, Parity], omit: Collection[str]) -> list[Case]:
+        """The rows of a process whose turn it is."""
+        supervisor = self._all[number]
+        while number in self._doing:
+            if supervisor.waiting:
+                supervisor.go(known, omit)
+            self._until([number], lambda number: supervisor.waiting)
+        known |= supervisor.known
+        return self._rows.pop(number, [])
+
+    def _until(self, numbers: Sequence[int], there: Callable[[int], bool]) -> None:
+        """Let these processes work until each is `there`, or done."""
+        while left := [number for number in numbers if number in self._doing and not there(number)]:
+            self.turn = left[0]
+            for number in left:
+                try:
+                    next(self._doing[number])
+                except StopIteration as end:
+                    del self._doing[number]
+                    self._rows[number] = end.value
+            if left := [number for number in left if number in self._doing and not there(number)]:
+                Supervisor.wait(self._all[number] for number in left)
+
+    def _at_once(self, group: Rows[Way]) -> int:
+        """How many processes may prepare a group at the same time: each has a context and the group's arrays."""
+        total = self.ready.machine.details.get("memory_bytes", 0)
+        if not isinstance(group, Group) or not isinstance(total, int):
+            return 1
+        processors = len(os.sched_getaffinity(0))
+        each = CONTEXT + COPIES * _bytes(group)
+        return max(1, min(processors, int(SHARE * total / each) if self.ready.machine.device == "cuda" else processors))
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
         """The result of a task from the first process; see `Supervisor.ask`."""
@@ -106,29 +172,28 @@ class Team:
         setup = msgspec.structs.replace(
             self.setup, process=len(self._all), calibrate=not self._all and self.setup.calibrate
         )
-        found = Supervisor(setup, self.selection, self.timeout, self._tell)
+        found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)))
         found.wall = self.wall
         if self._all:
             found.hung = self._all[0].hung
         self._all.append(found)
         return found
 
-    def _begin(self) -> None:
-        """Start the later processes, once; the first one waits for them before it times anything."""
-        while len(self._all) < self.count:
+    def _begin(self, count: int) -> None:
+        """Start the processes up to this number, once."""
+        while len(self._all) < count:
             later = self._supervisor()
             self._stack.push(later)  # before it starts, so that it is ended whatever happens
             later.begin()
             self._opening.append(later)
-        self._all[0].hold(bool(self._opening))
 
-    def _tell(self, step: Step) -> None:
-        """Look after the processes that start meanwhile, and tell what the one at work does."""
+    def _tell(self, number: int, step: Step) -> None:
+        """Look after the processes that start meanwhile, and tell what the one that is shown does."""
         for supervisor in list(self._opening):
-            if self._opened(supervisor, wait=False):
+            if supervisor.setup.process != number and self._opened(supervisor, wait=False):
                 self._opening.remove(supervisor)
-                self._all[0].hold(bool(self._opening))
-        self.progress(step)
+        if number == self.turn:
+            self.progress(step)
 
     def _wait_for(self, supervisor: Supervisor) -> None:
         if supervisor in self._opening:
@@ -147,6 +212,16 @@ class Team:
             if (there.device, there.name) != (here.device, here.name):
                 raise Unavailable(f"{where} runs on {there.name} ({there.device}), the first on {here.name}")
         return opened
+
+
+def _bytes(group: Rows[Way]) -> int:
+    """Of the group's first input."""
+    return math.prod(group.shape) * group.dtype.itemsize
+
+
+def _all_in(labels: set[str], found: Sequence[Sequence[Case]]) -> bool:
+    """Whether all rows of the first process are among these."""
+    return bool(found) and labels.issuperset(case.label for case in found[0])
 
 
 def _says_more(old: Glimpse, new: Glimpse) -> bool:

@@ -31,10 +31,10 @@ from cudalab.device.open import open_device
 from cudalab.engine import kernel_round, messages, rows
 from cudalab.engine.groups import Work
 from cudalab.engine.job import ContextLost, Job
-from cudalab.engine.messages import Done, Failed, Glimpse, Lost, Ready, Report, Setup, Step, Task
+from cudalab.engine.messages import Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
 from cudalab.engine.selection import Selection
 from cudalab.host import processes
-from cudalab.results.record import Case
+from cudalab.results.record import Case, Parity
 from cudalab.spec import cuda_source, find, plain
 
 OOM_SCORE = "500"  # of 1000: if memory runs out, the system ends this process and not the one that has the results
@@ -51,7 +51,7 @@ def main(parent: Parent, shared: str) -> None:
         setup,
         lambda step: messages.write_board(board, next(beats), step),
         lambda found: messages.write_glimpses(board, found),
-        lambda: messages.read_hold(board),
+        parent,
     )
     try:
         parent.answer(_guarded(worker.open))
@@ -97,9 +97,9 @@ class _Worker:
 
     def __init__(
         self, setup: Setup, progress: Callable[[Step], None], glimpse: Callable[[Mapping[str, Glimpse]], None],
-        held: Callable[[], bool],
+        parent: Parent,
     ) -> None:  # fmt: skip
-        self.setup, self.progress, self.glimpse, self.held = setup, progress, glimpse, held
+        self.setup, self.progress, self.glimpse, self.parent = setup, progress, glimpse, parent
         self.job: Job | None = None
 
     def open(self) -> Ready:
@@ -112,9 +112,10 @@ class _Worker:
         count = setup.count(device.kind)
         self.job = Job(
             device, selection, setup.modes, setup.seed, setup.share(device.kind), self.progress, order=setup.order,
-            glimpse=self.glimpse, processes=count, process=setup.process, held=self.held,
-            named=setup.named,
+            glimpse=self.glimpse, processes=count, process=setup.process, named=setup.named,
         )  # fmt: skip
+        if count > 1:
+            self.job.turn = self.turn
         if setup.process:
             self.progress(Step("worker", "loading libraries"))
             for name in setup.backends:  # the rows say what is missing, or fails
@@ -137,8 +138,22 @@ class _Worker:
         self.job.known = dict(task.known)
         module, _, function = task.handler.partition(":")
         found = getattr(importlib.import_module(module), function)(self.job, task.payload)
-        right = {name: parity for name, parity in self.job.known.items() if parity.ok and self.job.processes > 1}
-        return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall(), right)
+        return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall(), self._right())
+
+    def turn(self, bad: tuple[str, ...]) -> tuple[str, ...]:
+        """Tell that all is ready to be timed, and wait for `Go`."""
+        assert self.job is not None
+        self.parent.answer(Prepared(self._right(), bad))
+        go = next(self.parent.orders(Go), None)
+        if go is None:  # the parent gives no more orders
+            _leave()
+        self.job.known.update(go.known)
+        return go.omit
+
+    def _right(self) -> dict[str, Parity]:
+        """What other processes of the run need not compare again."""
+        assert self.job is not None
+        return {name: parity for name, parity in self.job.known.items() if parity.ok and self.job.processes > 1}
 
     def close(self) -> None:
         if self.job is not None:

@@ -31,7 +31,8 @@ def short(run: Results, cases: list[Case]) -> str:
     if timed:
         text += f"; {_time(run, (mine or timed)[0], cases)}"
     if mine and peers:
-        text += f", {numbers.ratio(run.ratio(peers[0], mine[0], run.main_kind))} x {peers[0].label}"
+        ratio = run.ratio(peers[0], mine[0], run.main_kind, chosen=True)
+        text += f", {numbers.ratio(ratio)} x {peers[0].label}"
     return f"{text} (busy)" if timed and _busy(run) else text
 
 
@@ -51,10 +52,12 @@ def _answers(cases: list[Case]) -> tuple[list[str], int]:
 
 
 def _timed(run: Results, cases: list[Case]) -> list[Case]:
-    """The right rows that have the main time, fastest first; without those of an earlier `.cu`."""
+    """The right rows that have the main time, fastest first; without those of an earlier `.cu`. The order is that of
+    the first process: the others judge it.
+    """
     kind = run.main_kind
-    timed = (c for c in cases if c.status == record.OK and c.times.get(kind) and not c.old)
-    return sorted(timed, key=lambda c: c.median(kind) or inf)
+    timed = [c for c in cases if c.status == record.OK and c.times.get(kind) and not c.old]
+    return sorted(timed, key=lambda c: taken.first if (taken := c.timing(kind)) else inf)
 
 
 def _busy(run: Results) -> bool:
@@ -76,7 +79,7 @@ def _times(run: Results, cases: list[Case]) -> str:
         return f"{'shortest time' if others else 'time'}, on a busy machine: {_time(run, first, cases)}"
     if not others:
         return _time(run, first, cases)
-    close = [c for c in others if run.ratio(c, first, kind).verdict() != FASTER]
+    close = [c for c in others if run.ratio(c, first, kind, chosen=True).verdict() != FASTER]
     if not close:
         return f"fastest{library}: {_time(run, first, cases)}, {_against(run, first, others[0], cases)}"
     names = [_time(run, c, cases) for c in (first, *close)][:CLOSE]
@@ -92,7 +95,7 @@ def _time(run: Results, case: Case, cases: list[Case]) -> str:
 
 
 def _against(run: Results, case: Case, peer: Case, cases: list[Case]) -> str:
-    ratio = run.ratio(peer, case, run.main_kind)
+    ratio = run.ratio(peer, case, run.main_kind, chosen=True)
     other = _time(run, peer, cases)
     if ratio.says_nothing:
         return f"{other}: too imprecise to compare"

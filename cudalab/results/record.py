@@ -7,13 +7,14 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from cudalab.base import load, stats
+from cudalab.base import load, scatter, stats
 from cudalab.base.errors import short
 from cudalab.base.memo import kept
 
@@ -209,10 +210,10 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return self.kernel, self.size, self.dtype
 
     @kept
-    def timing(self, kind: str, states: float = 0.0) -> stats.Timing | None:
-        """The times of a kind with what differs between processes, or None. `states`: see `Results.timing`."""
+    def timing(self, kind: str, states: float = 0.0, known: str = "") -> stats.Timing | None:
+        """The times of a kind with what differs between processes, or None. `states`, `known`: see `Results.timing`."""
         rounds = self.times.get(kind)
-        return stats.Timing(rounds, self.processes.get(kind, ()), states=states) if rounds else None
+        return stats.Timing(rounds, self.processes.get(kind, ()), states=states, known=known) if rounds else None
 
     @kept
     def median(self, kind: str) -> float | None:
@@ -348,11 +349,16 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return self.ratio(base, case, kind)
 
     def timing(self, case: Case, kind: str) -> stats.Timing | None:
-        """The times of a case, with what its variant shows at other sizes and dtypes of the kernel: states, or none."""
+        """The times of a case, with what its variant shows at other sizes and dtypes of the kernel (states, or none),
+        and what committed runs show of how kernels differ between processes; of studies they show too little.
+        """
         taken = case.timing(kind)
-        if taken is None or len(taken.parts) < 2:
-            return taken
-        return case.timing(kind, self._states(case.kernel, case.label, kind).without(taken).deviation)
+        if taken is None:
+            return None
+        known = scatter.family(case.backend) if kind in GPU_KINDS and not self.of_study else ""
+        several = len(taken.parts) > 1
+        states = self._states(case.kernel, case.label, kind).without(taken).deviation if several else 0.0
+        return case.timing(kind, states, known)
 
     @kept
     def _states(self, kernel: str, label: str, kind: str) -> stats.States:
@@ -368,11 +374,24 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
             found.setdefault((case.kernel, case.label), []).append(case)
         return found
 
-    def ratio(self, base: Case, case: Case, kind: str) -> stats.Ratio:
-        """How many times faster `case` is than `base`; both are of one group and have times of this kind."""
+    def fastest(self, cases: Iterable[Case], kind: str) -> Case:
+        """The fastest of these, which have times of this kind, in the first process of the run. To judge it by the same
+        times would favour the luckiest of several that are equally fast: `ratio` with `chosen` does not.
+        """
+        timed = ((taken.first, case) for case in cases if (taken := case.timing(kind)))
+        return min(timed, key=lambda one: one[0])[1]
+
+    def ratio(self, base: Case, case: Case, kind: str, chosen: bool = False) -> stats.Ratio:
+        """How many times faster `case` is than `base`; both are of one group and have times of this kind.
+
+        `chosen`: one of them is there because it was the `fastest`. Then the processes after the first judge, if there
+        are any.
+        """
         one, other = self.timing(base, kind), self.timing(case, kind)
         if one is None or other is None:
             raise ValueError(f"{(case if one else base).label} has no {kind} times")
+        if chosen and all(any(taken.by_process[1:]) for taken in (one, other)):
+            one, other = one.later, other.later
         blocked = self.options.get("order") == "blocked"  # rounds were not measured side by side
         found = stats.speedup(one, other, paired=not blocked)
         return replace(found, disturbed=self.disturbed(kind))

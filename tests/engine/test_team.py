@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 from collections import Counter
 
+import numpy as np
 import pytest
 from crashing import altered, rows
 
@@ -15,11 +15,16 @@ import cudalab
 from cudalab.base import child
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.cpu import Cpu
-from cudalab.engine import supervisor
-from cudalab.engine.job import WAIT, Job
+from cudalab.engine import enough, supervisor
+from cudalab.engine.groups import Group
+from cudalab.engine.job import Job
+from cudalab.engine.messages import Ready, Setup
 from cudalab.engine.selection import Selection
 from cudalab.engine.supervisor import Supervisor
+from cudalab.engine.team import Team
 from cudalab.results import record
+from cudalab.results.record import Case, Machine
+from cudalab.spec.dtype import DTYPES
 
 # `number()` is the number of the process that asks, from 1, among those that have asked. `judges(x)` says whether the
 # lab computes what is right, and writes down which process does, for which contents.
@@ -149,32 +154,90 @@ def test_the_share_of_a_process():
     assert {job(3, number).seed for number in range(3)} == {7}
 
 
+@pytest.fixture
+def going(monkeypatch):
+    """For each `go` of a run: which process may take times, and how many have prepared the group and wait."""
+    team, seen = [], []
+    begin, go = Supervisor.begin, Supervisor.go
+
+    def begins(self):
+        team.append(self)
+        begin(self)
+
+    def goes(self, *given):
+        seen.append((self.setup.process, sum(other.waiting for other in team)))
+        go(self, *given)
+
+    monkeypatch.setattr(Supervisor, "begin", begins)
+    monkeypatch.setattr(Supervisor, "go", goes)
+    return seen
+
+
 @pytest.mark.process
-@pytest.mark.wall
-@pytest.mark.sweep
-def test_nothing_is_timed_while_another_process_starts(monkeypatch):
-    """The later processes open only when the first one waits: with its times, and not with its checks."""
-    late, said = time.monotonic() + 90, []
-    opened = Supervisor.opened
+def test_all_processes_prepare_before_anything_is_timed(going, monkeypatch):
+    monkeypatch.setattr(Team, "_at_once", lambda self, group: 3)
+    assert len(three("numpy", budget=0.1)["numpy"].processes["wall"]) == 3
+    assert going == [(0, 3), (1, 2), (2, 1)]
 
-    def slowly(self, wait=True):
-        if not self.setup.process:
-            return opened(self, wait)
-        if not wait and WAIT not in said and time.monotonic() < late:
-            return False
-        said.append("opened")
-        return opened(self, wait)
 
-    monkeypatch.setattr(Supervisor, "opened", slowly)
+@pytest.mark.process
+def test_where_memory_has_room_for_one_they_prepare_one_after_the_other(going, monkeypatch):
+    monkeypatch.setattr(Team, "_at_once", lambda self, group: 1)
+    assert len(three("numpy", budget=0.1)["numpy"].processes["wall"]) == 3
+    assert going == [(0, 1), (1, 1), (2, 1)]
 
-    def note(event):
-        said.append(event.step.phase)
-        assert event.process > 1 or "timing" not in event.step.phase or said.count("opened") >= 2
 
-    case = three("numpy", progress=note, budget=0.3)["numpy"]
-    assert WAIT in said
-    assert said.index(WAIT) < said.index("opened")
-    assert len(case.processes["wall"]) == 3
+@pytest.mark.process
+@pytest.mark.parametrize(("needed", "taken", "gone"), [(2, 2, [0, 1]), (3, 3, [0, 1, 2, 3])])
+def test_further_processes_time_what_is_not_known_well_enough(needed, taken, gone, going, monkeypatch, tmp_path):
+    """At most four; the fourth has prepared the group beside the third, and is let go where it is not needed."""
+
+    def settled(cases):
+        return {"numpy"} if len(cases[0].processes["wall"]) >= needed else set()
+
+    monkeypatch.setattr(enough, "settled", settled)
+    monkeypatch.setattr(Setup, "most", lambda self, kind: 4)
+    monkeypatch.setattr(Team, "_at_once", lambda self, group: 2)
+    case = three("numpy", processes=2, budget=0.1, output=tmp_path / "r.json")["numpy"]
+    assert len(case.processes["wall"]) == taken and min(case.processes["wall"]) > 0
+    assert [number for number, _ in going] == gone
+    assert cudalab.load(tmp_path / "r.json").options["up_to"] == 4
+
+
+def test_the_precision_of_a_row_and_not_its_value_decides_whether_it_is_settled():
+    rng = np.random.default_rng(8)
+
+    def row(backend, seconds, between, processes=3):
+        levels = seconds * np.exp(between * rng.standard_normal(processes))
+        times = [
+            [float(level * (1 + 1e-3 * rng.standard_normal())) for _ in range(8)] for level in levels for _ in "four"
+        ]
+        case = Case("k", "s", (1,), "float32", backend, "f" if backend == "pycuda" else "")
+        case.times, case.processes = {"cold": times}, {"cold": [4] * processes}
+        return case
+
+    ours = row("pycuda", 300e-6, 0.0002)
+    known, far, rough = (
+        row(*given)
+        for given in (("triton", 306e-6, 0.0002), ("torch_eager", 1e-3, 0.0002), ("torch_native", 300e-6, 0.02))
+    )
+    failed = Case("k", "s", (1,), "float32", "numpy", status=record.ERROR)
+    assert enough.settled([ours, known, far, failed]) == {"pycuda:f", "triton", "torch_eager", "numpy"}
+    assert enough.settled([ours, known, far, rough]) == {
+        "triton",
+        "torch_eager",
+    }  # ours is what the rough one is compared with
+    assert enough.settled([failed]) == {"numpy"}
+
+
+def test_what_memory_has_room_for():
+    team, group = Team.__new__(Team), Group.__new__(Group)
+    object.__setattr__(group, "shape", (1 << 28,)), object.__setattr__(group, "dtype", DTYPES["float32"])
+    for memory, cores, most in ((140 << 30, 16, 5), (140 << 30, 2, 2), (16 << 30, 16, 1)):
+        team.ready = Ready(Machine("cuda", "gpu", {"memory_bytes": memory}), "", {}, {})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)))
+            assert team._at_once(group) == most
 
 
 # ---- a process that fails ----------------------------------------------------------------------------------------

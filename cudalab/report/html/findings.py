@@ -56,10 +56,10 @@ def timed(
         return _untimed(run, cases, subject, bad)
     kind = run.main_kind
     time = f"ours {_time(run, case, cases)}"
-    base = _fastest_peer(cases, kind)
+    base = _fastest_peer(run, cases)
     parts, mood = [time], "neutral"
     if base:
-        ratio, label = run.ratio(base, case, kind), plain(base.label, 60)
+        ratio, label = run.ratio(base, case, kind, chosen=True), plain(base.label, 60)
         verdict = ratio.verdict()
         ends = numbers.interval(ratio)
         rough = f"too imprecise to compare with {label}" + (f" ({ends} times as fast)" if ends != "?" else "")
@@ -80,7 +80,7 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
     eager = run.speedup(case, kind)
     if eager and not eager.says_nothing:
         said.append(f"{numbers.ratio(eager)}\u00d7 torch_eager ({numbers.interval(eager)})")
-    if best := _fastest_peer(cases, kind):
+    if best := _fastest_peer(run, cases):
         said.append(f"fastest other: {plain(best.label, 60)}, {_time(run, best, cases)}")
     said.append(f"largest error {columns.verdict(case)} ULP")
     return "; ".join(said)
@@ -138,10 +138,10 @@ def failures(cases: Iterable[Case], file: str = "") -> str:
     return "".join(f"; {status}{where}: {', '.join(labels)}" for status, labels in found.items())
 
 
-def _fastest_peer(cases: list[Case], kind: str) -> Case | None:
+def _fastest_peer(run: Results, cases: list[Case]) -> Case | None:
     """The fastest right row that is not ours, which README and `show` compare with too."""
-    others = [c for c in cases if c.status == record.OK and c.times.get(kind) and not ours(c)]
-    return min(others, key=lambda c: c.median(kind) or inf, default=None)
+    others = [c for c in cases if c.status == record.OK and c.times.get(run.main_kind) and not ours(c)]
+    return run.fastest(others, run.main_kind) if others else None
 
 
 def _fastest(run: Results, cases: list[Case]) -> Case | None:
@@ -151,5 +151,5 @@ def _fastest(run: Results, cases: list[Case]) -> Case | None:
             c for c in cases if c.backend == backend and not c.old and c.status == record.OK and c.times.get(kind)
         ]
         if entries:
-            return min(entries, key=lambda c: c.median(kind) or inf)
+            return run.fastest(entries, kind)
     return None

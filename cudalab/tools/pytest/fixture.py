@@ -60,8 +60,8 @@ class TimeFixture:
         beside the entries, as `rival:NAME`, whatever `only` says: a dict of functions at the top of a file, or texts as
         `cudalab bench --rival` has them. `mode` is the kind of time that counts: cold (the default), hot, call, graph,
         graph_cold or api; on a CPU wall, the only one there. `budget` is seconds of sampling for each variant (None:
-        0.3 on a GPU), `processes` the number of fresh processes (0: 3 on a GPU). `name` replaces the kernel's name in
-        the results.
+        0.3 on a GPU), `processes` the number of fresh processes (0: 3 to 8 on a GPU). `name` replaces the kernel's name
+        in the results.
 
         Fails the test if an answer is WRONG, a time IMPOSSIBLE, a variant ends in an error, no entry ran, or a row is
         SLOWER than in the baseline. Times of the result are in microseconds.

@@ -38,6 +38,7 @@ HOST_TOLERANCE = 0.01  # of a span of LONG launches, which the host's own delays
 LONG = 200
 LEAST_BANDWIDTH = 0.5  # of the memory bus; a copy reaches 0.8 to 0.95
 TWINS, TWINS_BUDGET = "add2d", 0.6  # the kernel of the A/A run in processes, and seconds of sampling for each entry
+PROCESSES = 3
 BURST = 5  # launches of the canary
 SERIOUS = ("hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "hardware power brake")
 
@@ -144,7 +145,9 @@ def in_processes(device: Gpu, seconds: float) -> Outcome:
     with scratch.folder() as folder:
         spec = twins.written(find.kernels()[TWINS], folder)
         budget = min(TWINS_BUDGET, seconds)
-        run = bench(spec, sizes=sizes, only="pycuda", modes="launch", device=device.index, budget=budget)
+        run = bench(
+            spec, sizes=sizes, only="pycuda", modes="launch", device=device.index, budget=budget, processes=PROCESSES
+        )  # fmt: skip
     return no_claim(twins.ratios(run, "cold"), run)
 
 
