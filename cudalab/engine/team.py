@@ -41,7 +41,6 @@ T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
 CONTEXT, COPIES = 1 << 30, 12  # bytes of the GPU that a process takes: of its own, and arrays of a group's first input
 SHARE = 0.5  # of the GPU's memory, for processes that wait for their turn
-SHORT = 8 << 20  # bytes; the times of smaller arrays are short, and need as many processes as there may be
 
 
 class Team:
@@ -97,7 +96,7 @@ class Team:
         left_out: set[str] = set()  # variants that cannot be timed, or need no more times
         try:
             while len(found) < most and not _all_in(left_out, found):
-                end = most if len(found) >= self.count or _bytes(group) < SHORT else self.count
+                end = most if len(found) >= self.count else self.count
                 wave = range(len(found), min(len(found) + self._at_once(group), end))
                 self._prepare(wave, group, left_out, known)
                 for number in wave:
@@ -108,7 +107,7 @@ class Team:
                     left_out |= {c.label for c in cases if c.status not in TIMED or not (number or c.times)}
                     self._seen = self.glimpses()
                     if len(found) >= self.count:
-                        left_out |= enough.settled(merged(found, len(found)))
+                        left_out |= enough.settled(merged(found, len(found)), most)
             return merged(found, max(len(found), self.count))
         finally:
             self.turn, self._seen = 0, {}

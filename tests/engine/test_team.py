@@ -192,7 +192,7 @@ def test_where_memory_has_room_for_one_they_prepare_one_after_the_other(going, m
 def test_further_processes_time_what_is_not_known_well_enough(needed, taken, gone, going, monkeypatch, tmp_path):
     """At most four; the fourth has prepared the group beside the third, and is let go where it is not needed."""
 
-    def settled(cases):
+    def settled(cases, most):
         return {"numpy"} if len(cases[0].processes["wall"]) >= needed else set()
 
     monkeypatch.setattr(enough, "settled", settled)
@@ -221,13 +221,15 @@ def test_the_precision_of_a_row_and_not_its_value_decides_whether_it_is_settled(
         row(*given)
         for given in (("triton", 306e-6, 0.0002), ("torch_eager", 1e-3, 0.0002), ("torch_native", 300e-6, 0.02))
     )
+    distant = row("torch_script", 600e-6, 0.02)
     failed = Case("k", "s", (1,), "float32", "numpy", status=record.ERROR)
-    assert enough.settled([ours, known, far, failed]) == {"pycuda:f", "triton", "torch_eager", "numpy"}
-    assert enough.settled([ours, known, far, rough]) == {
-        "triton",
-        "torch_eager",
-    }  # ours is what the rough one is compared with
-    assert enough.settled([failed]) == {"numpy"}
+    assert enough.settled([ours, known, far, failed], 8) == {"pycuda:f", "triton", "torch_eager", "numpy"}
+    # Ours is what the rough one is compared with; a distant one needs no narrow interval.
+    assert enough.settled([ours, known, far, rough, distant], 8) == {"triton", "torch_eager", "torch_script"}
+    assert enough.settled([failed], 8) == {"numpy"}
+    # Times of 4 \u00b5s differ so much that eight processes would not do.
+    short = row("pycuda", 4e-6, 0.01), row("triton", 4e-6, 0.01)
+    assert enough.settled(short, 8) == {"pycuda:f", "triton"} and not enough.settled(short, 20)
 
 
 def test_what_memory_has_room_for():
