@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import click
 
+from cudalab.base.errors import CudalabError
 from cudalab.cli import terminal
 from cudalab.cli.measure import exit_code, measure
 from cudalab.cli.options import measuring, parameters
@@ -89,7 +90,10 @@ def _watch(kernels: tuple[str, ...], options: dict[str, Any], format: str, outpu
             return check([])
         code = check(others)
         if libraries and code in (0, 1):
-            return max(code, check(own))
+            try:
+                return max(code, check(own))
+            except CudalabError as none:  # is left by --skip, or runs here
+                terminal.say(f"note: no library was checked: {none}")
         if not libraries:
             terminal.say("libraries were left out: no Python file has changed since they were checked")
         return code
