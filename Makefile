@@ -15,7 +15,7 @@ BIN = $(VENV)/bin
 
 # On a machine with a GPU and a CUDA toolkit the environment has the GPU libraries of the toolkit's CUDA version.
 CUDA := $(shell nvidia-smi -L >/dev/null 2>&1 && nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
-EXTRAS := torch report $(if $(CUDA),cuda$(CUDA))
+EXTRAS := torch report inspect $(if $(CUDA),cuda$(CUDA))
 READY = $(VENV)/.ready$(CUDA)
 TOOLS = $(VENV)/.tools$(CUDA)
 
@@ -99,6 +99,7 @@ SAYS_torch = PyTorch (200 MB to download; 3 GB where it comes with its CUDA libr
 SAYS_cuda12 = PyCUDA (compiled here), CuPy, PyTorch (3 GB to download)
 SAYS_cuda13 = $(SAYS_cuda12)
 SAYS_report = what draws plots and pages
+SAYS_inspect = nvdisasm, for cudalab inspect (5 MB to download)
 SAYS_test = pytest and what the tests need
 SAYS_dev = linters, the type checker and what builds a wheel
 # Most modules of the packages are never imported: Python compiles those that are, then.

@@ -270,8 +270,9 @@ def bandwidth_plot() -> str:
 def accuracy_plot() -> str:
     """The plot of correctly rounded bfloat16 results; its alternative text has the numbers."""
     run = committed.of(committed.FOLDER / "checks" / "gelu.json")
-    rows = {cells[2]: cells for cells, _ in check_table.check_rows(run) if cells[1] == "bfloat16"}
-    said = [f"{name} {rows[label][5]}" for name, label in PLOTTED.items() if label in rows]
+    at = check_table.CHECK_HEADERS.index("rounded")
+    rows = {cells[2]: cells[at] for cells, _ in check_table.check_rows(run) if cells[1] == "bfloat16"}
+    said = [f"{name} {rows[label]}" for name, label in PLOTTED.items() if label in rows]
     text = f"Share of bfloat16 results that are correctly rounded: {', '.join(said)}"
     return f"![{text}](../bench/results/h200/gelu_accuracy.svg)"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import hypot, isfinite, sqrt
+from math import hypot, inf, isfinite, sqrt
 from sys import float_info
 from typing import Any
 
@@ -119,8 +119,10 @@ class _Chunk:
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
         kind = np.generic.item if dtype.complex or not dtype.floating else float
+        self.allowed = _finite(budget.ulp + budget.atol / ulp[at]) if self.n else None
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
         bad = np.flatnonzero(~good) if self.wrong else np.array([], np.intp)
+        self.needed = float(((error[bad] - budget.atol) / ulp[bad]).max()) if finite[bad].all() and self.wrong else inf
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in bad[:SHOWN]]
         at = int(bad[np.argmax(error[bad])]) if self.wrong and finite[bad].all() else -1
         self.farthest = (float(error[at]), start + at) if at >= 0 else None  # among the wrong, by the absolute error
@@ -128,6 +130,10 @@ class _Chunk:
         if not finite.all():
             error, want = error[finite], want[finite]
         self.error_norm, self.want_norm = _norm(error), _norm(want)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
 
 
 def _norm(values: np.ndarray) -> float:
@@ -248,6 +254,8 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
         rounded=sum(p.rounded for p in parts) / n if n else 1.0,
         rel_l2=_bounded(hypot(*(p.error_norm for p in parts)) / norm) if norm and isfinite(norm) else 0.0,
         norm=_bounded(norm),
+        allowed=worst.allowed if worst else None,
+        needed=_finite(max(p.needed for p in parts if p.wrong)) if wrong else None,
     )
     if wrong:
         first = [f for p in parts for f in p.first][:SHOWN]
@@ -317,9 +325,17 @@ def joined(parities: Sequence[Parity]) -> Parity:
         rounded=sum(p.rounded * p.n for p in parities) / n if n else 1.0,
         rel_l2=float(np.sqrt(sum((p.rel_l2 * p.norm) ** 2 for p in parities))) / norm if norm else 0.0,
         norm=norm,
+        allowed=worst.allowed,
+        needed=_most([p.needed for p in parities if not p.ok]),
         message=message,
         curve=_joined_curve([p.curve for p in parities if p.curve]),
     )
+
+
+def _most(needed: Sequence[float | None]) -> float | None:
+    """The largest of them; None if one has none."""
+    found = [one for one in needed if one is not None]
+    return max(found) if found and len(found) == len(needed) else None
 
 
 def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:

@@ -31,11 +31,12 @@ NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 def measure(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
-    costs: bool = False, study: str = "", min_effect: float | None = None,
+    costs: bool = False, study: str = "", min_effect: float | None = None, advice: bool = True,
 ) -> Results:  # fmt: skip
     """Run `work`, from the start or from the file of `--resume`; save and print its results.
 
-    `study` is the name of a study, empty for kernels; `min_effect` is that of the comparison of `bench --against`.
+    `study` is the name of a study, empty for kernels; `min_effect` is that of the comparison of `bench --against`;
+    without `advice` nothing is said of what to do next.
     """
     from cudalab.engine import process, resume
     from cudalab.results import record
@@ -63,9 +64,9 @@ def measure(
     if saved:
         terminal.wrote(output or "")
     _say_seed(run, options, quiet)
-    if not quiet:
+    if not quiet and advice:
         _say_no_nvcc(run)
-    if format == "table" and not quiet and not run.of_study:
+    if format == "table" and not quiet and advice and not run.of_study:
         from cudalab.cli import next_steps
 
         for line in next_steps.lines(run, output, terminal.width(sys.stderr) or PIPED):

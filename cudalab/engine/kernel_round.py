@@ -29,7 +29,7 @@ from cudalab.engine.groups import HUGE, MANY, Group, Variant
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step
-from cudalab.engine.rows import failed, refused, row, said, skipped
+from cudalab.engine.rows import failed, not_compiled, refused, row, said, skipped
 from cudalab.engine.verdicts import REFERENCE, Verdicts, WrongAnswer, drop_guesses
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
@@ -93,6 +93,10 @@ def _rows_of_part(job: Job, group: Group, variants: list[Variant], with_copy: bo
     return _KernelRound(job, group, contents, operands, with_copy).rows(variants)
 
 
+def _of_library(variant: Variant) -> bool:
+    return variant.backend_name not in record.ENTRIES
+
+
 def _both(before: Case, found: list[Case]) -> Case:
     """A variant's row of all parts so far: `found` has the row of the next part, unless it was left out."""
     part = next((case for case in found if case.label == before.label), None)
@@ -119,7 +123,11 @@ class _KernelRound(Verdicts):
         """Implements `Round.rows`. One row has the notes about the spec: the reference's, else the first one."""
         first = variants[0].label if variants else ""
         self._tells = next((v.label for v in variants if v.backend_name == REFERENCE), first)
-        return super().rows(variants)
+        return super().rows(variants if self.job.modes else sorted(variants, key=_of_library))
+
+    def needed(self, variant: Variant) -> bool:
+        """In a check, libraries have no rows beside a `.cu` that does not compile: their compilers take seconds."""
+        return bool(self.job.modes) or not (_of_library(variant) and not_compiled(self.cases.values()))
 
     def prepare(self, variant: Variant, case: Case) -> None:
         """Bind a variant, run it once, and judge every way to run it."""

@@ -32,7 +32,13 @@ class Ended(child.Ended):
 
 @contextmanager
 def ahead() -> Iterator[None]:
-    """Start a worker now, for the first that `started` is asked for: it loads its modules while specs are loaded."""
+    """Start a worker now, for the first that `started` is asked for: it loads its modules while specs are loaded.
+
+    One that waits already is enough.
+    """
+    if _waiting:
+        yield
+        return
     _waiting.append((_surroundings(), Process()))
     try:
         yield

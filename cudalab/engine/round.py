@@ -43,6 +43,10 @@ class Round(Generic[V, W]):
         self.works: dict[str, W] = {}  # the variants that are right and will be timed, by label
         self.glimpses: dict[str, Glimpse] = {}
 
+    def needed(self, variant: V) -> bool:
+        """Whether the variant gets a row, after what the variants before it have shown."""
+        return True
+
     def prepare(self, variant: V, case: Case) -> None:
         """Make a variant ready, run it and judge its result. Put it into `works` if it is right and has times."""
         raise NotImplementedError
@@ -70,6 +74,8 @@ class Round(Generic[V, W]):
         """
         with self.job.phase(self.checking):
             for variant in variants:
+                if not self.needed(variant):
+                    continue
                 label = variant.label
                 case = self.cases[label] = row(self.group, label)
                 self.guarded(case, lambda: self.prepare(variant, case))  # noqa: B023 (called at once)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +39,14 @@ def failed(group: Rows[Way], label: str, reason: str) -> Case:
     case = row(group, label)
     case.status, case.reason = record.ERROR, reason
     return case
+
+
+def not_compiled(cases: Collection[Case]) -> bool:
+    """Whether there are entries of a `.cu` among these rows, and no compiler takes it."""
+    entries = [case for case in cases if case.backend in record.ENTRIES]
+    return bool(entries) and all(
+        case.status == record.ERROR and "not compile" in case.reason.partition(":")[0] for case in entries
+    )
 
 
 def refused(cases: list[Case], reason: str) -> list[Case]:

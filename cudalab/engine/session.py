@@ -32,7 +32,7 @@ from cudalab.engine.hard import HardInputs
 from cudalab.engine.messages import Ready, Setup, Step, Task
 from cudalab.engine.options import File
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
-from cudalab.engine.rows import refused, skipped
+from cudalab.engine.rows import not_compiled, refused, skipped
 from cudalab.engine.selection import Rows, Selection, Way
 from cudalab.engine.supervisor import TIMEOUT, Death
 from cudalab.engine.team import Team
@@ -302,8 +302,14 @@ class Session:
         self.done = self._resumed = len(groups) - len(left)
         self._pace = Pace([seconds for seconds in guesses for _ in range(count)])
         try:
-            for group in left:
-                cases = self.add(group, look, complete=group is left[-1])
+            while left:
+                group = left.pop(0)
+                cases = self.add(group, look, complete=not left)
+                if not self.setup.modes and not_compiled(cases):  # nor does it at other shapes
+                    left = [other for other in left if (other.file, other.dtype) != (group.file, group.dtype)]
+                    if not left and not run.complete:
+                        run.complete = True
+                        self.keep()
                 if self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES):
                     break
         except KeyboardInterrupt:

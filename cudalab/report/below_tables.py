@@ -101,13 +101,21 @@ def skipped(run: Results) -> list[tuple[str, str]]:
 
 def footer(run: Results) -> list[str]:
     """How to read the columns, and the times of empty measurements."""
-    lines = [*hints.budgets(run), "max ULP: largest error against float64, in units in the last place of the dtype."]
+    lines = [
+        *hints.budgets(run),
+        *hints.proposals(run),
+        "max ULP: largest error against float64, in units in the last place of the dtype.",
+    ]
     wrong = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
     right = [c for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong]
     lines += _far_off(right) if run.timed else []  # the table of a check has these errors
     if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
         lines.append(
             f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
+        )
+    if not run.timed and any(c.parity and (c.parity.allowed or 0) > FAR for c in run.cases):
+        lines.append(
+            "allowed ULP: `ulp` of the budget and, there, its `atol` or what the rounding of special inputs alone does."
         )
     beyond = (BUDGET.search(c.reason) for c in run.cases if c.status == record.WRONG)
     if any(budget and budget["absolute"] for budget in beyond):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
+from cudalab.base import numbers
+from cudalab.checks.parity import NEAR_0
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
@@ -36,6 +39,43 @@ def budgets(run: Results) -> list[str]:
         f"WRONG: --skip {','.join(labels)}."
         for (kernel, field), labels in found.items()
     ]
+
+
+NEAR = 8  # times NumPy's error in float32: an entry that errs by more has another fault than rounding
+FAR = 1000  # ULP: an error that large is one of an element near 0
+MARGIN = 1.5  # times the largest error that was seen
+
+
+def proposals(run: Results) -> list[str]:
+    """For entries that are WRONG by little more than NumPy errs, a budget by which both would be right."""
+    found: dict[tuple[str, str], dict[bool, list[Case]]] = {}
+    for case in () if run.of_study else run.cases:
+        if case.parity is not None and (case.backend == "numpy" or case.backend in record.ENTRIES):
+            found.setdefault((case.kernel, case.dtype), {}).setdefault(case.backend == "numpy", []).append(case)
+    lines = []
+    for (kernel, dtype), sides in found.items():
+        numpy, ours = _seen(sides.get(True, [])), _seen(sides.get(False, []))
+        exceeded = any(case.status == record.WRONG for case in sides.get(False, []))
+        if not exceeded or not 0 < ours <= NEAR * numpy < NEAR * FAR:
+            continue
+        enough = next(ulp for ulp in (0.5 * 2**i for i in range(64)) if ulp >= MARGIN * max(numpy, ours))
+        seen = f"numpy {numbers.ulp(numpy)} ULP, yours {numbers.ulp(ours)}"
+        lines.append(f"{kernel} {dtype}: {seen}: Budget({enough:g}) takes both, if they differ by rounding alone.")
+    return lines
+
+
+def _seen(cases: Sequence[Case]) -> float:
+    """The largest error in ULP beyond `atol`, of wrong results if there are any; infinite where that tells no budget.
+
+    Errors near 0 need an `atol`, and of several outputs a row does not tell which budget is exceeded.
+    """
+    if any(c.status == record.ERROR or NEAR_0 in c.reason for c in cases):
+        return inf
+    found = [c.parity for c in cases if c.parity]
+    if any(parity.worst and not parity.worst.startswith("[") for parity in found):
+        return inf
+    wrong = [parity.needed for parity in found if not parity.ok]
+    return max((inf if ulp is None else ulp for ulp in wrong or [parity.largest for parity in found]), default=inf)
 
 
 def _advice(field: str) -> str:

@@ -53,8 +53,8 @@ def tabled(names: list[str], body: list[list[str]]) -> list[str]:
 
 
 def _checks(run: Results) -> list[str]:
-    names = check_table.CHECK_HEADERS
-    return [_row(names), _row(["---"] * len(names)), *(_row(cells) for cells, _ in check_table.check_rows(run))]
+    names, rows = check_table.headers_and_rows([cells for cells, _ in check_table.check_rows(run)])
+    return [_row(names), _row(["---"] * len(names)), *map(_row, rows)]
 
 
 def _row(cells: list[str]) -> str:

@@ -36,7 +36,12 @@ STYLES = {
 
 # The columns that leave the first table where it is too narrow, in this order; of errors only if all rows are right.
 MOVABLE = ("% limit", "% copy", "max ULP")
-DROPPED = ("rel. error", "rounded", "shapes")  # the columns of a check that are left out, in this order
+DROPPED = (
+    "rel. error",
+    "rounded",
+    "shapes",
+    check_table.ALLOWED,
+)  # the columns of a check that are left out, in this order
 LEAST_NAME = 12  # characters to which a column of names is wrapped at most
 _PIECES = re.compile(r"[^:_.+/\s-]*(?:[:_.+/\s-]|$)")
 
@@ -136,7 +141,8 @@ def _checks(console: Console, run: Results) -> None:
 
 
 def _check_table(console: Console, rows: list[list[str]]) -> None:
-    drawn = [Column(head, list(cells)) for head, *cells in zip(check_table.CHECK_HEADERS, *rows, strict=True)]
+    headers, rows = check_table.headers_and_rows(rows)
+    drawn = [Column(head, list(cells)) for head, *cells in zip(headers, *rows, strict=True)]
     drawn, left_out = fitting(drawn, DROPPED, console.width)
     heads = [c.name for c in drawn]
     table = columns_of(heads, left=4)

@@ -19,7 +19,7 @@ from cudalab.base.errors import short
 from cudalab.base.memo import kept
 
 FORMAT = "cudalab-results"
-VERSION = 6  # of the files that are written; `cudalab.results.json_file` also reads the older ones
+VERSION = 7  # of the files that are written; `cudalab.results.json_file` also reads the older ones
 
 RUNS = ("bench", "check", "study")  # the kinds of a run
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
@@ -88,6 +88,15 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
         0.0
     )
     norm: Annotated[Magnitude, _says("Euclidean norm of want, over the same elements")] = 0.0
+    allowed: Annotated[
+        Magnitude | None,
+        _says("error that is allowed at the element `worst`, in ULP: `ulp` of the budget, and its `atol` there; null: "
+              "not recorded"),
+    ] = None  # fmt: skip
+    needed: Annotated[
+        Magnitude | None,
+        _says("of a wrong output, the least `ulp` of a budget with this `atol` by which it would be right; null: none"),
+    ] = None
     message: Annotated[str, _says("what is wrong, with the first elements; empty where nothing is")] = ""
     curve: Annotated[ErrorCurve | None, _says("the error against the input; of a check of all 16-bit values only")] = (
         None

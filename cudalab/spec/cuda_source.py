@@ -258,6 +258,11 @@ def _headers(text: str, path: Path, read: Callable[[Path], bytes | None] = _cont
     return found
 
 
+def places_of_headers(path: Path) -> dict[Path, bytes | None]:
+    """Where the headers of a `.cu` are looked for, directly or not: each path, and what is there."""
+    return _headers(path.read_bytes().decode(errors="replace"), path)
+
+
 def local_headers(text: str, path: Path, read: Callable[[Path], bytes | None] = _content) -> dict[Path, bytes]:
     """Path and content of every file that a `.cu` includes by `#include "..."`, directly or not, in this order.
 

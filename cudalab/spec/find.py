@@ -101,6 +101,18 @@ def chosen(names: Iterable[str], bad: Bad | None = None) -> list[Kernel]:
     return found
 
 
+def specs(name: str) -> list[Path]:
+    """The specs of the kernels that `chosen` gives for a name, which are not loaded. Raises as it does."""
+    if is_path(name):
+        path = _path(name)
+        return _specs(path) if path.is_dir() else [_there(path)]
+    fitting = fnmatch.filter(lab_names(), name)
+    if not fitting:
+        chosen([name])
+    folder = next(iter(importlib.import_module(LAB).__path__))
+    return [Path(folder).resolve() / f"{fit}.py" for fit in fitting]
+
+
 def words(given: Iterable[Any]) -> list[str]:
     """Kernels as Python code gives them, as the command line names them: texts, paths, kernels, and lists of those."""
     found: list[str] = []
@@ -162,13 +174,18 @@ def _load(path: Path) -> Kernel:
             listed = " ".join(shlex.quote(str(s)) for s in (first, *more))
             raise SpecError(f"{path} is a folder with several specs, and one is needed here; give one of: {listed}")
         path = first
+    return _spec_of(loaded(_there(path)))
+
+
+def _there(path: Path) -> Path:
+    """The path of a spec. Raises SpecError where there is none."""
     if not path.is_file():
         code = path.with_suffix(".cu")
         close = get_close_matches(path.stem, others := _beside(path.parent), n=1)
         advice = f"; did you mean {others[close[0]]}?" if close else ""
         advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else advice
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py{advice}")
-    return _spec_of(loaded(path))
+    return path
 
 
 def _specs(folder: Path) -> list[Path]:

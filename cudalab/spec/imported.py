@@ -32,6 +32,22 @@ def files(spec: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+def on_disk(spec: Path) -> list[Path]:
+    """The user's Python files that a spec imports, directly or not, found without running any of them."""
+    found: list[Path] = []
+    left = [spec]
+    while left:
+        for name in _names(left.pop()):
+            head, *rest = name.split(".")
+            for place in (Path(entry or ".", head) for entry in sys.path):
+                whole = place.joinpath(*rest)
+                for file in (whole.with_suffix(".py"), whole / "__init__.py"):
+                    if file not in found and head != LAB and file.is_file() and _of_user(file):
+                        found.append(file)
+                        left.append(file)
+    return found
+
+
 def _names(file: Path) -> Iterator[str]:
     """The modules that a file may import, with the packages that they are in."""
     try:

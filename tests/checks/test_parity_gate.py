@@ -86,6 +86,10 @@ def test_errors_are_counted_in_ulp_of_the_output():
     assert "1 of 1,000 values differ by more than 2 ULP: [7] got 1.00292969, want 1" in parity.message
     assert compare(got, want, F16, Budget(3)).ok
     assert compare(got, want, F16, Budget(0, atol=3e-3)).ok
+    assert (parity.allowed, parity.needed) == (2, 3)
+    one = compare(got, want, F16, Budget(1, atol=2**-10))
+    assert (one.allowed, one.needed) == (2, 2), "an ULP of float16 at 1 is 2^-10"
+    assert compare(np.full_like(got, np.nan), want, F16, Budget(2)).needed is None
 
 
 def test_the_largest_error_is_named_with_its_place_however_many_are_wrong():

@@ -177,3 +177,14 @@ def test_a_spec_that_only_a_results_file_names_is_not_run(tmp_path, command, opt
     assert not mark.exists()
     invoke(*shlex.split(again)[1:], "-q")
     assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [((), "--watch needs a KERNEL"), (("gelu", "-o", "r.json"), "leave out -o and --resume"),
+     (("gelo",), "no kernel named 'gelo'"), (("./gelo.py",), "no spec at")],
+)  # fmt: skip
+def test_a_watch_that_cannot_begin_says_so_and_ends(words, says):
+    done = invoke("check", *words, "--watch")
+    assert done.exit_code == 2
+    assert says in " ".join(done.stderr.split())

@@ -20,7 +20,8 @@ from click import Context
 
 import cudalab
 from cudalab.base import numbers
-from cudalab.cli import live, main, measure, terminal
+from cudalab.base.errors import CudalabError
+from cudalab.cli import live, main, measure, terminal, watch
 from cudalab.engine import messages
 from cudalab.engine.groups import Group
 from cudalab.engine.messages import Glimpse, Step
@@ -132,6 +133,47 @@ def test_the_table_fills_in_and_is_gone_at_the_end(bench, plain):
     assert "the spec says hello" in last  # what a kernel prints stays, above
     assert re.search(r"^numpy +0 ", last, re.MULTILINE)
     assert not watched.screen.cursor.hidden
+
+
+@pytest.mark.process
+def test_a_check_that_watches_judges_each_edit(bench, plain, tmp_path):
+    spec, saved = tmp_path / "twice.py", tmp_path / "twice.py~"
+    text = spec.read_text()
+    spec.write_text(f"{text}\n(")
+    command = [*bench[:3], "check", *bench[4:5], "--watch", "--only", "numpy", "--size", "small", "--device", "cpu"]
+    watched = Watched(command, rows=60)
+    watched.until("watching twice.cu, twice.py; Ctrl-C ends")
+    assert "SyntaxError: '(' was never closed" in watched.frames[-1]
+    saved.write_text(text)
+    saved.replace(spec)  # as vim saves
+    watched.until("twice.py changed")
+    watched.until("watching")
+    assert re.search("numpy +right", watched.frames[-1])
+    assert "SyntaxError" not in watched.frames[-1], "the screen was not cleared"
+    os.write(watched.fd, b"\x03")
+    assert watched.until() == 130
+    assert watched.frames[-1].endswith("stopped")
+
+
+def test_files_that_a_kernel_depends_on_are_watched(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    spec, code, header, helper = (tmp_path / name for name in ("twice.py", "twice.cu", "two.cuh", "sizes_of_twice.py"))
+    spec.write_text(f"from sizes_of_twice import SIZES\n{SPEC}")
+    code.write_text(f'#include "two.cuh"\n{SOURCE}')
+    helper.write_text("SIZES = {}")
+    files = watch.Files([str(tmp_path)])
+    assert not files.changed()
+    header.write_text("")  # where it is looked for
+    assert files.changed() == {header}
+    helper.write_text("SIZES = {} = {")
+    assert files.changed() == {helper}
+    code.unlink()
+    assert files.changed() == {code}, "the folder has no pair for now"
+    code.write_text(SOURCE)
+    assert files.changed() >= {code}
+    assert (str(files), files.changed()) == ("sizes_of_twice.py, twice.cu, twice.py", set())
+    with pytest.raises(CudalabError, match="no kernel named 'twicee'"):
+        watch.Files(["twicee"])
 
 
 @pytest.mark.parametrize("width", [50, 60, 80])

@@ -107,6 +107,17 @@ def test_a_check_may_end_where_an_entry_is_wrong_first(spec):
 
 
 @pytest.mark.process
+def test_a_check_ends_where_the_cu_does_not_compile(spec):
+    code = Path(spec).with_suffix(".cu")
+    code.write_text(code.read_text().replace("float top", "float top top"))
+    run = cudalab.check(spec, only="host,numpy,torch_*", device="cpu")
+    assert [(case.size, case.label, case.status) for case in run.cases if case.status != record.SKIPPED] == [
+        ("small", "host:softmax", record.ERROR)
+    ]
+    assert run.complete
+
+
+@pytest.mark.process
 def test_a_softmax_without_its_maximum_is_wrong_in_a_bench(spec):
     run = cudalab.bench(spec, sizes="small", only="numpy,host", device="cpu", budget=0.01)
     ours, numpy = sorted(run.cases, key=lambda case: case.backend)

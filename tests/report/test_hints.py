@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cudalab import report
@@ -59,3 +61,29 @@ def test_no_budget_takes_a_stray_write():
     wrong = case("torch_eager", 0, status=record.WRONG)
     assert hints.budgets(run(case("host:a"), wrong)) == []
     assert hints.budgets(run(wrong)) == []
+
+
+def near(label, needed, allowed=2.0, dtype="float32"):
+    """A wrong row that is off by `needed` ULP; right by the budget where that is less than `allowed`."""
+    found = case(label, int(needed is None or needed > allowed), needed)
+    assert found.parity
+    found.parity.needed, found.parity.allowed, found.dtype = (found.parity.wrong and needed) or None, allowed, dtype
+    return found
+
+
+@pytest.mark.parametrize(
+    ("numpy", "ours", "ulp"), [(4.1, 3.7, "8"), (1.2, 3.7, "8"), (0.5, 6, None), (None, 3.7, None), (4.1, 1.9, None)]
+)
+def test_a_budget_is_proposed_where_rounding_alone_exceeds_the_present_one(numpy, ours, ulp):
+    found = run(near("numpy", numpy), near("host:a", ours), near("host:a", 1.0))
+    says = [
+        f"gelu float32: numpy {numpy} ULP, yours {ours}: Budget({ulp}) takes both, if they differ by rounding alone."
+    ]
+    assert hints.proposals(found) == (says if ulp else [])
+    assert not ulp or says[0] in report.render(found, "table").splitlines()
+
+
+def test_the_allowed_error_stands_beside_the_error():
+    found = run(near("host:a", 60.0, 64), near("host:a", 3.7))
+    assert re.search(r"host:a +WRONG +3\.7 +2 +100 %", report.render(found, "table"))
+    assert "allowed" not in report.render(run(case("host:a")), "table")

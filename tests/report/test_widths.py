@@ -93,7 +93,8 @@ def test_committed_results(path, width):
             backend, _, entry = cells[2].partition(":")
             assert any(all(cell in line for cell in (backend, cells[3], cells[4])) for line in lines), cells
             assert entry in text
-        hidden = [name for name in table.DROPPED if not all(word in text for word in name.split())]
+        headers, _ = check_table.headers_and_rows([cells for cells, _ in check_table.check_rows(run)])
+        hidden = [name for name in table.DROPPED if name in headers and not all(word in text for word in name.split())]
         assert not hidden or f"columns left out: {', '.join(hidden)}" in " ".join(text.split())
         return
     shown = {c.name: c.cells for c in columns.drawn(run, run.cases)}

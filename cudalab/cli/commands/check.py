@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import secrets
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
+from cudalab.base.errors import CudalabError
+from cudalab.cli import terminal
 from cudalab.cli.measure import exit_code, measure
 from cudalab.cli.options import measuring, parameters
 
@@ -13,6 +16,7 @@ from cudalab.cli.options import measuring, parameters
 @measuring(sizes="the values and shapes named above", dtypes="all of the spec", every="all")
 @parameters
 @click.option("-x", "--exit-first", is_flag=True, help="Stop where an entry of the .cu is wrong or fails first.")
+@click.option("--watch", is_flag=True, help="Check again when a .cu, a header of it or a spec changes, until Ctrl-C.")
 @click.option(
     "--sanitize",
     is_flag=True,
@@ -28,7 +32,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     """Check kernels against a float64 reference, without timing.
 
     A KERNEL is a name from `cudalab list`, the path of your own spec, or a folder of specs. Without KERNEL, all kernels
-    of the lab are checked, on every backend.
+    of the lab are checked, on every backend. Where a .cu does not compile, nothing else is run for its dtype.
 
     A pointwise kernel of one array is checked at all 65,536 values of float16 and bfloat16, and at 2^24 values of
     float32, of every exponent. Other kernels get zero, negative, large, tiny, tied, sorted and infinite inputs. All
@@ -37,10 +41,14 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     the arrays. With --size, only those sizes are checked. The table shows the largest error in ULP, where it occurs,
     and the share of correctly rounded results.
 
+    With --watch, a round checks the entries of the .cu and NumPy first. Libraries are checked in the first round, and
+    again when a Python file has changed. With --only, each round checks what that names.
+
     \b
     cudalab check gelu --dtype bfloat16
     cudalab check gelu --dtype float32 --exhaustive
     cudalab check ./mine/softmax.py
+    cudalab check ./mine/softmax.py --watch
     cudalab check ./mine/softmax.py --only host -x
     cudalab check ./mine/ --sanitize
 
@@ -51,4 +59,43 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     import cudalab
 
     options["dtypes"] = options["dtypes"] or "all"
+    if options.pop("watch"):
+        _watch(kernels, options, format, output)
     sys.exit(exit_code(measure(cudalab.check, kernels, options, format, output), format))
+
+
+def _watch(kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None) -> NoReturn:
+    """Check in rounds: the entries and NumPy first, then the libraries; with --only what that names."""
+    import cudalab
+    from cudalab import backends
+    from cudalab.base.globs import joined
+    from cudalab.cli.watch import watch
+    from cudalab.results.record import ENTRIES
+
+    if not kernels:
+        raise click.UsageError("--watch needs a KERNEL; give those that you edit, such as ./softmax.py")
+    if output or options["resume"]:
+        raise click.UsageError("--watch keeps no results; leave out -o and --resume")
+    own = [*ENTRIES, "numpy"]
+    others = [name for name in backends.by_name() if name not in own]
+    work = cudalab.check  # imported before the forks
+    seed = secrets.randbits(31) if options["seed"] is None else options["seed"]  # an edit is judged at equal inputs
+
+    def check(skip: list[str]) -> int:
+        asked = options | {"seed": seed, "skip": joined([*filter(None, [options["skip"]]), *skip])}
+        return exit_code(measure(work, kernels, asked, format, output, advice=False), format)
+
+    def round_(libraries: bool) -> int:
+        if options["only"]:
+            return check([])
+        code = check(others)
+        if libraries and code in (0, 1):
+            try:
+                return max(code, check(own))
+            except CudalabError as none:  # is left by --skip, or runs here
+                terminal.say(f"note: no library was checked: {none}")
+        if not libraries:
+            terminal.say("libraries were left out: no Python file has changed since they were checked")
+        return code
+
+    watch(kernels, round_)

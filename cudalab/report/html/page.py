@@ -130,15 +130,15 @@ def _checks(subjects: list[Subject]) -> dict[str, Any]:
     """The table of the runs that only checked."""
     held = [(subject, run, cases) for subject in subjects for run, cases in subject.checks]
     several = _in_several((subject.kernel, subject.dtype, run) for subject, run, _ in held)
+    found = [(run, *row) for _, run, cases in held for row in check_table.check_rows(figures.part(run.results, cases))]
+    (kernel, dtype, *names), shown = check_table.headers_and_rows([cells for _, cells, _ in found])
     rows = []
-    for _, run, cases in held:
-        for (kernel, dtype, *rest), checked in check_table.check_rows(figures.part(run.results, cases)):
-            bad = next((figures.role(c) for c in checked if c.status in results.BROKEN), "")
-            cells = [kernel, dtype, *([run.label] if several else []), *rest]
-            state = bad or figures.role(checked[0])
-            rows.append({"cells": [plain(cell, 80) for cell in cells], "order": {}, "state": state})
-    kernel, dtype, *rest = check_table.CHECK_HEADERS
-    return {"headers": [kernel, dtype, *(["file"] if several else []), *rest], "rows": rows}
+    for (run, _, checked), (kernel_, dtype_, *rest) in zip(found, shown, strict=True):
+        bad = next((figures.role(c) for c in checked if c.status in results.BROKEN), "")
+        cells = [kernel_, dtype_, *([run.label] if several else []), *rest]
+        state = bad or figures.role(checked[0])
+        rows.append({"cells": [plain(cell, 80) for cell in cells], "order": {}, "state": state})
+    return {"headers": [kernel, dtype, *(["file"] if several else []), *names], "rows": rows}
 
 
 def _remarks(runs: list[Run]) -> list[tuple[str, str, str]]:
