@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -18,6 +19,7 @@ from cudalab.cli import terminal
 from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
+    from cudalab.engine.progress import Progress
     from cudalab.results.compare import Comparison
     from cudalab.results.record import Case, Results
 
@@ -38,11 +40,23 @@ def measure(
     `study` is the name of a study, empty for kernels; `min_effect` is that of the comparison of `bench --against`;
     without `advice` nothing is said of what to do next.
     """
-    from cudalab.engine import process, resume
-    from cudalab.results import record
-    from cudalab.results.file import writable
+    from cudalab.engine import process
 
     quiet = options.pop("quiet", False)
+    with process.ahead(kernels) if terminal.is_program() else nullcontext():
+        run, options, output = _run(work, kernels, options, output, study, quiet)
+    _show(run, options, format, output, costs, min_effect, quiet)
+    return run
+
+
+def _run(
+    work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], output: str | None, study: str,
+    quiet: bool,
+) -> tuple[Results, dict[str, Any], str | None]:  # fmt: skip
+    """Run `work`, or continue the run in the file of `--resume`. Returns results, options, and the file for them."""
+    from cudalab.engine import resume
+    from cudalab.results.file import writable
+
     if options["resume"]:
         command = f"study {study}" if study else str(click.get_current_context().info_name)
         kernels, options = resume.adopted(options["resume"], kernels, options, given(), command)
@@ -51,14 +65,31 @@ def measure(
         writable(output)
     before = _version(output)
     try:
-        with (
-            progress_shown(quiet, _what_begins(kernels, study)) as progress,
-            process.ahead() if terminal.is_program() else nullcontext(),
-        ):
-            run = work(*kernels, **options, output=output or "", progress=progress)
+        with progress_shown(quiet, _what_begins(kernels, study)) as progress:
+
+            def told(event: Progress) -> None:
+                _load_what_prints()  # a worker is busy meanwhile
+                progress(event)
+
+            return work(*kernels, **options, output=output or "", progress=told), options, output
     except KeyboardInterrupt as stop:
         written = _version(output) != before or options["resume"] == output
         _stopped(stop, output if written else None, study, bool(output))
+
+
+@cache
+def _load_what_prints() -> None:
+    from cudalab.cli import next_steps  # noqa: F401
+    from cudalab.report import flat, markdown, study_text, table  # noqa: F401
+
+
+def _show(
+    run: Results, options: dict[str, Any], format: str, output: str | None, costs: bool, min_effect: float | None,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Save and print the results. Raises CudalabError where every variant was skipped."""
+    from cudalab.results import record
+
     saved = bool(output) and keep(run, output or "")
     print_results(run, format, costs, min_effect=min_effect)
     if saved:
@@ -73,7 +104,6 @@ def measure(
             click.echo(visible(line), err=True)
     if {case.status for case in run.cases} == {record.SKIPPED} and not any(case.not_on_cpu for case in run.cases):
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
-    return run
 
 
 def exit_code(run: Results, format: str = "") -> int:

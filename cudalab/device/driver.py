@@ -70,12 +70,20 @@ def error_name(code: int) -> str:
 # ---- what is there -----------------------------------------------------------------------------------------------
 
 
+def absent() -> bool:
+    """Whether no driver is installed. Asking starts none."""
+    try:
+        libcuda()
+    except OSError:
+        return True
+    return False
+
+
 def missing() -> str | None:
     """Why the driver offers no GPU; None if it offers one."""
-    try:
-        driver = libcuda()
-    except OSError:
+    if absent():
         return "no NVIDIA driver (libcuda.so.1 is not there)"
+    driver = libcuda()
     count, name = ctypes.c_int(), ctypes.create_string_buffer(256)
     if code := driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return f"the NVIDIA driver does not start (CUDA error {code}); does nvidia-smi work?"

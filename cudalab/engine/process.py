@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
@@ -31,15 +31,16 @@ class Ended(child.Ended):
 
 
 @contextmanager
-def ahead() -> Iterator[None]:
+def ahead(kernels: Sequence[str] = ()) -> Iterator[None]:
     """Start a worker now, for the first that `started` is asked for: it loads its modules while specs are loaded.
 
-    One that waits already is enough.
+    Without a driver of a GPU it also loads the specs of `kernels`, which are names as `find.chosen` takes them. One that
+    waits already is enough.
     """
     if _waiting:
         yield
         return
-    _waiting.append((_surroundings(), Process()))
+    _waiting.append((_surroundings(), Process(kernels)))
     try:
         yield
     finally:
@@ -71,18 +72,18 @@ class Process:
     """A running worker. `end` or `kill` must be called.
 
     Both processes see the board, a file in memory. The worker writes its step there, so that no message is sent, and
-    no process is woken up, between two samples.
+    no process is woken up, between two samples. `kernels` are those of `ahead`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kernels: Sequence[str] = ()) -> None:
         self._board = os.memfd_create("cudalab-board")
         os.lseek(
             self._board, messages.END, os.SEEK_SET
         )  # what a kernel writes to a file that it does not know goes there
         try:
             self._child: Child[Report] = Child(
-                "cudalab.engine.worker.main", str(self._board), answers=Report, env={**ALLOCATOR, **os.environ},
-                share=(self._board,), echo=(child.OUT, child.ERR),
+                "cudalab.engine.worker.main", str(self._board), *kernels, answers=Report,
+                env={**ALLOCATOR, **os.environ}, share=(self._board,), echo=(child.OUT, child.ERR),
             )  # fmt: skip
         except BaseException:
             os.close(self._board)

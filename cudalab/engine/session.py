@@ -96,6 +96,7 @@ class Session:
     _load: Watch | None = field(default=None, init=False)  # where something is timed, which load disturbs
     _resumed: int = field(default=0, init=False)  # groups that were done before
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
+    _commit: str = field(default="", init=False)  # of the lab's source
     _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
     _replaced: set[str] = field(default_factory=set, init=False)  # functions, before the session began
     _hard: HardInputs = field(init=False)
@@ -104,7 +105,7 @@ class Session:
     def __enter__(self) -> Session:
         """Start the first worker. Raises what opening the device raised there."""
         self._start, self._load = perf_counter(), Watch() if self.setup.modes else None
-        self._replaced = set(genuine.replaced())
+        self._replaced, self._commit = set(genuine.replaced()), commit()  # a worker that was started ahead loads
         with ExitStack() as claim:
             if self.output:
                 claim.enter_context(files.claimed(self.output))
@@ -215,7 +216,7 @@ class Session:
             options=self.options if options is None else options,
             machine=self.ready.machine,
             no_gpu=self.ready.no_gpu,
-            commit=commit(),
+            commit=self._commit,
             sources=self.setup.sources,
             calibration=self.ready.calibration,
             kind=self.kind,

@@ -6,6 +6,7 @@ may print to standard output and standard error.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import dataclasses
@@ -26,7 +27,7 @@ from cudalab.base import genuine
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
-from cudalab.device import machine
+from cudalab.device import driver, machine
 from cudalab.device.open import open_device
 from cudalab.engine import kernel_round, messages, rows
 from cudalab.engine.groups import Work
@@ -40,11 +41,15 @@ from cudalab.spec import cuda_source, find, plain
 OOM_SCORE = "500"  # of 1000: if memory runs out, the system ends this process and not the one that has the results
 
 
-def main(parent: Parent, shared: str) -> None:
+def main(parent: Parent, shared: str, *kernels: str) -> None:
     board = int(shared)
     os.set_inheritable(board, False)
     _set_apart()
-    backends.by_name()  # loads them, while the parent may still be reading specs
+    if kernels and driver.absent():  # else the device is opened before a spec loads libraries that use it
+        processes.prepare()
+        with contextlib.suppress(CudalabError):  # the parent, which is reading the specs too, tells what is wrong
+            find.chosen(kernels, bad=lambda error: None)
+    backends.by_name()  # loads them meanwhile
     setup = next(parent.orders(Setup))
     beats = count(1)
     worker = _Worker(
@@ -59,8 +64,11 @@ def main(parent: Parent, shared: str) -> None:
             parent.answer(_guarded(lambda: worker.do(task)))  # noqa: B023 (called at once)
     except ContextLost as lost:
         parent.answer(Lost(lost.step, lost.reason))
-        _leave()
+        _leave(1)
     worker.close()
+    if worker.on_cpu:
+        atexit._run_exitfuncs()
+        _leave(0)
 
 
 def _set_apart() -> None:
@@ -70,12 +78,12 @@ def _set_apart() -> None:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
 
-def _leave() -> NoReturn:
-    """Exit without clean-up: PyCUDA aborts if it frees anything after its context is lost."""
+def _leave(code: int) -> NoReturn:
+    """Exit without clean-up: PyCUDA aborts if it frees anything after its context is lost, and the parent waits."""
     sys.stdout.flush()
     sys.stderr.flush()
     ctypes.CDLL(None).fflush(None)  # what kernels have printed
-    os._exit(1)
+    os._exit(code)
 
 
 def _guarded(work: Callable[[], Report]) -> Report:
@@ -158,6 +166,11 @@ class _Worker:
     def close(self) -> None:
         if self.job is not None:
             self.job.device.close()
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether no device is left to close."""
+        return self.job is None or self.job.device.kind == "cpu"
 
     def _wall(self) -> dict[str, float]:
         assert self.job is not None

@@ -345,8 +345,14 @@ def _version_of(compiler: tuple[str, ...]) -> str:
 
 @lru_cache
 def _poison_of(compiler: tuple[str, ...], flag: str) -> tuple[str, ...]:
-    asked = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
-    return (flag,) if subprocess.run(asked, capture_output=True, check=False).returncode == 0 else ()
+    """The flag, if the compiler takes it. The answer is kept for this version of the compiler."""
+    digest = hashlib.sha256(f"{_version_of(compiler)}\0{flag}".encode()).hexdigest()[:24]
+    kept = cache.folder("host") / f"{digest}.flag"
+    if (known := cache.get(kept)) is None:
+        asked = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
+        known = b"yes" if subprocess.run(asked, capture_output=True, check=False).returncode == 0 else b"no"
+        cache.put(kept, known)
+    return (flag,) if known == b"yes" else ()
 
 
 def _poison(races: bool = False) -> tuple[str, ...]:

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
-from cudalab.base import load, scatter, stats
+from cudalab.base import load, scatter
 from cudalab.base.errors import short
 from cudalab.base.memo import kept
+
+if TYPE_CHECKING:
+    from cudalab.base import stats  # loads NumPy, which the start of a worker does not wait for
 
 FORMAT = "cudalab-results"
 VERSION = 7  # of the files that are written; `cudalab.results.json_file` also reads the older ones
@@ -221,12 +224,16 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     @kept
     def timing(self, kind: str, states: float = 0.0, known: str = "") -> stats.Timing | None:
         """The times of a kind with what differs between processes, or None. `states`, `known`: see `Results.timing`."""
+        from cudalab.base import stats
+
         rounds = self.times.get(kind)
         return stats.Timing(rounds, self.processes.get(kind, ()), states=states, known=known) if rounds else None
 
     @kept
     def median(self, kind: str) -> float | None:
         """Median seconds of a kind of time, or None."""
+        from cudalab.base import stats
+
         return stats.median(self.times[kind]) if self.times.get(kind) else None
 
     def bandwidth(self, kind: str) -> float | None:
@@ -372,6 +379,8 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     @kept
     def _states(self, kernel: str, label: str, kind: str) -> stats.States:
         """What the rows of a variant show of the states that its processes fall into."""
+        from cudalab.base import stats
+
         timings = (case.timing(kind) for case in self._rows().get((kernel, label), ()))
         return stats.States.of(taken for taken in timings if taken)
 
@@ -396,6 +405,8 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         `chosen`: one of them is there because it was the `fastest`. Then the processes after the first judge, if there
         are any.
         """
+        from cudalab.base import stats
+
         one, other = self.timing(base, kind), self.timing(case, kind)
         if one is None or other is None:
             raise ValueError(f"{(case if one else base).label} has no {kind} times")

@@ -14,7 +14,7 @@ from crashing import CRASH, altered, rows
 import cudalab
 from cudalab.base import child
 from cudalab.base.errors import InputError, Unavailable
-from cudalab.device import cuda
+from cudalab.device import cuda, driver
 from cudalab.engine import process, supervisor
 from cudalab.results import record
 
@@ -392,3 +392,16 @@ def test_a_worker_that_was_started_ahead_is_taken_unless_its_surroundings_have_c
     with process.ahead():
         ((_, waiting),) = process._waiting
     assert waiting.ended  # nobody asked for it
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not driver.absent(), reason="a GPU is here: a worker opens it before it loads specs")
+def test_a_worker_that_was_started_ahead_loads_specs_and_leaves_bad_ones_to_the_parent(tmp_path):
+    told = tmp_path / "told"
+    os.mkfifo(told)  # which a reader waits for
+    specs = {"bad": "1 / 0", "good": f"import os\nopen({str(told)!r}, 'w').write(str(os.getpid()))"}
+    for name, text in specs.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        (tmp_path / f"{name}.cu").touch()
+    with process.ahead([f"{tmp_path}/"]):
+        assert told.read_text() == str(process._waiting[0][1].pid)
