@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import click
 
+from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, unknown
 from cudalab.base.text import visible
 from cudalab.cli import commands, terminal
@@ -88,7 +89,8 @@ class Commands(click.Group):
         ctx.color = terminal.colored(sys.stdout)  # click.echo follows it from here on
         with _shown_safely(), terminal.plain_warnings():
             try:
-                return super().invoke(ctx)
+                with guarded():
+                    return super().invoke(ctx)
             except CudalabError as error:
                 raise Failure(str(error)) from None
             except BrokenPipeError:

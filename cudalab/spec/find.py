@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import genuine
-from cudalab.base.bounded import Stopped, bounded
+from cudalab.base.bounded import Stopped, bounded, guarded
 from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
 from cudalab.base.globs import names_of
 from cudalab.base.text import visible
-from cudalab.spec import cuda_source, entry_names, plain
+from cudalab.spec import cuda_source, entry_names, plain, validate
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
 
@@ -168,7 +168,8 @@ def _load(path: Path) -> Kernel:
         advice = f"; did you mean {others[close[0]]}?" if close else ""
         advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else advice
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py{advice}")
-    return _spec_of(loaded(path))
+    with guarded():
+        return _spec_of(loaded(path))
 
 
 def _specs(folder: Path) -> list[Path]:
@@ -235,8 +236,9 @@ def _said(error: BaseException) -> str:
     if isinstance(error, Stopped):
         return f"{error}; a spec must only define its kernel"
     try:
-        return visible(named(error).rstrip(": "), keep="\n")
-    except Exception:  # from a __str__ of the spec's author
+        with bounded():  # its __str__ may be the author's
+            return visible(named(error).rstrip(": "), keep="\n")
+    except Stopped:
         return type(error).__name__
 
 
@@ -262,7 +264,8 @@ def _launches_others(kernel: Kernel, entry: str) -> bool:
         shapes = {name: array.shape for name, array in arrays.items()}
         own = {name: np.empty(kernel.shape_of(name, shapes)) for name in kernel.array_names if name not in arrays}
         scalars = kernel.scalars_of(arrays)
-        given = kernel.entries[entry](**arrays, **own, **kernel.taken(entry, {**kernel.parameters, **scalars}))
+        taken = kernel.taken(entry, {**kernel.parameters, **scalars})
+        given = validate.called(kernel.entries[entry], **arrays, **own, **taken)
     except Exception:  # from the spec's own functions; the error about the name comes first
         return False
     every = given if isinstance(given, tuple) else (given,)
