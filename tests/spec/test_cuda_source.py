@@ -16,13 +16,13 @@ from cudalab.spec import cuda_source
 def reads(monkeypatch):
     """The names of the files that are read."""
     seen = []
-    real = Path.read_bytes
+    real = cuda_source._bytes
 
     def watched(path):
         seen.append(path.name)
         return real(path)
 
-    monkeypatch.setattr(Path, "read_bytes", watched)
+    monkeypatch.setattr(cuda_source, "_bytes", watched)
     return seen
 
 
@@ -128,3 +128,21 @@ def test_a_header_beside_the_cu_counts_although_it_is_named_in_angle_brackets(tm
     before, text = cuda_source.digest(source), cuda_source.read(source)
     (tmp_path / "mine.cuh").write_text("// 2\n")
     assert cuda_source.digest(source) != before and cuda_source.read(source) != text
+
+
+@pytest.mark.parametrize("name", ["k.cu", "k.cuh"])
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (os.mkfifo, "is not a regular file; put the source itself there"),
+        (lambda path: os.symlink("/dev/zero", path), "is not a regular file; put the source itself there"),
+        (lambda path: path.touch() or os.truncate(path, 60 << 30), "has 64,424,509,440 bytes; a source file may have"),
+    ],
+)
+def test_a_source_without_an_end_is_refused(tmp_path, name, make, says):
+    (tmp_path / "k.cu").write_text('#include "k.cuh"\n')
+    (tmp_path / name).unlink(missing_ok=True)
+    make(tmp_path / name)
+    for reads in (cuda_source.read, cuda_source.digest):
+        with pytest.raises(SpecError, match=f"{name} {says}"):
+            reads(tmp_path / "k.cu")
