@@ -378,6 +378,17 @@ def test_list_and_doctor():
     assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
 
 
+def test_list_and_doctor_as_json():
+    listed = json.loads(invoke("list", "plus_one,gelu", "--format", "json").stdout)
+    gelu = find.kernel("gelu")
+    assert list(listed["kernels"]) == ["plus_one", "gelu"] and listed["backends"] == list(backends.by_name())
+    said = listed["kernels"]["gelu"]
+    assert (said["entries"], said["file"]) == (list(gelu.entries), gelu.file)
+    assert {name: tuple(size) for name, size in said["sizes"].items()} == gelu.sizes
+    found = {one["name"]: one for one in json.loads(invoke("doctor", "--format", "json").stdout)}
+    assert found["numpy (cpu)"]["state"] == "ready" and found["CPU"]["text"]
+
+
 def test_doctor_keeps_to_the_terminals_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = invoke("doctor").stdout.splitlines()
