@@ -491,7 +491,7 @@ ENDS = """
 import sys; sys.argv[0] = "cudalab"
 from cudalab import cli
 from cudalab.cli.commands import doctor
-doctor.command.callback = lambda: {act}
+doctor.command.callback = lambda **_: {act}
 cli.main(["doctor"])
 """
 
