@@ -1,4 +1,4 @@
-"""Runs a user's file that may not end, or that may end the whole process."""
+"""Runs a user's file, and the functions in it, which may not end, or may end the whole process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from time import monotonic
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
-from cudalab.base.errors import short
+from cudalab.base.errors import CudalabError, SpecError, named, short
 
 LIMIT = 120.0  # seconds, if nobody says otherwise
 LEAST = 10.0  # of what a user allows: to import a library such as PyTorch takes some seconds
@@ -23,7 +23,18 @@ AGAIN = 1.0  # seconds after which code that caught the exception gets it again
 GRACE = 10.0  # seconds after the limit at which code that does not return to Python ends the process
 ENDS = ("_exit", "execv", "execve")  # functions of `os`: what else it has to end the process calls these
 
+T = TypeVar("T")
 _limit = LIMIT
+
+
+class _Here(threading.local):
+    """What this thread is in."""
+
+    guarding = 0  # how many `guarded`
+    inside = False  # whether in a `bounded`
+
+
+_here = _Here()
 
 
 class Stopped(BaseException):
@@ -45,15 +56,65 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
     A process that it forks ends with it. The time is limited in the main thread only, where signals arrive. Code that
     holds Python up in C beyond GRACE ends the process with a traceback.
     """
-    me, leave = os.getpid(), os._exit
+    me, leave, before = os.getpid(), os._exit, _here.inside
     limit = _limit if seconds is None else seconds
     limited = threading.current_thread() is threading.main_thread() and math.isfinite(limit)
     with _no_exit(), _alarm(max(limit, 1e-3)) if limited else nullcontext():
+        _here.inside = True
         try:
             yield
         finally:
+            _here.inside = before
             if os.getpid() != me:  # in a fork: two processes would do the rest of the work
                 leave(1)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Bound each call of a spec's function inside (see `call`). One that is stopped ends the work: raises SpecError.
+
+    For what a command does with a spec in its own process. A worker needs none: the process that started it watches it.
+    """
+    _here.guarding += 1
+    try:
+        yield
+    except Stopped as stop:
+        raise SpecError(str(stop)) from None
+    finally:
+        _here.guarding -= 1
+
+
+def call(function: Callable[..., T], *given: Any, **by_name: Any) -> T:
+    """What a function of a spec gives.
+
+    A process that it forks ends with it. In `guarded` it is bounded, and what it raises becomes a SpecError that names
+    it, but for MemoryError. One who tries whether something works does not catch Stopped: the next call would take as
+    long.
+    """
+    if not _here.guarding or _here.inside:
+        me, leave = os.getpid(), os._exit
+        try:
+            return function(*given, **by_name)
+        finally:
+            if os.getpid() != me:  # as in `bounded`
+                leave(1)
+    try:
+        with bounded():
+            try:
+                return function(*given, **by_name)
+            except (CudalabError, MemoryError, KeyboardInterrupt, SystemExit, Stopped):
+                raise
+            except BaseException as error:  # its text is made here, since its author may have written its __str__
+                raise SpecError(f"{_named(function)} raised {named(error)}") from error
+    except Stopped as stop:
+        raise Stopped(f"{_named(function)}: {stop}") from None
+
+
+def _named(function: Callable[..., Any]) -> str:
+    """A function and the line of its file, as a message names it."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", "a function")
+    return f"{code.co_filename}:{code.co_firstlineno}: {name}" if code else f"{name} of the spec"
 
 
 @contextmanager

@@ -105,11 +105,30 @@ def mend(place: Path) -> None:
     """Remove damaged files from a library's cache, which would take them for whole: once a process.
 
     An object or JSON file that is empty or cut off is damaged, and what a process that is gone has not renamed yet.
+    One that a process is writing is left to it.
     """
-    for path in place.rglob("*"):
+    for where, _, names in os.walk(place):  # which passes over folders that vanish
+        for path in (Path(where, name) for name in names if os.path.splitext(name)[1] in DAMAGED):
+            with contextlib.suppress(OSError):
+                before = path.stat()
+                if DAMAGED[path.suffix](path) and not _is_open(before) and _version(path.stat()) == _version(before):
+                    path.unlink()
+
+
+def _version(found: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file is written or replaced."""
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _is_open(found: os.stat_result) -> bool:
+    """Whether a process of this user holds the file open."""
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if path.suffix in DAMAGED and DAMAGED[path.suffix](path):
-                path.unlink()
+            for name in os.listdir(process / "fd"):
+                with contextlib.suppress(OSError):
+                    if os.path.samestat(os.stat(process / "fd" / name), found):
+                        return True
+    return False
 
 
 def _cut_object(path: Path) -> bool:

@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from cudalab.base import cache, leftovers, safe_path, scratch
+from cudalab.base import cache, leftovers, program, safe_path, scratch
 from cudalab.base.errors import Unavailable
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -76,6 +76,7 @@ class Child(Generic[T]):
         share: Sequence[int] = (), echo: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(answers)
+        program.heed_children()
         scratch.acquire()
         theirs, self._orders = os.pipe()
         self._answers, answer = os.pipe()

@@ -77,12 +77,25 @@ def short(text: object, longest: int = 100) -> str:
 
 def why(error: Exception) -> str:
     """Return the message of an error; of an OSError without its number."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return (error.strerror if isinstance(error, OSError) else None) or text(error)
+
+
+def text(error: BaseException) -> str:
+    """The text of an error; "" where its own `__str__` fails, or would end Python."""
+    try:
+        return str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # from a __str__ of a spec's author
+        return ""
 
 
 def named(error: BaseException) -> str:
     """Return the message of an error, with the name of its type unless it is one of cudalab's errors."""
-    return str(error) if isinstance(error, CudalabError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, CudalabError):
+        return str(error)
+    said = text(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def unknown(what: str, name: str, known: Iterable[str], others: Mapping[str, str] = MappingProxyType({})) -> NotFound:

@@ -19,6 +19,7 @@ from time import perf_counter
 import numpy as np
 
 from cudalab.base.bounded import Stopped
+from cudalab.base.errors import text
 from cudalab.base.fork import Lost, in_fork
 from cudalab.checks.expected import Expected
 from cudalab.spec.dtype import DType
@@ -175,7 +176,7 @@ class _Grids:
                     if entry not in self.left_out:
                         self._known[shape][entry] = self._launches(entry, arrays)
             except (Exception, Stopped) as error:  # the spec's own
-                self.refusal = str(error)
+                self.refusal = text(error)
         return self._known[shape]
 
     def _arrays(self, shape: Shape) -> dict[str, np.ndarray]:
@@ -190,7 +191,7 @@ class _Grids:
         try:
             launches = tuple(launch for launch in self._kernel.launches(entry, arrays) if not launch.empty)
         except (Exception, Stopped) as error:
-            self.refusal = str(error)
+            self.refusal = text(error)
             return ()
         self._spent[entry] = self._spent.get(entry, 0.0) + perf_counter() - start
         if self._spent[entry] > LAUNCHES:

@@ -15,9 +15,10 @@ from typing import Any, cast
 
 import click
 
+from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, unknown
 from cudalab.base.text import visible
-from cudalab.cli import commands, terminal
+from cudalab.cli import commands, streams, terminal
 
 BEGIN = "Error: "  # what click prints before a message
 COMPLETE = "_CUDALAB_COMPLETE"  # set by the shell when it asks for completions
@@ -74,6 +75,11 @@ class Commands(click.Group):
         for name in ("stdout", "stderr"):
             if getattr(sys, name) is None:  # closed by `>&-`: the run continues, since it may write a file
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        if terminal.is_program():
+            streams.as_program(lambda: self._run(*args, **options))
+        return self._run(*args, **options)
+
+    def _run(self, *args: Any, **options: Any) -> Any:
         try:
             return super().main(*args, **options)
         except OSError as error:  # raised while click prints help; `invoke` handles all others
@@ -88,7 +94,8 @@ class Commands(click.Group):
         ctx.color = terminal.colored(sys.stdout)  # click.echo follows it from here on
         with _shown_safely(), terminal.plain_warnings():
             try:
-                return super().invoke(ctx)
+                with guarded():
+                    return super().invoke(ctx)
             except CudalabError as error:
                 raise Failure(str(error)) from None
             except BrokenPipeError:
@@ -123,7 +130,7 @@ def _example(context: click.Context | None) -> str:
 
 
 def _failure(error: OSError) -> Failure:
-    return Failure(f"{error.filename or 'standard output'}: {error.strerror}")
+    return Failure(f"{error.filename or type(error).__name__}: {error.strerror or error}")
 
 
 @click.group(cls=Commands, context_settings={"auto_envvar_prefix": "CUDALAB", "help_option_names": ["-h", "--help"]})

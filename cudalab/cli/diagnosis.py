@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cudalab import backends, host
-from cudalab.base import cache, packages
+from cudalab.base import cache, packages, program
 from cudalab.base.errors import Unavailable
 from cudalab.device import cpu, cuda, driver, nvml
 from cudalab.engine.cross_check import nvbench
@@ -26,8 +25,8 @@ def findings() -> Iterator[Finding]:
     yield _finding("GPU", no_gpu, "" if no_gpu else _gpus())
     compiler = cuda.nvcc()
     no_nvcc = "" if compiler else "not on PATH; install the CUDA toolkit"
-    yield _finding("nvcc", no_nvcc, _version(compiler) if compiler else "")
-    yield _finding("host compiler", no_compiler, "" if no_compiler else host.compiler_version())
+    yield _asked("nvcc", no_nvcc, lambda: _version(compiler or ""))
+    yield _asked("host compiler", no_compiler, host.compiler_version)
     yield "cache", *_cache()
     device = "cpu" if no_gpu else "cuda"
     count = f"{PROCESSES[device]} to {UP_TO[device]} processes" if UP_TO[device] > 1 else "1 process"
@@ -43,6 +42,14 @@ def findings() -> Iterator[Finding]:
 def _finding(name: str, reason: str | None, details: str = "") -> Finding:
     """Return the finding: missing if there is a reason, else ready."""
     return name, "missing" if reason else "ready", reason or details
+
+
+def _asked(name: str, reason: str | None, details: Callable[[], str]) -> Finding:
+    """Return the finding about a program that is asked for details; missing too if it does not answer."""
+    try:
+        return _finding(name, reason, "" if reason else details())
+    except Unavailable as error:
+        return _finding(name, str(error))
 
 
 def _tools() -> Iterator[Finding]:
@@ -74,6 +81,6 @@ def _gpus() -> str:
 
 
 def _version(compiler: str) -> str:
-    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    done = program.run([compiler, "--version"], text=True)
     lines = [line for line in done.stdout.splitlines() if "release" in line]
     return f"{compiler}: {lines[-1].strip()}" if lines else compiler

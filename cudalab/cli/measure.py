@@ -45,7 +45,7 @@ def measure(
     quiet = options.pop("quiet", False)
     with process.ahead(kernels) if terminal.is_program() else nullcontext():
         run, options, output = _run(work, kernels, options, output, study, quiet)
-    _show(run, options, format, output, costs, min_effect, quiet)
+    _show(run, options, format, output, costs, min_effect, quiet, advice)
     return run
 
 
@@ -85,7 +85,7 @@ def _load_what_prints() -> None:
 
 def _show(
     run: Results, options: dict[str, Any], format: str, output: str | None, costs: bool, min_effect: float | None,
-    quiet: bool,
+    quiet: bool, advice: bool,
 ) -> None:  # fmt: skip
     """Save and print the results. Raises CudalabError where every variant was skipped."""
     from cudalab.results import record

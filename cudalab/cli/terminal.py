@@ -21,7 +21,9 @@ ROOM = 30  # characters of a text beside its indent
 
 def is_program() -> bool:
     """Whether this process is the command, and not a program that calls it."""
-    return os.path.basename(sys.argv[0]) == "cudalab" or sys.argv[0].endswith("cudalab/__main__.py")
+    return os.path.basename(sys.argv[0]) == "cudalab" or sys.argv[0].endswith(
+        ("cudalab/__main__.py", "cudalab/cli/__main__.py")
+    )
 
 
 def colored(stream: TextIO) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from pathlib import Path
 
+from cudalab.base import program
+from cudalab.base.errors import Unavailable
 from cudalab.base.packages import versions
 from cudalab.device.protocol import Device
 from cudalab.results.record import Machine
@@ -29,11 +30,14 @@ def commit() -> str:
         return ""
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True).stdout.strip()
+        done = program.run(["git", "-C", ROOT, *words], text=True)
+        if done.returncode:
+            raise Unavailable("another user's checkout")
+        return str(done.stdout.strip())
 
     try:
         return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", "cudalab", "kernels") else "")
-    except (OSError, subprocess.CalledProcessError):  # no git, or another user's checkout
+    except Unavailable:  # no git, one that hangs, or another user's checkout
         return ""
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter
 
 import msgspec
 
-from cudalab.base import files, scratch
+from cudalab.base import files, program, scratch
 from cudalab.base.cache import folder
+from cudalab.base.errors import Unavailable
 from cudalab.base.text import visible
 from cudalab.device import cuda
 from cudalab.spec import compile_options, cuda_source, entry_names
@@ -31,7 +30,6 @@ LONGEST = 4000  # characters of nvcc's message that are kept
 _SCRATCH = re.compile(r"^ptxas \S*[/\\]", re.MULTILINE)
 _INCLUDE = re.compile(r'#[ \t]*include\b(?![ \t]*")[ \t]*(?:<([^>\n]+)>)?')  # "" for one that is not literal
 STATIC = 48 << 10  # bytes of static shared memory that every target takes
-TRIES = 20
 _SHARED = re.compile(r"(\d+) bytes smem")  # of ptxas -v
 _STATISTICS = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
 _TOO_LARGE = "too much shared data"
@@ -99,21 +97,6 @@ def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdi
     return Verdict(error=min(refusals, key=lambda text: len(_ERROR.findall(text))), seconds=perf_counter() - start)
 
 
-def _run(command: list[str], place: Path) -> subprocess.CompletedProcess[str]:
-    """Run a compiler, again where it is busy: another thread's child may have it open if it was written just now."""
-    left = TRIES
-    while True:
-        try:
-            return subprocess.run(
-                command, cwd=place, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT
-            )
-        except OSError as error:
-            left -= 1
-            if error.errno != errno.ETXTBSY or not left:
-                raise
-            sleep(0.05)
-
-
 @cache
 def _broken(compiler: str) -> str:
     """The last line of what nvcc says of a kernel that is right, as where it lacks a host compiler; else ""."""
@@ -127,11 +110,9 @@ def _refusal(compiler: str, text: str, name: str, options: tuple[str, ...], targ
         Path(place, name).write_text(text, encoding="utf-8")
         command = [compiler, "--cubin", "-w", "-arch", target, "-Xptxas=-v", *options, name]
         try:
-            done = _run([*command, "-o", "out.cubin"], place)
-        except subprocess.TimeoutExpired:
-            return f"nvcc did not finish within {TIMEOUT} s"
-        except OSError as error:
-            return f"cannot run {compiler}: {error.strerror}"
+            done = program.run([*command, "-o", "out.cubin"], TIMEOUT, cwd=place, text=True, errors="replace")
+        except Unavailable as error:
+            return str(error)
     large = any(int(size) > STATIC for size in _SHARED.findall(done.stderr))
     if not done.returncode and target.endswith("a") and large:  # those targets alone take so much
         usual = _refusal(compiler, text, name, options, target[:-1]) or ""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cudalab.base import cache, files
+from cudalab.base import cache, files, program
 from cudalab.base.errors import InputError, SpecError, Unavailable, short
 from cudalab.engine.groups import Group
 from cudalab.engine.selection import Selection
@@ -100,11 +101,11 @@ def _of_files(path: Path, here: Path) -> Reader:
 def _at_revision(here: Path, revision: str) -> Reader:
     """Reads files of the repository that holds the `.cu` as they are in a revision; others as they are now."""
 
+    if not shutil.which("git"):
+        raise InputError(f"git is not on PATH; give the old {here.name} itself: --against OLD.cu")
+
     def git(*words: str) -> subprocess.CompletedProcess[bytes]:
-        try:
-            return subprocess.run(["git", "-C", str(here.parent), *words], capture_output=True, check=False)
-        except FileNotFoundError:
-            raise InputError(f"git is not on PATH; give the old {here.name} itself: --against OLD.cu") from None
+        return program.run(["git", "-C", str(here.parent), *words])
 
     asked = git("rev-parse", "--show-toplevel")
     if asked.returncode:

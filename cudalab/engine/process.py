@@ -34,8 +34,8 @@ class Ended(child.Ended):
 def ahead(kernels: Sequence[str] = ()) -> Iterator[None]:
     """Start a worker now, for the first that `started` is asked for: it loads its modules while specs are loaded.
 
-    Without a driver of a GPU it also loads the specs of `kernels`, which are names as `find.chosen` takes them. One that
-    waits already is enough.
+    Without a driver of a GPU it also loads the specs of `kernels`, which are names as `find.chosen` takes them. One
+    that waits already is enough.
     """
     if _waiting:
         yield

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from cudalab import timing
 from cudalab.base import cache
+from cudalab.base.bounded import guarded
 from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
 from cudalab.engine import against as earlier
 from cudalab.engine import cross_check as other_clock
@@ -37,6 +38,7 @@ class Sanitizer(Protocol):
 Sanitizers = Callable[[str, str, int, float], AbstractContextManager[Sanitizer]]
 
 
+@guarded()
 def bench(
     *names: Names,
     sizes: Words = USUAL,
@@ -123,6 +125,7 @@ def bench(
         return session.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
 
 
+@guarded()
 def check(
     *names: Names,
     sizes: Words = "",

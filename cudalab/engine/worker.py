@@ -154,7 +154,7 @@ class _Worker:
         self.parent.answer(Prepared(self._right(), bad))
         go = next(self.parent.orders(Go), None)
         if go is None:  # the parent gives no more orders
-            _leave()
+            _leave(1)
         self.job.known.update(go.known)
         return go.omit
 

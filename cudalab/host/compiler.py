@@ -8,14 +8,13 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from cudalab.base import cache, scratch
+from cudalab.base import cache, program, scratch
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
 from cudalab.host.source import Scan, forbidden, rewrite_shared, unknown_name, without_header
 from cudalab.host.system_calls import LINKED
@@ -110,7 +109,7 @@ def compiler_missing() -> str | None:
 def compiler_version() -> str:
     """The C++ compiler's path, and the first line of its version."""
     compiler = _compiler()
-    done = subprocess.run([*compiler, "--version"], text=True, capture_output=True, check=False)
+    done = program.run([*compiler, "--version"], text=True)
     return ": ".join(filter(None, [shutil.which(compiler[0]), *done.stdout.splitlines()[:1]]))
 
 
@@ -242,7 +241,7 @@ def address_sanitizer() -> Path:
     names = [f"libclang_rt.asan-{os.uname().machine}.so", "libclang_rt.asan.so"] if _clang() else ["libasan.so"]
     for name in names:
         command = [*_compiler(), f"-print-file-name={name}"]
-        found = Path(subprocess.run(command, text=True, capture_output=True, check=False).stdout.strip())
+        found = Path(program.run(command, text=True).stdout.strip())
         if found.is_absolute() and found.is_file():
             script = re.search(
                 rb"INPUT\s*\(\s*([^\s)]+)", found.read_bytes()[:1000]
@@ -254,10 +253,13 @@ def address_sanitizer() -> Path:
 
 def place_of(library: Path, address: int) -> str:
     """File and line of the user's code at this address of a shared object that was compiled with -g; "?" if unknown."""
-    if not (program := shutil.which("addr2line")):
+    if not (reader := shutil.which("addr2line")):
         return "?"
-    command = [program, "-i", "-e", str(library), hex(address - 1)]  # the call before this address
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    command = [reader, "-i", "-e", str(library), hex(address - 1)]  # the call before this address
+    try:
+        done = program.run(command, text=True)
+    except Unavailable:
+        return "?"
     places = [line.partition(" ")[0] for line in done.stdout.splitlines()]
     own = (Path(place).name for place in places if not place.startswith(f"{_HERE}{os.sep}"))
     return next(own, "?")
@@ -285,9 +287,10 @@ def _run(arguments: list[str], text: str, name: str, include: Path | None = None
         with contextlib.suppress(Unavailable):
             stack.enter_context(scratch.held())  # another thread that compiles may let the folder go meanwhile
         environment = {**scratch.environment(), "LC_ALL": "C"}  # messages in English, for tests to recognise
-        done = subprocess.run(
-            command, input=text, text=True, capture_output=True, env=environment, cwd=place, check=False
-        )
+        try:
+            done = program.run(command, program.COMPILATION, input=text, text=True, env=environment, cwd=place)
+        except Unavailable as error:
+            raise CompileError(f"{name} does not compile for the CPU: {error}") from None
     if done.returncode:
         raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
     return done.stdout
@@ -338,7 +341,7 @@ def _version() -> str:
 
 @lru_cache
 def _version_of(compiler: tuple[str, ...]) -> str:
-    done = subprocess.run([*compiler, "--version"], text=True, capture_output=True, check=False)
+    done = program.run([*compiler, "--version"], text=True)
     # -dumpmachine would cost a process more; the machine's name also separates x86-64 from Arm.
     return f"{compiler} {done.stdout} {os.uname().machine}"
 
@@ -350,7 +353,7 @@ def _poison_of(compiler: tuple[str, ...], flag: str) -> tuple[str, ...]:
     kept = cache.folder("host") / f"{digest}.flag"
     if (known := cache.get(kept)) is None:
         asked = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
-        known = b"yes" if subprocess.run(asked, capture_output=True, check=False).returncode == 0 else b"no"
+        known = b"yes" if program.run(asked).returncode == 0 else b"no"
         cache.put(kept, known)
     return (flag,) if known == b"yes" else ()
 

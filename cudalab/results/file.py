@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cudalab.base import files
@@ -60,3 +60,21 @@ def writable(path: str | os.PathLike[str]) -> None:
             load(target)
         except InputError as error:
             raise InputError(f"will not replace {target}, which is not a results file: {error}") from None
+
+
+def expanded(names: Iterable[str]) -> list[str]:
+    """The results files that the names stand for: a folder for those in it, by their names' endings, in order.
+
+    Raises InputError for a folder without any.
+    """
+    found: list[str] = []
+    for name in names:
+        if not os.path.isdir(name):
+            found.append(name)
+            continue
+        ends = tuple(end + gz for end in formats.SUFFIXES for gz in ("", ".gz"))
+        within = sorted(entry.path for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file())
+        if not within:
+            raise InputError(f"{visible(name)} is a folder without results files ({', '.join(formats.SUFFIXES)})")
+        found += within
+    return found

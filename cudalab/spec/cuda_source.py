@@ -6,6 +6,7 @@ import codecs
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
@@ -145,6 +146,7 @@ class _Kept:
 
 
 _kept: dict[Path, _Kept] = {}
+LARGEST = 64 << 20  # bytes of a source file
 SETTLED = 2 * 10**9  # ns: a file changed more recently may change again within one tick of its file system's clock
 
 
@@ -177,7 +179,7 @@ def _read(path: Path) -> _Kept:
     now = time.time_ns()
     try:
         before = _state(path)
-        text = _decoded(path.read_bytes(), path)
+        text = _decoded(_bytes(path), path)
         headers = _headers(text, path)
         states = {path: before, **{header: _state(header) for header in headers}}
         there = {header: data.decode(errors="replace") for header, data in headers.items() if data is not None}
@@ -219,7 +221,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
 def digest(path: Path) -> str:
     """SHA-256 of a file's bytes, and of the headers beside it: tells whether a stored result is of this code."""
     try:
-        data = path.read_bytes()
+        data = _bytes(path)
         headers = _headers(data.decode(errors="replace"), path)
         return hashlib.sha256(data + _digest_of_headers(headers).encode()).hexdigest()
     except OSError as error:
@@ -236,7 +238,18 @@ def _digest_of_headers(headers: Mapping[Path, bytes | None]) -> str:
 
 
 def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None
+    return _bytes(path) if path.exists() and not path.is_dir() else None
+
+
+def _bytes(path: Path) -> bytes:
+    """The bytes of a source file. Raises OSError, and SpecError for what is no file and may have no end."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise SpecError(f"{path} is not a regular file; put the source itself there")
+        if found.st_size > LARGEST:
+            raise SpecError(f"{path} has {found.st_size:,} bytes; a source file may have {LARGEST:,}")
+        return file.read()
 
 
 def _headers(text: str, path: Path, read: Callable[[Path], bytes | None] = _content) -> dict[Path, bytes | None]:

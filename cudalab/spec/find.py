@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import genuine
-from cudalab.base.bounded import Stopped, bounded
+from cudalab.base.bounded import Stopped, bounded, guarded
 from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
 from cudalab.base.globs import names_of
 from cudalab.base.text import visible
-from cudalab.spec import cuda_source, entry_names, plain
+from cudalab.spec import cuda_source, entry_names, plain, validate
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
 
@@ -174,7 +174,8 @@ def _load(path: Path) -> Kernel:
             listed = " ".join(shlex.quote(str(s)) for s in (first, *more))
             raise SpecError(f"{path} is a folder with several specs, and one is needed here; give one of: {listed}")
         path = first
-    return _spec_of(loaded(_there(path)))
+    with guarded():
+        return _spec_of(loaded(_there(path)))
 
 
 def _there(path: Path) -> Path:
@@ -252,8 +253,9 @@ def _said(error: BaseException) -> str:
     if isinstance(error, Stopped):
         return f"{error}; a spec must only define its kernel"
     try:
-        return visible(named(error).rstrip(": "), keep="\n")
-    except Exception:  # from a __str__ of the spec's author
+        with bounded():  # its __str__ may be the author's
+            return visible(named(error).rstrip(": "), keep="\n")
+    except Stopped:
         return type(error).__name__
 
 
@@ -279,7 +281,8 @@ def _launches_others(kernel: Kernel, entry: str) -> bool:
         shapes = {name: array.shape for name, array in arrays.items()}
         own = {name: np.empty(kernel.shape_of(name, shapes)) for name in kernel.array_names if name not in arrays}
         scalars = kernel.scalars_of(arrays)
-        given = kernel.entries[entry](**arrays, **own, **kernel.taken(entry, {**kernel.parameters, **scalars}))
+        taken = kernel.taken(entry, {**kernel.parameters, **scalars})
+        given = validate.called(kernel.entries[entry], **arrays, **own, **taken)
     except Exception:  # from the spec's own functions; the error about the name comes first
         return False
     every = given if isinstance(given, tuple) else (given,)

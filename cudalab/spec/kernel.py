@@ -263,7 +263,7 @@ class Kernel(Sized):
 
     def allows(self, parameters: Mapping[str, int]) -> bool:
         """Whether values of all tunables go together."""
-        return self.restrictions is None or bool(self.restrictions(**parameters))
+        return self.restrictions is None or bool(validate.called(self.restrictions, **parameters))
 
     def macros(self, dtype: DType) -> dict[str, str]:
         """All macros with which every backend compiles the `.cu` for one element type."""
@@ -318,7 +318,7 @@ class Kernel(Sized):
         values = {**self.scalars_of(arrays, given), **self.parameters}
         taken = {name: arrays[name] for name in self.array_names if name in arrays}
         known = infos(taken)
-        result = self.entries[entry](**known, **self.taken(entry, values))
+        result = validate.called(self.entries[entry], **known, **self.taken(entry, values))
         every: tuple[Any, ...] = (result,)
         if isinstance(result, tuple) and any(isinstance(one, Launch) for one in result):
             every = result
@@ -357,7 +357,7 @@ class Kernel(Sized):
         """The entry that a call from Python runs on these inputs (by name). SpecError if `called` names no entry."""
         if not self.called:
             return list(self.entries)[-1]
-        if (entry := self.called(**infos(inputs))) not in self.entries:
+        if (entry := validate.called(self.called, **infos(inputs))) not in self.entries:
             raise SpecError(f"{self.file}: called: {unknown('entry', str(entry), self.entries)}")
         return entry
 

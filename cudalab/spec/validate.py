@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache, wraps
 from typing import Any, TypeVar
 
+from cudalab.base import bounded
 from cudalab.base.errors import SpecError, short, unknown
 
 Check = Callable[[Any], bool]
@@ -133,7 +134,7 @@ def refused(function: Callable[..., Any], given: tuple[str, ...] = (), by_name: 
 def called(function: Callable[..., Any], *given: Any, **by_name: Any) -> Any:
     """What a function of a spec gives. Raises SpecError if it calls sys.exit(), which would end the run's process."""
     try:
-        return function(*given, **by_name)
+        return bounded.call(function, *given, **by_name)
     except SystemExit as error:
         raise SpecError(f"{getattr(function, '__name__', 'a function')} of the spec calls sys.exit()") from error
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cudalab.base.errors import SpecError, short
 from cudalab.spec.kernel import Arrays, Kernel
+from cudalab.spec.validate import called
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def doubts(work: Amount, output_bytes: int) -> list[str]:
 
 
 def _count(kernel: Kernel, field: str, function: Callable[..., int], arrays: Arrays) -> int:
-    found = function(**arrays)
+    found = called(function, **arrays)
     if isinstance(found, bool) or not isinstance(found, (int, np.integer)) or not 0 <= found <= 2**62:
         raise SpecError(f"{kernel.file}: {field} returns {short(found)}; return a whole number, 0 or more")
     return int(found)

@@ -16,6 +16,9 @@ from cudalab.base import bounded
 from cudalab.base.errors import SpecError
 from cudalab.cli import main
 from cudalab.spec import find
+from cudalab.spec.validate import called
+
+EXAMPLES = Path(__file__).parents[2] / "bench" / "examples"
 
 
 @pytest.fixture
@@ -75,10 +78,63 @@ def test_a_process_that_a_spec_forks_may_end(tmp_path):
     )
 
 
+OWN_TEXT = "raise type('Own', (Exception,), {'__str__': lambda self: %s})()"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("os._exit(0)", r"spec.py:2: inputs: it ends the process with os._exit\(0\)"),
+        ("os.execv('/bin/true', ['true'])", "inputs: it ends the process with os.execv"),
+        ("while True: pass", "inputs: it did not end within 0.2 s; give a longer --timeout"),
+        ("exit(0)", r"inputs of the spec calls sys.exit\(\)"),
+        ("raise ValueError('no')", "inputs raised ValueError: no"),
+        ("raise GeneratorExit", "inputs raised GeneratorExit"),
+        ("return inputs(*given)", "inputs raised RecursionError: maximum"),
+        (OWN_TEXT % "exit(0)", "inputs raised Own$"),
+        (OWN_TEXT % "os._exit(0)", "inputs raised Own$"),
+        (OWN_TEXT % "1 / 0", "inputs raised Own$"),
+    ],
+)
+def test_a_function_of_a_spec_that_fails_is_an_error_that_names_it(soon, tmp_path, text, says):
+    (tmp_path / "spec.py").write_text(f"import os\ndef inputs(*given):\n    {text}\n")
+    inputs = find.loaded(tmp_path / "spec.py").inputs
+
+    def tried():
+        try:
+            called(inputs, (8,))
+        except ValueError:  # one who tries whether something works does not catch the end of time
+            pytest.fail("not named")
+
+    with pytest.raises(SpecError, match=says), bounded.guarded():
+        tried()
+
+
+def test_a_function_of_a_spec_runs_as_it_is_where_nobody_guards_it():
+    with pytest.raises(ZeroDivisionError):
+        called(lambda: 1 / 0)
+    with bounded.guarded(), bounded.bounded(), pytest.raises(ZeroDivisionError):  # another limit holds
+        called(lambda: 1 / 0)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["list", "inspect"])
+def test_no_command_ends_well_where_a_function_of_a_spec_ends_the_process(tmp_path, command):
+    text = (EXAMPLES / "softmax.py").read_text()
+    (tmp_path / "softmax.cu").write_text((EXAMPLES / "softmax.cu").read_text())
+    other = """entries={"other": lambda x, y: __import__("os")._exit(0), "softmax":"""
+    (tmp_path / "softmax.py").write_text(text.replace('entries={"softmax":', other))
+    run = CliRunner().invoke(main, [command, str(tmp_path / "softmax.py")])
+    assert run.exit_code == 2 and "it ends the process with os._exit(0)" in run.stderr
+
+
 @pytest.mark.process
 def test_a_process_that_a_spec_forks_does_no_work_of_the_lab(tmp_path):
-    (tmp_path / "spec.py").write_text("import os\nif os.fork(): os.wait()")
-    code = f"from pathlib import Path; from cudalab.spec import find; find.loaded(Path({str(tmp_path / 'spec.py')!r}))"
+    (tmp_path / "spec.py").write_text("import os\ndef inputs(): return os.fork() and os.wait()\ninputs()")
+    code = (
+        "from pathlib import Path; from cudalab.spec import find, validate; "
+        f"validate.called(find.loaded(Path({str(tmp_path / 'spec.py')!r})).inputs)"
+    )
     done = subprocess.run([sys.executable, "-c", f"{code}; print('loaded')"], text=True, capture_output=True)
     assert (done.returncode, done.stdout) == (0, "loaded\n"), done.stderr
 

@@ -12,8 +12,11 @@ from time import monotonic, sleep
 
 import pytest
 
-from cudalab.base import child
+from cudalab.base import child, program
 from cudalab.base.child import Child, Ended
+from cudalab.base.errors import Unavailable
+from cudalab.cli import diagnosis
+from cudalab.device import machine
 
 ENDS = "import sys, time; from cudalab.base.child import end_with; end_with(int(sys.argv[1])); print(1, flush=True); "
 
@@ -318,3 +321,46 @@ def test_a_tool_may_stand_before_the_child():
 )
 def test_the_last_lines(text, lines, found):
     assert child.last(text, lines) == found
+
+
+# ---- programs of others ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.process
+def test_a_program_that_does_not_end_or_is_none_is_said_to_be(tmp_path):
+    slow, none = tmp_path / "slow", tmp_path / "none"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o700)
+    none.write_text("")
+    with pytest.raises(Unavailable, match=f"slow did not end within 0.1 s; try it in a shell: {slow}"):
+        program.run([str(slow)], 0.1)
+    with pytest.raises(Unavailable, match=f"cannot run {none}: Permission denied"):
+        program.run([str(none)])
+    with pytest.raises(Unavailable, match="cannot run git-gone: No such file"):
+        program.run(["git-gone"])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("place", ["git", "nvcc", "CXX"])
+def test_doctor_ends_beside_programs_that_do_not(monkeypatch, tmp_path, place):
+    """Each in its line; the commit of a checkout is left out."""
+    slow = tmp_path / place
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o700)
+    monkeypatch.setattr(program.run, "__defaults__", (0.1,))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    if place == "CXX":
+        monkeypatch.setenv("CXX", str(slow))
+    found = {name: text for name, _, text in diagnosis.findings()}
+    named = {"nvcc": "nvcc", "CXX": "host compiler"}.get(place)
+    assert not named or found[named].startswith(f"{place} did not end within 0.1 s")
+    assert machine.commit() == "" or place != "git"
+
+
+@pytest.mark.process
+def test_children_are_heeded_where_the_program_that_starts_them_ignored_them():
+    code = (
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from cudalab.base import program; "
+        "print(program.run(['false']).returncode, signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL)"
+    )
+    assert program.run([sys.executable, "-c", code], text=True).stdout == "1 True\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -377,6 +378,17 @@ def test_list_and_doctor():
     assert re.search(r"^host compiler +(ready +/|missing +no C)", text, re.MULTILINE)
 
 
+def test_list_and_doctor_as_json():
+    listed = json.loads(invoke("list", "plus_one,gelu", "--format", "json").stdout)
+    gelu = find.kernel("gelu")
+    assert list(listed["kernels"]) == ["plus_one", "gelu"] and listed["backends"] == list(backends.by_name())
+    said = listed["kernels"]["gelu"]
+    assert (said["entries"], said["file"]) == (list(gelu.entries), gelu.file)
+    assert {name: tuple(size) for name, size in said["sizes"].items()} == gelu.sizes
+    found = {one["name"]: one for one in json.loads(invoke("doctor", "--format", "json").stdout)}
+    assert found["numpy (cpu)"]["state"] == "ready" and found["CPU"]["text"]
+
+
 def test_doctor_keeps_to_the_terminals_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = invoke("doctor").stdout.splitlines()
@@ -475,15 +487,39 @@ def test_results_replace_no_device_and_follow_no_link_away(target, tmp_path, min
         assert not Path(target).is_file()
 
 
+ENDS = """
+import sys; sys.argv[0] = "cudalab"
+from cudalab import cli
+from cudalab.cli.commands import doctor
+doctor.command.callback = lambda **_: {act}
+cli.main(["doctor"])
+"""
+
+
 @pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_a_full_disk_is_an_error_message():
-    with open("/dev/full", "w") as full:
-        for word in ("list", "--help"):
-            done = subprocess.run([sys.executable, "-m", "cudalab.cli", word], stdout=full, stderr=subprocess.PIPE,
-                                  text=True, check=False)  # fmt: skip
-            assert done.returncode == 2
-            assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("act", "streams", "code", "says"),
+    [
+        ("print('x' * 10000)", ">/dev/full", 2, "Error: standard output: No space left on device\n"),
+        ("print('x' * 1000000)", "| true", 3, ""),
+        ("print('x', file=sys.stderr)", "2>/dev/full", 3, ""),
+        ("1 / 0", "", 2, "Error: ZeroDivisionError: division by zero; a mistake of cudalab: please report it"),
+        ("open('/none')", "", 2, "Error: /none: No such file or directory\n"),
+        ("(_ for _ in ()).throw(OSError('odd'))", "", 2, "Error: OSError: odd\n"),
+        ("__import__('threading').Thread(target=lambda: __import__('time').sleep(60)).start()", "", 3, ""),
+    ],
+)  # fmt: skip
+def test_neither_streams_nor_mistakes_nor_threads_make_an_exit_code_that_is_a_verdict(
+    tmp_path, act, streams, code, says
+):
+    """A verdict of 3 stays 3, and an error of the lab's own is no 1."""
+    python = shlex.join([sys.executable, "-c", ENDS.format(act=f"({act}, sys.exit(3))")])
+    command = f"{{ {python}; echo $? > {tmp_path}/code; }} {streams}"
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          timeout=30, check=False)  # fmt: skip
+    assert (tmp_path / "code").read_text() == f"{code}\n"
+    assert says in done.stderr and (says or not done.stderr)
 
 
 @pytest.mark.process

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import cudalab
+from cudalab.base.bounded import Stopped
 from cudalab.base.errors import InputError
 from cudalab.cli import main
 from cudalab.cli.measure import NOT_RUN
@@ -161,6 +163,45 @@ def test_the_backends_that_run_the_cu_are_known():
     kernel = plan.named([str(EXAMPLE)])["softmax"]
     group = Group(kernel, "small", (1, 1), dtype("float32"))
     assert {v.backend_name for v in group.variants() if v.name in kernel.entries} == set(record.ENTRIES)
+
+
+# ---- the table of all commands ---------------------------------------------------------------------------------------
+
+COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(None)}
+
+
+def listed():
+    """The exit codes of each command as docs/commands.md lists them, without 130."""
+    text = (Path(__file__).parents[2] / "docs" / "commands.md").read_text().partition("## Exit codes")[2]
+    found, code = {name: set() for name in COMMANDS}, ""
+    for row in re.findall(r"^\| *(\d*) *\| .* \| (.*) \|$", text.partition("\n## ")[0], re.MULTILINE):
+        code = row[0] or code
+        for name in COMMANDS if row[1] == "all" else re.findall(r"`(\w+)", row[1]):
+            found[name] |= {code} - {"130"}
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_names_the_exit_codes_of_the_table(name):
+    said = COMMANDS[name].help.partition("Exit code:")[2]
+    codes = set(re.findall(r"(?<![\w.])\d\b(?! entr)", said)) | {"2"}  # an unknown option, if nothing else
+    codes |= {"3", "4"} if "that of `cudalab compare`" in said else set()
+    assert codes == listed()[name]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [(KeyboardInterrupt, 130), (InputError("no"), 2), (FileNotFoundError(2, "gone", "f"), 2), (Stopped("it ends"), 2)],
+)
+def test_every_command_ends_alike_whatever_is_raised_in_it(monkeypatch, name, raised, code):
+    def callback(**_):
+        raise raised
+
+    monkeypatch.setattr(COMMANDS[name], "callback", callback)
+    monkeypatch.setattr(COMMANDS[name], "params", [])
+    assert invoke(name).exit_code == code
+    assert invoke(name, "--none").exit_code == 2
 
 
 # ---- the seed --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 
 import pytest
@@ -77,6 +78,22 @@ def test_what_fits_nothing_is_said():
     one, two = timed(), timed()
     one.cases = [case for case in one.cases if case.size == "small"]
     assert [len(run.cases) > 0 for run in filtered([one, two], sizes="large")] == [False, True]
+
+
+def test_a_folder_stands_for_its_results_files(file, tmp_path):
+    (packed := tmp_path / "small.json.gz").write_bytes(gzip.compress(file.read_bytes()))
+    (tmp_path / "notes.txt").write_text("no results")
+    alone = invoke("show", file, "--size", "small").stdout
+    both = invoke("show", tmp_path, "--size", "small")
+    assert (both.exit_code, both.stdout) == (0, f"{file}:\n{alone}\n{packed}:\n{alone}")
+    assert invoke("show", file, packed, "--size", "small").stdout == both.stdout
+    for words in (("--format", "csv"), ("-o", tmp_path / "all.json")):
+        refused = invoke("show", tmp_path, *words)
+        assert refused.exit_code == 2 and "is for one file, but 2 were given" in refused.stderr
+    (empty := tmp_path / "empty").mkdir()
+    for command in (("show", empty), ("report", empty, "-o", tmp_path / "r.html")):
+        refused = invoke(*command)
+        assert refused.exit_code == 2 and "is a folder without results files (.json, " in refused.stderr
 
 
 def test_every_command_that_reads_takes_them_and_says_what_it_wrote(file, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,13 +15,13 @@ from cudalab.spec import cuda_source
 def reads(monkeypatch):
     """The names of the files that are read."""
     seen = []
-    real = Path.read_bytes
+    real = cuda_source._bytes
 
     def watched(path):
         seen.append(path.name)
         return real(path)
 
-    monkeypatch.setattr(Path, "read_bytes", watched)
+    monkeypatch.setattr(cuda_source, "_bytes", watched)
     return seen
 
 
@@ -232,3 +231,21 @@ def test_host_code_that_cannot_be_told_apart_is_refused_with_what_to_do(tmp_path
     cu = written(tmp_path / "k.cu", "__global__ void k(float* y) {}\nvoid f() {\n  k<<<1, 1>>>(0);\n")
     with pytest.raises(SpecError, match=r"k.cu:2: this '\{' is not closed.*put #ifndef CUDALAB before it"):
         cuda_source.read(cu)
+
+
+@pytest.mark.parametrize("name", ["k.cu", "k.cuh"])
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (os.mkfifo, "is not a regular file; put the source itself there"),
+        (lambda path: os.symlink("/dev/zero", path), "is not a regular file; put the source itself there"),
+        (lambda path: path.touch() or os.truncate(path, 60 << 30), "has 64,424,509,440 bytes; a source file may have"),
+    ],
+)
+def test_a_source_without_an_end_is_refused(tmp_path, name, make, says):
+    (tmp_path / "k.cu").write_text('#include "k.cuh"\n')
+    (tmp_path / name).unlink(missing_ok=True)
+    make(tmp_path / name)
+    for reads in (cuda_source.read, cuda_source.digest):
+        with pytest.raises(SpecError, match=f"{name} {says}"):
+            reads(tmp_path / "k.cu")

@@ -9,7 +9,7 @@ import click
 from cudalab.base.errors import CompileError, CudalabError, InputError, SpecError
 from cudalab.cli import complete, terminal
 from cudalab.cli.inspection_gate import print_gate
-from cudalab.cli.options import dtype, kernels, min_effect, not_empty, only, quiet, size, skip
+from cudalab.cli.options import dtype, kernels, min_effect, not_empty, only, quiet, size, skip, table_or_json
 from cudalab.cli.options import output as output_option
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
               help="Compare with FILE, an earlier -o; the comparison sets the exit code. Default: none.")  # fmt: skip
 @min_effect
 @click.option("--force", is_flag=True, help="Compare even if nvcc, the card or the memory bandwidth differ.")
-@click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
-              help="Format of the output.")  # fmt: skip
+@table_or_json
 @quiet
 def command(
     kernels: tuple[str, ...], sizes: str, sass: bool, format: str, output: str, baseline: str, min_effect: float,

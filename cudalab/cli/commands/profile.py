@@ -29,8 +29,7 @@ from cudalab.cli import terminal
 @click.option("--timeout", default=300.0, show_default=True, metavar="SECONDS",
               help="Time limit for all variants together; if one hangs, the others start again with the "
               "full limit.")  # fmt: skip
-@click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
-              help="Format of the output.")  # fmt: skip
+@options_.table_or_json
 @options_.output("a Chrome trace of one call per variant, for ui.perfetto.dev")
 @options_.quiet
 def command(

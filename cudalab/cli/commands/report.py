@@ -36,7 +36,7 @@ def command(
 
     The page is one file that loads nothing else. It shows findings, bars with intervals, times, samples, a roofline,
     bandwidth over sizes, errors, a table of all numbers to sort and filter, and the machine. Several RESULTS are shown
-    together.
+    together; a folder stands for the results files in it.
 
     \b
     cudalab report results.json checks.json -o report.html
@@ -52,7 +52,9 @@ def command(
     from cudalab.cli.live import status_line
     from cudalab.report import html
     from cudalab.report.html import output as out
+    from cudalab.results import file
 
+    names = file.expanded(files)
     given = [name for name, value in {"chart": chart, "kind": kind, "scale": scale, "bare": bare}.items() if value]
     target = out.free(output)
     page = target.suffix.lower() == ".html"
@@ -62,8 +64,8 @@ def command(
         raise InputError("--scale is for a PNG; an SVG has no pixels")
     start = monotonic()
     with status_line(quiet) as now:
-        now(f"reading {len(files)} file{'s' if len(files) > 1 else ''}")
-        loaded = out.read(files)
+        now(f"reading {len(names)} file{'s' if len(names) > 1 else ''}")
+        loaded = out.read(names)
         html.need()
         runs = filtered([run for _, run in loaded], kernel, size, dtype, only, skip)
         kept = [(path, run) for (path, _), run in zip(loaded, runs, strict=True) if run.cases]

@@ -15,6 +15,7 @@ from math import ceil, floor, log, log2, prod, sqrt
 
 from cudalab import backends
 from cudalab.base import globs
+from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
@@ -70,6 +71,7 @@ class Crossover:
         return {FASTER: self.second, SLOWER: self.first}.get(probe.verdict, "")
 
 
+@guarded()
 def crossover(
     first: str,
     second: str,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from cudalab.base import advice, scratch, threads
+from cudalab.base import advice, program, scratch, threads
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.base.text import visible
 from cudalab.device import cuda
@@ -138,21 +138,8 @@ def compiled_once(jobs: Sequence[Job], compiler: Compiler) -> Iterator[Compiled]
 
 
 def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            command,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=TIMEOUT,
-            env=scratch.environment(),
-        )
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"{Path(command[0]).name} did not finish within {TIMEOUT} s") from None
-    except OSError as error:
-        raise Unavailable(f"cannot run {command[0]}: {error.strerror}") from None
+    options = {"cwd": folder, "text": True, "errors": "replace", "env": scratch.environment()}
+    return program.run(command, TIMEOUT, **options)
 
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '[^']+'")

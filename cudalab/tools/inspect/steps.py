@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cudalab.base import globs, stats
+from cudalab.base.bounded import guarded
 from cudalab.base.errors import InputError, NotFound, SpecError, unknown
 from cudalab.base.globs import fits
 from cudalab.device import lowered
@@ -30,6 +31,7 @@ BACKEND = "pycuda"  # whose variants the entries are
 CARD = "H200"  # the default if no card, architecture or results are given
 
 
+@guarded()
 def inspect(
     kernel: str, dtypes: object = "", only: object = "", skip: object = "", size: str = "", archs: object = "",
     card: str = "", file: str | os.PathLike[str] = "", compiled: compilers.Compiler = compilers.compiled,

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, InputError, unknown
 from cudalab.checks import hard_inputs, many_blocks
 from cudalab.device import cuda
@@ -105,6 +106,7 @@ class Wanted:
     device: str = "auto"
     sample: int = hard_inputs.SAMPLE_SIZE
 
+    @guarded()
     def cases(self, bench: Bench, folder: Path, fit: bool = True) -> list[Case]:
         """The cases to test, kernel by kernel; relative paths start at `folder`.
 

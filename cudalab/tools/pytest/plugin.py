@@ -223,11 +223,14 @@ def _may_be_spec(path: Path) -> bool:
 
 def _bench(config: pytest.Config) -> Bench:
     if BENCH not in config.stash:
+        from cudalab.base import bounded
         from cudalab.engine.supervisor import TIMEOUT
         from cudalab.tools.pytest.cases import Bench
 
+        bounded.allow(config.option.cudalab_timeout or TIMEOUT)  # each function of a spec, too
         config.stash[BENCH] = bench = Bench(config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed)
         config.add_cleanup(bench.close)
+        config.add_cleanup(lambda: bounded.allow(bounded.LIMIT))
     return config.stash[BENCH]
 
 

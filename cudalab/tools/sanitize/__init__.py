@@ -50,7 +50,7 @@ class Sanitizer:
 
     def add(self, cases: list[Case], group: Group) -> None:
         """Launch the entries again under the sanitizers. A finding makes a row WRONG, and comes first in its reason;
-        a row without one gets a note.
+        a row without one gets a note, and an error where the sanitizer itself fails.
 
         A row whose process or GPU context was lost stays an error. Groups of hard values are left out: they are many,
         and differ in values only.
@@ -63,6 +63,9 @@ class Sanitizer:
             for entry, case in rows.items():
                 if (text := findings.get(entry, "")).startswith(asan.NOT_LOOKED_AT):
                     case.notes.append(text)
+                elif text.startswith(asan.NOT_SANITIZED):
+                    if case.status == OK:
+                        case.status, case.reason = ERROR, text
                 elif text:
                     case.status = ERROR if case.status == ERROR else WRONG
                     if text not in case.reason:  # the check alone sees a race too

@@ -41,6 +41,8 @@ _LOCAL = re.compile(r"'(?P<name>[^']+)'(?: \(line \d+\))? <== Memory access at o
 
 
 NOT_LOOKED_AT = "sanitizer: not checked: "
+NOT_SANITIZED = "not sanitized: "  # no verdict: the sanitizer's process ended before it had one
+NO_MEMORY = ("out", "allocation-size-too-big", "calloc-overflow")  # reports of the sanitizer about its own memory
 
 
 class Watch:
@@ -66,7 +68,7 @@ class Watch:
         if ended := done.ended:
             self._process = None
             if ended.hung:
-                return f"{ended.how} under the address sanitizer"
+                return f"{NOT_SANITIZED}{ended.how} under the address sanitizer"
             return read(ended.said, done.buffers, f"the process {ended.how}")
         if done.missing:
             return NOT_LOOKED_AT + done.missing
@@ -76,13 +78,13 @@ class Watch:
 def read(report: str, buffers: Mapping[str, tuple[int, int]], otherwise: str = "") -> str:
     """One line for an address sanitizer's report. `buffers`: address and bytes of each array by name.
 
-    Without a report it says `otherwise`.
+    Without a report about the kernel it says `otherwise`, and that the kernel is not sanitized.
     """
     report = report[max(0, report.rfind("ERROR: AddressSanitizer:")) :]
     kind = re.match(r"ERROR: AddressSanitizer: (\S+)", report)
-    if not kind:
-        words = last(report)
-        return f"address sanitizer: {otherwise}" + (f"; its last output: {words}" if words else "")
+    if not kind or kind[1] in NO_MEMORY:
+        words = last(report) if not kind else report.splitlines()[0]
+        return f"{NOT_SANITIZED}{otherwise}" + (f"; its last output: {words}" if words else "")
     access = _ACCESS.search(report)
     what = f"{access[1].lower()} of {access[2]} bytes" if access else "an access"
     found = f"address sanitizer: {what} {_place(report, kind[1], buffers)}"

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from cudalab.base import advice, globs, stats
+from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, unknown
 from cudalab.device import cuda
 from cudalab.device.open import check_name
@@ -117,6 +118,7 @@ class Planned:
         return found
 
 
+@guarded()
 def planned(
     kernel: str, sizes: object = "", dtypes: object = "", entry: str = "", strategy: str = EVERY, most: int = 0
 ) -> Planned:

@@ -71,7 +71,8 @@ inspect = partial(inspection.inspect, compiled=compiled)
 def command(monkeypatch):
     """Runs the command line with `compiled` above."""
     monkeypatch.setattr(compilers, "compiled", compiled)
-    monkeypatch.setattr(inspection.inspect, "__defaults__", (*inspection.inspect.__defaults__[:-1], compiled))
+    function = inspection.inspect.__wrapped__  # under `guarded`
+    monkeypatch.setattr(function, "__defaults__", (*function.__defaults__[:-1], compiled))
 
     def run(*words, width=140):
         return CliRunner().invoke(main, ["inspect", *words], env={"COLUMNS": str(width), "NO_COLOR": "1"})

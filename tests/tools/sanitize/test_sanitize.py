@@ -78,6 +78,19 @@ def test_a_finding_takes_the_place_of_the_guess(monkeypatch):
     assert case.reason == "own.cu:3: overflow; 1 of 2 values differ: [0] got nan, want 1 (in its first launch)"
 
 
+@pytest.mark.parametrize(("before", "after"), [("ok", "error"), ("WRONG", "WRONG")])
+def test_a_sanitizer_that_is_killed_says_nothing_of_a_kernel(monkeypatch, before, after):
+    monkeypatch.setattr(sanitize, "require", lambda kind: None)
+    monkeypatch.setattr(
+        Sanitizer, "_findings", lambda *_: {"right": "not sanitized: the process was killed by SIGKILL"}
+    )
+    case = Case("k", "small", (2,), "float32", "host", "right", before)
+    with Sanitizer("cpu", "cpu", 0, 1.0) as sanitizer:
+        sanitizer.add([case], GROUP)
+    assert case.status == after
+    assert case.reason == ("not sanitized: the process was killed by SIGKILL" if after == "error" else "")
+
+
 @pytest.mark.sweep
 def test_where_a_wild_write_crashed_is_said(tmp_path):
     """A build that looks at each access finds the line before the sanitizer has its turn."""
@@ -113,18 +126,22 @@ WRITE of size 4 at 0x7f44 thread T0
     [32, 48) 'v' (line 30) <== Memory access at offset 48 overflows this variable
 """
 
+NO_ROOM = "==7==ERROR: AddressSanitizer: out of memory: no 4 MB\n    #0 0x7f2f in malloc\n"
+
 
 @pytest.mark.parametrize(
     ("report", "says"),
     [
-        (SEGV, "an access at an unmapped address at wild.cu:45 (block (0,0,0), thread (3,0,0))"),
-        (UNDERRUN, "write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
-        (LOCAL, "write of 4 bytes past the end of 'v' at local.cu:32"),
-        ("terminate called\n", "it ended; its last output: terminate called"),
+        (SEGV, "address sanitizer: an access at an unmapped address at wild.cu:45 (block (0,0,0), thread (3,0,0))"),
+        (UNDERRUN, "address sanitizer: write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
+        (LOCAL, "address sanitizer: write of 4 bytes past the end of 'v' at local.cu:32"),
+        ("terminate called\n", "not sanitized: it ended; its last output: terminate called"),
+        ("", "not sanitized: it ended"),
+        (NO_ROOM, "not sanitized: it ended; its last output: ERROR: AddressSanitizer: out of memory: no 4 MB"),
     ],
 )
 def test_reports_of_the_address_sanitizer(report, says):
-    assert asan.read(report, {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == f"address sanitizer: {says}"
+    assert asan.read(report, {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == says
 
 
 @pytest.mark.wall
@@ -140,7 +157,7 @@ def test_a_kernel_that_does_not_end_is_stopped(tmp_path):
     group = plan.groups([str(tmp_path / "endless.py")], "small", "")[0]
     try:
         assert watch.findings(group, ["endless"], 0) == {
-            "endless": "did not end within 2 s under the address sanitizer"
+            "endless": "not sanitized: did not end within 2 s under the address sanitizer"
         }
     finally:
         watch.close()
