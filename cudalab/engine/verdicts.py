@@ -7,7 +7,6 @@ again with other contents of the output. A variant whose result is wrong has no 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -93,11 +92,11 @@ class Verdicts(Round[Variant, Bound]):
         return others, Judge(self.job, replace(self.group, kernel=others.kernel), contents, self.in_turn.rng)
 
     def verify(
-        self, case: Case, work: Bound, how: str = "", again: bool = True, ways: Mapping[str, Bound] | None = None
+        self, case: Case, work: Bound, how: str = "", again: bool = True, usual: Bound | None = None
     ) -> None:  # fmt: skip
         """Judge a variant that is right so far, with each content of the output; not `again`: without the first one.
 
-        `ways`: others to run it, if not its own.
+        `usual`: the variant, where `work` is another of its ways.
         """
         if case.status != record.OK:
             return
@@ -114,15 +113,16 @@ class Verdicts(Round[Variant, Bound]):
         how += UNSET if how.endswith(RACE) else ""  # the order of the threads is that of the usual run
         self.conclude(case, found, how)
         if found.wrong and work.output() is self.operands.output:
-            self._explain(case, work, found, how, ways or work.also)
+            self._explain(case, work, found, how, usual or work)
 
-    def _explain(self, case: Case, work: Bound, found: Parity, how: str, ways: Mapping[str, Bound]) -> None:
+    def _explain(self, case: Case, work: Bound, found: Parity, how: str, usual: Bound) -> None:
         """Add to the reason what more runs show to be the cause."""
         causes = Causes(
             self.device, self.kernel, self.fills, self.make_new,
             lambda again: self._compared(case, again).ok, self.mend, self.raced,
         )  # fmt: skip
         try:
+            ways = {**usual.also, **(usual.suspects() if case.label not in self.raced else {})}
             cause, certain = causes.of(case.label, work, found.message, ways)
         except Exception:  # the verdict stands
             if not self.device.alive():
