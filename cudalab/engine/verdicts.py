@@ -15,7 +15,8 @@ from typing import Any
 from cudalab.backends import numpy as reference
 from cudalab.base.errors import CompileError, CudalabError, OverrunError, RaceError, Unavailable
 from cudalab.base.text import without_questions
-from cudalab.checks import gradient, other_scalars, parity
+from cudalab.checks import gradient, inputs, other_scalars, parity
+from cudalab.checks.expected import results
 from cudalab.checks.other_scalars import Others
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, to_torch, torch_missing
@@ -252,11 +253,18 @@ class Verdicts(Round[Variant, Bound]):
             return
         case.status, case.times = record.WRONG, {}
         case.reason = found.message + (f" ({how})" if how else "") + self._why_here(case)
-        narrow = reference.computes_in((a.dtype for a in self.arrays.values()), self.dtype)
-        if case.backend == REFERENCE and narrow == "float32" and found.wrong:
-            small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else TOO_SMALL
-            note = small if found.largest < inf else OVERFLOWS
-            case.notes += [note] if note not in case.notes else []
+        if case.backend == REFERENCE and found.wrong:
+            case.notes += [note for note in self._reference_wrong(found) if note not in case.notes]
+
+    def _reference_wrong(self, found: Parity) -> list[str]:
+        """Why the reference itself may be WRONG in the dtype in which the numpy row computes."""
+        wanted = results(self.kernel, self.dtype, self.contents.want(0))
+        if fractions := inputs.fractional(self.kernel, self.dtype, wanted):
+            return fractions
+        if reference.computes_in((a.dtype for a in self.arrays.values()), self.dtype) != "float32":
+            return []
+        small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else TOO_SMALL
+        return [small if found.largest < inf else OVERFLOWS]
 
     def _why_here(self, case: Case) -> str:
         """What a fault at this size may come from; "" if the variant failed at a usual one."""

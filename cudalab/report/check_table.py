@@ -33,7 +33,9 @@ def _sum_up(cases: list[Case]) -> list[str]:
     worst, reason = max(compared, key=lambda found: found[0].largest)
     budget = below_tables.BUDGET.search(reason)
     largest = numbers.ulp(worst.largest, float(budget["ulp"]) if budget else 0.5)
-    return [bad, largest, numbers.of_all(rounded), f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
+    far = max(p.rel_l2 for p in parities)
+    unknown = not far and any(p.wrong for p in parities)  # only elements are wrong that are to be 0 or infinite
+    return [bad, largest, numbers.of_all(rounded), NOT_MEASURED if unknown else f"{far:.1e}", str(len(cases))]
 
 
 NOTABLE = 4  # ULP; a few roundings make a smaller error
