@@ -33,6 +33,7 @@ timed = False
 budget = "budgets"
 UNDEFINED = "CUDA leaves that undefined"  # waiting.h: in remarks about more than what GPUs since Volta accept
 RACED = 1 << 17  # bytes of all arrays up to which races are looked for
+RACED_IF_WRONG = 1 << 20  # and up to which they are looked for where the result is wrong
 own_indexing = True
 NEEDLESS = ("extended-lambda", "expt-relaxed-constexpr")  # what these allow, g++ takes without an option
 
@@ -70,15 +71,23 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
         chosen = kernel.with_parameters(configurations[-1])
         also[f"as {labelled(variant, chosen.parameters)}"] = _bound(chosen, variant, dtype, operands, "alternating")
-    if watched and (races := watched.result()):
-        also["under the race detector"] = _bound(kernel, variant, dtype, operands, "alternating", watched=races)
+
+    def racing(races: Isolated | None) -> dict[str, Bound]:
+        if races is None:
+            return {}
         # A lock that is not one shows if threads interrupt each other.
-        also["under the race detector, shuffled"] = _bound(
-            kernel, variant, dtype, operands, operands.seed, watched=races
-        )
+        orders: dict[str, host.Order] = {"": "alternating", ", shuffled": operands.seed}
+        return {
+            f"under the race detector{said}": _bound(kernel, variant, dtype, operands, order, watched=races)
+            for said, order in orders.items()
+        }
+
+    small = _nbytes(kernel, operands) <= RACED_IF_WRONG
+    also |= racing(watched.result()) if watched else {}
     return replace(
         _bound(kernel, variant, dtype, operands, "alternating", loaded),
         also=also,
+        suspects=lambda: racing(watched_module(kernel, dtype, tuple(entries))) if small and not watched else {},
         remarks=lambda: _new(module, {**unseen, **{name: module.remarks.get(name, "") for name in entries}}),
         undefined=lambda: any(UNDEFINED in module.remarks.get(name, "") for name in entries),
     )
@@ -173,9 +182,12 @@ def _watched(
     kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...]
 ) -> Future[Isolated | None] | None:
     """The module that finds races and reads beside arrays; None for large arrays."""
-    if sum(array.nbytes for array in operands.named(kernel).values()) > RACED:
-        return None
-    return _races(*_source(kernel, dtype, launched))
+    return _races(*_source(kernel, dtype, launched)) if _nbytes(kernel, operands) <= RACED else None
+
+
+def _nbytes(kernel: Kernel, operands: Operands) -> int:
+    """The bytes of all arrays."""
+    return sum(array.nbytes for array in operands.named(kernel).values())
 
 
 def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Isolated | None:

@@ -34,6 +34,10 @@ _ONCE = (1.0,)
 _MASKED = (1.0, 0.5, 2.0**-3, 2.0**-5, 2.0**-7)  # the parts of a row that are -inf; tried in this order
 _INFINITY = "an infinity, for rows of an infinity throughout"
 DOUBTS = {"neginf": _INFINITY, "posinf": _INFINITY, NAN: "a number, which does not depend on the NaN among the inputs"}
+BEGINS = {  # at the end of a wrong result's message
+    "neginf": " (in rows of -inf: does a maximum begin at a finite number instead of -INFINITY?)",
+    "posinf": " (in rows of +inf: does a minimum begin at a finite number instead of INFINITY?)",
+}
 LARGEST = 1 << 13  # elements of a shape at which they are tried
 PART = 4  # one with longer rows may have so many times fewer
 

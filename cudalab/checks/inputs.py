@@ -60,6 +60,18 @@ def _bytes(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).view(np.uint8).reshape(array.size, array.itemsize)
 
 
+def fractional(kernel: Kernel, dtype: DType, wanted: Arrays) -> list[str]:
+    """Outputs of whole numbers for which the reference gives others, as where it returns them in another order."""
+    kinds = {name: kernel.kind_of(name, dtype) for name in wanted}
+    order = f", or return {', '.join(kernel.outs)} in this order" if len(kernel.outs) > 1 else ""
+    return [
+        f"the reference gives {found[0]:.6g} for {name}, which is {kind.name}: round it{order}"
+        for name, kind in kinds.items()
+        if not (kind.floating or kind.complex)
+        and (found := wanted[name][np.isfinite(wanted[name]) & (wanted[name] != np.rint(wanted[name]))]).size
+    ]
+
+
 def undefined(arrays: Arrays, wanted: Arrays) -> list[str]:
     """Which outputs are NaN in much of what the reference gives for usual inputs: there a kernel need only give NaN."""
     if any(np.isnan(a).any() for a in arrays.values() if a.dtype.kind in "fc"):

@@ -42,9 +42,9 @@ def compare(
     if got.shape != want.shape:
         return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
     if got.dtype != dtype.numpy:
-        return Parity(
-            ok=False, n=want.size, message=f"the output's dtype is {got.dtype}, expected {dtype.name}; convert it"
-        )
+        how = f".to(torch.{dtype.name}), or .astype('{dtype.name}') of other arrays"
+        said = f"the output's dtype is {got.dtype}, expected {dtype.name}; convert it: {how}"
+        return Parity(ok=False, n=want.size, message=said)
     if want.dtype.kind == "c" and not dtype.complex:
         return Parity(
             ok=False, n=want.size, message=f"the reference returns complex values for an output of {dtype.name}"

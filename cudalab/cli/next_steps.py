@@ -77,7 +77,7 @@ def _first_of_all(run: Results, wrong: Case) -> str:
         return ""
     if not _finite(numpy):
         return "reorder the formula first: an intermediate result overflows in NumPy too"
-    if not _finite(wrong):
+    if not _finite(wrong) or (_far(wrong) and not _far(numpy)):
         return ""
     if parity.NEAR_0 in numpy.reason:
         return "give the spec's budget an atol first: NumPy exceeds the budget near 0 too"
@@ -91,7 +91,12 @@ def _finite(case: Case) -> bool:
 def _of_memory(wrong: Case) -> bool:
     """Whether a memory error or a race may be behind it: NaN, far off, few elements; not a rounding that is off."""
     found = wrong.parity
-    return found is None or not _finite(wrong) or found.wrong < FEW * found.n or found.rel_l2 > FAR
+    return found is None or not _finite(wrong) or found.wrong < FEW * found.n or _far(wrong)
+
+
+def _far(case: Case) -> bool:
+    """Whether the output as a whole is off by more than rounding explains."""
+    return case.parity is not None and case.parity.rel_l2 > FAR
 
 
 def _chosen(run: Results) -> list[str]:

@@ -136,6 +136,8 @@ class Bound:
     pool: Callable[[], AbstractContextManager[object]] = nullcontext
     again: Callable[[Operands], Bound] | None = None  # binds the compiled code to other operands of the same shape
     also: Mapping[str, Bound] = field(default_factory=dict)  # other ways to run it, which must be right as well
+    # More ways, which take long: run where its result is wrong, to find the cause.
+    suspects: Callable[[], Mapping[str, Bound]] = dict
     on: Operands | None = None  # what it writes to; None: it returns a result of its own
     kept: int = 0  # bytes of its code's __device__ variables, which outlive a launch
     # Binds newly loaded code, whose __device__ variables are as the source initialises them.

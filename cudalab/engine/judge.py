@@ -80,6 +80,8 @@ class Judge:
         found = parity.compare_all(self._kernel, self._dtype, budgets, got, want, arrays)
         if which == NAN and found.message:
             found.message += f"; {nans.ADVICE}"
+        if found.message and not found.message.endswith("?)"):
+            found.message += characters.BEGINS.get(which, "")
         x = next(iter(arrays.values()))
         every = self._group.values == hard_inputs.EVERY and x.dtype.itemsize == 2
         if every and len(got) == 1 and self._dtype.floating and (found.ok or found.wrong):

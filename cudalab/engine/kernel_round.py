@@ -181,7 +181,7 @@ class _KernelRound(Verdicts):
         for how, other in self._ways(bound):
             if RACE in how and label in self.raced:
                 continue
-            self.verify(case, other, how, ways=bound.also)
+            self.verify(case, other, how, usual=bound)
         if self.kernel.scalars and not (self.group.values or self.group.offsets):
             self.verify_other_scalars(case, variant, bound)
         if first_size and not self.group.values and variant.name in self.kernel.entries:

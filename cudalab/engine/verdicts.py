@@ -7,7 +7,6 @@ again with other contents of the output. A variant whose result is wrong has no 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -16,7 +15,8 @@ from typing import Any
 from cudalab.backends import numpy as reference
 from cudalab.base.errors import CompileError, CudalabError, OverrunError, RaceError, Unavailable
 from cudalab.base.text import without_questions
-from cudalab.checks import gradient, other_scalars, parity
+from cudalab.checks import gradient, inputs, other_scalars, parity
+from cudalab.checks.expected import results
 from cudalab.checks.other_scalars import Others
 from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, to_torch, torch_missing
@@ -93,11 +93,11 @@ class Verdicts(Round[Variant, Bound]):
         return others, Judge(self.job, replace(self.group, kernel=others.kernel), contents, self.in_turn.rng)
 
     def verify(
-        self, case: Case, work: Bound, how: str = "", again: bool = True, ways: Mapping[str, Bound] | None = None
+        self, case: Case, work: Bound, how: str = "", again: bool = True, usual: Bound | None = None
     ) -> None:  # fmt: skip
         """Judge a variant that is right so far, with each content of the output; not `again`: without the first one.
 
-        `ways`: others to run it, if not its own.
+        `usual`: the variant, where `work` is another of its ways.
         """
         if case.status != record.OK:
             return
@@ -114,15 +114,16 @@ class Verdicts(Round[Variant, Bound]):
         how += UNSET if how.endswith(RACE) else ""  # the order of the threads is that of the usual run
         self.conclude(case, found, how)
         if found.wrong and work.output() is self.operands.output:
-            self._explain(case, work, found, how, ways or work.also)
+            self._explain(case, work, found, how, usual or work)
 
-    def _explain(self, case: Case, work: Bound, found: Parity, how: str, ways: Mapping[str, Bound]) -> None:
+    def _explain(self, case: Case, work: Bound, found: Parity, how: str, usual: Bound) -> None:
         """Add to the reason what more runs show to be the cause."""
         causes = Causes(
             self.device, self.kernel, self.fills, self.make_new,
             lambda again: self._compared(case, again).ok, self.mend, self.raced,
         )  # fmt: skip
         try:
+            ways = {**usual.also, **(usual.suspects() if case.label not in self.raced else {})}
             cause, certain = causes.of(case.label, work, found.message, ways)
         except Exception:  # the verdict stands
             if not self.device.alive():
@@ -252,11 +253,18 @@ class Verdicts(Round[Variant, Bound]):
             return
         case.status, case.times = record.WRONG, {}
         case.reason = found.message + (f" ({how})" if how else "") + self._why_here(case)
-        narrow = reference.computes_in((a.dtype for a in self.arrays.values()), self.dtype)
-        if case.backend == REFERENCE and narrow == "float32" and found.wrong:
-            small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else TOO_SMALL
-            note = small if found.largest < inf else OVERFLOWS
-            case.notes += [note] if note not in case.notes else []
+        if case.backend == REFERENCE and found.wrong:
+            case.notes += [note for note in self._reference_wrong(found) if note not in case.notes]
+
+    def _reference_wrong(self, found: Parity) -> list[str]:
+        """Why the reference itself may be WRONG in the dtype in which the numpy row computes."""
+        wanted = results(self.kernel, self.dtype, self.contents.want(0))
+        if fractions := inputs.fractional(self.kernel, self.dtype, wanted):
+            return fractions
+        if reference.computes_in((a.dtype for a in self.arrays.values()), self.dtype) != "float32":
+            return []
+        small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else TOO_SMALL
+        return [small if found.largest < inf else OVERFLOWS]
 
     def _why_here(self, case: Case) -> str:
         """What a fault at this size may come from; "" if the variant failed at a usual one."""

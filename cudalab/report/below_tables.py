@@ -49,7 +49,11 @@ def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str
 
 
 def _telling(cases: list[Case]) -> Case:
-    """The first of these wrong cases, unless another is off by more than ten times as much."""
+    """The first of these wrong cases, unless another is off by more than ten times as much.
+
+    Where NaN among the inputs is not all that is wrong, what becomes of it tells nothing.
+    """
+    cases = [case for case in cases if not case.size.endswith(", nan")] or cases
     first, worst = cases[0], max(cases, key=lambda case: case.parity.largest if case.parity else 0.0)
     return worst if worst.parity and first.parity and worst.parity.largest > 10 * first.parity.largest else first
 
@@ -106,6 +110,8 @@ def footer(run: Results) -> list[str]:
         *hints.proposals(run),
         "max ULP: largest error against float64, in units in the last place of the dtype.",
     ]
+    if run.kind == "check":
+        lines.append("rounded: how many are correctly rounded; shapes: how many inputs were tried.")
     wrong = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
     right = [c for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong]
     lines += _far_off(right) if run.timed else []  # the table of a check has these errors

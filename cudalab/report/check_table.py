@@ -45,7 +45,10 @@ def _sum_up(cases: list[Case]) -> list[str]:
     budget = below_tables.BUDGET.search(reason)
     largest = numbers.ulp(worst.largest, float(budget["ulp"]) if budget else 0.5)
     allowed = NOT_MEASURED if worst.allowed is None else numbers.compact(worst.allowed)
-    return [bad, largest, allowed, numbers.of_all(rounded), f"{max(p.rel_l2 for p in parities):.1e}", str(len(cases))]
+    far = max(p.rel_l2 for p in parities)
+    unknown = not far and any(p.wrong for p in parities)  # only elements are wrong that are to be 0 or infinite
+    relative = NOT_MEASURED if unknown else f"{far:.1e}"
+    return [bad, largest, allowed, numbers.of_all(rounded), relative, str(len(cases))]
 
 
 NOTABLE = 4  # ULP; a few roundings make a smaller error

@@ -53,8 +53,15 @@ def _set(run: Results) -> str:
 
 
 def missing(run: Results) -> str:
-    """A warning for an interrupted run, else an empty text."""
-    return "" if run.complete else "INTERRUPTED: some cases are missing; continue with --resume FILE"
+    """A warning for a run that `check -x` or an interruption ended, else an empty text."""
+    if run.complete:
+        return ""
+    last = [case for case in run.cases if case.group == run.cases[-1].group]
+    if run.kind == "check" and any(case.status in record.BROKEN for case in last if case.backend in record.ENTRIES):
+        return (
+            "STOPPED where an entry is wrong or fails: to check the rest, leave out -x, or continue with --resume FILE"
+        )
+    return "INTERRUPTED: some cases are missing; continue with --resume FILE"
 
 
 def warnings(run: Results) -> list[str]:

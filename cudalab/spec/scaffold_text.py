@@ -58,7 +58,7 @@ def spec(plan: Plan, told: Told) -> str:
     fields = "".join(f"    {line}\n" for line in scaffold_fields.fields(subject))
     code = f"Kernel({functions}{fields}"
     return TEMPLATE.format(
-        summary=told.summary[:1].upper() + told.summary[1:],
+        summary=re.sub(r"^[a-z](?![\w.]*(?:[\[(_]| ?=))", lambda first: first[0].upper(), told.summary),
         imports=", ".join(word for word in PUBLIC if re.search(rf"\b{word}\(", code)),
         functions=functions,
         made=made,

@@ -72,7 +72,8 @@ NO_RESULTS = {  # a function's text, and what its row says
     "def pair(x):\n    return x + 1, x": "its result shares memory with its input 'x'",
     "def twice(x):\n    return x + 1, x + 1": "the result is 2 arrays, expected 1: y",
     "def empty(x):\n    return ()": "the result is 0 arrays, expected 1: y",
-    "def double(x):\n    return (x + 1).double()": "the output's dtype is float64, expected float32; convert it",
+    "def double(x):\n    return (x + 1).double()": "the output's dtype is float64, expected float32; convert it: "
+    ".to(torch.float32), or .astype('float32') of other arrays",
     "def column(x):\n    return (x + 1)[:, None]": "the output's shape is (100, 1), expected (100,)",
 }
 

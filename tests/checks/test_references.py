@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
 
 from cudalab.backends import numpy as numpy_backend
+from cudalab.checks import inputs as check_inputs
 from cudalab.checks.expected import Expected
 from cudalab.device.cpu import Cpu
 from cudalab.engine import check_plan
 from cudalab.engine.groups import Group
-from cudalab.spec.array import Work
+from cudalab.spec.array import Out, Work
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch
 
@@ -195,6 +197,16 @@ def test_float32_is_only_blamed_where_it_was_used(tmp_path):
         notes[name] = rows(kernel)["numpy"].notes
     blamed = "the reference itself, in float32, is WRONG: is the budget too small?"
     assert (blamed in notes["float32"], blamed in notes["float64"]) == (True, False)
+
+
+def test_a_reference_of_fractions_for_whole_numbers_is_told_the_order(tmp_path):
+    outputs = {"top": Out(), "at": Out(dtype="int32")}
+    entries = {"k": lambda **arrays: None}
+    kernel = replace(spec(tmp_path, lambda x: (x, x / 2)), outputs=outputs, entries=entries)
+    said = "the reference gives 0.5 for at, which is int32: round it, or return top, at in this order"
+    wanted = {"top": np.zeros(3), "at": np.array([2.0, np.inf, 0.5])}
+    assert check_inputs.fractional(kernel, dtype("float32"), wanted) == [said]
+    assert not check_inputs.fractional(kernel, dtype("float32"), {"top": wanted["at"], "at": np.arange(3)})
 
 
 def test_a_form_that_returns_its_input_is_told_so(tmp_path):

@@ -464,6 +464,15 @@ def test_functions_that_macros_make_are_found():
     }
 
 
+@pytest.mark.parametrize(
+    ("comment", "summary"), [("sum of rows", "Sum of rows"), ("y = a x", "y = a x"), ("y[i] is a x", "y[i] is a x")]
+)
+def test_a_summary_that_begins_with_code_keeps_its_first_letter(lab, comment, summary):
+    Path("rows.cu").write_text(f"// {comment}\n{ADD}")
+    assert lab("new", "rows.cu").exit_code == 0
+    assert Path("rows.py").read_text().startswith(f'"""{summary}."""')
+
+
 def test_types_that_count_are_integers(lab):
     Path("rows.cu").write_text(
         "template <typename IndexType, typename T> __global__ void sums(const IndexType* ends, const T* x, T* y) {}\n"

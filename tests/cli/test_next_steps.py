@@ -79,7 +79,8 @@ def test_the_advice_follows_from_what_is_wrong():
     assert "widen" in purpose(wrong("numpy", **finite), wrong("host:a", **finite))
     assert "atol" in purpose(wrong("numpy", "error 2e-7, where values are near 0", **finite), wrong("host:a", **finite))
     assert "overflows in NumPy too" in purpose(wrong("numpy", **infinite), wrong("host:a", **infinite))
-    assert "memory errors" in purpose(wrong("numpy", **finite), wrong("host:a", **infinite))
+    for far in (infinite, {"max_ulp": 5e6, "rel_l2": 0.1}):
+        assert "memory errors" in purpose(wrong("numpy", **finite), wrong("host:a", **far))
     for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y"):
         assert "set every element" in purpose(wrong("numpy", **finite), wrong("host:a", cause, **infinite))
 

@@ -7,6 +7,7 @@ import pytest
 from cpu_rows import cpu_rows
 
 from cudalab import Budget, Kernel, Launch, Out, Work
+from cudalab.backends import host
 from cudalab.base.errors import RaceError
 from cudalab.device.cpu import Cpu
 from cudalab.device.guard import fills
@@ -118,7 +119,9 @@ def test_a_race_goes_before_what_memory_held_and_is_looked_for_until_it_is_found
 
 
 @pytest.mark.sweep
-def test_a_row_says_the_race_or_the_workspace_beside_the_values(tmp_path):
+@pytest.mark.parametrize("limit", [host.RACED, 0])  # 0: as for large arrays
+def test_a_row_says_the_race_or_the_workspace_beside_the_values(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(host, "RACED", limit)
     (tmp_path / "k.cu").write_text(CU)
     k, job = kernel(tmp_path, "races", "workspace"), Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda s: None)
     races, workspace = (row.reason for row in cases(job, Group(k, "small", (64,), F32)))
@@ -135,15 +138,17 @@ def test_a_maximum_that_starts_at_a_local_variable_without_a_value_shows_at_nega
             f"__global__ void {name}(const float* x, float* y) {{ float top[2]{first};\n"
             "    for (int k = 0; k < 8; ++k) top[k % 2] = fmaxf(top[k % 2], x[8 * threadIdx.x + k]);\n"
             "    y[threadIdx.x] = fmaxf(top[0], top[1]); }\n"
-            for name, first in (("right", " = {-INFINITY, -INFINITY}"), ("wrong", ""))
+            for name, first in (("right", " = {-INFINITY, -INFINITY}"), ("wrong", ""), ("least", " = {-1e30f, -1e30f}"))
         )
     )
     k = Kernel(
         file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (32,)}, edges=(),
         reference=lambda x: x.max(axis=1), shapes={"x": "rows 8", "y": "rows"}, budgets=Budget(0),
-        entries=dict.fromkeys(("right", "wrong"), lambda x, y: Launch((1,), (32,), (x, y))),
+        entries=dict.fromkeys(("right", "wrong", "least"), lambda x, y: Launch((1,), (32,), (x, y))),
     )  # fmt: skip
-    right, wrong = cpu_rows(Group(k, "32, negative", (32,), F32, values="negative"), "host")
+    right, wrong, _ = cpu_rows(Group(k, "32, negative", (32,), F32, values="negative"), "host")
     assert right.status == "ok" and wrong.status == "WRONG" and "[0] got 0, want -1" in wrong.reason
     said = "(under the race detector, where a local variable without a value is 0: is one read before it is set?)"
     assert wrong.reason.endswith(said)
+    right, _, least = cpu_rows(Group(k, "32, neginf", (32,), F32, values="neginf"), "host")
+    assert right.status == "ok" and least.reason.endswith("begin at a finite number instead of -INFINITY?)")

@@ -145,6 +145,8 @@ def test_of_a_variant_s_wrong_answers_one_that_is_far_worse_than_the_first_is_sh
     assert "at 1x1 and 2 more, " in found[1] and "got 1, want 1" in found[2]
     (found,) = below_tables.remarks([cases[0], cases[2]], placed=True)
     assert "at 0x0 and 1 more, " in found[1] and "got 0, want 1" in found[2], "nine times as much says no more"
+    cases[1].size += ", nan"
+    assert "at 0x0 and 2 more, " in below_tables.remarks(cases, placed=True)[0][1]
 
 
 def test_where_nothing_was_timed_no_times_are_spoken_of():

@@ -313,6 +313,8 @@ def test_an_interrupted_run_says_so(run):
     run.complete = False
     for format in ("table", "markdown"):
         assert "INTERRUPTED: some cases are missing" in report.render(run, format, 140)
+    run.kind, run.cases[-1].backend, run.cases[-1].status = "check", "host", record.WRONG
+    assert "STOPPED where an entry is wrong" in report.render(run, "table", 140)
 
 
 def test_what_nvbench_measured_has_columns(run):

@@ -27,7 +27,7 @@ class Worker:
     """Stands in for the processes: `times(label, elements)` seconds, or a status in place of a time."""
 
     noise = 0.002
-    count, turn = 1, 0
+    count, most, turn = 1, 1, 0
     device = "cuda"
 
     def __init__(self, setup, selection, timeout, progress):

@@ -370,7 +370,7 @@ class Worker:
     seconds: Mapping[tuple[int, int], float | str]
     fatal: Sequence[tuple[int, int]]  # configurations that cost the process of the search
     noise = 0.001
-    count, turn = 1, 0
+    count, most, turn = 1, 1, 0
 
     def __init__(self, setup, selection, timeout, progress):
         self.selection, self.progress, self.wall = selection, progress, {}
