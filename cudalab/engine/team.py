@@ -5,7 +5,8 @@ So the rounds of a row come from several fresh processes, and its interval knows
 
 - The first process prepares a group: it compiles and checks. Then the others do so, all at the same time, as far as
   memory and processors allow. Nothing is timed meanwhile. Then they take times in turn: no two of them work at once.
-- The later processes start when the first has its first timed group, and load their libraries while it prepares.
+- The later processes start when the first has its first timed group, and load their libraries while it prepares. Those
+  that may not be needed do so too where there are many processors; elsewhere they start when they are.
 - Where no number was asked for, further processes time the rows that are not known well enough
   (`cudalab.engine.enough`).
 - Every process has the same inputs, and orders of its own in which the variants take turns. It gets its share of the
@@ -40,6 +41,7 @@ from cudalab.results.record import Case, Parity
 T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
 CONTEXT, COPIES = 1 << 30, 12  # bytes of the GPU that a process takes: of its own, and arrays of a group's first input
+CORES = 2  # processors for each process that may be needed: where there are so many, all start beside the first
 SHARE = 0.5  # of the GPU's memory, for processes that wait for their turn
 
 
@@ -116,7 +118,8 @@ class Team:
 
     def _prepare(self, wave: range, group: Rows[Way], omit: set[str], known: dict[str, Parity]) -> None:
         """Let these processes prepare a group. The first one of all goes before the others, and tells what is right."""
-        self._begin(max(wave[-1] + 1, self.count))
+        many = isinstance(group, Group) and len(os.sched_getaffinity(0)) >= CORES * self.most
+        self._begin(max(wave[-1] + 1, self.most if many else self.count))
         omit = set(omit)
         for numbers in ([0], wave[1:]) if wave[0] == 0 else (wave,):
             for number in numbers:
