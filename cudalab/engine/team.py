@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -42,7 +43,7 @@ T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
 CONTEXT, COPIES = 1 << 30, 12  # bytes of the GPU that a process takes: of its own, and arrays of a group's first input
 CORES = 2  # processors for each process that may be needed: where there are so many, all start beside the first
-SHARE = 0.5  # of the GPU's memory, for processes that wait for their turn
+SHARE = 0.5  # of the GPU's memory, for processes that wait for their turn; half of it for what they have of their own
 
 
 class Team:
@@ -64,7 +65,8 @@ class Team:
         first = self._supervisor()
         self._stack.enter_context(first)
         self.ready: Ready = first.ready
-        self.count, self.most = (of(self.ready.machine.device) for of in (self.setup.count, self.setup.most))
+        self.count, most = (of(self.ready.machine.device) for of in (self.setup.count, self.setup.most))
+        self.most = max(self.count, min(most, self._room(SHARE / 2, CONTEXT)))
         return self
 
     def __exit__(
@@ -159,12 +161,16 @@ class Team:
 
     def _at_once(self, group: Rows[Way]) -> int:
         """How many processes may prepare a group at the same time: each has a context and the group's arrays."""
-        total = self.ready.machine.details.get("memory_bytes", 0)
-        if not isinstance(group, Group) or not isinstance(total, int):
+        if not isinstance(group, Group):
             return 1
-        processors = len(os.sched_getaffinity(0))
-        each = CONTEXT + COPIES * _bytes(group)
-        return max(1, min(processors, int(SHARE * total / each) if self.ready.machine.device == "cuda" else processors))
+        room = self._room(SHARE, CONTEXT + COPIES * _bytes(group))
+        return max(1, min(len(os.sched_getaffinity(0)), room))
+
+    def _room(self, share: float, each: int) -> int:
+        """How many processes with so many bytes each have room in a share of the GPU's memory."""
+        machine = self.ready.machine
+        total = machine.details.get("memory_bytes", 0)
+        return int(share * total / each) if machine.device == "cuda" and isinstance(total, int) else sys.maxsize
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
         """The result of a task from the first process; see `Supervisor.ask`."""

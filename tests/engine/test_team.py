@@ -235,11 +235,11 @@ def test_the_precision_of_a_row_and_not_its_value_decides_whether_it_is_settled(
 def test_what_memory_has_room_for():
     team, group = Team.__new__(Team), Group.__new__(Group)
     object.__setattr__(group, "shape", (1 << 28,)), object.__setattr__(group, "dtype", DTYPES["float32"])
-    for memory, cores, most in ((140 << 30, 16, 5), (140 << 30, 2, 2), (16 << 30, 16, 1)):
+    for memory, cores, most, kept in ((140 << 30, 16, 5, 35), (140 << 30, 2, 2, 35), (16 << 30, 16, 1, 4)):
         team.ready = Ready(Machine("cuda", "gpu", {"memory_bytes": memory}), "", {}, {})
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)))
-            assert team._at_once(group) == most
+            assert team._at_once(group) == most and team._room(0.25, 1 << 30) == kept
 
 
 # ---- a process that fails ----------------------------------------------------------------------------------------
