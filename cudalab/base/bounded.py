@@ -41,6 +41,10 @@ class Stopped(BaseException):
     """No Exception: the code that is stopped does not catch it by accident."""
 
 
+class Interrupted(BaseException):
+    """What the process does is no longer wanted: no fault of the code that it runs."""
+
+
 def allow(seconds: float) -> None:
     """Let files that are loaded from now on take so long, and LEAST at least."""
     global _limit
@@ -102,7 +106,7 @@ def call(function: Callable[..., T], *given: Any, **by_name: Any) -> T:
         with bounded():
             try:
                 return function(*given, **by_name)
-            except (CudalabError, MemoryError, KeyboardInterrupt, SystemExit, Stopped):
+            except (CudalabError, MemoryError, KeyboardInterrupt, SystemExit, Stopped, Interrupted):
                 raise
             except BaseException as error:  # its text is made here, since its author may have written its __str__
                 raise SpecError(f"{_named(function)} raised {named(error)}") from error

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import click
 
+from cudalab.base.bounded import Interrupted
 from cudalab.base.child import end_with, how
 from cudalab.base.errors import CudalabError
 from cudalab.cli import terminal
@@ -133,10 +134,6 @@ def _begin(changed: set[Path]) -> None:
     terminal.say(f"{strftime('%H:%M:%S')} {names} changed")
 
 
-class _Changed(BaseException):
-    """The files that are checked have changed."""
-
-
 class _Round:
     """A fork that checks when it is told to. Its worker is started at once."""
 
@@ -183,7 +180,7 @@ def _check(check: Check, orders: int, parent: int) -> NoReturn:
     """In the fork: wait, check and end."""
 
     def changed(*signal_and_frame: object) -> NoReturn:
-        raise _Changed
+        raise Interrupted
 
     code = 2
     try:
@@ -193,7 +190,7 @@ def _check(check: Check, orders: int, parent: int) -> NoReturn:
         end_with(parent)
         with process.ahead():
             code = check(os.read(orders, 1) == WHOLE)
-    except _Changed:
+    except Interrupted:
         pass
     except CudalabError as error:
         terminal.say(f"Error: {error}")

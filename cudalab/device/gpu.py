@@ -150,11 +150,11 @@ class Gpu:
         gaps = self._rng.integers(1, GAPS, count) if count > 1 else np.zeros(1, np.int64)
         starts = ALIGNMENT * np.cumsum(gaps + blocks(like.nbytes, ALIGNMENT))
         buffer = Buffer(int(starts[-1]), self.stream, guard=guard)
-        self._more.add(buffer)
         ends = (*buffer.bands.values(), buffer.slack)
         self._ends |= zip(
             ends, Regions(self.lab, self.stream, ends, self._multiprocessors, self._key).digests(), strict=True
         )
+        self._more.add(buffer)
         places = self._rng.permutation(starts - ALIGNMENT * blocks(like.nbytes, ALIGNMENT)).tolist()
         return [DeviceArray(like.shape, like.dtype, buffer.ptr + place, buffer) for place in places]
 
@@ -364,6 +364,7 @@ class Gpu:
         self.at_release.close()
         self._sets, self._buffers, self._digests, self._ends = {}, {}, {}, {}
         self._kept, self._outputs, self._regions, self._block = [], {}, {}, None
+        self._more.clear()
         # Libraries that were used free the device memory that they keep for later.
         if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
             torch.cuda.empty_cache()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from cudalab.base.errors import InputError, short
 from cudalab.engine.messages import MOST_PROCESSES
+from cudalab.engine.rows import not_compiled
 from cudalab.engine.selection import Rows, Way
 from cudalab.results import record
 from cudalab.results.comparable import machines
@@ -105,9 +106,12 @@ def same_machine(path: str | os.PathLike[str], then: Machine, now: Machine) -> N
 
 
 def left(run: Results, groups: Collection[R]) -> list[R]:
-    """The groups that have no rows in `run`."""
+    """The groups that have no rows in `run`, but for those that a check leaves out: what does not compile at one size
+    does not at others.
+    """
     done = run.groups()
-    return [g for g in groups if (g.name, g.size, g.dtype.name) not in done]
+    lost = {(name, kind) for (name, _, kind), cases in done.items() if run.kind == "check" and not_compiled(cases)}
+    return [g for g in groups if (g.name, g.size, g.dtype.name) not in done and (g.name, g.dtype.name) not in lost]
 
 
 def _option(name: str, value: Any) -> str:

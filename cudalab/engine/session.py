@@ -307,7 +307,9 @@ class Session:
                 group = left.pop(0)
                 cases = self.add(group, look, complete=not left)
                 if not self.setup.modes and not_compiled(cases):  # nor does it at other shapes
-                    left = [other for other in left if (other.file, other.dtype) != (group.file, group.dtype)]
+                    needed = resume.left(run, left)
+                    self.expected -= len(left) - len(needed)
+                    left = needed
                     if not left and not run.complete:
                         run.complete = True
                         self.keep()

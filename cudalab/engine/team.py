@@ -103,7 +103,8 @@ class Team:
                 end = most if len(found) >= self.count else self.count
                 wave = range(len(found), min(len(found) + self._at_once(group), end))
                 self._prepare(wave, group, left_out, known)
-                for number in wave:
+                most = min(most, self.most)
+                for number in (number for number in wave if number < most):
                     if _all_in(left_out, found):  # what it has prepared is not needed
                         self._timed(number, known, self.labels(group))
                         continue
@@ -126,6 +127,8 @@ class Team:
         for numbers in ([0], wave[1:]) if wave[0] == 0 else (wave,):
             for number in numbers:
                 self._wait_for(self._all[number])
+                if number >= self.most:  # it has no room on this GPU
+                    break
                 self._doing[number] = self._all[number].doing(group, True, tuple(omit), known)
             self._until(numbers, lambda number: self._all[number].waiting)
             if numbers == [0]:
@@ -209,11 +212,15 @@ class Team:
             self._opened(supervisor)
 
     def _opened(self, supervisor: Supervisor, wait: bool = True) -> bool:
-        """Whether a later process has opened the device. Raises Unavailable where it cannot."""
-        where = f"process {self._all.index(supervisor) + 1} of {self.count}"
+        """Whether a later process has opened the device. Raises Unavailable where it cannot, but is needed."""
+        number = self._all.index(supervisor)
+        where = f"process {number + 1} of {self.count}"
         try:
             opened = supervisor.opened(wait)
         except CudalabError as error:
+            if number >= self.count:
+                self.most = min(self.most, number)
+                return True
             raise Unavailable(f"{where} did not start: {error}; --processes 1 needs only one") from None
         if opened:
             here, there = self.ready.machine, supervisor.ready.machine

@@ -42,8 +42,10 @@ def heading(run: Results) -> str:
 
 def _processes(run: Results) -> str:
     """How many processes took each group, if the run says it: intervals of one know nothing of the others."""
-    count = run.options.get("processes")
-    return f", {count} process{'es' if count != 1 else ''}" if isinstance(count, int) and run.timed else ""
+    count, most = run.options.get("processes"), run.options.get("up_to")
+    if not isinstance(count, int) or not run.timed:
+        return ""
+    return f", {count} to {most} processes" if most else f", {count} process{'es' if count != 1 else ''}"
 
 
 def _set(run: Results) -> str:

@@ -2,7 +2,7 @@
 
 A drift of the machine, its clocks and its day are the same for both, so nothing is added for what two runs differ by.
 What is left is where code and arrays happen to lie. It differs between processes, and matters more for short times, of
-which three processes do not always show it: hence LEAST_SECONDS. docs/compare.md has the rules and how they do.
+which a few processes do not always show it: hence LEAST_SECONDS. docs/compare.md has the rules and how they do.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import genuine
-from cudalab.base.bounded import Stopped, bounded, guarded
+from cudalab.base.bounded import Interrupted, Stopped, bounded, guarded
 from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
 from cudalab.base.globs import names_of
 from cudalab.base.text import visible
@@ -233,7 +233,9 @@ def loaded(path: Path) -> ModuleType:
                 found.loader.exec_module(module)
         except BaseException as error:  # also SystemExit, from a file that calls exit()
             del sys.modules[module_name]
-            if isinstance(error, KeyboardInterrupt) or (isinstance(error, CudalabError) and str(path) in str(error)):
+            if isinstance(error, (KeyboardInterrupt, Interrupted)) or (
+                isinstance(error, CudalabError) and str(path) in str(error)
+            ):
                 raise
             raise SpecError(f"{path}: {_said(error)}") from error
         if names := sorted({*genuine.replaced(), *genuine.configured()} - before):

@@ -111,6 +111,8 @@ class _Item:
             return {self.function}
         if "enum" in self.head:
             return set(_WORD.findall(self.code)) - _TYPES
+        if self.head[:1] == ["typedef"]:
+            return set(_WORD.findall(self.code)[-1:])
         words = [word for word in _untemplated(self.head) if word[0].isalpha() or word[0] == "_"]
         return set(words) - _TYPES
 
@@ -153,7 +155,7 @@ def separated(
         return Separated(text)
     spans = [(item.start, item.end) for item in gone]
     rest = _with_bodies(_blanked(code, spans), headers, macros)
-    launches = any(item.function for item in gone)
+    launches = any(item.function or "<<<" in item.code for item in gone)
     includes = [
         found for found in _INCLUDE.finditer(text)
         if code[found.start() : found.end()].strip() and _unused(found[1] or found[2], rest, beside, launches)
@@ -375,7 +377,8 @@ def _divided(items: list[_Item], macros: Mapping[str, set[str]]) -> tuple[list[_
             and (item.type or not _hosts(item.code))
         }  # fmt: skip
         kept |= new
-    gone = {i for i, item in enumerate(items) if item.function and i not in kept}
+    # Nothing tells whether a kernel uses an operator: it stays, unless it names what the host alone has.
+    gone = {i for i, item in enumerate(items) if item.function not in ("", "operator") and i not in kept}
     names = set().union(*(items[i].names for i in gone))
     while new := {i for i in range(len(items)) if i not in kept | gone and (_hosts(items[i].code) or names & words[i])}:
         gone |= new
@@ -385,6 +388,8 @@ def _divided(items: list[_Item], macros: Mapping[str, set[str]]) -> tuple[list[_
 
 def _declared(item: _Item) -> set[str]:
     """The name of a type or variable, without the words of its own type."""
+    if item.head[:1] == ["typedef"]:
+        return item.names
     names = [word for word in _untemplated(item.head) if word[0].isalpha() or word[0] == "_"]
     return set(names[-1:])
 

@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -46,19 +47,23 @@ class _Unwritten(Exception):
 def taken(path: Path) -> list[Taken]:
     """The CUDA code in a Python file, in order. Raises InputError with a line where it cannot be read, or has none."""
     try:
-        tree = ast.parse(path.read_bytes())
+        file = _File(ast.parse(path.read_bytes()))
+    except RecursionError:
+        raise InputError(
+            f"{path} has expressions that are nested too deeply to be read; write the code to a .cu"
+        ) from None
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: this is no Python: {error}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    file = _File(tree)
     found = dict[str, Taken]()
     for what, node, named in file.places():
         try:
             code = file.text(node)
-        except _Unwritten as error:
+        except (_Unwritten, TypeError, ValueError, RecursionError) as error:
+            said = error if isinstance(error, _Unwritten) else f"{node.lineno}: this expression fails: {error}"
             raise InputError(
-                f"{path}:{error}, so the CUDA code cannot be read without running the file; write it to a .cu"
+                f"{path}:{said}, so the CUDA code cannot be read without running the file; write it to a .cu"
             ) from None
         if kernels := [one[1] for one in global_functions(blank_comments(code))]:
             name = _file_name(named or kernels[0], path.stem)
@@ -69,11 +74,14 @@ def taken(path: Path) -> list[Taken]:
             f"{path} has no string with a __global__ function; give a .cu, or a .py that passes CUDA code to "
             f"{', '.join(_TAKE)}"
         )
-    names = [one.name for one in found.values()]
-    return [
-        one if names.index(one.name) == i else Taken(f"{one.name}_{i + 1}", one.code, one.said)
-        for i, one in enumerate(found.values())
-    ]
+    names = {one.name for one in found.values()}
+    several, given = list[Taken](), set[str]()
+    for one in found.values():
+        numbered = (f"{one.name}_{i}" for i in count(2))
+        name = one.name if one.name not in given else next(name for name in numbered if name not in names | given)
+        given.add(name)
+        several.append(Taken(name, one.code, one.said))
+    return several
 
 
 def _file_name(name: str, other: str) -> str:

@@ -71,6 +71,7 @@ def words(text: str) -> tuple[str, ...]:
         for chosen in itertools.product(*lengths.values()):
             behind = "".join(f",{name}={word}" for name, (word, _) in zip(lengths, chosen, strict=True))
             found += [f"{term}{behind}" for term in terms or ["*"]]
+            _few(found, text)
     return tuple(found)
 
 

@@ -110,6 +110,18 @@ def test_a_function_of_a_spec_that_fails_is_an_error_that_names_it(soon, tmp_pat
         tried()
 
 
+def test_a_check_that_is_no_longer_wanted_is_no_fault_of_a_spec(tmp_path):
+    (tmp_path / "spec.py").write_text("from cudalab.base.bounded import Interrupted\nraise Interrupted\n")
+
+    def stops():
+        raise bounded.Interrupted
+
+    with bounded.guarded(), pytest.raises(bounded.Interrupted):
+        called(stops)
+    with pytest.raises(bounded.Interrupted):
+        find.loaded(tmp_path / "spec.py")
+
+
 def test_a_function_of_a_spec_runs_as_it_is_where_nobody_guards_it():
     with pytest.raises(ZeroDivisionError):
         called(lambda: 1 / 0)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from cudalab.base.errors import InputError
 from cudalab.cli import main
-from cudalab.spec import find
+from cudalab.spec import find, python_source
 from cudalab.spec.dtype import DTYPES, dtype
 from cudalab.spec.signatures import signatures
 
@@ -551,3 +552,21 @@ def test_a_python_file_whose_code_cannot_be_read_is_refused_and_nothing_written(
     run = lab("new", "p.py")
     assert run.exit_code == 2 and said in run.output, run.output
     assert [file.name for file in Path().iterdir()] == ["p.py"]
+
+
+NAMES = ("k", "k_2", "k", "k")
+
+
+def test_kernels_of_one_name_get_files_of_their_own(tmp_path):
+    kernels = [(name, f'extern "C" __global__ void {name}(float* y) {{ y[{i}] = 1; }}') for i, name in enumerate(NAMES)]
+    path = tmp_path / "several.py"
+    path.write_text("\n".join(f"cupy.RawKernel({code!r}, {name!r})" for name, code in kernels))
+    assert [one.name for one in python_source.taken(path)] == ["k", "k_2", "k_3", "k_4"]
+
+
+@pytest.mark.parametrize("text", ["f'{src:d}'", "{[1]: 'a'}['b']", " + ".join(["'a'"] * 3000)])
+def test_strings_that_cannot_be_put_together_are_a_clear_error(tmp_path, text):
+    path = tmp_path / "odd.py"
+    path.write_text(f"src = '__global__ void k() {{}}'\ncupy.RawKernel({text}, 'k')\n")
+    with pytest.raises(InputError, match=r"cannot be read without running|nested too deeply"):
+        python_source.taken(path)

@@ -204,6 +204,22 @@ def test_further_processes_time_what_is_not_known_well_enough(needed, taken, gon
     assert cudalab.load(tmp_path / "r.json").options["up_to"] == 4
 
 
+@pytest.mark.process
+def test_a_process_that_may_help_and_cannot_start_is_done_without(monkeypatch):
+    opened = Supervisor.opened
+
+    def opens(self, wait=True):
+        if self.setup.process >= 2:
+            raise Unavailable("no memory is left")
+        return opened(self, wait)
+
+    monkeypatch.setattr(Supervisor, "opened", opens)
+    monkeypatch.setattr(enough, "settled", lambda cases, most: set())
+    monkeypatch.setattr(Setup, "most", lambda self, kind: 4)
+    case = three("numpy", processes=2, budget=0.1)["numpy"]
+    assert case.status == record.OK and len(case.processes["wall"]) == 2
+
+
 def test_the_precision_of_a_row_and_not_its_value_decides_whether_it_is_settled():
     rng = np.random.default_rng(8)
 

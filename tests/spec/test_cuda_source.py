@@ -220,11 +220,24 @@ def test_host_code_is_left_out_and_every_other_line_keeps_its_place(tmp_path):
         "__global__ void k(float* y) { y[0] = 1;",  # for the compiler to say
         "#define MAKE(n) __global__ void n(float* y) { y[0] = 1; }\nMAKE(one)\nMAKE(two)\n",
         "int main() { return 0; }",
+        "struct V { float a; };\nconstexpr V operator+(V x, V y) { return {x.a + y.a}; }\n__global__ void k(V* y) {}",
     ],
 )
 def test_a_file_without_host_code_is_as_its_author_wrote_it(tmp_path, text):
     cu = written(tmp_path / "k.cu", text)
     assert cuda_source.read(cu) == text and cuda_source.left_out(cu) == ""
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "class Layer {\n  void run(float* x) { k<<<1, 1>>>(x); }\n};",
+        "typedef struct { cudaStream_t s; } Ctx;\nstatic Ctx ctx;\nvoid run(float* x) { k<<<1, 1>>>(x); }",
+    ],
+)
+def test_launchers_in_classes_and_variables_of_host_types_are_left_out(tmp_path, host):
+    device = "__global__ void k(float* y) { y[0] = 1; }\n"
+    assert cuda_source.read(written(tmp_path / "k.cu", device + host)).strip() == device.strip()
 
 
 def test_host_code_that_cannot_be_told_apart_is_refused_with_what_to_do(tmp_path):
