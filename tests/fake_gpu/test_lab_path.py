@@ -444,11 +444,11 @@ def test_guard_bands_of_every_allocation_are_looked_at(fake, kind):
         buffer = next(iter(fake._more))
         start, nbytes = buffer.bands[where]
         assert fake.tampered(operands) is None
-        driver.pycuda().memset_d8(start + side % nbytes, 7, 1)
+        driver.pycuda().memset_d8_async(start + side % nbytes, 7, 1, fake.stream)
         assert fake.tampered(operands).startswith(f"wrote 1 bytes {where} the arrays of other runs")
         fake.restore(arrays)
     start, nbytes = buffer.slack
-    driver.pycuda().memset_d8(start + nbytes - 1, 7, 1)
+    driver.pycuda().memset_d8_async(start + nbytes - 1, 7, 1, fake.stream)
     assert fake.tampered(operands) is None and "after the arrays of other runs" in fake.tampered(operands, slack=True)
     fake.restore(arrays)
     assert fake.tampered(operands, slack=True) is None
