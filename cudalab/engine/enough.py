@@ -1,6 +1,7 @@
 """Which rows of a group are known well enough, so that no further process need time them.
 
-The rule looks at how wide an interval is, and not at its middle: a run does not go on until it finds a difference.
+The rule looks at how wide an interval is, and at its place only where a row is far off: a run does not go on until it
+finds a difference.
 """
 
 from __future__ import annotations

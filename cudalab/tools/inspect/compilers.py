@@ -114,8 +114,8 @@ def listings(
         done = _run([compiler, "--cubin", "-arch", architecture, *options, given.name, "-o", made.name], place)
         if done.returncode:
             said = visible(done.stderr.strip(), keep="\n")
-            advice = compile_options.advice(said, cuda_source.blank_comments(text), kernel.flags)
-            raise CompileError(f"{kernel.cu.name} does not compile:\n{said}{advice}")
+            lacking = compile_options.advice(said, cuda_source.blank_comments(text), kernel.flags)
+            raise CompileError(f"{kernel.cu.name} does not compile:\n{said}{lacking}")
         listed = _run([disassembler, "-g", made.name], place)
         if listed.returncode:
             said = visible((listed.stderr or listed.stdout).strip()[:300])
