@@ -1,6 +1,6 @@
 """Adds pages that live outside docs/ to the site, and rewrites links so that they work there as they do on GitHub.
 
-MkDocs calls the functions. A link to a file that is not a page, such as ../bench/h200.sh, copies the file to the site.
+MkDocs calls the functions. A link to a file that is not a page, such as ../bench/card.sh, copies the file to the site.
 """
 
 from __future__ import annotations

@@ -118,24 +118,24 @@ def test_no_h200_results_are_of_a_kernel_that_is_gone():
 @pytest.mark.process
 def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path):
     """With `echo` in place of Python, the text of each file is the command that would make it."""
-    done = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path, "kernels", "studies", "pair"],
-                          env={**os.environ, "PYTHON": "echo"}, capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run([ROOT / "bench" / "card.sh", tmp_path, "kernels", "studies", "pair"],
+                          env={**os.environ, "PYTHON": "echo", "GPUS": "0 1"}, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     for name, kernel in find.kernels().items():
         log = tmp_path / f"{name}.txt"
-        assert log.exists(), f"bench/h200.sh: add {name} to kernels=(...)"
+        assert log.exists(), f"bench/card.sh: add {name} to kernels=(...)"
         words = log.read_text().split()
         sizes = set(words[words.index("--sizes") + 1].split(","))
-        assert sizes == set(kernel.sizes), f"bench/h200.sh, kernel(): add `{name}) sizes={','.join(kernel.sizes)} ;;`"
+        assert sizes == set(kernel.sizes), f"bench/card.sh, kernel(): add `{name}) sizes={','.join(kernel.sizes)} ;;`"
     assert {path.stem for path in (tmp_path / "studies").glob("*.txt")} == set(studies())
-    asked = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path, "gleu"], capture_output=True, text=True)
+    asked = subprocess.run([ROOT / "bench" / "card.sh", tmp_path, "gleu"], capture_output=True, text=True)
     assert asked.returncode == 2 and "no gleu here" in asked.stderr
 
 
 @pytest.mark.process
 def test_the_script_starts_nothing_that_would_end_too_late_and_packs_what_it_did(tmp_path):
     env = {**os.environ, "PYTHON": "echo", "LIMIT": "100", "PACK": str(tmp_path / "all.tgz")}
-    done = subprocess.run([ROOT / "bench" / "h200.sh", tmp_path / "out", "sum gelu", "wall", "matmul"],
+    done = subprocess.run([ROOT / "bench" / "card.sh", tmp_path / "out", "sum gelu", "wall", "matmul"],
                           env=env, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "left to do: gelu wall"

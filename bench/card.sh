@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the results in bench/results/h200. Run it on an idle machine with one H200.
+# Makes the results in bench/results/h200 or h100. Run it on an idle machine with such a card.
 #
-#     bench/h200.sh FOLDER [WHAT]...
+#     bench/card.sh FOLDER [WHAT]...
 #
 # WHAT: kernels (some 20 minutes), checks (5), sanitizers (2, a part of checks), studies (8), engine (7), runs (4),
 # pair (2; needs two GPUs), tests (8), cheats (4), wall (3), or the name of a kernel, a study or a part of engine:
@@ -12,6 +12,9 @@
 #
 # Where a machine is lent for some minutes at a time: LIMIT=560 starts nothing that is estimated to end after 560 s, and
 # the last line names what is left to do. PACK=FILE.tgz keeps all of FOLDER in one file, written anew after each part.
+#
+# Where the host has several cards of one kind: GPUS="0 1 2 3" runs as many parts at a time, the longest first, each on
+# one of these cards. Give each card 16 processors.
 set -uo pipefail
 out=${1:?give a folder for the results}
 shift
@@ -27,17 +30,19 @@ declare -A seconds=(  # estimated for an H200, three processes; other parts: 120
     [checks]=300 [sanitizers]=120 [studies]=500 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
     [runs]=240
 )
-left=()
+queue=$(mktemp -d)
+trap 'rm -rf "$queue"' EXIT
 
 # NAME: whether it is estimated to end before LIMIT; what is not is kept for the last line.
 fits() {
     [ -z "${LIMIT:-}" ] || (($(date +%s) - started + ${seconds[$1]:-120} <= LIMIT)) && return
-    left+=("$1")
+    echo "$1" >>"$queue/left"
     return 1
 }
 
 pack() {
-    [ -z "${PACK:-}" ] || tar -C "$out" -czf "$PACK" .
+    [ -z "${PACK:-}" ] ||
+        flock "$queue/pack" sh -c 'tar -C "$1" --warning=no-file-changed -czf "$2.new" . ; mv "$2.new" "$2"' - "$out" "$PACK"
 }
 
 log() { echo "$(($(date +%s) - started)) s: $1, exit code $2"; }
@@ -157,25 +162,44 @@ tests() {
 parts() {
     for one in $1; do
         case $one in
-            kernels) echo "${kernels[@]}" ;;
-            engine) echo clock twins dirty ;;
+            kernels) printf '%s\n' "${kernels[@]}" ;;
+            engine) printf '%s\n' clock twins dirty ;;
             *) echo "$one" ;;
         esac
     done
 }
 
-for what in "${@:-kernels checks studies tests}"; do
-    for one in $(parts "$what"); do
-        fits "$one" || continue
-        case $one in
-            checks) checks ;;
-            sanitizers) sanitizers ;;
-            studies) studies all ;;
-            pair) studies pair ;;
-            clock | twins | dirty | runs | tests | cheats | wall) "$one" ;;
-            *) if [[ " ${kernels[*]} " == *" $one "* ]]; then kernel "$one"; else studies "$one"; fi ;;
-        esac
-        pack
+# NAME: one part.
+part() {
+    fits "$1" || return
+    case $1 in
+        checks) checks ;;
+        sanitizers) sanitizers ;;
+        studies) studies all ;;
+        pair) studies pair ;;
+        clock | twins | dirty | runs | tests | cheats | wall) "$1" ;;
+        *) if [[ " ${kernels[*]} " == *" $1 "* ]]; then kernel "$1"; else studies "$1"; fi ;;
+    esac
+    pack
+}
+
+# Takes parts from the queue, one after another, until it is empty.
+work() {
+    local one
+    while one=$(flock "$queue/next" sed -n -i -e '1w /dev/stdout' -e '2,$p' "$queue/parts") && [ -n "$one" ]; do
+        part "$one"
     done
-done
-[ ${#left[@]} = 0 ] || echo "left to do: ${left[*]}"
+}
+
+for what in "${@:-kernels checks studies tests}"; do
+    parts "$what"
+done >"$queue/parts"
+if [ -z "${GPUS:-}" ]; then
+    work
+else
+    while read -r one; do echo "${seconds[$one]:-120} $one"; done <"$queue/parts" | sort -rn | cut -d' ' -f2 >"$queue/sorted"
+    mv "$queue/sorted" "$queue/parts"
+    for gpu in $GPUS; do CUDA_VISIBLE_DEVICES=$gpu work & done
+    wait
+fi
+[ ! -e "$queue/left" ] || echo "left to do:" $(<"$queue/left")
