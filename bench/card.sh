@@ -22,9 +22,9 @@ mkdir -p "$out/checks" "$out/studies" "$out/engine" "$out/pairs"
 lab="${PYTHON:-python3} -m cudalab"
 started=$(date +%s)
 
-declare -A seconds=(  # estimated for an H200, three processes; other parts: 120
-    [gelu]=220 [gelu_tanh]=85 [gelu_backward]=80 [bias_gelu]=85 [softmax]=190 [layernorm]=145 [sum]=60 [transpose]=70
-    [matmul]=45 [add2d]=110 [plus_one]=125 [cross_entropy]=220
+declare -A seconds=(  # estimated for an H200, three to eight processes; other parts: 120
+    [gelu]=280 [gelu_tanh]=160 [gelu_backward]=180 [bias_gelu]=190 [softmax]=400 [layernorm]=260 [sum]=70 [transpose]=80
+    [matmul]=60 [add2d]=150 [plus_one]=130 [cross_entropy]=220
     [cross_entropy_backward]=180 [softmax_backward]=220 [layernorm_backward]=190 [rmsnorm_backward]=190
     [swiglu]=110 [quantize_fp8]=130 [quantize_int8]=130
     [checks]=300 [sanitizers]=120 [studies]=500 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
@@ -55,20 +55,22 @@ take() {
     log "$name" $?
 }
 
-# gelu, add2d and plus_one run on all backends. The other kernels skip backends that no table compares them with.
+# gelu, add2d and plus_one run on all backends, and the first two in graphs. The other kernels skip backends that no
+# table compares them with.
 kernel() {
     local options=(--skip cupy_raw,cupy_fuse,cupy_elementwise,pycuda_elementwise)
-    local sizes=small,large,xlarge
+    local sizes=small,large,xlarge modes=launch,api
     case $1 in
-        gelu | plus_one) options=() ;;
-        add2d) options=() sizes=tiny,small,odd,large,xlarge ;;
+        gelu) options=() modes=launch,graph,api ;;
+        plus_one) options=() ;;
+        add2d) options=() modes=launch,graph,api sizes=tiny,small,odd,large,xlarge ;;
         softmax | softmax_backward | rmsnorm) sizes=$sizes,short,long,longest ;;
         layernorm_backward | rmsnorm_backward) sizes=$sizes,short,long ;;
         layernorm | fused_add_rmsnorm | quantize_*) sizes=$sizes,long ;;
         cross_entropy) sizes=$sizes,short,odd,longest,few ;;
         cross_entropy_backward) sizes=$sizes,short,odd ;;
     esac
-    take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --modes launch,graph,api --budget 0.1 \
+    take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --modes $modes --budget 0.1 \
         "${options[@]}"
 }
 

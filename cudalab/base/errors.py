@@ -14,6 +14,11 @@ class CudalabError(Exception):
     """Base of all errors that the command line prints without a traceback (exit code 2)."""
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error of any library says that memory ran out, by its name or its text."""
+    return "MemoryError" in type(error).__name__ or "out of memory" in str(error)
+
+
 class NotFound(CudalabError, LookupError):
     """An unknown name; the message suggests the closest known one."""
 

@@ -41,9 +41,12 @@ from cudalab.results.record import Case, Parity
 
 T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
-CONTEXT, COPIES = 1 << 30, 12  # bytes of the GPU that a process takes: of its own, and arrays of a group's first input
+CONTEXT, COPIES = (
+    1 << 30,
+    12,
+)  # bytes of the GPU that a process takes: of its own, and arrays like a group's first input
 CORES = 2  # processors for each process that may be needed: where there are so many, all start beside the first
-SHARE = 0.5  # of the GPU's memory, for processes that wait for their turn; half of it for what they have of their own
+SHARE, OWN = 0.9, 0.25  # of the GPU's memory, for all processes, and for what they have of their own
 
 
 class Team:
@@ -66,7 +69,7 @@ class Team:
         self._stack.enter_context(first)
         self.ready: Ready = first.ready
         self.count, most = (of(self.ready.machine.device) for of in (self.setup.count, self.setup.most))
-        self.most = max(self.count, min(most, self._room(SHARE / 2, CONTEXT)))
+        self.most = max(self.count, min(most, self._room(CONTEXT, OWN)))
         return self
 
     def __exit__(
@@ -163,17 +166,31 @@ class Team:
                 Supervisor.wait(self._all[number] for number in left)
 
     def _at_once(self, group: Rows[Way]) -> int:
-        """How many processes may prepare a group at the same time: each has a context and the group's arrays."""
+        """How many processes may prepare a group at the same time.
+
+        Each has its own context, the group's arrays and a result of each variant, and one of them what it is timed on.
+        """
+        cores = len(os.sched_getaffinity(0))
         if not isinstance(group, Group):
             return 1
-        room = self._room(SHARE, CONTEXT + COPIES * _bytes(group))
-        return max(1, min(len(os.sched_getaffinity(0)), room))
+        if self.ready.machine.device != "cuda":
+            return cores
+        from cudalab.timing.gpu import results_bytes  # which a CPU needs not load
 
-    def _room(self, share: float, each: int) -> int:
-        """How many processes with so many bytes each have room in a share of the GPU's memory."""
+        labels, array = self.labels(group), math.prod(group.shape) * group.dtype.itemsize
+        each = (COPIES + len(labels)) * array
+        libraries = sum(label.partition(":")[0] not in record.ENTRIES for label in labels)
+        timed = results_bytes(array, libraries, self.setup.modes)
+        waiting = self._room(each, SHARE, self.most * CONTEXT + each + timed)
+        return max(1, min(cores, 1 + waiting))
+
+    def _room(self, each: int, share: float, taken: int = 0) -> int:
+        """How many processes with so many bytes each have room in a share of the GPU's memory beside what is taken."""
         machine = self.ready.machine
         total = machine.details.get("memory_bytes", 0)
-        return int(share * total / each) if machine.device == "cuda" and isinstance(total, int) else sys.maxsize
+        if machine.device != "cuda" or not isinstance(total, int) or not each:
+            return sys.maxsize
+        return int((share * total - taken) / each)
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
         """The result of a task from the first process; see `Supervisor.ask`."""
@@ -227,11 +244,6 @@ class Team:
             if (there.device, there.name) != (here.device, here.name):
                 raise Unavailable(f"{where} runs on {there.name} ({there.device}), the first on {here.name}")
         return opened
-
-
-def _bytes(group: Rows[Way]) -> int:
-    """Of the group's first input."""
-    return math.prod(group.shape) * group.dtype.itemsize
 
 
 def _all_in(labels: set[str], found: Sequence[Sequence[Case]]) -> bool:

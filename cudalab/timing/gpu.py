@@ -12,12 +12,22 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cudalab.base import stats
-from cudalab.base.errors import CudalabError, LaunchError
+from cudalab.base.errors import CudalabError, LaunchError, out_of_memory
 from cudalab.device.gpu import Gpu
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.kernel import blocks
 from cudalab.timing.clock import Clock
-from cudalab.timing.events import CALLS_MOST, COLD, HOT_LEAST, HOT_MOST, Timer, affordable
+from cudalab.timing.events import (
+    CALL_SPAN,
+    CALLS_LEAST,
+    CALLS_MOST,
+    COLD,
+    HOT_LEAST,
+    HOT_MOST,
+    HOT_SPAN,
+    Timer,
+    affordable,
+)
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import CPU, NOT_CONFIRMED, Proof
 from cudalab.timing.work import (
@@ -40,6 +50,7 @@ MOST_SETS = 1024  # of operands in a cold graph
 NOT_HELD = "waits for the GPU inside the call, so the queue cannot be held and the time includes launch gaps"
 LET_GO = "in some samples the queue was not held long enough: they include launch gaps, or a wait for the GPU"
 HOST_WIDTH = 0.05  # relative width at which a host time's median is known; wider where a sample has few calls
+WRITTEN = 4e12  # bytes a second that no GPU of today exceeds where it writes
 API_WARM_UPS = 3  # warm-up calls; the first may compile or load code
 KEEPS = (
     "the .cu keeps {} B in __device__ variables from one launch to the next, so a run may reuse an earlier "
@@ -116,9 +127,27 @@ def clocks(
         try:
             found["graph"] = graph_clock(device, bound, runs, proof)
             found["graph_cold"] = cold_graph_clock(device, bound, proof)
-        except CudalabError as error:
+        except Exception as error:
+            if not (isinstance(error, CudalabError) or out_of_memory(error)):
+                raise
             notes.append(f"no graph: {error}")
     return found
+
+
+def results_bytes(nbytes: int, variants: int, modes: Collection[str]) -> int:
+    """Bytes of results, of `nbytes` each, that a process has while it times so many variants of libraries, at most.
+
+    The calls of all variants share the memory of the lab, of PyTorch or of CuPy. Each graph of a library's variant
+    keeps its results; those of the lab's own share theirs, and have inputs besides.
+    """
+    calls = results_of(CALLS_LEAST + 1, CALLS_MOST + 1, CALL_SPAN, nbytes)
+    graphs = 2 * results_of(HOT_LEAST, HOT_MOST, HOT_SPAN, nbytes)
+    return 3 * calls + ((variants + 2) * graphs if "graph" in modes else 0)
+
+
+def results_of(least: int, most: int, span: float, nbytes: int) -> int:
+    """Bytes of the results of as many runs as a span has, in seconds, but of at least and at most so many."""
+    return min(max(least * nbytes, int(span * WRITTEN)), most * nbytes)
 
 
 def calibrate(device: Gpu, modes: Collection[str]) -> dict[str, list[float]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.base import numbers
-from cudalab.base.errors import LaunchError
+from cudalab.base.errors import LaunchError, out_of_memory
 from cudalab.device.operands import Operands, Written
 
 NOT_CONFIRMED = "no other contents fit into memory, on which one more run would confirm its time"
@@ -62,7 +62,7 @@ class Contents:
         try:
             self.one_more()
         except Exception as error:  # the driver's has a type of its own
-            if "MemoryError" not in type(error).__name__:
+            if not out_of_memory(error):
                 raise
             return None
         return self.count - 1

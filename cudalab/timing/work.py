@@ -106,8 +106,9 @@ class SharedResult(LaunchError):
 
 class Returning(_Proven):
     """Calls of a library that returns its results. All of a sample are kept, so that no call gets an earlier one's
-    memory. Before the next sample they are poisoned and let go: its results take their place. Raises SharedResult for a
-    call that returns an earlier result's memory all the same: it may have found its answer there.
+    memory. Once they are verified they are poisoned and let go: the results of later samples, of this variant and of
+    others, take their place. Raises SharedResult for a call that returns an earlier result's memory all the same: it
+    may have found its answer there.
     """
 
     def __init__(self, device: Gpu, call: Callable[[], Any], proof: Proof, runs: int) -> None:
@@ -116,10 +117,7 @@ class Returning(_Proven):
         self._results = [call() for _ in range(runs + 1)]
         if runs > 1:
             apart(self._results)
-
-    def before(self) -> None:
-        super().before()
-        self._results.clear()
+        self._let_go()
 
     def touch(self) -> None:
         self._results.append(self._call())
@@ -129,8 +127,16 @@ class Returning(_Proven):
         self._results += [call() for _ in range(self.runs)]
 
     def verify(self) -> None:
-        apart(self._results)
-        super().verify()
+        try:
+            apart(self._results)
+            super().verify()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Poison the results and free them, so that the variants of a group share this memory."""
+        self._device.renew(self._results, self._proof.contents.word())
+        self._results.clear()
 
 
 class FreshCode(_Proven):

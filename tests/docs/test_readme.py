@@ -118,8 +118,9 @@ def test_no_h200_results_are_of_a_kernel_that_is_gone():
 @pytest.mark.process
 def test_the_script_that_takes_them_knows_all_kernels_sizes_and_studies(tmp_path):
     """With `echo` in place of Python, the text of each file is the command that would make it."""
+    env = {**os.environ, "PYTHON": "echo", "GPUS": "0 1"}
     done = subprocess.run([ROOT / "bench" / "card.sh", tmp_path, "kernels", "studies", "pair"],
-                          env={**os.environ, "PYTHON": "echo", "GPUS": "0 1"}, capture_output=True, text=True)  # fmt: skip
+                          env=env, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     for name, kernel in find.kernels().items():
         log = tmp_path / f"{name}.txt"

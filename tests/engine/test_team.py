@@ -248,14 +248,25 @@ def test_the_precision_of_a_row_and_not_its_value_decides_whether_it_is_settled(
     assert enough.settled(short, 8) == {"pycuda:f", "triton"} and not enough.settled(short, 20)
 
 
-def test_what_memory_has_room_for():
+@pytest.mark.parametrize(
+    ("elements", "modes", "memory", "cores", "most", "kept"),
+    [
+        (1 << 26, ("launch",), 140, 16, 16, 35),
+        (1 << 28, ("launch",), 140, 16, 5, 35),
+        (1 << 28, ("launch", "graph"), 140, 16, 3, 35),  # each graph of each variant keeps its results
+        (1 << 26, ("launch",), 140, 2, 2, 35),
+        (1 << 28, ("launch",), 16, 16, 1, 4),
+    ],
+)
+def test_what_memory_has_room_for(monkeypatch, elements, modes, memory, cores, most, kept):
     team, group = Team.__new__(Team), Group.__new__(Group)
-    object.__setattr__(group, "shape", (1 << 28,)), object.__setattr__(group, "dtype", DTYPES["float32"])
-    for memory, cores, most, kept in ((140 << 30, 16, 5, 35), (140 << 30, 2, 2, 35), (16 << 30, 16, 1, 4)):
-        team.ready = Ready(Machine("cuda", "gpu", {"memory_bytes": memory}), "", {}, {})
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)))
-            assert team._at_once(group) == most and team._room(0.25, 1 << 30) == kept
+    object.__setattr__(group, "shape", (elements,)), object.__setattr__(group, "dtype", DTYPES["float32"])
+    team.ready = Ready(Machine("cuda", "gpu", {"memory_bytes": memory << 30}), "", {}, {})
+    team.setup = Setup("cuda", "", "", modes, 0, None, "shuffled", {})
+    team.most = 8
+    monkeypatch.setattr(Team, "labels", lambda self, group: ["pycuda:a", "torch_eager", "torch_native", "triton"])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
+    assert team._at_once(group) == most and team._room(1 << 30, 0.25) == kept
 
 
 # ---- a process that fails ----------------------------------------------------------------------------------------
