@@ -7,6 +7,7 @@ from cudalab.kernels._rows import WARP, clustered, shared, threads_of
 
 THREADS = 256  # of a block of the entries that read a row several times
 HELD = 32  # elements that a thread of softmax_vec keeps in registers
+LARGE = 1 << 20  # elements of an array that is drawn to be timed
 SHORT = 512  # columns up to which a thread has half of HELD: a warp or less for a row, if there are many rows
 
 
@@ -19,14 +20,16 @@ def reference(x):
 def normal_and_masked_rows(shape, dtype, rng):
     """Standard normal, but for the first rows, where exp(x) overflows unless the largest is subtracted.
 
-    And -inf, which is what attention masks with: a third of a row, a whole one, and all but its end.
+    And -inf, which is what attention masks with: a third of a row, a whole one, and all but its end. The last of these
+    is left out of large arrays, which are for times: QuACK 0.6.5 gives NaN for it where a row is long.
     """
     x = draw(shape, dtype, rng)
     x[:1] += 100
     x[:1, 1::3] = -np.inf
     x[2:3, -1:] = 200
     x[3:4] = -np.inf
-    x[4:5, :-5] = -np.inf
+    if x.size < LARGE:
+        x[4:5, :-5] = -np.inf
     return {"x": x}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from statistics import median
 
 from cudalab import backends
 from cudalab.base import numbers
@@ -60,12 +61,12 @@ def summary() -> str:
 def bars() -> str:
     """A bar for each kernel that was measured: its geometric mean of cold ratios, the worst first."""
     found = {name: peers.mean(peers.rows(run, "cold")) for name, run in committed.kernels().items()}
-    means = sorted(
-        (mean.value, name + committed.marks(committed.kernels()[name])) for name, mean in found.items() if mean
-    )
+    older = {name: "*" if committed.marks(run) else "" for name, run in committed.kernels().items()}
+    means = sorted((mean.value, name + older[name]) for name, mean in found.items() if mean)
     wide, longest = max(len(name) for _, name in means), max(value for value, _ in means)
     lines = [f"{name:{wide}}  {value:.2f}  {BLOCK * round(BAR * value / longest)}" for value, name in means]
-    return legend("\n".join(["```text", *lines, "```"]))
+    said = ["", "\\* measured before today's form of the kernel or the lab."] if any(older.values()) else []
+    return "\n".join(["```text", *lines, "```", *said])
 
 
 def means() -> str:
@@ -170,21 +171,29 @@ def budget(case: Case) -> str:
 
 
 def files() -> str:
-    """Commit, date, machine and processes of each file."""
+    """Commit, date, machine, processes and the cost of two events of each file."""
     lines = []
     for name, run in committed.kernels().items():
         processes = max((len(p) for case in run.cases for p in case.processes.values()), default=1)
         lines.append([
             f"[{name}](../bench/results/h200/{name}.json){committed.marks(run)}", run.created[:16].replace("T", " "),
             run.machine.name, str(run.machine.details.get("driver", "-")),
-            f"`{run.commit[:12]}`" if run.commit else "-", str(processes),
+            f"`{run.commit[:12]}{'+' * run.commit.endswith('+')}`" if run.commit else "-", str(processes),
+            event_pair(run),
         ])  # fmt: skip
     commits = {run.commit for run in committed.kernels().values()}
     said = "Commit `-`: the file does not say it." if "" in commits else ""
+    said += " Commit `+`: with changes to it." if any(commit.endswith("+") for commit in commits) else ""
     if len(commits) > 1:
         said += f" The files come from {len(commits)} commits."
-    head = ["results", "measured, UTC", "machine", "driver", "commit", "processes"]
+    head = ["results", "measured, UTC", "machine", "driver", "commit", "processes", "empty event pair, µs"]
     return "\n\n".join(filter(None, [legend(table(head, lines, 5)), said.strip()]))
+
+
+def event_pair(run: Results) -> str:
+    """What two events with nothing between them take on the file's machine, in µs."""
+    taken = run.calibration.get("empty event pair")
+    return f"{1e6 * median(taken):.1f}" if taken else "-"
 
 
 def variants() -> str:

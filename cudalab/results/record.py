@@ -403,17 +403,17 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         """How many times faster `case` is than `base`; both are of one group and have times of this kind.
 
         `chosen`: one of them is there because it was the `fastest`. Then the processes after the first judge, if there
-        are any.
+        are any; how far processes differ is known from all of them.
         """
         from cudalab.base import stats
 
         one, other = self.timing(base, kind), self.timing(case, kind)
         if one is None or other is None:
             raise ValueError(f"{(case if one else base).label} has no {kind} times")
-        if chosen and all(any(taken.by_process[1:]) for taken in (one, other)):
-            one, other = one.later, other.later
         blocked = self.options.get("order") == "blocked"  # rounds were not measured side by side
         found = stats.speedup(one, other, paired=not blocked)
+        if chosen and all(any(taken.by_process[1:]) for taken in (one, other)):
+            found = stats.judged_by_later(found, one, other, paired=not blocked)
         return replace(found, disturbed=self.disturbed(kind))
 
     @property

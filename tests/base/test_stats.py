@@ -12,7 +12,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from cudalab.base import estimate, scatter, stats
-from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, Timing, speedup
+from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, Timing, judged_by_later, speedup
 from cudalab.engine import enough
 
 COVERAGE = Path(__file__).parents[2] / "bench/intervals.py"
@@ -190,15 +190,20 @@ def test_a_process_that_timed_one_side_only_does_not_count():
 def test_who_is_chosen_in_one_process_is_judged_without_bias_in_the_others():
     """The fastest of eight equal peers: by the times that chose it, it seems faster than an equal variant."""
     rng = np.random.default_rng(6)
-    seemed, judged = [], []
+    seemed, judged, held, alone = [], [], 0, 0
     for _ in range(60):
         ours, *peers = (processes(rng, BIN * np.exp(0.01 * rng.standard_normal(3)), rounds=4) for _ in range(9))
         lucky, chosen = min(peers, key=lambda t: t.median), min(peers, key=lambda t: t.first)
         seemed.append(np.log(speedup(ours, lucky).value))
-        judged.append(np.log(speedup(ours.later, chosen.later).value))
+        ratio, later = judged_by_later(speedup(ours, chosen), ours, chosen), speedup(ours.later, chosen.later)
+        judged.append(np.log(ratio.value))
+        held += ratio.low < 1 < ratio.high
+        alone += np.log(later.high / later.low) > 3 * np.log(ratio.high / ratio.low)
+        assert ratio.value == later.value
     error = np.std(judged) / np.sqrt(len(judged))
     assert np.mean(seemed) > 0.005
     assert abs(np.mean(judged)) < 3 * error < 0.005
+    assert held >= 0.93 * 60 and alone > 5  # the two later processes alone often give an interval thrice as wide
 
 
 def test_one_process_alone_chooses_and_judges():

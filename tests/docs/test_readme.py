@@ -13,7 +13,7 @@ import pytest
 import readme_tables
 from click.testing import CliRunner
 from pages import committed, h200, method
-from pages.committed import OLDER
+from pages.committed import ELSEWHERE, OLDER
 
 import cudalab
 from cudalab.cli import main
@@ -65,10 +65,12 @@ def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
 
 
 def test_a_kernel_that_changed_since_is_marked(monkeypatch):
-    digest = cuda_source.digest
+    digest, measured = cuda_source.digest, {n: committed.of(committed.FOLDER / f"{n}.json") for n in ("add2d", "sum")}
+    monkeypatch.setattr(committed, "kernels", lambda: measured)
 
     def marked():
-        return {line.split()[1] for line in h200.summary().splitlines() if line.startswith("|") and OLDER in line}
+        names = [line.split()[1] for line in h200.summary().splitlines() if line.startswith("|") and OLDER in line]
+        return {name.removesuffix(ELSEWHERE) for name in names}
 
     before = marked()
     monkeypatch.setattr(cuda_source, "digest", lambda path: "0" if path.stem == "add2d" else digest(path))
