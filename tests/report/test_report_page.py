@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from concurrent.futures import Future
 from itertools import pairwise
 
 import browsing
@@ -12,11 +11,8 @@ import pytest
 from report_runs import HOSTILE, checked, counted, hostile, timed
 
 pytest.importorskip("selenium")
-pytest.importorskip("vl_convert")
 
 from cudalab.report import html
-from cudalab.report.html import draw
-from cudalab.report.html.page import laid_out
 
 pytestmark = [browsing.needed]
 
@@ -33,16 +29,9 @@ def pages(tmp_path_factory):
     """Addresses of pages of ordinary results, of hostile ones, and of results with operations."""
     folder = tmp_path_factory.mktemp("pages")
     html.write_page(folder / "plain.html", [("run.json", timed()), ("check.json", checked())])
-    (folder / "hostile.html").write_text(laid_out([("x.json", hostile())], drawn_here))
-    (folder / "roofline.html").write_text(laid_out([("x.json", counted())], drawn_here))
+    html.write_page(folder / "hostile.html", [("x.json", hostile())])
+    html.write_page(folder / "roofline.html", [("x.json", counted())])
     return {name: (folder / f"{name}.html").as_uri() for name in ("plain", "hostile", "roofline")}
-
-
-def drawn_here(spec):
-    """Draw in this process: another one is slow to start."""
-    done = Future()
-    done.set_result(draw.svg(spec))
-    return done
 
 
 @pytest.fixture

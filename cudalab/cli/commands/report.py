@@ -66,7 +66,7 @@ def command(
     with status_line(quiet) as now:
         now(f"reading {len(names)} file{'s' if len(names) > 1 else ''}")
         loaded = out.read(names)
-        html.need()
+        html.need(target.suffix.lower())
         runs = filtered([run for _, run in loaded], kernel, size, dtype, only, skip)
         kept = [(path, run) for (path, _), run in zip(loaded, runs, strict=True) if run.cases]
         now(f"drawing {'a page' if page else 'a plot'} of {sum(len(run.cases) for _, run in kept):,} rows")

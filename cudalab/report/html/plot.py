@@ -64,7 +64,7 @@ def encoded(figure: Figure, about: str, suffix: str, scale: float, headed: bool)
     `headed`: add the title and what the figure shows; in a paper the caption says it.
     """
     heading = (figure.title, about) if headed else None
-    svg = draw.alone(draw.svg(figure.spec), f"{figure.title}, {about}. {figure.says}", heading)
+    svg = draw.alone(figure.svg, f"{figure.title}, {about}. {figure.says}", heading)
     return draw.png(svg, scale) if suffix == ".png" else svg.encode()
 
 
