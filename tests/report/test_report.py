@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from itertools import pairwise
+from math import log10, prod
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,10 +23,13 @@ from cudalab.base.errors import CudalabError
 from cudalab.cli import main
 from cudalab.report import below_tables, html
 from cudalab.report.html import checked as checked_charts
-from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot, text_width
+from cudalab.report.html import draw, figures, findings, over_sizes, overview, page, palette, plot, text_width
 from cudalab.report.html.charts import Bar, bars, outline
 from cudalab.report.html.groups import spread
-from cudalab.results import record
+from cudalab.report.html.lines import Line, grouped
+from cudalab.report.html.lines import over_sizes as over_sizes_chart
+from cudalab.report.html.subjects import fill, gathered
+from cudalab.results import record, rivals
 
 ROOT = Path(__file__).parents[2]
 H200 = ROOT / "bench" / "results" / "h200"
@@ -48,6 +52,94 @@ def group(run, size="xlarge"):
 
 def answer(run):
     return findings.timed(run, group(run), {"pycuda:gelu_vec": "95"})
+
+
+def rivals_of(*files):
+    """The first pictures of a page, and what it says in their place."""
+    runs = page.named([(f"{i}.json", run) for i, run in enumerate(files)])
+    subjects = gathered(runs)
+    fill(subjects)
+    return overview.figures(runs, subjects)
+
+
+def texts_of(svg):
+    return [element.text for element in ElementTree.fromstring(svg).iter("text")]
+
+
+def slowed(run, factor):
+    """The same run with our times multiplied."""
+    for case in run.cases:
+        if case.backend == "pycuda":
+            case.times = {k: [[factor * s for s in r] for r in rounds] for k, rounds in case.times.items()}
+    return run
+
+
+def test_the_first_picture_has_losses_first_with_the_rival_and_says_what_holds_one():
+    lost, close, won = slowed(timed("lost"), 3), slowed(timed("close"), 1.335), timed("won")
+    close.cases, won.cases = group(close), group(won, "small")
+    for run in (lost, close, won):  # `xlarge` of `won` went wrong
+        run.cases = [case for case in run.cases if case.label != "copy"]
+    bad = timed("bad")
+    bad.cases = [msgspec.structs.replace(c, status=record.WRONG, times={}) for c in group(bad) if c.backend == "pycuda"]
+    (figure,), without = rivals_of(won, close, lost, bad)
+    assert without == []
+    said = [text for text in texts_of(figure.svg) if re.match(r"(lost|close|won|bad)\b", text)]
+    assert [text.split(",")[0] for text in said] == ["bad", "lost", "lost", "lost", "close", "won"]
+    values = [text for text in texts_of(figure.svg) if re.search("SLOWER|SAME|FASTER|WRONG", text)]
+    assert values[0] == "WRONG"
+    assert all(re.fullmatch(r"0\.\d+ SLOWER, torch_native", text) for text in values[1:4])
+    assert re.fullmatch(r"(0\.99|1\.00)\d* SAME, torch_native", values[4])
+    assert figure.svg.count('stroke-dasharray="2,2"') == 1  # its interval holds 1
+    assert "6 comparisons: 3 SLOWER, 1 SAME, 1 FASTER, 1 WRONG." in figure.says
+
+
+def test_of_many_comparisons_each_kernel_shows_its_mean_its_worst_and_its_best():
+    runs = [slowed(timed(f"kernel_{i}", dtype), 1 + i / 8) for i in range(4) for dtype in ("float32", "float16")]
+    (figure,), _ = rivals_of(*runs)
+    shown = texts_of(figure.svg)
+    assert [text for text in shown if text.startswith("kernel_")] == ["kernel_3", "kernel_2", "kernel_1", "kernel_0"]
+    first = shown[shown.index("kernel_3") :]
+    assert [text.split(",")[0] for text in first[2:6:2]] == ["worst: xlarge", "best: small"]
+    assert first[3].endswith("SLOWER, torch_native") and first[5].endswith("FASTER, torch_native")
+    found = [
+        r.ratio.value for run in runs[-2:] for c in run.groups().values() if (r := rivals.compared(run, c, "cold"))
+    ]
+    assert float(first[1].split()[0]) == pytest.approx(prod(found) ** (1 / 6), rel=0.01)
+
+
+def test_cards_are_never_in_one_picture_and_a_cpu_has_none():
+    other, cpu = timed(), timed()
+    other.machine.name, cpu.machine.name, cpu.machine.device = "NVIDIA A100", "Some CPU", "cpu"
+    for case in cpu.cases:
+        case.times = {"wall": case.times["cold"]} if case.times and case.backend.startswith("torch") else {}
+    figures_, without = rivals_of(timed(), other, cpu)
+    assert [figure.title.partition(" \u00b7 ")[2] for figure in figures_] == ["Test GPU", "NVIDIA A100"]
+    assert without == ["No ratio of ours to a rival on Some CPU: a .cu is checked on a CPU, and not timed."]
+    assert "0.json" not in figures_[0].svg  # no other file of this card has the kernel
+    assert rivals_of(checked()) == ([], [])
+
+
+def test_names_in_the_first_picture_are_whole():
+    name = "a_kernel_" * 12
+    (figure,), _ = rivals_of(timed(name))
+    assert "".join(text for text in texts_of(figure.svg) if text.startswith(("a_", "kernel_"))).startswith(name)
+
+
+def test_lines_that_lie_on_each_other_are_one_with_all_names():
+    points = [(1e6, 10.0), (1e8, 40.0)]
+    near = [(x, y + 0.3) for x, y in points]
+    lines = [
+        Line("one", points, ["a", "b"]),
+        Line("ours", near, ["c", "d"], 1, True),
+        Line("far", [(1e6, 20), (1e8, 9)]),
+    ]
+    assert [[line.name for line in group] for group in grouped(lines, log10, lambda v: 4 * v)] == [
+        ["ours", "one"],
+        ["far"],
+    ]
+    drawn = over_sizes_chart(lines, [], ("x", "y"))
+    assert "<title>c\na</title>" in drawn
+    assert drawn.count('stroke-width="2.6"') == drawn.count('stroke-width="1.3"') == 1
 
 
 def test_the_answer_names_ours_the_peer_and_the_ceiling():

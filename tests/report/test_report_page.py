@@ -77,15 +77,16 @@ def rows(browser, table="numbers", column=None):
     return [row[heads.index(column)] for row in found]
 
 
-def test_the_first_screen_has_question_answers_and_bars(opened):
+def test_the_first_screen_has_question_and_rivals_and_each_part_its_answer(opened):
     page = opened()
     assert page.title == "gelu on Test GPU: right, and how fast?"
-    answers = [a.text for a in page.find_elements("css selector", ".answers li")]
+    figure = page.find_element("css selector", "figure, table, .answer")
+    assert figure.get_attribute("data-chart") == "rivals"
+    assert page.execute_script("return arguments[0].getBoundingClientRect().bottom", figure) < 900
+    answers = [a.get_attribute("textContent") for a in page.find_elements("css selector", ".subject .answer")]
     assert answers[0].startswith("gelu, float32, Test GPU: ours ")
     assert re.search(r"torch_native \([\d.]+ to [\d.]+, FASTER\)", answers[0])
     assert "4 of 4 checks of 4 variants right" in answers[1]
-    figure = page.find_element("css selector", "figure[data-chart=speedup]:not([hidden] *)")
-    assert page.execute_script("return arguments[0].getBoundingClientRect().top", figure) < 900
     assert "no such thing" in page.find_element("css selector", ".remarks[open]").text
 
 
@@ -94,7 +95,7 @@ def test_every_chart_is_drawn(opened):
     boxes = page.execute_cdp_cmd("Runtime.evaluate", {"expression": """
         JSON.stringify([...document.querySelectorAll("figure")].map(f => {
             const svg = f.querySelector("svg"), box = svg.getBoundingClientRect();
-            const marks = [...svg.querySelectorAll("path[fill], path[stroke]")];
+            const marks = [...svg.querySelectorAll("path, circle")];
             return [f.dataset.chart, box.width, box.height, svg.getAttribute("role"),
                     svg.querySelectorAll("text").length,
                     marks.filter(m => m.getBBox().width + m.getBBox().height > 1).length,
@@ -103,7 +104,20 @@ def test_every_chart_is_drawn(opened):
     found = json.loads(boxes)
     names = [box[0] for box in found]
     assert sorted(set(names)) == sorted(
-        ["speedup", "samples", "cold", "hot", "graph", "call", "bandwidth_cold", "bandwidth_graph", "accuracy", "error"]
+        [
+            "rivals",
+            "roofline",
+            "speedup",
+            "samples",
+            "cold",
+            "hot",
+            "graph",
+            "call",
+            "bandwidth_cold",
+            "bandwidth_graph",
+            "accuracy",
+            "error",
+        ]
     )
     assert names.count("speedup") == 3
     for name, width, height, role, texts, marks, said in found:
@@ -130,8 +144,10 @@ def test_kernel_and_size_are_chosen(opened):
     assert len(page.execute_script(shown)) == 3
     page = opened(fragment="#gelu-float32-large")
     assert page.execute_script(shown) == ["gelu-float32", "gelu-float32-large"]
-    page.find_element("css selector", ".answers li:nth-child(2) a").click()
+    page = opened(fragment="#gelu-bfloat16")
     assert page.execute_script(shown) == ["gelu-bfloat16"]
+    page.find_element("css selector", "figure[data-chart=rivals] a").click()
+    assert page.execute_script(shown) == ["gelu-float32", "gelu-float32-xlarge"]
 
 
 def test_the_table_is_filtered_sorted_and_copied(opened):
@@ -179,8 +195,8 @@ def test_light_and_dark(opened):
     page = opened()
     colours = """
         const fill = (s) => getComputedStyle(document.querySelector(s)).fill;
-        return [getComputedStyle(document.body).backgroundColor, fill(".group:not([hidden]) svg path[fill]"),
-                fill(".group:not([hidden]) svg text")]"""
+        return [getComputedStyle(document.body).backgroundColor, fill("svg text"),
+                fill(".group:not([hidden]) svg path[fill]:not([fill=none])")]"""
     light = page.execute_script(colours)
     button = page.find_element("id", "theme")
     assert button.text == "Dark theme"
@@ -206,11 +222,11 @@ def test_a_screen_scrolls_one_way_and_texts_are_inside(opened, name, width):
     assert len(set(page.execute_script(wide))) == 1
     least = """
         const scale = (t) => t.getBoundingClientRect().height / t.getBBox().height;
-        return Math.min(...[...document.querySelectorAll(".group:not([hidden]) svg text:not([transform*=rotate])")]
-            .filter(t => t.textContent.trim()).map(t => scale(t) * parseFloat(t.getAttribute("font-size"))))"""
+        return Math.min(...[...document.querySelectorAll("figure:not([hidden] *) svg text:not([transform*=rotate])")]
+            .filter(t => t.textContent.trim()).map(t => scale(t) * parseFloat(getComputedStyle(t).fontSize)))"""
     assert page.execute_script(least) > 9  # px
     cut_off = """
-        return [...document.querySelectorAll(".group:not([hidden]) svg text")].filter(t => {
+        return [...document.querySelectorAll("figure:not([hidden] *) svg text")].filter(t => {
             const text = t.getBoundingClientRect(), box = t.closest("svg").getBoundingClientRect();
             return text.left < box.left - 1 || text.right > box.right + 1; }).map(t => t.textContent)"""
     assert page.execute_script(cut_off) == []
@@ -234,7 +250,7 @@ def test_parts_are_named_for_those_who_do_not_see_them(opened):
         reached.append(focus.get_attribute("class") or focus.get_attribute("id") or focus.text)
         assert focus.rect["x"] >= 0
         assert focus.value_of_css_property("outline-style") == "solid"
-    assert reached == ["skip", "theme", "gelu, float32, Test GPU"]
+    assert reached == ["skip", "theme", "gelu, xlarge, float32"]
 
 
 def test_a_file_cannot_act(opened):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cudalab.base import numbers
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, over_all
-from cudalab.report.html.figures import NUMBER, Figure, ours, plain
+from cudalab.report.html.figures import Figure, number, ours, plain
 from cudalab.report.html.ratios import Entry, Group, ratios
 from cudalab.report.html.subjects import Run, Subject
 from cudalab.results import record, rivals
@@ -38,7 +38,7 @@ class Row:
 
     @property
     def kernel(self) -> str:
-        return plain(self.cases[0].kernel, 40) + (f" \u00b7 {self.file}" if self.file else "")
+        return plain(self.cases[0].kernel) + (f" \u00b7 {self.file}" if self.file else "")
 
     @property
     def without(self) -> str:
@@ -64,13 +64,17 @@ class Row:
 
 def figures(runs: Sequence[Run], subjects: Sequence[Subject]) -> tuple[list[Figure], list[str]]:
     """(one picture for each card that has a comparison, sentences about those that have none)."""
-    cards: dict[tuple[str, str, str], list[Row]] = {}
-    for run in runs:
-        if run.results.timed and not run.results.of_study:
-            of = run.results.machine
-            cards.setdefault((of.device, plain(of.name, 60), run.results.main_kind), []).extend(_rows(run, subjects))
+    held = [run for run in runs if run.results.timed and not run.results.of_study]
+    kinds: dict[tuple[str, str], str] = {}  # by card, of the first run with times: one without has only what went wrong
+    for run in held:
+        if run.results.main_kind:
+            kinds.setdefault(_card(run), run.results.main_kind)
+    cards: dict[tuple[tuple[str, str], str], list[Row]] = {}
+    for run in held:
+        kind = run.results.main_kind or kinds.get(_card(run), "")
+        cards.setdefault((_card(run), kind), []).extend(_rows(run, subjects))
     drawn, without = [], []
-    for (device, name, kind), rows in cards.items():
+    for ((device, name), kind), rows in cards.items():
         if any(row.found for row in rows):
             drawn.append(_figure(sorted(rows, key=lambda row: row.rank), kind, name if len(cards) > 1 else ""))
         elif rows:
@@ -79,11 +83,15 @@ def figures(runs: Sequence[Run], subjects: Sequence[Subject]) -> tuple[list[Figu
     return drawn, without
 
 
+def _card(run: Run) -> tuple[str, str]:
+    return run.results.machine.device, plain(run.results.machine.name, 60)
+
+
 def _rows(run: Run, subjects: Sequence[Subject]) -> list[Row]:
     kind = run.results.main_kind
     found = []
     for subject in subjects:
-        several = len({id(group.run) for group in subject.groups}) > 1
+        several = len({id(group.run) for group in subject.groups if _card(group.run) == _card(run)}) > 1
         for group in subject.groups:
             if group.run is run and not subject.study:
                 one = rivals.compared(run.results, group.cases, kind)
@@ -110,9 +118,9 @@ def _figure(rows: Sequence[Row], kind: str, card: str) -> Figure:
         f"{', '.join(counted)}."
     )
     one = len({row.cases[0].kernel for row in rows}) == 1
-    title = f"{'Ours' if one else 'All kernels'} against the fastest rival, {NUMBER[kind]}"
+    title = f"{'Ours' if one else 'All kernels'} against the fastest rival, {number(kind)}"
     title += f" \u00b7 {card}" if card else ""
-    return Figure("rivals", title, says, ratios(sorted(groups, key=lambda group: group.rank), NUMBER[kind]))
+    return Figure("rivals", title, says, ratios(sorted(groups, key=lambda group: group.rank), number(kind)))
 
 
 def _by_kernel(rows: Sequence[Row]) -> list[Group]:

@@ -78,15 +78,14 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
 
 
 def _rooflines(subjects: Sequence[Subject]) -> list[Figure]:
-    """The rooflines of all kernels, of each card; none where the page has one kernel and dtype."""
+    """The rooflines of all kernels, of each card."""
     cards: dict[str, list[roofline.Part]] = {}
     for subject in subjects:
         for group in () if subject.study else subject.groups:
             name = plain(group.run.results.machine.name, 60)
             cards.setdefault(name, []).append((group.run.results, group.cases))
     found = [(name, figure) for name, parts in cards.items() for figure in roofline.every(parts)]
-    figures = [replace(f, title=f"{f.title} \u00b7 {name}") if len(cards) > 1 else f for name, f in found]
-    return figures if len(subjects) > 1 else []
+    return [replace(f, title=f"{f.title} \u00b7 {name}") if len(cards) > 1 else f for name, f in found]
 
 
 def _skipped(run: Run) -> list[tuple[str, str]]:
