@@ -13,7 +13,7 @@ from cudalab.base import numbers
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, over_all
 from cudalab.report.html.figures import Figure, number, ours, plain
 from cudalab.report.html.ratios import Entry, Group, ratios
-from cudalab.report.html.subjects import Run, Subject
+from cudalab.report.html.subjects import Run, Subject, gathered
 from cudalab.results import record, rivals
 from cudalab.results.record import Case, Results
 
@@ -60,6 +60,12 @@ class Row:
             return (0 if self.without in record.BROKEN else 3), 0.0
         ratio = self.found.ratio
         return (1 if ratio.verdict() == SLOWER else 2), 1.0 if ratio.says_nothing else ratio.value
+
+
+def of(runs: Sequence[Results]) -> tuple[list[Figure], list[str]]:
+    """`figures` of runs alone, without links to the parts of a page."""
+    named = [Run(f"file {i}", run) for i, run in enumerate(runs, 1)]
+    return figures(named, gathered(named))
 
 
 def figures(runs: Sequence[Run], subjects: Sequence[Subject]) -> tuple[list[Figure], list[str]]:

@@ -67,7 +67,7 @@ class Paper:
         self, paths: Iterable[Path], colour: str, thick: float = 1, dash: Sequence[int] = (), faint: float = 1
     ) -> None:
         """Lines through points, all of one look."""
-        drawn = "".join("M" + "L".join(f"{_px(x)},{_px(y)}" for x, y in path) for path in paths)
+        drawn = "".join(map(_line, paths))
         look = f' stroke-dasharray="{",".join(map(str, dash))}"' if dash else ""
         look += f' stroke-width="{thick:g}"' if thick != 1 else ""
         look += f' opacity="{faint:g}"' if faint != 1 else ""
@@ -202,6 +202,17 @@ def longer(value: float) -> str:
 def commas(value: float) -> str:
     """A number at a linear axis: 0.5, 1,500."""
     return f"{value:,.10g}"
+
+
+def _line(path: Path) -> str:
+    """A line through points, as commands of SVG: H and V where it is level or upright."""
+    said, (across, down) = "", ("", "")
+    for x, y in path:
+        to = _px(x), _px(y)
+        command = f"H{to[0]}" if to[1] == down else f"V{to[1]}" if to[0] == across else f"L{to[0]},{to[1]}"
+        said += command if said else f"M{to[0]},{to[1]}"
+        across, down = to
+    return said
 
 
 def _px(value: float) -> str:

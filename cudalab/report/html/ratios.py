@@ -10,17 +10,18 @@ from dataclasses import dataclass, field
 
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio
 from cudalab.report.html import text_width
-from cudalab.report.html.palette import BAD, GOOD, INK, MUTED, SURFACE
+from cudalab.report.html.palette import BAD, GOOD, INK, MUTED, OTHER, SURFACE
 from cudalab.report.html.paper import SIZE, Paper, Scale, commas
 
 NAMES, PLOT, TEXTS = 128, 110, 168  # widths: of the names at the left, of the marks, of the values at the right
 MARGIN = 6
 LINE, GAP = 15, 7  # heights of a line of text, and between two groups
+END = 5  # half of the height of the stroke at the end of an interval
 SMALL = SIZE - 1  # of a text that is not a headline
 LOOKS = {  # of a verdict: colour, shape
     FASTER: (GOOD, "triangle-right"),
     SLOWER: (BAD, "triangle-left"),
-    SAME: (INK, "diamond"),
+    SAME: (OTHER, "diamond"),
     UNCLEAR: (MUTED, "circle"),
 }
 TICKS = (1, 2, 0.5, 4, 0.25, 1.5, 0.7, 10, 0.1, 1.2, 0.8, 100, 0.01, 1000, 0.001, 1.1, 0.9)  # most wanted first
@@ -85,22 +86,24 @@ def ratios(groups: Sequence[Group], kind: str) -> str:
 def _mark(paper: Paper, entry: Entry, scale: Scale, y: float) -> None:
     """The ratio with its interval, dashed where it holds 1, on the strokes of further ratios."""
     one = entry.known
-    paper.lines(([(scale(_near(v)), y - 5), (scale(_near(v)), y + 5)] for v in entry.strokes), MUTED, faint=0.7)
+    paper.lines(([(scale(_near(v)), y - 3), (scale(_near(v)), y + 3)] for v in entry.strokes), MUTED, faint=0.7)
     if one is None:
         return
     colour, shape = LOOKS[one.verdict()]
-    ends = [(scale(_near(end)), y) for end in (one.low, one.high)]
-    paper.lines([ends], colour, 2, (2, 2) if one.low <= 1 <= one.high else ())
     hollow = one.verdict() == UNCLEAR
-    reach = 5 if entry.head else 3.8
+    reach = 5 if entry.head else 4
     paper.mark(scale(_near(one.value)), y, shape, reach, SURFACE if hollow else colour, entry.hint, colour)
+    ends = [scale(_near(end)) for end in (one.low, one.high)]
+    paper.lines([[(x, y) for x in ends]], INK, dash=(2, 2) if one.low <= 1 <= one.high else ())
+    paper.lines(([(x, y - END), (x, y + END)] for x in ends), INK)
 
 
 def _said(entry: Entry) -> str:
     """The colour of the text at the right."""
     if entry.bad:
         return BAD
-    return LOOKS[entry.ratio.verdict()][0] if entry.ratio else MUTED
+    verdict = entry.ratio.verdict() if entry.ratio else UNCLEAR
+    return INK if verdict == SAME else LOOKS[verdict][0]
 
 
 def _scale(entries: Sequence[Entry]) -> Scale:
