@@ -130,7 +130,7 @@ def test_every_chart_is_drawn(opened):
 
 
 def test_kernel_and_size_are_chosen(opened):
-    from selenium.webdriver.support.ui import Select
+    from selenium.webdriver.support.ui import Select, WebDriverWait
 
     page = opened()
     shown = "return [...document.querySelectorAll('.group, .subject')].filter(e => e.offsetParent).map(e => e.id)"
@@ -147,7 +147,8 @@ def test_kernel_and_size_are_chosen(opened):
     page = opened(fragment="#gelu-bfloat16")
     assert page.execute_script(shown) == ["gelu-bfloat16"]
     page.find_element("css selector", "figure[data-chart=rivals] a").click()
-    assert page.execute_script(shown) == ["gelu-float32", "gelu-float32-xlarge"]
+    wanted = ["gelu-float32", "gelu-float32-xlarge"]
+    WebDriverWait(page, 20).until(lambda _: page.execute_script(shown) == wanted)
 
 
 def test_the_table_is_filtered_sorted_and_copied(opened):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cudalab.report.html import text_width
 from cudalab.report.html.palette import BAD, INK, OTHER, OURS, SURFACE
-from cudalab.report.html.paper import Paper, Path, Scale, commas, powers, short, steps, thinned
+from cudalab.report.html.paper import NAMED, SIZE, Paper, Path, Scale, commas, powers, short, steps, thinned
 
-NAMES, PLOT, TEXTS = 148, 132, 126  # widths: of the names at the left, of the marks, of the values at the right
+WIDE, NAMES, TEXTS = 406, 148, 126  # widths: of all, of the names at the left at least, of the values at the right
 ROW = 21  # height of a row
 MARGIN = 6
 TALL = 0.66  # of a row: the height of a bar
@@ -48,9 +49,9 @@ def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: floa
     """Horizontal bars from 0. `rule`: the place of a dashed line; `symlog`: the constant of that scale, 0: linear."""
     top = max((v for r in rows for v in (r.value, r.high) if v is not None), default=1.0) or 1.0
     top = max(top, rule or 0) * (1.02 if not symlog else 2)
-    paper = Paper(PLOT, ROW * len(rows), NAMES, TEXTS)
-    scale = Scale(0, top, 0, PLOT, "symlog" if symlog else "linear", symlog or 1)
-    ticks = thinned(powers(0, top), scale, PLOT / 6) if symlog else steps(top)
+    paper = _sheet(rows, ROW)
+    scale = Scale(0, top, 0, paper.width, "symlog" if symlog else "linear", symlog or 1)
+    ticks = thinned(powers(0, top), scale, paper.width / 6) if symlog else steps(top)
     paper.below(scale, ticks, short if symlog else commas, axis)
     intervals: list[Path] = []
     for i, row in enumerate(rows):
@@ -72,8 +73,8 @@ def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: floa
 def samples(rows: Sequence[Strip], axis: str, edge: float, bins: int = 64) -> str:
     """For each row a histogram of its samples from -edge to edge; samples beyond are only counted."""
     tall = ROW + 4
-    paper = Paper(PLOT, tall * len(rows), NAMES, TEXTS)
-    scale = Scale(-edge, edge, 0, PLOT)
+    paper = _sheet(rows, tall)
+    scale = Scale(-edge, edge, 0, paper.width)
     # The ticks between the middle and the ends have no number: numbers would touch.
     paper.below(scale, [edge * i / 2 for i in range(-2, 3)], lambda v: f"{100 * v:g}" if v in (-edge, 0, edge) else "",
                 axis)  # fmt: skip
@@ -82,7 +83,7 @@ def samples(rows: Sequence[Strip], axis: str, edge: float, bins: int = 64) -> st
         corners = [(scale(at), base - 0.84 * tall * height) for at, height in outline(row.deviations, edge, bins)]
         paper.staircase(corners, base, OURS if row.role == "ours" else OTHER, row.hint)
         _texts(paper, row, tall * (i + 0.55), "bad" if row.noisy else row.role)
-    paper.lines([[(PLOT / 2, 0), (PLOT / 2, paper.height)]], INK, dash=(4, 3))
+    paper.lines([[(scale(0), 0), (scale(0), paper.height)]], INK, dash=(4, 3))
     return paper.svg()
 
 
@@ -101,8 +102,15 @@ def outline(deviations: Sequence[float], edge: float, bins: int) -> list[tuple[f
     return [*corners, (edge, 0.0)]
 
 
+def _sheet(rows: Sequence[Bar | Strip], row: float) -> Paper:
+    """A sheet with room for the names at the left."""
+    names = [text_width.reach(r.name, SIZE, bold=r.role == "ours") + 2 * MARGIN for r in rows]
+    left = min(max([NAMES, *names]), NAMED + 2 * MARGIN)
+    return Paper(WIDE - left - TEXTS, row * len(rows), left, TEXTS)
+
+
 def _texts(paper: Paper, row: Bar | Strip, middle: float, role: str = "") -> None:
     """The name at the left, ours bold; the value at the right, of what went wrong in its colour."""
     role = role or row.role
     paper.text(-MARGIN, middle, row.name, "end", bold=row.role == "ours")
-    paper.text(PLOT + MARGIN, middle, row.text, colour=BAD if role == "bad" else "")
+    paper.text(paper.width + MARGIN, middle, row.text, colour=BAD if role == "bad" else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from cudalab.base import numbers, stats
 from cudalab.base.text import visible
 from cudalab.report import columns, plots
 from cudalab.report.html import text_width
+from cudalab.report.html.paper import NAMED, SIZE
 from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from cudalab.report.html.charts import Strip
 
 OURS = ("pycuda", "cupy_raw", "host")  # backends that run the `.cu`
-NAMED = 136  # pixels of a name in a chart
-SIZE = 12  # of its font
+BEYOND = 3  # a copy that is so many times as fast as all variants has no bar: theirs would be too short to compare
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # half widths of a chart of samples, as shares of the median
 NUMBER = {
     "cold": "cold",
@@ -117,6 +117,10 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
             continue
         rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), known))
         said.append((ratio.value, f"{name(case, 80)}: {known} times as fast as {than}{word and ': ' + word}"))
+    most = max((row.value for row in rows if row.value is not None and row.role != "copy"), default=inf)
+    for i, row in enumerate(rows):
+        if row.role == "copy" and row.value is not None and row.value > BEYOND * most:
+            rows[i] = replace(row, text=f"{row.text.split()[0]}: no bar", value=None, low=None, high=None)
     title = f"Speed-up over {than}, {number(kind)}"
     order = "" if run.of_study else "Fastest first, with "
     says = f"{order}95 % intervals. {max(said)[1] if run.of_study else said[0][1]}." if said else ""

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from cudalab.report.html import text_width
 from cudalab.report.html.paper import SIZE, Paper
 
 T = TypeVar("T")
 
 APART = 14  # pixels between the middles of two names
 NEAR = 4.0  # pixels: what is nearer cannot be told apart
+OFF = 16  # pixels from the plot to a name
+LEAST, MOST = 152, 200  # widths of the margin that names stand in
 BETWEEN = 4  # pixels between two labels, beyond APART
 
 
@@ -40,6 +43,11 @@ def together(items: Iterable[T], apart: Callable[[T, T], float], near: float = N
     return found
 
 
+def margin(names: Iterable[tuple[str, bool]]) -> float:
+    """The width of the margin in which these names stand; whether each is bold."""
+    return min(max(LEAST, *(OFF + 3 + text_width.reach(name, SIZE, bold) for name, bold in names)), MOST)
+
+
 def needed(labels: Sequence[Label]) -> float:
     """Pixels that a column of labels takes."""
     return sum(label.high for label in labels)
@@ -61,7 +69,7 @@ def at_right(paper: Paper, labels: Iterable[Label]) -> None:
             paper.lines([[(x + 13, upper), (x + 11, upper), (x + 11, lower), (x + 13, lower)]], first)
         start = middle - APART * (len(label.names) - 1) / 2
         for i, (name, colour, bold) in enumerate(label.names):
-            paper.text(x + 16, start + APART * i, name, bold=bold, colour=colour, size=SIZE)
+            paper.text(paper.width + OFF + 1, start + APART * i, name, bold=bold, colour=colour, size=SIZE)
 
 
 def spread(tops: Sequence[float], heights: Sequence[float], depth: float) -> list[float]:

@@ -8,12 +8,11 @@ from math import inf
 
 import numpy as np
 
-from cudalab.report.html.groups import APART, Label, at_right, together
+from cudalab.report.html.groups import APART, Label, at_right, margin, together
 from cudalab.report.html.palette import INK, MUTED, style_of
 from cudalab.report.html.paper import SIZE, Paper, Path, Scale, commas, decades, longer, powers, short, steps, thinned
 
-LONG, DEEP = 210, 250  # width and least height of a chart of lines
-LEFT, RIGHT = 58, 152
+WIDE, DEEP, LEFT = 420, 250, 58  # width with margins, least height of the plot, width of the margin at the left
 
 
 @dataclass(frozen=True)
@@ -47,15 +46,17 @@ def over_sizes(lines: Sequence[Line], marks: Sequence[Mark], axes: tuple[str, st
     top = 1.06 * max(y for line in lines for _, y in line.points)
     inside = sorted((m for m in marks if min(xs) < m.x < max(xs)), key=lambda mark: mark.x)
     height = max(DEEP, APART * len(lines) + 20)
-    paper = Paper(LONG, height, LEFT, RIGHT, 8 + APART * len(inside))
-    x, y = Scale(min(xs), max(xs), 0, LONG, "log"), Scale(0, top, height, 0)
+    right = margin((line.name, line.emphasis) for line in lines)
+    long = WIDE - LEFT - right
+    paper = Paper(long, height, LEFT, right, 8 + APART * len(inside))
+    x, y = Scale(min(xs), max(xs), 0, long, "log"), Scale(0, top, height, 0)
     paper.below(x, decades(min(xs), max(xs)), short, axes[0])
     paper.beside(y, steps(top, 5), commas, axes[1])
     for i, mark in enumerate(inside):  # each name above the chart, in a row of its own
         up = -6 - APART * i
         paper.lines([[(x(mark.x), up + 7), (x(mark.x), height)]], MUTED, dash=(2, 3))
         half = 3 * len(mark.name)
-        paper.text(min(max(x(mark.x), half), LONG - half), up, mark.name, "middle", colour=MUTED, size=SIZE - 1)
+        paper.text(min(max(x(mark.x), half), long - half), up, mark.name, "middle", colour=MUTED, size=SIZE - 1)
     found = grouped(lines, x, y)
     for group in found:
         _drawn(paper, group, x, y)
@@ -68,15 +69,17 @@ def errors(lines: Sequence[Line], axes: tuple[str, str], constants: tuple[float,
     xs = [x for line in lines for x, _ in line.points] or [0.0, 1.0]
     top = 2 * max((y for line in lines for _, y in line.points), default=1.0) or 1.0
     height = max(DEEP, APART * len(lines) + 20)
-    paper = Paper(LONG, height, LEFT, RIGHT)
-    x = Scale(min(xs), max(xs), 0, LONG, "symlog", constants[0])
+    right = margin((line.name, line.emphasis) for line in lines)
+    long = WIDE - LEFT - right
+    paper = Paper(long, height, LEFT, right)
+    x = Scale(min(xs), max(xs), 0, long, "symlog", constants[0])
     y = Scale(0, top, height, 0, "symlog", constants[1])
-    paper.below(x, thinned(powers(min(xs), max(xs), constants[0]), x, LONG / 9), longer, axes[0])
+    paper.below(x, thinned(powers(min(xs), max(xs), constants[0]), x, long / 9), longer, axes[0])
     paper.beside(y, thinned(powers(0, top), y, height / 9), short, axes[1])
     found = grouped(lines, x, y)
     for group in found:
         at, peak = _peak(group[0])
-        paper.lines([[(x(at), y(peak)), (LONG, y(peak))]], group[0].colour, dash=(1, 3), faint=0.45)
+        paper.lines([[(x(at), y(peak)), (long, y(peak))]], group[0].colour, dash=(1, 3), faint=0.45)
         _drawn(paper, group, x, y)
         for line in group:  # a cross at the upper edge where NaN or infinity was wrong
             for place in line.absent:

@@ -15,6 +15,7 @@ from cudalab.report.html import text_width
 from cudalab.report.html.palette import GRID, INK, MUTED
 
 SIZE = 12  # of a text
+NAMED = 180  # pixels that a name in a chart has at most
 TICKS = SIZE - 1  # of a number at an axis
 LONG = 16  # characters of a text that says its own width
 APART = 6  # pixels between two numbers at an axis

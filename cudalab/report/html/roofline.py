@@ -17,7 +17,8 @@ from cudalab.base import numbers, stats
 from cudalab.base.errors import CudalabError
 from cudalab.base.memo import kept
 from cudalab.report.html import text_width
-from cudalab.report.html.figures import NAMED, SIZE, Figure, name, ours, plain, styles
+from cudalab.report.html.figures import Figure, name, ours, plain, styles
+from cudalab.report.html.paper import NAMED, SIZE
 from cudalab.results import limit, record, rivals
 from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import cuda_source, find, work

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2, degrees, hypot, inf, log10, sqrt
 
-from cudalab.report.html.groups import Label, at_right, needed, together
+from cudalab.report.html.groups import Label, at_right, margin, needed, together
 from cudalab.report.html.palette import INK, MUTED, style_of
 from cudalab.report.html.paper import SIZE, Paper, Scale, decades, longer, short
 
-WIDE, HIGH = 214, 270  # of the axes, in pixels
-LEFT, RIGHT = 54, 152
+WIDE, HIGH, LEFT = 420, 270, 54  # width with margins, least height of the plot, width of the margin at the left
 DECADES = 1e3  # from the left edge to the place where bytes are no longer the limit
-LINE, GAP = SIZE + 1, 4  # of texts on slopes: height, and distance from the line
+LINE, GAP = SIZE + 1, 7  # of texts on slopes: height, and distance of the foot of letters from the line
 CLOSE = 3.0  # pixels between points that are one group
 
 
@@ -60,17 +59,19 @@ def roofline(
     top = 1.6 * max(roof, reached)
     left, right = min(first / 4, roof / fastest / DECADES), max(1.6 * last, 4 * roof / slowest)
     bottom = min(*(point.low / 2 for point in points), slowest * left)
-    x = Scale(left, right, 0, WIDE, "log")
+    beside = margin([(point.name, point.emphasis) for point in points] + [(name, False) for _, name in peaks])
+    wide = WIDE - LEFT - beside
+    x = Scale(left, right, 0, wide, "log")
     tall = max(HIGH, needed([Label(0, (("", "", False),))] * (len({p.name for p in points}) + len(peaks))))
     y = Scale(bottom, top, tall, 0, "log")
-    paper = Paper(WIDE, tall, LEFT, RIGHT)
+    paper = Paper(wide, tall, LEFT, beside)
     paper.below(x, decades(left, right, 5), longer if right < 1e5 else short, axes[0])
     paper.beside(y, decades(bottom, top, 12), short, axes[1])
     for slope in slopes:
         ends = (left, min(roof / slope.rate, right))
         paper.lines([[(x(at), y(slope.rate * at)) for at in ends]], slope.colour, 1.3, (5, 4) if slope.measured else ())
     for rate, _ in peaks:
-        paper.lines([[(x(min(rate / fastest, right)), y(rate)), (WIDE, y(rate))]], MUTED, 1.3)
+        paper.lines([[(x(min(rate / fastest, right)), y(rate)), (wide, y(rate))]], MUTED, 1.3)
     _along(paper, slopes, sqrt(left * min(roof / fastest, right)), x, y)
     labels = [Label(y(rate), ((text, MUTED, False),)) for rate, text in peaks]
 
