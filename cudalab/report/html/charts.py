@@ -16,6 +16,7 @@ from cudalab.report.html.paper import NAMED, SIZE, Paper, Path, Scale, commas, p
 WIDE, NAMES, TEXTS = 406, 148, 126  # widths: of all, of the names at the left at least, of the values at the right
 ROW = 21  # height of a row
 MARGIN = 6
+WIDER = 2  # an interval that reaches further than so many times the longest bar has no end in the chart
 TALL = 0.66  # of a row: the height of a bar
 ROLES = {"ours": OURS, "other": OTHER, "copy": SURFACE, "bad": BAD}  # of what a bar is filled with
 
@@ -47,7 +48,8 @@ class Strip:
 
 def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: float = 0) -> str:
     """Horizontal bars from 0. `rule`: the place of a dashed line; `symlog`: the constant of that scale, 0: linear."""
-    top = max((v for r in rows for v in (r.value, r.high) if v is not None), default=1.0) or 1.0
+    most = max([r.value or 0.0 for r in rows], default=0.0) or 1.0
+    top = min(max([most, *(r.high for r in rows if r.high is not None)]), WIDER * most)
     top = max(top, rule or 0) * (1.02 if not symlog else 2)
     paper = _sheet(rows, ROW)
     scale = Scale(0, top, 0, paper.width, "symlog" if symlog else "linear", symlog or 1)
@@ -61,8 +63,9 @@ def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: floa
             high = ROW * TALL
             paper.bar(0, middle - high / 2, scale(row.value), high, ROLES[row.role], row.hint, edge)
         if row.low is not None and row.high is not None:
-            ends = [scale(row.low), scale(row.high)]
-            intervals += [[(x, middle) for x in ends], *([(x, middle - 3.5), (x, middle + 3.5)] for x in ends)]
+            ends = [scale(end) for end in (row.low, row.high) if end <= top]
+            intervals.append([(x, middle) for x in (scale(row.low), scale(min(row.high, top)))])
+            intervals += ([(x, middle - 3.5), (x, middle + 3.5)] for x in ends)
         _texts(paper, row, middle)
     paper.lines(intervals, INK)
     if rule is not None:
