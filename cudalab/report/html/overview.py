@@ -18,6 +18,7 @@ from cudalab.results import record, rivals
 from cudalab.results.record import Case, Results
 
 FEW = 20  # comparisons that have a row each
+ALL = 3  # comparisons of a kernel that have a row each in any case
 VERDICTS = (SLOWER, UNCLEAR, SAME, FASTER)
 
 
@@ -116,7 +117,7 @@ def _figure(rows: Sequence[Row], kind: str, card: str) -> Figure:
         "Each kernel, size and dtype"
         if few
         else "Of each kernel: the geometric mean over sizes and dtypes, the worst and the best of them, with the "
-        "rival's name; small strokes are the others"
+        f"rival's name; small strokes are the others. Up to {ALL} sizes and dtypes are all shown"
     )
     order = "Losses first" if few else "Kernels with losses first, by the worst"
     says = (
@@ -133,7 +134,7 @@ def _by_kernel(rows: Sequence[Row]) -> list[Group]:
     kernels: dict[str, list[Row]] = {}
     for row in rows:
         kernels.setdefault(row.kernel, []).append(row)
-    return [_summed_up(held) if len(held) > 3 else Group(held[0].rank, list(map(_single, held)))
+    return [_summed_up(held) if len(held) > ALL else Group(held[0].rank, list(map(_single, held)))
             for held in kernels.values()]  # fmt: skip
 
 

@@ -192,8 +192,9 @@ def _style(with_studies: bool) -> str:
 
 
 def _labelled(svg: str, label: str) -> Any:
-    """A drawing as one picture; screen readers read the element `label` instead."""
-    return _markup(svg.replace("<svg ", f'<svg role="img" aria-labelledby="{label}" ', 1))
+    """A drawing as one picture: screen readers read the element `label` instead, of one with links its texts too."""
+    role = "group" if "<a " in svg else "img"
+    return _markup(svg.replace("<svg ", f'<svg role="{role}" aria-labelledby="{label}" ', 1))
 
 
 def _hash(text: str) -> str:

@@ -69,7 +69,7 @@ def _rivals(runs: Sequence[Results]) -> tuple[Figure, str]:
     if not found:
         raise InputError(f"nothing to draw for {RIVALS}: {' '.join(without) or 'it needs times from `cudalab bench`'}")
     machines = dict.fromkeys(figures.plain(run.machine.name, 40) for run in runs if run.timed and not run.of_study)
-    return found[0], ", ".join(machines)
+    return found[0], ", ".join(name for name in machines if not any(name in line for line in without))
 
 
 def encoded(figure: Figure, about: str, suffix: str, scale: float, headed: bool) -> bytes:
