@@ -1,9 +1,4 @@
-"""Ours beside the fastest peer: one row a kernel, size, dtype and kind of time.
-
-Ours is the entry that a call runs where the file says which one it is (it alone has an *api* time), else the fastest
-entry. The peer is the fastest of those whose answer is right, in the first process; the other processes judge it. The
-ratio is by rounds, as everywhere in the lab; kinds of time are never mixed.
-"""
+"""Ours beside the fastest peer: one row a kernel, size, dtype and kind of time, by `cudalab.results.rivals`."""
 
 from __future__ import annotations
 
@@ -12,18 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
-from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio
+from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, over_all
 from cudalab.report import columns
-from cudalab.results import marks, record
+from cudalab.results import marks, rivals
 from cudalab.results.record import Case, Results
-from cudalab.tools.tune.verdict import over_all
 
 KINDS = ("cold", "hot", "graph", "graph_cold", "api")  # `call` is of a launch without allocation: peers have none
 VERDICTS = (FASTER, SAME, SLOWER, UNCLEAR)
 UNEQUAL = "not on equal terms"
-OURS = "pycuda"
-# Backends that run our code, or that are no peers: the lab's other ways to the same `.cu`, and NumPy on the host.
-NO_PEERS = (OURS, "cupy_raw", "pycuda_elementwise", "host", "numpy", record.COPY)
 
 
 @dataclass(frozen=True)
@@ -55,16 +46,9 @@ class Row:
 
 def rows(run: Results, kind: str) -> list[Row]:
     """A row for each size and dtype of a file in which both sides have such a time; where a peer leads most, first."""
-    found = []
-    for cases in run.groups().values():
-        timed = [case for case in cases if case.status == record.OK and case.times.get(kind)]
-        mine = [case for case in timed if case.backend == OURS]
-        peers = [case for case in timed if case.backend not in NO_PEERS]
-        if mine and peers:
-            ours = run.fastest([case for case in mine if "api" in case.times] or mine, kind)  # the one that a call runs
-            peer = run.fastest(peers, kind)
-            found.append(Row(run, cases, ours, peer, kind, run.ratio(peer, ours, kind, chosen=True)))
-    return worst_first(found)
+    found = ((cases, rivals.compared(run, cases, kind)) for cases in run.groups().values())
+    rows = [Row(run, cases, one.ours, one.rival, kind, one.ratio) for cases, one in found if one]
+    return worst_first(rows)
 
 
 def worst_first(found: Iterable[Row]) -> list[Row]:

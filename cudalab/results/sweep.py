@@ -121,9 +121,12 @@ def _fit(points: list[tuple[int, float]]) -> tuple[float, float] | None:
     """(overhead, rate) fitted to points of (bytes, seconds), or None."""
     if len({nbytes for nbytes, _ in points}) < LEAST_SIZES:
         return None
-    from scipy.optimize import nnls
-
     nbytes, seconds = np.array(points, np.float64).T
     scale = float(seconds.min()), float(nbytes.max() / seconds.max())  # scales both unknowns to about 1
-    (overhead, inverse), _ = nnls(np.stack([scale[0] / seconds, nbytes / scale[1] / seconds], 1), np.ones(len(points)))
+    rows = np.stack([scale[0] / seconds, nbytes / scale[1] / seconds], 1)
+    squares, sums = rows.T @ rows, rows.sum(0)
+    overhead, inverse = np.linalg.lstsq(rows, np.ones(len(points)), rcond=None)[0]
+    if min(overhead, inverse) < 0:  # the best is at an edge, where one of both is 0
+        alone = sums / np.diag(squares)
+        overhead, inverse = (alone[0], 0.0) if alone[0] * sums[0] > alone[1] * sums[1] else (0.0, alone[1])
     return (float(overhead * scale[0]), float(scale[1] / inverse)) if inverse else None

@@ -123,7 +123,7 @@ def test_a_part_does_not_replace_the_whole(file):
 
 @pytest.mark.sweep
 def test_a_report_of_a_part(file, tmp_path):
-    pytest.importorskip("altair")
+    pytest.importorskip("jinja2")
     page = tmp_path / "page.html"
     done = invoke("report", file, "-o", page, "--size", "large", "--only", "pycuda,torch_eager")
     assert done.exit_code == 0, done.output

@@ -39,7 +39,7 @@ def run(tmp_path):
 @pytest.mark.sweep
 def test_bench_and_report(run, tmp_path):
     try:
-        need()
+        need(".html")
     except CudalabError as error:
         pytest.skip(str(error))
     quick = ("--sizes", "64", "--device", "cpu", "--budget", "0.01", "--only", "numpy")

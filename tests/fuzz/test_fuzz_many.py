@@ -17,7 +17,6 @@ import pytest
 from click.testing import CliRunner
 from fuzzing import said_clearly
 from mutations import Bounded, anything, attempt, bytewise, checked_page, clean, mutated, text, wild
-from report_runs import undrawn
 
 from cudalab import report
 from cudalab.base import child
@@ -114,7 +113,7 @@ def test_pages(path):
         timed = not i % 4  # charts take most of the time
         made = [Results.of(read(path, wild(rng, True, timed), True)) for _ in range(rng.choice([1, 1, 2]))]
         files = [(text(rng).replace("\0", "") or "r.json", run) for run in made]
-        checked_page(page.laid_out(files, undrawn))
+        checked_page(page.render(files))
 
     attempt("pages", COUNTS["pages"], one)
 

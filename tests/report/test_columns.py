@@ -9,7 +9,7 @@ import re
 
 import pytest
 from msgspec.structs import replace
-from report_runs import timed, undrawn
+from report_runs import timed
 
 from cudalab import report
 from cudalab.report import below_tables, check_table, columns
@@ -181,7 +181,7 @@ def test_call_is_of_rows_that_do_not_allocate():
     native.allocates = False
     assert cells(run, "torch_native")["call (out) \u00b5s"] != "-"
     assert "call (out): host time of a launch into an existing array" in "\n".join(below_tables.footer(run))
-    drawn = json.dumps(figures.times(run, group(run), "call").spec)
+    drawn = figures.times(run, group(run), "call").svg
     assert drawn.count("allocates: see api") == 1  # torch_eager
 
 
@@ -202,9 +202,9 @@ def test_impossible_is_shown_like_wrong_in_pages_and_plots():
     run = impossible()
     bad = next(c for c in group(run) if c.status == record.IMPOSSIBLE)
     assert figures.role(bad) == "bad"
-    assert "IMPOSSIBLE: no time" in json.dumps(figures.speedup(run, group(run)).spec)
+    assert "IMPOSSIBLE: no time" in figures.speedup(run, group(run)).svg
     assert "; IMPOSSIBLE: pycuda:gelu_vec; error" in findings.timed(run, group(run), {}).sentence
-    text = page.laid_out([("x.json", run)], undrawn)
+    text = page.render([("x.json", run)])
     assert "What went wrong, and notes" in text and "IMPOSSIBLE</b>" in text
 
 

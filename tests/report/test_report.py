@@ -5,28 +5,31 @@ from __future__ import annotations
 import re
 import struct
 from itertools import pairwise
+from math import log10, prod
 from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 from click.testing import CliRunner
-from report_runs import checked, hostile, timed, undrawn
+from report_runs import checked, hostile, timed
 
 import cudalab
 
-pytest.importorskip("altair")
-pytest.importorskip("vl_convert")
+pytest.importorskip("jinja2")
 
 from cudalab.base import numbers
 from cudalab.base.errors import CudalabError
 from cudalab.cli import main
 from cudalab.report import below_tables, html
 from cudalab.report.html import checked as checked_charts
-from cudalab.report.html import draw, figures, findings, over_sizes, page, palette, plot, text_width
+from cudalab.report.html import draw, figures, findings, over_sizes, overview, page, palette, plot, text_width
 from cudalab.report.html.charts import Bar, bars, outline
-from cudalab.report.html.lines import spread
-from cudalab.results import record
+from cudalab.report.html.groups import spread
+from cudalab.report.html.lines import Line, grouped
+from cudalab.report.html.lines import over_sizes as over_sizes_chart
+from cudalab.report.html.subjects import fill, gathered
+from cudalab.results import record, rivals
 
 ROOT = Path(__file__).parents[2]
 H200 = ROOT / "bench" / "results" / "h200"
@@ -51,13 +54,101 @@ def answer(run):
     return findings.timed(run, group(run), {"pycuda:gelu_vec": "95"})
 
 
+def rivals_of(*files):
+    """The first pictures of a page, and what it says in their place."""
+    runs = page.named([(f"{i}.json", run) for i, run in enumerate(files)])
+    subjects = gathered(runs)
+    fill(subjects)
+    return overview.figures(runs, subjects)
+
+
+def texts_of(svg):
+    return [element.text for element in ElementTree.fromstring(svg).iter("text")]
+
+
+def slowed(run, factor):
+    """The same run with our times multiplied."""
+    for case in run.cases:
+        if case.backend == "pycuda":
+            case.times = {k: [[factor * s for s in r] for r in rounds] for k, rounds in case.times.items()}
+    return run
+
+
+def test_the_first_picture_has_losses_first_with_the_rival_and_says_what_holds_one():
+    lost, close, won = slowed(timed("lost"), 3), slowed(timed("close"), 1.335), timed("won")
+    close.cases, won.cases = group(close), group(won, "small")
+    for run in (lost, close, won):  # `xlarge` of `won` went wrong
+        run.cases = [case for case in run.cases if case.label != "copy"]
+    bad = timed("bad")
+    bad.cases = [msgspec.structs.replace(c, status=record.WRONG, times={}) for c in group(bad) if c.backend == "pycuda"]
+    (figure,), without = rivals_of(won, close, lost, bad)
+    assert without == []
+    said = [text for text in texts_of(figure.svg) if re.match(r"(lost|close|won|bad)\b", text)]
+    assert [text.split(",")[0] for text in said] == ["bad", "lost", "lost", "lost", "close", "won"]
+    values = [text for text in texts_of(figure.svg) if re.search("SLOWER|SAME|FASTER|WRONG", text)]
+    assert values[0] == "WRONG"
+    assert all(re.fullmatch(r"0\.\d+ SLOWER, torch_native", text) for text in values[1:4])
+    assert re.fullmatch(r"(0\.99|1\.00)\d* SAME, torch_native", values[4])
+    assert figure.svg.count('stroke-dasharray="2,2"') == 1  # its interval holds 1
+    assert "6 comparisons: 3 SLOWER, 1 SAME, 1 FASTER, 1 WRONG." in figure.says
+
+
+def test_of_many_comparisons_each_kernel_shows_its_mean_its_worst_and_its_best():
+    runs = [slowed(timed(f"kernel_{i}", dtype), 1 + i / 8) for i in range(4) for dtype in ("float32", "float16")]
+    (figure,), _ = rivals_of(*runs)
+    shown = texts_of(figure.svg)
+    assert [text for text in shown if text.startswith("kernel_")] == ["kernel_3", "kernel_2", "kernel_1", "kernel_0"]
+    first = shown[shown.index("kernel_3") :]
+    assert [text.split(",")[0] for text in first[2:6:2]] == ["worst: xlarge", "best: small"]
+    assert first[3].endswith("SLOWER, torch_native") and first[5].endswith("FASTER, torch_native")
+    found = [
+        r.ratio.value for run in runs[-2:] for c in run.groups().values() if (r := rivals.compared(run, c, "cold"))
+    ]
+    assert float(first[1].split()[0]) == pytest.approx(prod(found) ** (1 / 6), rel=0.01)
+
+
+def test_cards_are_never_in_one_picture_and_a_cpu_has_none():
+    other, cpu = timed(), timed()
+    other.machine.name, cpu.machine.name, cpu.machine.device = "NVIDIA A100", "Some CPU", "cpu"
+    for case in cpu.cases:
+        case.times = {"wall": case.times["cold"]} if case.times and case.backend.startswith("torch") else {}
+    figures_, without = rivals_of(timed(), other, cpu)
+    assert [figure.title.partition(" \u00b7 ")[2] for figure in figures_] == ["Test GPU", "NVIDIA A100"]
+    assert without == ["No ratio of ours to a rival on Some CPU: a .cu is checked on a CPU, and not timed."]
+    assert "0.json" not in figures_[0].svg  # no other file of this card has the kernel
+    assert rivals_of(checked()) == ([], [])
+
+
+def test_names_in_the_first_picture_are_whole():
+    name = "a_kernel_" * 12
+    (figure,), _ = rivals_of(timed(name))
+    assert "".join(text for text in texts_of(figure.svg) if text.startswith(("a_", "kernel_"))).startswith(name)
+
+
+def test_lines_that_lie_on_each_other_are_one_with_all_names():
+    points = [(1e6, 10.0), (1e8, 40.0)]
+    near = [(x, y + 0.3) for x, y in points]
+    lines = [
+        Line("one", points, ["a", "b"]),
+        Line("ours", near, ["c", "d"], 1, True),
+        Line("far", [(1e6, 20), (1e8, 9)]),
+    ]
+    assert [[line.name for line in group] for group in grouped(lines, log10, lambda v: 4 * v)] == [
+        ["ours", "one"],
+        ["far"],
+    ]
+    drawn = over_sizes_chart(lines, [], ("x", "y"))
+    assert "<title>c\na</title>" in drawn
+    assert drawn.count('stroke-width="2.6"') == drawn.count('stroke-width="1.3"') == 1
+
+
 def test_the_answer_names_ours_the_peer_and_the_ceiling():
     said = answer(timed())
     assert said.subject == "gelu, float32, Test GPU"
     ratio = r"1\.3\d*\u00d7 torch_native \(1\.\d+ to 1\.\d+, FASTER\)"
     assert re.fullmatch(rf"ours 20\d(\.\d)? µs, {ratio}, 95 % of copy; error: .*", said.sentence)
     assert "torch_eager" in said.detail
-    assert "fastest other: torch_native" in said.detail
+    assert "fastest rival: torch_native" in said.detail
     assert said.mood == "bad"  # for what failed
 
 
@@ -77,13 +168,13 @@ def test_the_answer_says_what_went_wrong_at_another_size_and_in_another_file():
     small, other = timed(), checked()
     bad = next(c for c in group(small, "small") if c.label == "pycuda:gelu_vec")
     bad.status, bad.times, bad.reason = record.WRONG, {}, "all of it"
-    assert "; WRONG: pycuda:gelu_vec" in page.laid_out([("run.json", small)], undrawn)
+    assert "; WRONG: pycuda:gelu_vec" in page.render([("run.json", small)])
     first, second = ([msgspec.structs.replace(c) for c in other.cases] for _ in range(2))
     second[0].status = record.ERROR
     loaded = [(f"{i}.json", msgspec.structs.replace(other, cases=cases)) for i, cases in enumerate((first, second))]
-    shown = page.laid_out(loaded, undrawn)
-    assert f"; error: {second[0].label}" in shown.partition("1.json</a>")[2].partition("</li>")[0]
-    assert "; error" not in shown.partition("0.json</a>")[2].partition("</li>")[0]
+    shown = page.render(loaded)
+    assert f"; error: {second[0].label}" in shown.partition("1.json: <strong>")[2].partition("</p>")[0]
+    assert "; error" not in shown.partition("0.json: <strong>")[2].partition("</p>")[0]
 
 
 def test_several_runs_of_a_kernel_are_told_apart_by_their_files():
@@ -98,13 +189,13 @@ def test_several_runs_of_a_kernel_are_told_apart_by_their_files():
                 )
                 case.kernel, case.dtype = "gelu", "float32"
     loaded = [("broken.json", broken), ("fixed.json", fixed), ("check.json", check)]
-    shown = page.laid_out(loaded, undrawn)
-    answers = re.findall(r'<li class="\w+"><a [^>]*>([^<]*)</a>: <strong>([^<]*)', shown)
+    shown = page.render(loaded)
+    answers = re.findall(r'<p class="answer \w+">([^<]*): <strong>([^<]*)', shown)
     by_file = {subject.partition(" \u00b7 ")[2]: said for subject, said in answers}
     assert "; WRONG: " in by_file["broken.json"]
     assert "; WRONG: pycuda" not in by_file["fixed.json"]
     assert "; WRONG in check.json: pycuda:gelu_vec" in by_file["fixed.json"]
-    assert re.search(r"<th[^>]*>file</th>", shown) and re.search("<td[^>]*>fixed.json</td>", shown)
+    assert re.search(r"<th[^>]*>file</th>", shown) and re.search("<td[^>]*>fixed.json<", shown)
     lines = re.findall(r'<li><b class="bad">WRONG</b> (.*?)</li>', shown)
     mine = [line for line in lines if "pycuda:gelu_vec" in line]
     assert len(mine) == 2, mine  # three sizes in one line, a line for each file
@@ -129,26 +220,9 @@ def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_t
     assert said.detail.startswith("fastest of the others: torch_native, ")
 
 
-@pytest.mark.sweep
-def test_every_chart_fits_the_schema_of_vega_lite():
-    import altair
-
-    run, check = timed(), checked()
-    kinds = [figures.times(run, group(run), kind) for kind in ("cold", "hot", "graph", "call")]
-    made = [figures.speedup(run, group(run)), figures.samples(run, group(run)), *kinds]
-    made += [
-        over_sizes.bandwidth(run, run.cases),
-        checked_charts.accuracy(check, check.cases),
-        checked_charts.error(check, check.cases),
-    ]
-    for figure in made:
-        altair.LayerChart.from_dict(figure.spec)  # raises if it does not
-        assert figure.says
-
-
 def test_a_chart_holds_the_numbers_that_it_shows():
     run = timed()
-    drawn = draw.svg(figures.speedup(run, group(run)).spec)
+    drawn = figures.speedup(run, group(run)).svg
     base = next(c for c in group(run) if c.backend == "torch_eager")
     best = run.speedup(next(c for c in group(run) if c.variant == "gelu_vec"), "cold")
     assert f"{numbers.ratio(best)} FASTER</text>" in drawn
@@ -191,28 +265,23 @@ def test_one_row_is_not_compared_with_itself():
 
 @pytest.mark.parametrize("top", [0.2, 0.37, 0.5, 0.98, 1.0, 1.5, 5.0, 8.0, 95.0, 99_000.0])
 def test_numbers_below_bars_keep_apart(top):
-    drawn = draw.svg(bars([Bar("a", "b", top, top, top)], "times as fast"))
-    found = r'<text text-anchor="(\w+)" transform="translate\(([\d.]+),16\)"([^>]*)>([\d.,]+)</text>'
-    ends = []
-    for anchor, x, rest, text in re.findall(found, drawn):
-        wide = text_width.width(text, 11, False)
-        left = float(x) - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
-        ends += [] if 'opacity="0"' in rest else [(left, left + wide)]
-    assert len(ends) >= 2
-    assert all(one[1] + 4 <= other[0] for one, other in pairwise(ends)), drawn
+    drawn = bars([Bar("a", "b", top, top, top)], "times as fast")
+    found = re.findall(r'<text x="([\d.]+)" y="36.9" text-anchor="middle"[^>]*>([\d.,]+)</text>', drawn)
+    places = [(float(x), text_width.width(text, 11, False) / 2) for x, text in found]
+    assert len(places) >= 2
+    assert all(x + half + 4 <= next_ - other for (x, half), (next_, other) in pairwise(places)), drawn
 
 
-@pytest.mark.process
-def test_a_caption_is_as_wide_as_the_screen_and_not_as_its_table():
-    """In a table that is wider than a phone it stays in view."""
-    assert "<caption><span>Times are medians." in page.render([("run.json", timed())])
-    style = (Path(page.__file__).parent / "style.css").read_text()
-    assert re.search(r"caption span \{[^}]*position: sticky;[^}]*max-width: min\(100%, calc\(100vw", style)
+def test_an_interval_far_beyond_all_bars_does_not_shorten_them():
+    drawn = bars([Bar("a", "1", 1.0, 0.9, 1e6), Bar("b", "2", 2.0, 1.9, 2.1)], "s")
+    assert max(float(wide) for wide in re.findall(r'd="M0,\S+?h(\S+?)v', drawn)) > 60
 
 
 def test_where_no_number_came_is_shown_and_alike_variants_are_one_line():
     figure = checked_charts.error(checked(), checked().cases)
-    assert "pycuda:gelu_vec +1: the same errors as cupy_raw:gelu_vec" in figure.notes
+    names = re.findall(r'x="227" y="[\d.]+"( font-weight="bold")? fill="(#\w+)"[^>]*>([^<]+)<', figure.svg)
+    assert [text for bold, colour, text in names if bold] == ["pycuda:gelu_vec", "cupy_raw:gelu_vec"]
+    assert len({colour for _, colour, _ in names}) == 3  # two lie on each other: one line, in one colour
     assert any(note.startswith("torch_native: NaN or infinity where a number was expected") for note in figure.notes)
     assert "torch_eager at most 200 ULP" in figure.says
 
@@ -230,8 +299,8 @@ def test_all_samples_are_counted_and_two_groups_are_said():
 
 
 def test_names_at_the_ends_of_lines_keep_apart_and_inside():
-    assert spread([10, 11, 12, 90], 5, 100) == [10, 15, 20, 90]
-    assert spread([96, 97, 98], 5, 100) == [90, 95, 100]
+    assert spread([10, 11, 12, 90], [5, 9, 5, 5], 100) == [10, 15, 24, 90]
+    assert spread([96, 97, 98], [5, 5, 5], 100) == [92, 97, 102]  # the plot ends at 107, half a line below
 
 
 def test_labels_can_be_read_in_both_themes():
@@ -246,44 +315,26 @@ def test_labels_can_be_read_in_both_themes():
         high, low = sorted((light(one), light(two)), reverse=True)
         return (high + 0.05) / (low + 0.05)
 
-    for colour in (palette.INK, palette.MUTED, palette.BAD, palette.OURS, palette.OTHER, *palette.LINES):
+    for colour in (palette.INK, palette.MUTED, palette.BAD, palette.GOOD, palette.OURS, palette.OTHER, *palette.LINES):
         least = 3 if colour == palette.OTHER else 4.5
         assert contrast(colour, palette.SURFACE) >= least, colour
         assert contrast(palette.DARK[colour], palette.DARK[palette.SURFACE]) >= least, palette.DARK[colour]
     assert len({palette.style_of(i) for i in range(21)}) == 21
 
 
-def test_a_drawing_keeps_shapes_and_texts_only():
-    dirty = (
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" onload="x()">'
-        '<script>x()</script><a xlink:href="javascript:x()"><path d="M0,0h1Z" fill="red"/></a>'
-        '<path aria-label="a &lt;b&gt;" d="M0.123,0h1Z" fill="#123456" style="x" onclick="x()"/>'
-        '<foreignObject><p>x</p></foreignObject><image href="http://x"/><text fill="#123456">a &lt;b&gt;</text></svg>'
-    )
-    path = '<path d="M0.1,0h1Z" fill="#123456"><title>a &lt;b&gt;</title></path>'
-    assert draw.clean(dirty) == f'<svg width="9">{path}<text fill="#123456">a &lt;b&gt;</text></svg>'
-
-
 def test_a_long_text_is_as_wide_as_in_the_font_that_charts_are_laid_out_for():
     said = re.compile(r'<text [^>]*textLength="([\d.]+)" lengthAdjust="spacingAndGlyphs"[^>]*>([^<]*)</text>')
-    found = {text: float(wide) for wide, text in said.findall(draw.svg(figures.speedup(timed(), group(timed())).spec))}
+    found = {text: float(wide) for wide, text in said.findall(figures.speedup(timed(), group(timed())).svg)}
     assert found["cupy_raw:gelu_vec"] == pytest.approx(102.7, abs=0.1)  # in bold
-    assert found["copy (ceiling)"] == pytest.approx(70.7, abs=0.1)
     assert text_width.width("\u4e00", 12, False) is None
     assert text_width.cut("pycuda:gelu", 136, 12, True) == "pycuda:gelu"
     for name in ("pycuda:matmul_registers_of_a_long_name", "w" * 80, "\u4e00" * 80):
-        assert 120 < text_width._wide(text_width.cut(name, 136, 12, True), 12, True) <= 136
-
-
-@pytest.mark.process
-def test_what_the_drawing_process_says_is_passed_on():
-    with draw.studio() as drawn, pytest.raises(CudalabError, match=r"a chart could not be drawn: \w+: \S"):
-        drawn({"mark": 7}).result()
+        assert 120 < text_width.reach(text_width.cut(name, 136, 12, True), 12, True) <= 136
 
 
 def test_the_same_results_give_the_same_page():
     loaded = [("a/run.json", timed()), ("b/run.json", checked())]
-    once, again = (page.laid_out(loaded, undrawn) for _ in range(2))
+    once, again = (page.render(loaded) for _ in range(2))
     assert once == again
     assert "a/run.json" in once  # two files of a name: with their folders
     assert "/a/run.json" not in once
@@ -292,17 +343,17 @@ def test_the_same_results_give_the_same_page():
 def test_a_page_of_little_says_how_little():
     run = timed()
     run.cases, run.complete = [], False
-    text = page.laid_out([("x.json", run)], undrawn)
+    text = page.render([("x.json", run)])
     assert "Nothing was run." in text
     assert "x.json: INTERRUPTED" in text
     run.cases = [case for case in timed().cases if case.status == record.SKIPPED]
-    text = page.laid_out([("x.json", run)], undrawn)
+    text = page.render([("x.json", run)])
     assert "<strong>none of our entries ran</strong>" in text
     assert 'torch_script: <span class="reason">pip install it</span>' in text
     check = checked()
     for case in check.cases:
         case.status, case.parity = record.SKIPPED, None
-    assert "<strong>nothing was checked</strong>" in page.laid_out([("x.json", check)], undrawn)
+    assert "<strong>nothing was checked</strong>" in page.render([("x.json", check)])
 
 
 @pytest.mark.parametrize("ulp", [None, 0.0, 3.0])
@@ -312,7 +363,7 @@ def test_errors_that_are_all_alike_are_drawn(ulp):
         case.parity.curve.ulp = [ulp] * len(case.parity.curve.x)
     figure = checked_charts.error(check, check.cases)
     assert (figure is None) == (ulp is None)
-    assert ulp is None or "pycuda:gelu_vec +3" in draw.svg(figure.spec)
+    assert ulp is None or figure.svg.count('stroke-width="2.6"') == 1  # of four
 
 
 def test_a_sweep_has_charts_at_its_ends_and_middle_and_says_so():
@@ -322,14 +373,14 @@ def test_a_sweep_has_charts_at_its_ends_and_middle_and_says_so():
         for k in range(7)
         for case in group(run)
     ]
-    text = page.laid_out([("x.json", run)], undrawn)
+    text = page.render([("x.json", run)])
     assert text.count('data-chart="speedup"') == 3
     assert re.findall(r'data-size="(\d)"', text) == ["0", "3", "6"]
     assert "Charts show 3 of 7 sizes; the table has all." in text
 
 
 def test_a_file_cannot_add_markup():
-    text = page.laid_out([("x.json", hostile())], undrawn)
+    text = page.render([("x.json", hostile())])
     assert text.count("<script>") == 1
     assert "<img" not in text
     assert "{{7*7}}" in text
@@ -349,11 +400,11 @@ def committed_runs():
 
 
 @pytest.mark.sweep
-def test_the_page_of_the_committed_results_has_every_kernel_and_is_small():
-    paths = committed_runs()
-    made = page.laid_out([(str(path), cudalab.load(path)) for path in paths], undrawn)
-    assert all(path.name in made for path in paths)
-    assert len(made) < 3_000_000
+def test_the_page_of_all_committed_kernels_has_each_and_is_small():
+    paths = sorted(H200.glob("*.json"))
+    made = page.render([(str(path), cudalab.load(path)) for path in paths])
+    assert all(f'<section class="subject" id="{path.stem}-' in made for path in paths)
+    assert len(made) < 2_000_000
 
 
 @pytest.mark.sweep
@@ -364,6 +415,16 @@ def test_the_committed_plots_are_of_the_committed_results(tmp_path):
         done = invoke("report", *committed_runs(), *words, "-o", tmp_path / name)
         assert done.exit_code == 0, done.output
         assert (tmp_path / name).read_text() == (H200 / name).read_text(), "run: make report"
+
+
+def test_the_picture_of_all_kernels_alone_shows_what_is_selected(file, tmp_path):
+    target = tmp_path / "all.svg"
+    done = invoke("report", file, "-o", target, "--chart", "rivals", "--size", "small,large", "-q")
+    assert (done.exit_code, done.output) == (0, "")
+    shown = texts_of(target.read_text().replace('xmlns="http://www.w3.org/2000/svg"', "").partition("\n")[2])
+    assert [text for text in shown if text.startswith("gelu, ") and "GPU" not in text] == [
+        "gelu, large, float32", "gelu, small, float32"
+    ]  # fmt: skip
 
 
 def test_plots(file, tmp_path):
@@ -394,6 +455,10 @@ def test_plots(file, tmp_path):
         (["-o", "x.svg", "--chart", "cold", "--kind", "hot"], "--kind is for speedup, samples and bandwidth"),
         (["-o", "x.svg", "--kind", "cool"], "no kind of time named 'cool'"),
         (["-o", "x.svg", "--chart", "bandwidth", "--size", "small"], "--size is not for bandwidth"),
+        (
+            ["-o", "x.svg", "--chart", "rivals", "--skip", "torch_*"],
+            "nothing to draw for rivals: No ratio of ours to a",
+        ),
         (["-o", "x.svg", "--chart", "wall"], "nothing to draw for wall: it needs such times from `cudalab bench`"),
         (["-o", "x.svg", "--chart", "error"], "nothing to draw for error: it needs a file of `cudalab check -o`"),
         (["-o", "none/x.svg"], "none; make it first: mkdir -p"),
@@ -426,10 +491,10 @@ def test_links(file, tmp_path, monkeypatch):
 
 
 def test_what_is_missing_is_said_with_what_to_type(file, tmp_path, monkeypatch):
-    monkeypatch.setattr(html, "NEEDED", {"altair": "altair", "no_such_module": "vl-convert-python"})
-    done = invoke("report", file, "-o", tmp_path / "x.html")
+    monkeypatch.setattr(html, "NEEDED", {".png": ("no_such_module", "vl-convert-python")})
+    done = invoke("report", file, "-o", tmp_path / "x.png")
     assert done.exit_code == 2
-    assert done.output.startswith("Error: a report needs vl-convert-python; ")
+    assert done.output.startswith("Error: a report as .png needs vl-convert-python; ")
     assert done.output.endswith("pip install -e '.[report]' in the checkout\n")
 
 

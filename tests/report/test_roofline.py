@@ -6,18 +6,19 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from click.testing import CliRunner
-from report_runs import counted, timed, undrawn
+from report_runs import counted, timed
 
 import cudalab
 
-pytest.importorskip("altair")
-pytest.importorskip("vl_convert")
+pytest.importorskip("jinja2")
 
 from cudalab.cli import main
-from cudalab.report.html import draw, page, roofline
-from cudalab.report.html.lines import APART
+from cudalab.report.html import page, roofline, roofline_chart
+from cudalab.report.html.groups import APART
+from cudalab.report.html.paper import Scale
 from cudalab.results.record import CEILING
 
 H200 = Path(__file__).parents[2] / "bench" / "results" / "h200"
@@ -28,30 +29,32 @@ def of(run, size="xlarge"):
     return roofline.figure(run, [case for case in run.cases if case.size == size])
 
 
-def rows(figure, mark):
-    """The data of all layers of a mark."""
-    layers = (layer for layer in figure.spec["layer"] if layer["mark"]["type"] == mark)
-    return [row for layer in layers for row in layer["data"]["values"]]
+@pytest.fixture
+def handed(monkeypatch):
+    """The points, slopes and peaks from which the last chart was drawn."""
+    held, drawing = [], roofline_chart.roofline
+    monkeypatch.setattr(roofline_chart, "roofline", lambda *given: held.append(given[:3]) or drawing(*given))
+    return lambda: held[-1]
 
 
 @pytest.mark.parametrize("each", [1, 10, 1000, 100_000])
-def test_points_are_the_cold_times_and_lines_are_the_roofs(each):
+def test_points_are_the_cold_times_and_lines_are_the_roofs(handed, each):
     run = counted(each)
-    figure = of(run)
+    of(run)
+    points, slopes, peaks = handed()
     right = [c for c in run.cases if c.size == "xlarge" and c.status == "ok"]
-    points = rows(figure, "point")
-    assert sorted(p["y"] for p in points) == pytest.approx(sorted(c.flops / c.median("cold") for c in right))
-    assert {p["x"] for p in points} == {each / 8}
-    assert all(p["a"] < p["y"] < p["b"] for p in points)
+    assert sorted(p.rate for p in points) == pytest.approx(sorted(c.flops / c.median("cold") for c in right))
+    assert {p.at for p in points} == {each / 8}
+    assert all(p.low < p.rate < p.high for p in points)
     copy = max(c.bandwidth("cold") for c in run.cases if c.status == CEILING)
-    lines = {}
-    for row in rows(figure, "line"):
-        lines.setdefault(row["k"], []).append((row["x"], row["y"]))
-    slanted = [ends for ends in lines.values() if ends[0][1] != ends[1][1]]
-    level = [ends for ends in lines.values() if ends[0][1] == ends[1][1]]
-    assert [y / x for ends in slanted for x, y in ends] == pytest.approx([SLOPE, SLOPE, copy, copy])
-    assert sorted({y for ends in level for _, y in ends}) == sorted(PEAKS)
-    assert [min(x for x, _ in ends) * SLOPE for ends in level] == pytest.approx(PEAKS)  # where bytes stop to limit
+    assert [slope.rate for slope in slopes] == pytest.approx([SLOPE, copy])
+    assert [rate for rate, _ in peaks] == pytest.approx(PEAKS)
+
+
+def test_a_scale_maps_its_ends_and_its_middle():
+    assert [Scale(1, 100, 250, 0, "log")(v) for v in (1, 10, 100)] == pytest.approx([250, 125, 0])
+    assert [Scale(-9, 9, 0, 100, "symlog")(v) for v in (-9, 0, 9)] == pytest.approx([0, 50, 100])
+    assert Scale(3, 3, 0, 100)(3) == 50
 
 
 def test_the_sentence_says_how_near_the_fastest_is_to_each_roof():
@@ -87,19 +90,21 @@ def test_what_is_not_known_has_a_reason_and_no_point(change, reason):
     assert of(run) == reason
 
 
-def test_without_a_roof_there_is_no_roofline():
+def test_without_a_roof_there_is_no_roofline(handed):
     run = counted(memory_clock_hz="")
-    assert rows(of(run), "line")  # the copy's
+    of(run)
+    assert [slope.measured for slope in handed()[1]] == [True]  # the copy's
     run.cases = [case for case in run.cases if case.status != CEILING]
     assert of(run) == "no roof is known: the run timed no copy, and the lab does not know the card"
 
 
-def test_an_older_file_has_the_operations_of_the_spec_if_the_kernel_is_the_same():
+def test_an_older_file_has_the_operations_of_the_spec_if_the_kernel_is_the_same(handed):
     run = cudalab.load(H200 / "matmul.json")
     cases = [case for case in run.cases if case.size == "small"]
     for case in run.cases:
         case.flops, case.written = 0, None
-    assert rows(roofline.figure(run, cases), "point")[0]["x"] == 2 * 256**3 / (3 * 256**2 * 4)
+    roofline.figure(run, cases)
+    assert handed()[0][0].at == 2 * 256**3 / (3 * 256**2 * 4)
     for case in cases:
         case.nbytes += 4
     assert "its runs move 786,436 bytes, and the spec counts 786,432" in roofline.figure(run, cases)
@@ -128,19 +133,21 @@ def test_a_file_cannot_have_a_spec_run(tmp_path):
 def test_texts_keep_apart(each):
     run = counted(each)
     more = [case for case in run.cases if case.status == "ok" and case.size == "xlarge"] * 4
+    for i, case in enumerate(more := [msgspec.structs.replace(case) for case in more]):
+        case.variant += str(i)
     figure = roofline.figure(run, [case for case in run.cases if case.size == "xlarge"] + more)
-    root = ElementTree.fromstring(draw.svg(figure.spec))
+    root = ElementTree.fromstring(figure.svg)
     width, height = float(root.get("width")), float(root.get("height"))
     places = {}
     for text in root.findall(".//{*}text"):
-        across, down = map(float, text.get("transform").removeprefix("translate(").split(")")[0].split(","))
-        if text.get("text-anchor") == "start" and "rotate" not in text.get("transform"):
+        if text.get("transform") is None and text.get("text-anchor") is None:
+            across, down = float(text.get("x")), float(text.get("y"))
             places.setdefault(across, []).append(down)
-            assert across + 6 * len(text.text) < width
+            assert 54 + across + 6 * len(text.text) < width
     names = sorted(max(places.values(), key=len))
     assert len(names) == 4 + 2 + 16
     assert min(b - a for a, b in pairwise(names)) >= APART - 0.11  # coordinates have a digit behind the point
-    assert names[-1] < height
+    assert names[-1] < height - 8
 
 
 @pytest.mark.parametrize(
@@ -151,12 +158,12 @@ def test_whatever_a_file_says_is_drawn(flops, nbytes, seconds):
     run = counted(sm_clock_hz=-1.0, memory_clock_hz=-5)
     for case in run.cases:
         case.flops, case.nbytes, case.times = flops, nbytes, {"cold": [[seconds]]}
-    assert draw.svg(of(run).spec).startswith("<svg")
+    assert of(run).svg.startswith("<svg")
 
 
 def test_the_page_draws_it_and_says_where_there_is_none():
-    made = page.laid_out([("a.json", counted()), ("b.json", timed("softmax"))], undrawn)
-    assert made.count('data-chart="roofline"') == 3
+    made = page.render([("a.json", counted()), ("b.json", timed("softmax"))])
+    assert made.count('data-chart="roofline"') == 1 + 3  # of all kernels, and of each size of the one that counts
     assert "<li>No roofline of softmax: the spec does not count operations; give flops=.</li>" in made
 
 

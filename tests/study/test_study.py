@@ -713,16 +713,13 @@ def test_a_file_cannot_act_in_a_terminal():
 
 
 def test_a_report_has_studies_and_kernels(sums):
-    pytest.importorskip("altair")
-    from report_runs import undrawn
-
+    pytest.importorskip("jinja2")
     from cudalab.report.html import page
 
     _, out = sums
     committed = Path(__file__).parents[2] / "bench" / "results" / "h200" / "matmul.json"
     lab = run_of(rows({"default": 70e-6, "graph": 35e-6}, MANY))
-    text = page.laid_out([("lab.json", lab), (str(out), cudalab.load(out)), (str(committed), cudalab.load(committed))],
-                         undrawn)  # fmt: skip
+    text = page.render([("lab.json", lab), (str(out), cudalab.load(out)), (str(committed), cudalab.load(committed))])
     assert report.finding(lab) in text
     assert 'data-chart="published"' in text
     assert 'data-chart="peak_bytes"' in text

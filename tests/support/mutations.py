@@ -236,7 +236,7 @@ SAFE = {
     "html", "head", "meta", "title", "link", "style", "body", "a", "header", "div", "p", "button", "h1", "h2", "h3",
     "h4",
     "main", "section", "ul", "li", "strong", "small", "details", "summary", "b", "span", "form", "label", "select",
-    "svg",
+    "svg", "g", "path", "circle", "text", "code",
     "table", "caption", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "input", "textarea", "dl", "dt",
     "dd",
     "script", "i", "em", "option",
@@ -253,9 +253,11 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         assert tag in SAFE, tag
         self.scripts += tag in ("script", "style")
+        if tag == "path":
+            assert re.fullmatch(r"[-MLHVhvZ\d.,e+]+", dict(attrs)["d"]), attrs
         for name, value in attrs:
             assert not name.startswith("on"), (tag, attrs)
-            assert re.fullmatch(r"[a-z-]+", name), (tag, attrs)
+            assert re.fullmatch(r"[a-z][a-z0-9-]*", name), (tag, attrs)
             assert name not in ("src", "srcset", "action", "formaction"), (tag, attrs)
             if name == "href":
                 assert value.startswith("#") or value == "data:,", value

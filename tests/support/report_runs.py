@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from concurrent.futures import Future
 
 from cudalab.report.results import Results
 from cudalab.results.record import Case, ErrorCurve, Machine, Parity
@@ -98,10 +97,3 @@ def _times(rng: random.Random, seconds: float) -> dict[str, list[list[float]]]:
         kind: [[factor * seconds * (1 + 0.005 * rng.random()) for _ in range(4)] for _ in range(10)]
         for kind, factor in kinds.items()
     }
-
-
-def undrawn(spec):
-    """Replaces a drawing."""
-    done = Future()
-    done.set_result("<svg></svg>")
-    return done

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="RESULTS...", shell_complete=complete.files)
 @options.output("a page (.html) or one plot (.svg, .png)", required=True)
 @click.option("--chart", default="", metavar="NAME",
-              help="Plot to draw: speedup, cold, hot, graph, graph_cold, call, api, wall, samples, "
-                   "roofline, bandwidth, accuracy, error. Default: speedup.")  # fmt: skip
+              help="Plot to draw: rivals (of all kernels), speedup, cold, hot, graph, graph_cold, call, api, wall, "
+                   "samples, roofline, bandwidth, accuracy, error. Default: speedup.")  # fmt: skip
 @options.kernel("all in the files; a plot shows one")
 @options.size("all in the files; for a plot, the largest")
 @options.dtype("all in the files; a plot shows one")
@@ -34,13 +34,16 @@ def command(
 ) -> None:  # fmt: skip
     """Draw results as a page to share or as a plot for a paper.
 
-    The page is one file that loads nothing else. It shows findings, bars with intervals, times, samples, a roofline,
-    bandwidth over sizes, errors, a table of all numbers to sort and filter, and the machine. Several RESULTS are shown
-    together; a folder stands for the results files in it.
+    The page is one file that loads nothing else. It begins with one picture for each card: every kernel against its
+    fastest rival, losses first. Then it shows a roofline, one kernel at a time (speed-ups, times, samples, bandwidth
+    over sizes, errors), a table of all numbers to sort and filter, and the machine. Of many kernels the page shows the
+    main charts of each; --kernel makes the page of one with all. Several RESULTS are shown together; a folder stands
+    for the results files in it.
 
     \b
     cudalab report results.json checks.json -o report.html
     cudalab report results.json -o gelu.html --kernel gelu --only 'pycuda,torch_*'
+    cudalab report results/ -o all.svg --chart rivals
     cudalab report results.json -o out.svg --chart bandwidth --dtype float16
     cudalab report results.json -o out.png --kernel gelu --size large
 
@@ -66,7 +69,7 @@ def command(
     with status_line(quiet) as now:
         now(f"reading {len(names)} file{'s' if len(names) > 1 else ''}")
         loaded = out.read(names)
-        html.need()
+        html.need(target.suffix.lower())
         runs = filtered([run for _, run in loaded], kernel, size, dtype, only, skip)
         kept = [(path, run) for (path, _), run in zip(loaded, runs, strict=True) if run.cases]
         now(f"drawing {'a page' if page else 'a plot'} of {sum(len(run.cases) for _, run in kept):,} rows")
@@ -75,7 +78,8 @@ def command(
         else:
             drawn = [run for _, run in kept]
             asked = {"kernel": kernel, "dtype": dtype, "size": size}
-            which = {what: _one(what, text, drawn) for what, text in asked.items()}
+            one = chart != "rivals"  # which shows all that the options select
+            which = {what: _one(what, text, drawn) for what, text in asked.items() if one}
             html.write_plot(target, drawn, chart or "speedup", scale or 3, not bare, kind=kind, **which)
     terminal.wrote(output, f" ({numbers.amount(target.stat().st_size)}B, {monotonic() - start:.0f} s)")
 

@@ -1,8 +1,7 @@
 """Results as an HTML page, and as single plots for a paper, from the same charts.
 
 `page` lays out the page, `findings` writes its sentences. `figures`, `over_sizes` and `checked` take numbers from
-results, `charts` turns them into Vega-Lite specifications with Altair, `draw` turns those into SVG and PNG
-with vl-convert.
+results, `charts` and `lines` draw them as SVG with `paper`, `draw` makes files of them: SVG, and PNG with vl-convert.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from cudalab.base.errors import Unavailable
 if TYPE_CHECKING:
     from cudalab.results.record import Results
 
-NEEDED = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "jinja2"}  # module -> distribution
+NEEDED = {".html": ("jinja2", "jinja2"), ".png": ("vl_convert", "vl-convert-python")}  # format -> module, distribution
 
 
-def need() -> None:
-    """Raise Unavailable if a library that draws is not installed."""
+def need(suffix: str) -> None:
+    """Raise Unavailable if the library that writes a format is not installed; an .svg needs none."""
     from importlib.util import find_spec
 
-    absent = [name for module, name in NEEDED.items() if find_spec(module) is None]
-    if absent:
-        raise Unavailable(f"a report needs {', '.join(absent)}; {advice.extra('report')}")
+    module, distribution = NEEDED.get(suffix, ("", ""))
+    if module and find_spec(module) is None:
+        raise Unavailable(f"a report as {suffix} needs {distribution}; {advice.extra('report')}")
 
 
 def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:

@@ -1,23 +1,23 @@
-"""Charts of rows, made with Altair: bars with intervals, and samples.
+"""Charts of rows: bars with intervals, and samples.
 
-All texts are data, never expressions, so that a results file cannot run code. Names and values are beside the marks,
-not in a legend. The widths are chosen so that a chart fits on a phone and can be read there.
+Names and values are beside the marks, not in a legend. The widths are chosen so that a chart fits on a phone and can be
+read there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import altair as alt
-
-from cudalab.report.html.layers import SHORT, SIZE, Spec, chart_of, finished, powers, thinned
+from cudalab.report.html import text_width
 from cudalab.report.html.palette import BAD, INK, OTHER, OURS, SURFACE
+from cudalab.report.html.paper import NAMED, SIZE, Paper, Path, Scale, commas, powers, short, steps, thinned
 
-NAMES, PLOT, TEXTS = 148, 132, 126  # widths: of the names at the left, of the marks, of the values at the right
+WIDE, NAMES, TEXTS = 406, 148, 126  # widths: of all, of the names at the left at least, of the values at the right
 ROW = 21  # height of a row
 MARGIN = 6
+WIDER = 2  # an interval that reaches further than so many times the longest bar has no end in the chart
+TALL = 0.66  # of a row: the height of a bar
 ROLES = {"ours": OURS, "other": OTHER, "copy": SURFACE, "bad": BAD}  # of what a bar is filled with
 
 
@@ -46,67 +46,48 @@ class Strip:
     noisy: bool = field(default=False)
 
 
-def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: float = 0) -> Spec:
+def bars(rows: Sequence[Bar], axis: str, rule: float | None = None, symlog: float = 0) -> str:
     """Horizontal bars from 0. `rule`: the place of a dashed line; `symlog`: the constant of that scale, 0: linear."""
-    top = max((v for r in rows for v in (r.value, r.high) if v is not None), default=1.0) or 1.0
+    most = max([r.value or 0.0 for r in rows], default=0.0) or 1.0
+    top = min(max([most, *(r.high for r in rows if r.high is not None)]), WIDER * most)
     top = max(top, rule or 0) * (1.02 if not symlog else 2)
-    kind: Any = {"type": "symlog", "constant": symlog} if symlog else {}
-    ticks: Any = {"tickCount": 4}
-    if symlog:
-        ticks = {"values": thinned(powers(0, top), symlog, 0, top, 6), "labelExpr": SHORT}
-    scale = alt.Scale(domain=[0, top], nice=False, **kind)
-    x = alt.X("v:Q", scale=scale, axis=alt.Axis(title=axis, **ticks))
-    data = [
-        {"i": i, "v": r.value, "h": r.hint, "c": ROLES[r.role], "e": INK if r.role == "copy" else ROLES[r.role]}
-        for i, r in enumerate(rows)
-        if r.value is not None
-    ]
-    edge = {"color": alt.Color("c:N", scale=None), "stroke": alt.Stroke("e:N", scale=None)}
-    marks = chart_of(data, y=_row(len(rows))).mark_bar(strokeWidth=1)
-    layers = [marks.encode(x=x, description=alt.Description("h:N"), **edge)]
-    sure = [{"i": i, "a": r.low, "b": r.high} for i, r in enumerate(rows) if r.low is not None and r.high is not None]
-    if sure:
-        interval = chart_of(sure, y=_row(len(rows))).mark_rule(color=INK, aria=False)
-        layers.append(interval.encode(x=alt.X("a:Q", scale=scale), x2=alt.X2("b:Q")))
-        ends = chart_of([{"i": row["i"], "v": row[end]} for row in sure for end in "ab"], y=_row(len(rows)))
-        layers.append(ends.mark_tick(color=INK, size=7, thickness=1, opacity=1, aria=False).encode(x=x))
+    paper = _sheet(rows, ROW)
+    scale = Scale(0, top, 0, paper.width, "symlog" if symlog else "linear", symlog or 1)
+    ticks = thinned(powers(0, top), scale, paper.width / 6) if symlog else steps(top)
+    paper.below(scale, ticks, short if symlog else commas, axis)
+    intervals: list[Path] = []
+    for i, row in enumerate(rows):
+        middle = ROW * (i + 0.5)
+        if row.value is not None:
+            edge = INK if row.role == "copy" else ""
+            high = ROW * TALL
+            paper.bar(0, middle - high / 2, scale(row.value), high, ROLES[row.role], row.hint, edge)
+        if row.low is not None and row.high is not None:
+            ends = [scale(end) for end in (row.low, row.high) if end <= top]
+            intervals.append([(x, middle) for x in (scale(row.low), scale(min(row.high, top)))])
+            intervals += ([(x, middle - 3.5), (x, middle + 3.5)] for x in ends)
+        _texts(paper, row, middle)
+    paper.lines(intervals, INK)
     if rule is not None:
-        layers.append(chart_of([{"v": rule}]).mark_rule(color=INK, strokeDash=[4, 3], aria=False).encode(x=x))
-    return finished([*layers, *_names(rows), *_values(rows)], PLOT, ROW * len(rows), NAMES, TEXTS)
+        paper.lines([[(scale(rule), 0), (scale(rule), paper.height)]], INK, dash=(4, 3))
+    return paper.svg()
 
 
-def samples(rows: Sequence[Strip], axis: str, edge: float, bins: int = 64) -> Spec:
+def samples(rows: Sequence[Strip], axis: str, edge: float, bins: int = 64) -> str:
     """For each row a histogram of its samples from -edge to edge; samples beyond are only counted."""
-    scale = alt.Scale(domain=[-100 * edge, 100 * edge], nice=False)
-    half = 50 * edge  # a tick without a number: numbers would touch
-    plain = f"abs(datum.value) == {half!r} ? '' : datum.label"
-    values = [half * i for i in (-2, -1, 0, 1, 2)]
-    x = alt.X("x:Q", scale=scale, axis=alt.Axis(title=axis, values=values, labelExpr=plain))
-    tall = alt.Scale(domain=[len(rows), 0], nice=False)
-    data = [
-        {
-            "x": 100 * at,
-            "y": i + 0.92 - 0.84 * height,
-            "z": i + 0.92,
-            "k": i,
-            "h": row.hint,
-            "c": OURS if row.role == "ours" else OTHER,
-        }
-        for i, row in enumerate(rows)
-        for at, height in outline(row.deviations, edge, bins)
-    ]
-    shapes = chart_of(data).mark_area(interpolate="step-after", opacity=1)
-    layers = [
-        shapes.encode(
-            x=x, y=alt.Y("y:Q", scale=tall, axis=None), y2=alt.Y2("z:Q"), detail=alt.Detail("k:N"),
-            color=alt.Color("c:N", scale=None), description=alt.Description("h:N"),
-        )
-    ]  # fmt: skip
-    middle = chart_of([{"x": 0}]).mark_rule(color=INK, strokeDash=[4, 3], aria=False).encode(x=x)
-    names = [Bar(r.name, r.text, role=r.role if not r.noisy else "bad") for r in rows]
-    return finished(
-        [*layers, middle, *_names(rows, tall), *_values(names, tall)], PLOT, (ROW + 4) * len(rows), NAMES, TEXTS
-    )
+    tall = ROW + 4
+    paper = _sheet(rows, tall)
+    scale = Scale(-edge, edge, 0, paper.width)
+    # The ticks between the middle and the ends have no number: numbers would touch.
+    paper.below(scale, [edge * i / 2 for i in range(-2, 3)], lambda v: f"{100 * v:g}" if v in (-edge, 0, edge) else "",
+                axis)  # fmt: skip
+    for i, row in enumerate(rows):
+        base = tall * (i + 0.92)
+        corners = [(scale(at), base - 0.84 * tall * height) for at, height in outline(row.deviations, edge, bins)]
+        paper.staircase(corners, base, OURS if row.role == "ours" else OTHER, row.hint)
+        _texts(paper, row, tall * (i + 0.55), "bad" if row.noisy else row.role)
+    paper.lines([[(scale(0), 0), (scale(0), paper.height)]], INK, dash=(4, 3))
+    return paper.svg()
 
 
 def outline(deviations: Sequence[float], edge: float, bins: int) -> list[tuple[float, float]]:
@@ -124,31 +105,15 @@ def outline(deviations: Sequence[float], edge: float, bins: int) -> list[tuple[f
     return [*corners, (edge, 0.0)]
 
 
-def _names(rows: Sequence[Bar | Strip], scale: alt.Scale | None = None) -> list[Any]:
-    """Names at the left, ours bold."""
-    return [
-        _texts([(i, r.name) for i, r in enumerate(rows) if (r.role == "ours") is ours], len(rows), scale)
-        .mark_text(align="right", fontSize=SIZE, fontWeight="bold" if ours else "normal", color=INK, aria=False)
-        .encode(x=alt.XValue(-MARGIN))
-        for ours in (True, False)
-        if any((r.role == "ours") is ours for r in rows)
-    ]
+def _sheet(rows: Sequence[Bar | Strip], row: float) -> Paper:
+    """A sheet with room for the names at the left."""
+    names = [text_width.reach(r.name, SIZE, bold=r.role == "ours") + 2 * MARGIN for r in rows]
+    left = min(max([NAMES, *names]), NAMED + 2 * MARGIN)
+    return Paper(WIDE - left - TEXTS, row * len(rows), left, TEXTS)
 
 
-def _values(rows: Sequence[Bar], scale: alt.Scale | None = None) -> list[Any]:
-    """What is written at the right; of a row that went wrong in its colour."""
-    texts = _texts([(i, r.text) for i, r in enumerate(rows)], len(rows), scale, [r.role == "bad" for r in rows])
-    texts = texts.mark_text(align="left", fontSize=SIZE, aria=False)
-    return [texts.encode(x=alt.XValue(PLOT + MARGIN), color=alt.Color("c:N", scale=None))]
-
-
-def _texts(texts: list[tuple[int, str]], n: int, scale: alt.Scale | None, bad: Sequence[bool] = ()) -> alt.Chart:
-    """Texts in the middles of rows, whether these are steps of a discrete scale or units of a continuous one."""
-    shift = 0 if scale is None else 0.55
-    rows = [{"i": i + shift, "t": text, "c": BAD if bad and bad[i] else INK} for i, text in texts]
-    y = _row(n) if scale is None else alt.Y("i:Q", scale=scale, axis=None)
-    return chart_of(rows, y=y).encode(text=alt.Text("t:N"))
-
-
-def _row(n: int) -> alt.Y:
-    return alt.Y("i:O", axis=None, scale=alt.Scale(domain=list(range(n)), paddingInner=0.34, paddingOuter=0.17))
+def _texts(paper: Paper, row: Bar | Strip, middle: float, role: str = "") -> None:
+    """The name at the left, ours bold; the value at the right, of what went wrong in its colour."""
+    role = role or row.role
+    paper.text(-MARGIN, middle, row.name, "end", bold=row.role == "ours")
+    paper.text(paper.width + MARGIN, middle, row.text, colour=BAD if role == "bad" else "")

@@ -7,10 +7,8 @@ from math import inf
 
 from cudalab.base import numbers
 from cudalab.report import check_table
-from cudalab.report.html.figures import NAMED, Figure, name, ours, part, role, styles
-from cudalab.results.record import Case, Results
-
-Curve = tuple[tuple[float, ...], tuple[float | None, ...]]  # inputs and errors
+from cudalab.report.html.figures import Figure, name, ours, part, role, styles
+from cudalab.results.record import Case, ErrorCurve, Results
 
 
 def accuracy(run: Results, cases: list[Case]) -> Figure | None:
@@ -46,40 +44,26 @@ def error(run: Results, cases: list[Case]) -> Figure | None:
     """The error against the input, for kernels with one 16-bit input."""
     from cudalab.report.html.lines import Line, errors
 
-    found: dict[Curve, list[Case]] = {}
-    for case in sorted(cases, key=lambda c: not ours(c)):
-        curve = case.parity.curve if case.parity else None
-        if curve and curve.x:
-            found.setdefault((tuple(curve.x), tuple(curve.ulp)), []).append(case)
+    found = [(c, c.parity.curve) for c in cases if c.parity and c.parity.curve and c.parity.curve.x]
     if not found:
         return None
-    low, high = _interesting(found)
+    low, high = _interesting([curve for _, curve in found])
     style, lines, notes = styles(cases), [], []
-    for (x, ulp), held in found.items():
-        more = f" +{len(held) - 1}" if len(held) > 1 else ""
-        label = name(held[0], room=NAMED - 8 * len(more)) + more
-        points = [(a, e) for a, e in zip(x, ulp) if e is not None and low <= a <= high]
-        absent = [a for a, e in zip(x, ulp) if e is None]
+    for case, curve in found:
+        points = [(a, e) for a, e in zip(curve.x, curve.ulp, strict=True) if e is not None and low <= a <= high]
+        absent = [a for a, e in zip(curve.x, curve.ulp, strict=True) if e is None]
         if points:
-            lines.append(
-                Line(
-                    label,
-                    points,
-                    (),
-                    style[held[0].label],
-                    ours(held[0]),
-                    False,
-                    sorted({min(max(a, low), high) for a in absent}),
-                )
-            )
-        if more:
-            notes.append(f"{label}: the same errors as {', '.join(name(c, 80) for c in held[1:])}")
+            places = sorted({min(max(a, low), high) for a in absent})
+            lines.append(Line(name(case), points, (), style[case.label], ours(case), absent=places))
         if absent:
             ends = dict.fromkeys(f"{end(absent):.4g}" for end in (min, max))
-            notes.append(f"{label}: NaN or infinity where a number was expected, at {' to '.join(ends)}")
+            notes.append(f"{name(case, 80)}: NaN or infinity where a number was expected, at {' to '.join(ends)}")
     if not lines:
         return None
-    says = "; ".join(f"{line.name} at most {numbers.compact(max(e for _, e in line.points))} ULP" for line in lines)
+    largest: dict[str, list[str]] = {}
+    for line in lines:
+        largest.setdefault(numbers.compact(max(e for _, e in line.points)), []).append(line.name)
+    says = "; ".join(f"{', '.join(names)} at most {most} ULP" for most, names in largest.items())
     trimmed = f" Shown from {low:.3g} to {high:.3g}: outside, every number is within half a ULP."
     chart = errors(lines, ("input", "error, ULP"), (0.01, 1.0))
     return Figure(
@@ -91,10 +75,10 @@ def error(run: Results, cases: list[Case]) -> Figure | None:
     )
 
 
-def _interesting(found: Iterable[Curve]) -> tuple[float, float]:
+def _interesting(found: Iterable[ErrorCurve]) -> tuple[float, float]:
     """The range of inputs where some variant is off by more than a rounding, with a tenfold margin."""
-    off = [a for x, ulp in found for a, e in zip(x, ulp) if e is not None and e > 0.5]
-    ends = [a for x, _ in found for a in (x[0], x[-1])]
+    off = [a for curve in found for a, e in zip(curve.x, curve.ulp, strict=True) if e is not None and e > 0.5]
+    ends = [a for curve in found for a in (curve.x[0], curve.x[-1])]
     if not off:
         return min(ends), max(ends)
     return max(min(*off, -1.0) * 10, min(ends)), min(max(*off, 1.0) * 10, max(ends))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -14,16 +14,15 @@ from cudalab.base import numbers, stats
 from cudalab.base.text import visible
 from cudalab.report import columns, plots
 from cudalab.report.html import text_width
+from cudalab.report.html.paper import NAMED, SIZE
 from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
 if TYPE_CHECKING:
     from cudalab.report.html.charts import Strip
-    from cudalab.report.html.layers import Spec
 
 OURS = ("pycuda", "cupy_raw", "host")  # backends that run the `.cu`
-NAMED = 136  # pixels of a name in a chart
-SIZE = 12  # of its font
+BEYOND = 3  # a copy that is so many times as fast as all variants has no bar: theirs would be too short to compare
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # half widths of a chart of samples, as shares of the median
 NUMBER = {
     "cold": "cold",
@@ -55,12 +54,12 @@ def number(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, its title, and a sentence that screen readers read in its place; `notes`: lines below it."""
+    """A chart as SVG, its title, and a sentence that screen readers read in its place; `notes`: lines below it."""
 
     name: str
     title: str
     says: str
-    spec: Spec
+    svg: str
     notes: tuple[str, ...] = ()
 
 
@@ -113,12 +112,15 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
             continue
         value, word = "1" if case is base else numbers.ratio(ratio), "" if case is base else ratio.verdict()
         known = "1" if case is base else numbers.with_ends(ratio)
-        hint = f"{name(case, 80)}: {known} times as fast as {than}{word and ': ' + word}"
         if ratio.says_nothing and case is not base:
-            rows.append(Bar(name(case), known, role=role(case), hint=hint))
+            rows.append(Bar(name(case), known, role=role(case)))
             continue
-        rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), hint))
-        said.append((ratio.value, hint))
+        rows.append(Bar(name(case), f"{value} {word}", ratio.value, ratio.low, ratio.high, role(case), known))
+        said.append((ratio.value, f"{name(case, 80)}: {known} times as fast as {than}{word and ': ' + word}"))
+    most = max((row.value for row in rows if row.value is not None and row.role != "copy"), default=inf)
+    for i, row in enumerate(rows):
+        if row.role == "copy" and row.value is not None and row.value > BEYOND * most:
+            rows[i] = replace(row, text=f"{row.text.split()[0]}: no bar", value=None, low=None, high=None)
     title = f"Speed-up over {than}, {number(kind)}"
     order = "" if run.of_study else "Fastest first, with "
     says = f"{order}95 % intervals. {max(said)[1] if run.of_study else said[0][1]}." if said else ""
@@ -141,13 +143,13 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
             continue
         low, high = (per * end for end in timing.interval)
         text = f"{numbers.supported(per * timing.median, timing.width)} {marks.of(run, case, cases, kind)}".strip()
-        hint = f"{name(case, 80)}: {text} {unit} ({numbers.ends(low, high)})"
+        hint = f"{text} {unit} ({numbers.ends(low, high)})"
         rows.append(Bar(name(case), text, per * timing.median, low, high, role(case), hint))
     best = min(
         (r for r in rows if r.value is not None and r.role != "copy"), key=lambda r: r.value or inf, default=None
     )
     what = RUNS if run.of_study and kind == "wall" else KINDS.get(kind, "")
-    says = f"{f'{_upper(what)}. ' if what else ''}{f'Shortest: {best.hint}.' if best else ''}".strip()
+    says = f"{f'{_upper(what)}. ' if what else ''}{f'Shortest: {best.name}: {best.hint}.' if best else ''}".strip()
     return Figure(kind, f"{_upper(number(kind))} time", says, bars(rows, f"median {unit}, {number(kind)}"))
 
 
@@ -185,7 +187,7 @@ def _strip(case: Case, kind: str, deviations: np.ndarray, edge: float) -> Strip:
     state = "two groups" if two else "wide interval" if wide else f"{beyond} beyond" if beyond else ""
     text = f"{len(values)}{state and ', ' + state}"
     low, high = (numbers.significant(float(v), 4) for v in (values.min(), values.max()))
-    hint = f"{name(case, 80)}: {len(values)} samples from {low} to {high} \u00b5s"
+    hint = f"{len(values)} samples from {low} to {high} \u00b5s"
     hint += f", {beyond} of them beyond {100 * edge:.0f} %" if beyond else ""
     return Strip(
         name(case), deviations.tolist(), text, role(case), hint + (f"; {state}" if two or wide else ""), two or wide

@@ -9,10 +9,8 @@ from math import inf
 from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.html.figures import NUMBER, ours, plain
-from cudalab.results import marks, record
+from cudalab.results import marks, record, rivals
 from cudalab.results.record import Case, Results
-
-FIRST = ("pycuda", "cupy_raw")  # the fastest entry of the first of these backends that was timed is quoted
 
 
 @dataclass(frozen=True)
@@ -51,12 +49,12 @@ def timed(
     others = {name: [case for case in held if ours(case)] for name, held in elsewhere.items()}
     bad = failures([*filter(ours, cases), *others.pop("", [])])
     bad += "".join(failures(held, name) for name, held in others.items())
-    case = _fastest(run, cases)
+    kind = run.main_kind
+    case = rivals.ours(run, cases, kind)
     if case is None:
         return _untimed(run, cases, subject, bad)
-    kind = run.main_kind
     time = f"ours {_time(run, case, cases)}"
-    base = _fastest_peer(run, cases)
+    base = rivals.rival(run, cases, kind)
     parts, mood = [time], "neutral"
     if base:
         ratio, label = run.ratio(base, case, kind, chosen=True), plain(base.label, 60)
@@ -80,8 +78,8 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
     eager = run.speedup(case, kind)
     if eager and not eager.says_nothing:
         said.append(f"{numbers.ratio(eager)}\u00d7 torch_eager ({numbers.interval(eager)})")
-    if best := _fastest_peer(run, cases):
-        said.append(f"fastest other: {plain(best.label, 60)}, {_time(run, best, cases)}")
+    if best := rivals.rival(run, cases, kind):
+        said.append(f"fastest rival: {plain(best.label, 60)}, {_time(run, best, cases)}")
     said.append(f"largest error {columns.verdict(case)} ULP")
     return "; ".join(said)
 
@@ -136,20 +134,3 @@ def failures(cases: Iterable[Case], file: str = "") -> str:
             found.setdefault(case.status, {})[plain(case.label, 60)] = None
     where = f" in {file}" if file else ""
     return "".join(f"; {status}{where}: {', '.join(labels)}" for status, labels in found.items())
-
-
-def _fastest_peer(run: Results, cases: list[Case]) -> Case | None:
-    """The fastest right row that is not ours, which README and `show` compare with too."""
-    others = [c for c in cases if c.status == record.OK and c.times.get(run.main_kind) and not ours(c)]
-    return run.fastest(others, run.main_kind) if others else None
-
-
-def _fastest(run: Results, cases: list[Case]) -> Case | None:
-    kind = run.main_kind
-    for backend in FIRST:
-        entries = [
-            c for c in cases if c.backend == backend and not c.old and c.status == record.OK and c.times.get(kind)
-        ]
-        if entries:
-            return run.fastest(entries, kind)
-    return None

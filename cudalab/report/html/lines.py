@@ -1,19 +1,18 @@
-"""Charts of lines, made with Altair: over sizes, and errors over inputs. Their names are at the right ends."""
+"""Charts of lines: over sizes, and errors over inputs. Lines that lie on each other are one, with the names of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import expm1, log1p
-from typing import Any
+from math import inf
 
-import altair as alt
+import numpy as np
 
-from cudalab.report.html.layers import LONGER, SHORT, SIZE, Spec, chart_of, finished, powers, thinned
+from cudalab.report.html.groups import APART, Label, at_right, margin, together
 from cudalab.report.html.palette import INK, MUTED, style_of
+from cudalab.report.html.paper import SIZE, Paper, Path, Scale, commas, decades, longer, powers, short, steps, thinned
 
-LONG, DEEP = 210, 250  # width and height of a chart of lines
-APART = 14  # of two names at the ends of lines
+WIDE, DEEP, LEFT = 420, 250, 58  # width with margins, least height of the plot, width of the margin at the left
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,9 @@ class Line:
     ceiling: bool = False
     absent: Sequence[float] = ()  # inputs where NaN or infinity was wrong
 
-
-@dataclass(frozen=True)
-class End:
-    """A name at the right of a chart, at the height of a value."""
-
-    y: float
-    text: str
-    colour: str
-    bold: bool = False
+    @property
+    def colour(self) -> str:
+        return INK if self.ceiling else style_of(self.style)[0]
 
 
 @dataclass(frozen=True)
@@ -47,154 +40,94 @@ class Mark:
     name: str
 
 
-def over_sizes(lines: Sequence[Line], marks: Sequence[Mark], axes: tuple[str, str]) -> Spec:
+def over_sizes(lines: Sequence[Line], marks: Sequence[Mark], axes: tuple[str, str]) -> str:
     """Lines over a logarithmic axis of sizes, each with its name at the right end."""
     xs = [x for line in lines for x, _ in line.points]
     top = 1.06 * max(y for line in lines for _, y in line.points)
-    x_scale = alt.Scale(type="log", domain=[min(xs), max(xs)], nice=False)
-    y_scale = alt.Scale(domain=[0, top], nice=False)
-    x_axis = alt.Axis(title=axes[0], labelExpr=SHORT, values=powers(min(xs), max(xs), first=min(xs)))
-    inside = [m for m in marks if min(xs) < m.x < max(xs)]
-    x, y = alt.X("x:Q", scale=x_scale, axis=x_axis), alt.Y("y:Q", scale=y_scale, axis=alt.Axis(title=axes[1]))
-    layers = [
-        *_vertical(inside, x_scale),
-        *_strokes(lines, x, y),
-        *at_right(
-            ends_of([max(line.points)[1] for line in lines], lines),
-            y_scale,
-            lambda v: v / top,
-            lambda share: top * share,
-        ),
-    ]
-    return finished(layers, LONG, DEEP, 58, 152, top=8 + APART * len(inside))
+    inside = sorted((m for m in marks if min(xs) < m.x < max(xs)), key=lambda mark: mark.x)
+    height = max(DEEP, APART * len(lines) + 20)
+    right = margin((line.name, line.emphasis) for line in lines)
+    long = WIDE - LEFT - right
+    paper = Paper(long, height, LEFT, right, 8 + APART * len(inside))
+    x, y = Scale(min(xs), max(xs), 0, long, "log"), Scale(0, top, height, 0)
+    paper.below(x, decades(min(xs), max(xs)), short, axes[0])
+    paper.beside(y, steps(top, 5), commas, axes[1])
+    for i, mark in enumerate(inside):  # each name above the chart, in a row of its own
+        up = -6 - APART * i
+        paper.lines([[(x(mark.x), up + 7), (x(mark.x), height)]], MUTED, dash=(2, 3))
+        half = 3 * len(mark.name)
+        paper.text(min(max(x(mark.x), half), long - half), up, mark.name, "middle", colour=MUTED, size=SIZE - 1)
+    found = grouped(lines, x, y)
+    for group in found:
+        _drawn(paper, group, x, y)
+    at_right(paper, [_label(group, y(max(group[0].points)[1])) for group in found])
+    return paper.svg()
 
 
-def errors(lines: Sequence[Line], axes: tuple[str, str], constants: tuple[float, float]) -> Spec:
+def errors(lines: Sequence[Line], axes: tuple[str, str], constants: tuple[float, float]) -> str:
     """Errors over inputs, both axes symmetrically logarithmic beyond `constants`."""
     xs = [x for line in lines for x, _ in line.points] or [0.0, 1.0]
     top = 2 * max((y for line in lines for _, y in line.points), default=1.0) or 1.0
-    x_scale = alt.Scale(type="symlog", constant=constants[0], domain=[min(xs), max(xs)], nice=False)
-    y_scale = alt.Scale(type="symlog", constant=constants[1], domain=[0, top], nice=False)
-    x_ticks = thinned(powers(min(xs), max(xs), constants[0]), constants[0], min(xs), max(xs))
-    y_ticks = thinned(powers(0, top), constants[1], 0, top)
-    x = alt.X("x:Q", scale=x_scale, axis=alt.Axis(title=axes[0], values=x_ticks, labelExpr=LONGER))
-    y = alt.Y("y:Q", scale=y_scale, axis=alt.Axis(title=axes[1], values=y_ticks, labelExpr=SHORT))
-
-    def share(value: float) -> float:
-        return log1p(value / constants[1]) / log1p(top / constants[1])
-
-    def value(share: float) -> float:
-        return constants[1] * expm1(share * log1p(top / constants[1]))
-
-    tops = [max(line.points, key=lambda point: point[1]) for line in lines]
-    reach = [{"x": at, "y": peak, "c": style_of(line.style)[0]} for (at, peak), line in zip(tops, lines)]
-    level = chart_of(reach).mark_rule(opacity=0.45, strokeDash=[1, 3], aria=False)
-    layers = [
-        level.encode(x=x, y=y, x2=alt.X2Value(LONG), color=alt.Color("c:N", scale=None)),
-        *_strokes(lines, x, y, points=False),
-        *_absent(lines, x, y, top),
-        *at_right(ends_of([peak for _, peak in tops], lines), y_scale, share, value),
-    ]
-    return finished(layers, LONG, DEEP, 58, 152)
+    height = max(DEEP, APART * len(lines) + 20)
+    right = margin((line.name, line.emphasis) for line in lines)
+    long = WIDE - LEFT - right
+    paper = Paper(long, height, LEFT, right)
+    x = Scale(min(xs), max(xs), 0, long, "symlog", constants[0])
+    y = Scale(0, top, height, 0, "symlog", constants[1])
+    paper.below(x, thinned(powers(min(xs), max(xs), constants[0]), x, long / 9), longer, axes[0])
+    paper.beside(y, thinned(powers(0, top), y, height / 9), short, axes[1])
+    found = grouped(lines, x, y)
+    for group in found:
+        at, peak = _peak(group[0])
+        paper.lines([[(x(at), y(peak)), (long, y(peak))]], group[0].colour, dash=(1, 3), faint=0.45)
+        _drawn(paper, group, x, y)
+        for line in group:  # a cross at the upper edge where NaN or infinity was wrong
+            for place in line.absent:
+                paper.mark(x(place), 0, "cross", 4, line.colour, f"{line.name}: no number at {place:g}")
+    at_right(paper, [_label(group, y(_peak(group[0])[1])) for group in found])
+    return paper.svg()
 
 
-def _strokes(lines: Sequence[Line], x: alt.X, y: alt.Y, points: bool = True) -> list[Any]:
-    """The lines, ours on top, with a shape at each point; its description is the hint."""
-    rows: list[dict[str, Any]] = []
-    dots: list[dict[str, Any]] = []
-    for rank, line in enumerate(sorted(lines, key=lambda line: line.emphasis)):
-        colour, dash, shape = (INK, (5, 4), "circle") if line.ceiling else style_of(line.style)
-        look: dict[str, Any] = {"k": rank, "c": colour, "d": list(dash), "w": 2.6 if line.emphasis else 1.3}
-        rows += [{"x": a, "y": b, **look} for a, b in line.points]
-        if points and not line.ceiling:
-            look = {"k": rank, "c": colour, "s": shape, "w": 46 if line.emphasis else 26}
-            dots += [{"x": a, "y": b, "h": hint, **look} for (a, b), hint in zip(line.points, line.hints)]
-    hue, order = alt.Color("c:N", scale=None), alt.Order("x:Q")
-    layers = [
-        chart_of(rows)
-        .mark_line(aria=False)
-        .encode(x=x, y=y, color=hue, order=order, detail=alt.Detail("k:N"),
-                strokeDash=alt.StrokeDash("d:N", scale=None), strokeWidth=alt.StrokeWidth("w:Q", scale=None))
-    ]  # fmt: skip
-    if dots:
-        layers.append(
-            chart_of(dots)
-            .mark_point(opacity=1)
-            .encode(x=x, y=y, color=hue, fill=alt.Fill("c:N", scale=None), shape=alt.Shape("s:N", scale=None),
-                    size=alt.Size("w:Q", scale=None), description=alt.Description("h:N"))
-        )  # fmt: skip
-    return layers
+def grouped(lines: Sequence[Line], x: Callable[[float], float], y: Callable[[float], float]) -> list[list[Line]]:
+    """Lines that lie on each other, ours first in a group; a ceiling stays alone."""
+    places = {id(line): [(x(a), y(b)) for a, b in sorted(line.points)] for line in lines}
+
+    def apart(one: Line, other: Line) -> float:
+        """The largest distance in pixels of a point of either from the other line."""
+        if one.ceiling or other.ceiling or one.absent != other.absent:
+            return inf
+        here, there = places[id(one)], places[id(other)]
+        return max(_distance(here, there), _distance(there, here))
+
+    return together(sorted(lines, key=lambda line: not line.emphasis), apart)
 
 
-def _absent(lines: Sequence[Line], x: alt.X, y: alt.Y, top: float) -> list[Any]:
-    """A cross at the upper edge where NaN or infinity was wrong."""
-    rows = [
-        {"x": at, "y": top, "h": f"{line.name}: no number at {at:g}", "c": style_of(line.style)[0]}
-        for line in lines
-        for at in line.absent
-    ]
-    crosses = chart_of(rows).mark_point(shape="cross", size=50, opacity=1)
-    look = {"color": alt.Color("c:N", scale=None), "description": alt.Description("h:N")}
-    return [crosses.encode(x=x, y=y, **look)] if rows else []
+def _distance(points: Path, line: Path) -> float:
+    """How far the furthest of `points` is above, below or beside a line; both go from left to right."""
+    xs, ys = zip(*line, strict=True)
+    at = [x for x, _ in points]
+    beside = max(xs[0] - at[0], at[-1] - xs[-1], 0)
+    return max(beside, float(np.abs(np.interp(at, xs, ys) - [y for _, y in points]).max()))
 
 
-def _vertical(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
-    """Dotted lines, each with its name above the chart, in a row of its own."""
-    layers: list[Any] = []
-    for i, mark in enumerate(sorted(marks, key=lambda mark: mark.x)):
-        data, x = chart_of([{"x": mark.x, "t": mark.name}]), alt.X("x:Q", scale=scale)
-        up = -6 - APART * i
-        layers.append(data.mark_rule(color=MUTED, strokeDash=[2, 3], aria=False).encode(
-            x=x, y=alt.YValue(up + 7), y2=alt.Y2Value(DEEP)))  # fmt: skip
-        text = data.mark_text(color=MUTED, fontSize=SIZE - 1, aria=False)
-        layers.append(text.encode(x=x, y=alt.YValue(up), text=alt.Text("t:N")))
-    return layers
+def _drawn(paper: Paper, group: Sequence[Line], x: Callable[[float], float], y: Callable[[float], float]) -> None:
+    """The line of a group, with a shape at each point that says the numbers of all; thick if one of them is ours."""
+    first = group[0]
+    _, dash, shape = style_of(first.style)
+    dash = (5, 4) if first.ceiling else dash
+    path = [(x(a), y(b)) for a, b in sorted(first.points)]
+    paper.lines([path], first.colour, 2.6 if first.emphasis else 1.3, () if dash == (1, 0) else dash)
+    if not first.ceiling:
+        reach = 3.4 if first.emphasis else 2.6
+        hints = ("\n".join(texts) for texts in zip(*(line.hints for line in group), strict=True))
+        for (a, b), hint in zip(first.points, hints, strict=False):
+            paper.mark(x(a), y(b), shape, reach, first.colour, hint)
 
 
-def ends_of(places: Sequence[float], lines: Sequence[Line]) -> list[End]:
-    """The names of lines, each at the value in `places`."""
-    colours = [INK if line.ceiling else style_of(line.style)[0] for line in lines]
-    return [End(y, line.name, colour, line.emphasis) for y, line, colour in zip(places, lines, colours)]
+def _label(group: Sequence[Line], y: float) -> Label:
+    return Label(y, tuple((line.name, group[0].colour, line.emphasis) for line in group))
 
 
-def at_right(
-    ends: Sequence[End],
-    scale: alt.Scale,
-    share: Callable[[float], float],
-    value: Callable[[float], float],
-    width: float = LONG,
-    height: float = DEEP,
-) -> list[Any]:
-    """Names at the right of a chart, each at its value, moved apart where they would overlap.
-
-    `share` maps a value to its share of the height, `value` a share to its value.
-    """
-    ends = sorted(ends, key=lambda end: -end.y)
-    places = spread([height * (1 - share(end.y)) for end in ends], APART, height)
-    rows = [
-        {"y": end.y, "z": value(1 - place / height), "t": end.text, "b": end.bold, "c": end.colour}
-        for end, place in zip(ends, places)
-    ]
-    colour = alt.Color("c:N", scale=None)
-    leader = chart_of(rows).mark_rule(opacity=0.6, strokeWidth=1, aria=False)
-    span = {"x": alt.XValue(width + 1), "x2": alt.X2Value(width + 12), "y2": alt.Y2("z:Q")}
-    layers = [leader.encode(y=alt.Y("y:Q", scale=scale), color=colour, **span)]
-    for bold in (True, False):
-        text = chart_of([row for row in rows if row["b"] is bold]).mark_text(
-            align="left", fontSize=SIZE, fontWeight="bold" if bold else "normal", aria=False
-        )
-        place = {"x": alt.XValue(width + 15), "y": alt.Y("z:Q", scale=scale)}
-        layers.append(text.encode(**place, color=colour, text=alt.Text("t:N")))
-    return layers
-
-
-def spread(places: Sequence[float], apart: float, depth: float) -> list[float]:
-    """Sorted `places` moved as little as need be so that neighbours are `apart` and none lies below `depth`."""
-    out: list[float] = []
-    for place in places:
-        out.append(max(place, out[-1] + apart) if out else place)
-    limit = max(depth, apart * (len(out) - 1))
-    for i in reversed(range(len(out))):
-        out[i] = min(out[i], limit)
-        limit = out[i] - apart
-    return out
+def _peak(line: Line) -> tuple[float, float]:
+    """The point of the largest error."""
+    return max(line.points, key=lambda point: point[1])

@@ -1,16 +1,15 @@
 """The layout of the page: one HTML file that loads nothing else and is the same for the same results.
 
-The template escapes everything from a results file; drawings consist of known elements only (`draw.clean`). The page's
-content security policy allows only its own style and script, by their digests.
+The template escapes everything from a results file, and so does `paper` in drawings. The page's content security policy
+allows only its own style and script, by their digests.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -18,9 +17,9 @@ from cudalab.base import stats
 from cudalab.base.memo import unchanging
 from cudalab.base.text import visible
 from cudalab.report import below_tables, check_table, columns
-from cudalab.report.html import draw, environment, figures, findings, palette
+from cudalab.report.html import draw, environment, figures, findings, overview, palette, roofline
 from cudalab.report.html import study as studies
-from cudalab.report.html.figures import plain
+from cudalab.report.html.figures import Figure, plain
 from cudalab.report.html.subjects import Run, Subject, anchor, fill, gathered, without_roofline
 from cudalab.results import record as results
 from cudalab.results.record import Results
@@ -28,8 +27,6 @@ from cudalab.results.record import Results
 HERE = Path(__file__).parent
 TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns that hold no numbers
 LONGEST = 3000  # characters of a reason
-
-Draw = Callable[[dict[str, Any]], Future[str]]
 
 
 def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
@@ -42,35 +39,24 @@ def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
     return found
 
 
+@unchanging
 def render(loaded: Sequence[tuple[str, Results]]) -> str:
     """The page for (path, results) pairs."""
-    with draw.studio() as drawn:
-        return laid_out(loaded, drawn)
-
-
-@unchanging
-def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
-    """The page; `drawn` draws a specification as an `<svg>`."""
-    from cudalab.report.html.layers import unchecked
-
     runs = named(loaded)
     subjects = gathered(runs)
-    svgs: dict[int, Future[str]] = {}
-    with unchecked():
-        for subject in subjects:
-            fill(subject)
-            svgs |= {id(chart): drawn(chart.spec) for chart in subject.every()}
+    fill(subjects)
     anchor(subjects)
+    pictures, without = overview.figures(runs, subjects)
     of_study = [run.results.of_study for run in runs]
     style, script = _style(any(of_study)), (HERE / "script.js").read_text()
     return _template().render(
         question=findings.question(run.results for run in runs),
+        pictures=[*pictures, *_rooflines(subjects)],
+        without=without,
         subjects=subjects,
-        answers=[(subject.anchor, answer) for subject in subjects for answer in subject.answers],
         choose="Study" if all(of_study) else f"Kernel and dtype{', or study' if any(of_study) else ''}",
         runs=runs,
-        svg=lambda chart, label: _labelled(svgs[id(chart)].result(), label),
-        digest=lambda chart: _digest(chart.spec),
+        svg=_labelled,
         table=_table(subjects),
         checks=_checks(subjects),
         remarks=_remarks(runs),
@@ -91,10 +77,15 @@ def laid_out(loaded: Sequence[tuple[str, Results]], drawn: Draw) -> str:
     )
 
 
-def _digest(spec: dict[str, Any]) -> str:
-    """The digest of a specification, without the last digits of numbers: those depend on the CPU that ran NumPy."""
-    same = json.loads(json.dumps(spec), parse_float=lambda text: f"{float(text):.9g}")
-    return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:12]
+def _rooflines(subjects: Sequence[Subject]) -> list[Figure]:
+    """The rooflines of all kernels, of each card."""
+    cards: dict[str, list[roofline.Part]] = {}
+    for subject in subjects:
+        for group in () if subject.study else subject.groups:
+            name = plain(group.run.results.machine.name, 60)
+            cards.setdefault(name, []).append((group.run.results, group.cases))
+    found = [(name, figure) for name, parts in cards.items() for figure in roofline.every(parts)]
+    return [replace(f, title=f"{f.title} \u00b7 {name}") if len(cards) > 1 else f for name, f in found]
 
 
 def _skipped(run: Run) -> list[tuple[str, str]]:
@@ -201,8 +192,9 @@ def _style(with_studies: bool) -> str:
 
 
 def _labelled(svg: str, label: str) -> Any:
-    """A drawing as one picture; screen readers read the element `label` instead."""
-    return _markup(svg.replace("<svg ", f'<svg role="img" aria-labelledby="{label}" ', 1))
+    """A drawing as one picture: screen readers read the element `label` instead, of one with links its texts too."""
+    role = "group" if "<a " in svg else "img"
+    return _markup(svg.replace("<svg ", f'<svg role="{role}" aria-labelledby="{label}" ', 1))
 
 
 def _hash(text: str) -> str:

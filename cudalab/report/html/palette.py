@@ -14,6 +14,7 @@ GRID = "#dfe3e8"
 OURS = "#0067a3"
 OTHER = "#858e99"
 BAD = "#b3261e"
+GOOD = "#1a6b3c"
 LINES = ("#0068a4", "#b34700", "#00735a", "#98437a", "#7d5c00", "#5a54c4", "#3d4650")
 
 DARK = {
@@ -24,6 +25,7 @@ DARK = {
     OURS: "#56b4e9",
     OTHER: "#6f7b87",
     BAD: "#ff8a80",
+    GOOD: "#6fd69a",
     LINES[0]: "#57b5ea",
     LINES[1]: "#ff9a55",
     LINES[2]: "#35c9a0",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cudalab.base.errors import InputError, short, unknown
 from cudalab.base.memo import unchanging
-from cudalab.report.html import checked, draw, figures, over_sizes, roofline
+from cudalab.report.html import checked, draw, figures, over_sizes, overview, roofline
 from cudalab.report.html.figures import Figure
 from cudalab.results import record
 from cudalab.results.record import Case, Results
@@ -14,7 +14,8 @@ from cudalab.results.record import Case, Results
 AT_A_SIZE = ("speedup", "samples", "roofline", *record.KINDS)
 OVER_SIZES = ("bandwidth",)
 OF_CHECKS = ("accuracy", "error")
-CHARTS = (*AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
+RIVALS = "rivals"  # of all kernels
+CHARTS = (RIVALS, *AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
 
 Part = tuple[Results, list[Case]]  # a run, and some of its cases
 
@@ -37,6 +38,8 @@ def chosen(
         raise InputError(f"--kind is for speedup, samples and bandwidth, not for {chart}")
     if size and chart not in AT_A_SIZE:
         raise InputError(f"--size is not for {chart}, which shows all sizes; leave it out")
+    if chart == RIVALS:
+        return _rivals(list(runs))
     usable = [(run, run.cases) for run in runs if _drawable(run, chart, kind)]
     if not usable:
         raise InputError(f"nothing to draw for {chart}{f' of {kind}' if kind else ''}: {_needs(chart)}")
@@ -58,13 +61,24 @@ def chosen(
     return figure, ", ".join(about)
 
 
+def _rivals(runs: Sequence[Results]) -> tuple[Figure, str]:
+    """The picture of all kernels of one card."""
+    found, without = overview.of(runs)
+    if len(found) > 1:
+        raise InputError(f"a plot shows one card; give files of one: {', '.join(figure.title for figure in found)}")
+    if not found:
+        raise InputError(f"nothing to draw for {RIVALS}: {' '.join(without) or 'it needs times from `cudalab bench`'}")
+    machines = dict.fromkeys(figures.plain(run.machine.name, 40) for run in runs if run.timed and not run.of_study)
+    return found[0], ", ".join(name for name in machines if not any(name in line for line in without))
+
+
 def encoded(figure: Figure, about: str, suffix: str, scale: float, headed: bool) -> bytes:
     """The figure as the bytes of an .svg or a .png file; `scale`: pixels of a PNG for each unit.
 
     `headed`: add the title and what the figure shows; in a paper the caption says it.
     """
     heading = (figure.title, about) if headed else None
-    svg = draw.alone(draw.svg(figure.spec), f"{figure.title}, {about}. {figure.says}", heading)
+    svg = draw.alone(figure.svg, f"{figure.title}, {about}. {figure.says}", heading)
     return draw.png(svg, scale) if suffix == ".png" else svg.encode()
 
 

@@ -13,6 +13,9 @@ from cudalab.report.html.figures import Figure, plain
 from cudalab.results.record import Case, Results
 
 MOST = 5  # sizes of one kernel and dtype with charts; of more sizes the ends and the middle get charts
+FULL = (
+    24  # kernels, dtypes and sizes of a page that shows all charts; of more, each kernel and dtype gets the main ones
+)
 CHARTED = ("cold", "hot", "graph", "call", "api", "wall")  # kinds of time with a chart; the cold graph is in the table
 
 
@@ -56,6 +59,7 @@ class Subject:
     charts: list[Figure] = field(default_factory=list)
     anchor: str = ""
     drawn: list[Group] = field(default_factory=list)
+    full: bool = True  # whether it has charts of every kind of time, at every size up to MOST
     study: Run | None = None  # the run, if it is a study's
     lines: list[str] = field(default_factory=list)  # above its charts
 
@@ -107,8 +111,15 @@ def _title(cases: list[Case]) -> str:
     return " \u00b7 ".join(plain(part, 80) for part in columns.title(cases).split("  "))
 
 
-def fill(subject: Subject) -> None:
-    """Add the answer and the charts to a subject."""
+def fill(subjects: list[Subject]) -> None:
+    """Add the answers and the charts."""
+    full = sum(len(subject.groups) for subject in subjects if not subject.study) <= FULL
+    for subject in subjects:
+        subject.full = full
+        _fill(subject)
+
+
+def _fill(subject: Subject) -> None:
     if subject.study:
         _filled_study(subject, subject.study.results)
         return
@@ -117,8 +128,8 @@ def fill(subject: Subject) -> None:
     for run in timed:
         groups = [group for group in subject.groups if group.run is run]
         subject.answers.append(_answer(subject, groups, run.label if len(timed) > 1 else ""))
-        subject.drawn += _few(groups)
-        subject.charts += _over_sizes(groups, len(timed) > 1)
+        subject.drawn += _few(groups, subject.full)
+        subject.charts += _over_sizes(groups, len(timed) > 1, subject.full)
     for run, cases in subject.checks:
         several = len(subject.checks) > 1
         if not timed:
@@ -126,9 +137,10 @@ def fill(subject: Subject) -> None:
         found = checked.accuracy(run.results, cases), checked.error(run.results, cases)
         subject.charts += [_of_file(figure, run, several) for figure in found if figure]
     for group in subject.drawn:
+        last = group is [other for other in subject.drawn if other.run is group.run][-1]
         if len(timed) > 1:
             group.size, group.title = (f"{text} \u00b7 {group.run.label}" for text in (group.size, group.title))
-        _fill_group(group)
+        _fill_group(group, last, subject.full)
 
 
 def _answer(subject: Subject, groups: list[Group], file: str) -> findings.Answer:
@@ -151,30 +163,31 @@ def _filled_study(subject: Subject, run: Results) -> None:
         group.states = [studies.state(case) for case in report_study.shown(group.cases)]
 
 
-def _over_sizes(groups: list[Group], several: bool) -> list[Figure]:
+def _over_sizes(groups: list[Group], several: bool, full: bool) -> list[Figure]:
     run, cases = groups[0].run, [case for group in groups for case in group.cases]
     main = run.results.main_kind
-    kinds = [main, *(k for k in ("graph",) if k != main and any(k in c.times for c in cases))] if main else []
+    kinds = [main, *(k for k in ("graph",) if full and k != main and any(k in c.times for c in cases))] if main else []
     found = [over_sizes.bandwidth(run.results, cases, kind) for kind in kinds]
     return [_of_file(figure, run, several) for figure in found if figure]
 
 
-def _fill_group(group: Group) -> None:
+def _fill_group(group: Group, largest: bool, full: bool) -> None:
+    """Add the charts; of a page that is not `full` the speed-ups, and at the largest size samples and roofline."""
     run, cases = group.run.results, group.cases
-    kinds = [kind for kind in columns.kinds(run) if kind in CHARTED]
-    found = [figures.speedup(run, cases), figures.samples(run, cases), *(figures.times(run, cases, k) for k in kinds)]
-    group.charts = [f for f in found if f]
-    if any(roofline.KIND in case.times for case in cases):
+    found = [figures.speedup(run, cases), *([figures.samples(run, cases)] if largest or full else [])]
+    found += [figures.times(run, cases, kind) for kind in columns.kinds(run) if full and kind in CHARTED]
+    group.charts = [figure for figure in found if figure]
+    if (largest or full) and any(roofline.KIND in case.times for case in cases):
         drawn = roofline.figure(run, cases)
         group.charts += [drawn] if isinstance(drawn, Figure) else []
         group.without = "" if isinstance(drawn, Figure) else drawn
 
 
-def _few(groups: list[Group]) -> list[Group]:
-    """The groups that get charts: all, or the ends and the middle of a sweep."""
-    if len(groups) <= MOST:
+def _few(groups: list[Group], full: bool) -> list[Group]:
+    """The groups that get charts: all; or the ends, of a full page and many sizes also the middle."""
+    if len(groups) <= (MOST if full else 2):
         return groups
-    return [groups[0], groups[len(groups) // 2], groups[-1]]
+    return [groups[0], *([groups[len(groups) // 2]] if full else []), groups[-1]]
 
 
 def without_roofline(subjects: list[Subject]) -> list[str]:

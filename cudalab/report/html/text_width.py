@@ -6,6 +6,8 @@ the drawing, and is squeezed into it instead of being cut off.
 
 from __future__ import annotations
 
+import re
+
 # Of the characters from the space to the tilde, in thousandths of the font's size: Adobe's Helvetica.afm, -Bold.afm.
 _REGULAR = (
     "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 278 278 "
@@ -33,12 +35,28 @@ def width(text: str, size: float, bold: bool) -> float | None:
 
 def cut(text: str, wide: float, size: float, bold: bool) -> str:
     """`text`, if it is at most so wide, else its beginning with an ellipsis. An unknown character is a square."""
-    if _wide(text, size, bold) <= wide:
+    if reach(text, size, bold) <= wide:
         return text
-    while text and _wide(text + "\u2026", size, bold) > wide:
+    while text and reach(text + "\u2026", size, bold) > wide:
         text = text[:-1]
     return text + "\u2026"
 
 
-def _wide(text: str, size: float, bold: bool) -> float:
+def reach(text: str, size: float, bold: bool = False) -> float:
+    """The width in pixels at most: an unknown character is a square."""
     return sum(width(c, size, bold) or size for c in text)
+
+
+def wrapped(text: str, wide: float, size: float, bold: bool = False) -> list[str]:
+    """`text` in lines of at most this width, cut after spaces and underscores, or anywhere in a longer word."""
+    lines = [""]
+    for word in re.findall(r"[^ ]* |[^ ]+", text):
+        pieces = [word]
+        if reach(word.rstrip(), size, bold) > wide:
+            pieces = [p for part in re.findall(r"[^_]*_|[^_]+", word)
+                      for p in ([part] if reach(part, size, bold) <= wide else part)]  # fmt: skip
+        for piece in pieces:
+            if lines[-1] and reach((lines[-1] + piece).rstrip(), size, bold) > wide:
+                lines.append("")
+            lines[-1] += piece
+    return [line.rstrip() for line in lines]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudalab.base.errors import InputError
-from cudalab.base.stats import FASTER, Ratio
+from cudalab.base.stats import FASTER, Ratio, over_all
 from cudalab.engine.groups import Group
 from cudalab.results import record
 from cudalab.results.record import Case, Results
@@ -97,12 +97,3 @@ def judged(
         total = over_all(ratios)
         found.append(Finalist(dict(parameters), cases, ratios, total, total.verdict(min_effect)))
     return found
-
-
-def over_all(ratios: Sequence[Ratio]) -> Ratio:
-    """The geometric mean of ratios that were measured apart: on a log scale their intervals add up in quadrature."""
-    n, value = len(ratios), sum(math.log(r.value) for r in ratios)
-    down = math.sqrt(sum(math.log(r.value / r.low) ** 2 for r in ratios))
-    up = math.sqrt(sum(math.log(r.high / r.value) ** 2 for r in ratios))
-    middle, low, high = (math.exp(x / n) for x in (value, value - down, value + up))
-    return Ratio(middle, low, high, disturbed=any(r.disturbed for r in ratios))
