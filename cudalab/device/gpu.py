@@ -32,8 +32,8 @@ from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, blocks
 
 ALIGNMENT = 512  # bytes: that of the driver's own allocations
-GAPS = 256  # times ALIGNMENT, at most, between the arrays of one buffer, and ...
-MANY, NARROW = 64, 16  # ... between more than MANY: each gap is looked at after each turn
+GAPS = 256  # times ALIGNMENT, at most, between the arrays of one buffer
+WATCHED = 64  # arrays of one buffer at most, between which writes are looked for after each turn
 MOST_REGIONS = 500  # kept ready
 BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
 
@@ -148,12 +148,12 @@ class Gpu:
         """
         if count < 1:
             return []
-        widest = GAPS if count <= MANY else NARROW
-        gaps = self._rng.integers(1, widest, count) if count > 1 else np.zeros(1, np.int64)
+        gaps = self._rng.integers(1, GAPS, count) if count > 1 else np.zeros(1, np.int64)
         starts = ALIGNMENT * np.cumsum(gaps + blocks(like.nbytes, ALIGNMENT))
         buffer = Buffer(int(starts[-1]), self.stream, guard=guard)
         places = buffer.ptr + self._rng.permutation(starts - ALIGNMENT * blocks(like.nbytes, ALIGNMENT))
-        buffer.keep_apart(places.tolist(), like.nbytes)
+        if count <= WATCHED:
+            buffer.keep_apart(places.tolist(), like.nbytes)
         ends = (*buffer.bands.values(), buffer.slack, *buffer.gaps)
         self._ends |= zip(
             ends, Regions(self.lab, self.stream, ends, self._multiprocessors, self._key).digests(), strict=True

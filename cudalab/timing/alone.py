@@ -9,6 +9,7 @@ launches, and bytes that come from L2.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cudalab.base import numbers, stats
@@ -16,15 +17,18 @@ from cudalab.base.errors import CudalabError, LaunchError
 from cudalab.device.gpu import Gpu
 from cudalab.device.operands import Bound
 from cudalab.results.limit import MEMORY
+from cudalab.timing.clock import Clock
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import Proof
-from cudalab.timing.work import Batch, Returning, repeatable, spent
+from cudalab.timing.work import Batch, Returning, Unproven, repeatable, spent
 
 if TYPE_CHECKING:
     from cudalab.timing.events import Timer
 
 TRIES = 5  # runs alone, all of which must take longer: a disturbed one refuses nothing
-MORE = 2e-6  # seconds: instructions and addresses that a batch fetches once
+MORE = 4e-6  # seconds: instructions and addresses that a batch fetches once
+BESIDE = 3  # samples of the batch beside a run alone that took longer
+WARM = 8  # cold runs before a run alone, where an earlier one took longer: clocks fall while the host works
 REUSED = "a run takes {} \u00b5s {}, and {} \u00b5s alone with the same data in L2: do runs reuse earlier results?"
 
 
@@ -68,23 +72,27 @@ class Neighbours:
         moved = min(sum(a.nbytes for a in on.inputs.values()) + on.output.nbytes, device.attribute("L2_CACHE_SIZE"))
         self._moving = moved / (MEMORY * rate) if rate else float("inf")  # seconds
 
-    def confirm(self, kind: str) -> Callable[[Sequence[Sequence[float]]], None]:
-        """What looks at all rounds of a kind of time, in words; raises LaunchError."""
+    def bounded(self, clock: Clock, kind: str) -> Clock:
+        """The clock of this kind of time, in words; its `confirm` raises LaunchError where runs take too little."""
 
         def confirm(rounds: Sequence[Sequence[float]]) -> None:
             if len(self._proof.met) < 2:
                 return
             measured = stats.median(rounds)
-            if all(measured < self._least(i) for i in range(TRIES)):
-                alone = min(self._alone)
-                raise LaunchError(REUSED.format(numbers.three(1e6 * measured), kind, numbers.three(1e6 * alone)))
+            for i in range(TRIES):
+                if measured >= self._least(i):
+                    return
+                now = [clock.sample() for _ in range(BESIDE)]
+                measured = max(measured, stats.median(now))  # the GPU may have become slow
+            alone = min(self._alone)
+            raise LaunchError(REUSED.format(numbers.three(1e6 * measured), kind, numbers.three(1e6 * alone)))
 
-        return confirm
+        return replace(clock, confirm=confirm)
 
     def _least(self, i: int) -> float:
         """Seconds that a run of a batch takes at least, by the run alone of this number."""
         if i == len(self._alone):
-            self._alone.append(self._run_alone())
+            self._alone.append(self._run_alone(WARM if i else 0))
         if i and self._launches == 1:
             self._launches = self._kernels()
         if self._launches is None:
@@ -92,10 +100,11 @@ class Neighbours:
         saved = self._launches * self._timer.launch + self._moving
         return self._proof.limits.alone * (self._alone[i] - saved) - MORE
 
-    def _run_alone(self) -> float:
-        """Seconds of a run alone; 0 where the queue was not held."""
-        before = self._timer.expired
-        self._timer.once(repeatable(self._device, self._bound), True)  # clocks fall while the host works
+    def _run_alone(self, warm: int) -> float:
+        """Seconds of a run alone, after so many cold runs; 0 where the queue was not held."""
+        before, run = self._timer.expired, repeatable(self._device, self._bound)
+        self._timer.once(run, True)
+        self._timer.cold(Unproven(run), warm, True)
         (found,) = self._timer.hot(Apart(self._device, self._work(), self._proof), True)
         return found if self._timer.expired == before else 0.0
 

@@ -7,7 +7,6 @@ contents of the inputs change between samples, outputs are poisoned before each,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -143,8 +142,7 @@ def _bounded(device: Gpu, bound: Bound, found: dict[str, Clock], proof: Proof) -
 
     neighbours = Neighbours(device, timer_of(device), bound, one, proof)
     return {
-        kind: replace(clock, confirm=neighbours.confirm(several[kind])) if kind in several else clock
-        for kind, clock in found.items()
+        kind: neighbours.bounded(clock, several[kind]) if kind in several else clock for kind, clock in found.items()
     }
 
 

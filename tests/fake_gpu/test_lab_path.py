@@ -31,6 +31,7 @@ from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 from cudalab.timing import ceiling
 from cudalab.timing.alone import Neighbours
+from cudalab.timing.clock import Clock
 from cudalab.timing.events import OFF_SECONDS
 from cudalab.timing.gpu import cold_graph_clock, graph_clock, rotating, timer_of
 from cudalab.timing.graph import Graph
@@ -233,29 +234,31 @@ class OfTimer:
     def once(self, run, held):
         run()
 
+    def cold(self, work, n, held):
+        for _ in range(n):
+            work.run()
+
     def hot(self, work, held):
         work.before()
         work.touch()
         work.run()
         work.verify()
-        return [self.left.pop(0)]
-
-
-US = 1e-6
+        return [1e-6 * self.left.pop(0)]
 
 
 @pytest.mark.parametrize(
-    ("measured", "alone", "launches", "refused"),
+    ("measured", "now", "alone", "launches", "refused"),
     [
-        (60 * US, [100 * US] * 5, 1, True),
-        (89 * US, [100 * US] * 5, 1, True),
-        (91 * US, [100 * US], 1, False),
-        (60 * US, [100 * US, 100 * US, 62 * US], 1, False),  # the others were disturbed
-        (60 * US, [100 * US, 100 * US], 36, False),  # a graph saves the time between launches
+        (60, 60, [100] * 5, 1, True),
+        (87, 60, [100] * 5, 1, True),
+        (89, 60, [100], 1, False),
+        (60, 89, [100, 100], 1, False),  # the GPU has become slow
+        (60, 60, [100, 100, 62], 1, False),  # two runs were disturbed
+        (60, 60, [100, 100], 36, False),  # a graph saves the time between launches
     ],
 )
 def test_runs_of_a_batch_that_take_far_less_than_one_alone_are_refused(
-    fake, placed, measured, alone, launches, refused
+    fake, placed, measured, now, alone, launches, refused
 ):
     bound = replace(placed, run=lambda: [placed.run() for _ in range(launches)])
     bound = replace(bound, again=lambda on: replace(bound, output=lambda: on.output, on=on))
@@ -265,17 +268,16 @@ def test_runs_of_a_batch_that_take_far_less_than_one_alone_are_refused(
     real = proof.contents.load
     proof.contents.load = lambda number, operands=None, names=(): (loaded.append(number), real(number, operands))
     fake.poison(other, 0)
-    clock = Neighbours(fake, timer, bound, lambda: Batch(fake, bound, proof, 1), proof).confirm("hot")
-    said = (
-        rf"a run takes {measured / US:.1f} \u00b5s hot, and 100 \u00b5s alone with the same data in L2: do runs reuse"
-    )
+    neighbours = Neighbours(fake, timer, bound, lambda: Batch(fake, bound, proof, 1), proof)
+    confirm = neighbours.bounded(Clock(lambda: [1e-6 * now]), "hot").confirm
+    said = rf"a run takes {measured}\.0 \u00b5s hot, and 100 \u00b5s alone with the same data in L2: do runs reuse"
     with pytest.raises(LaunchError, match=said) if refused else nullcontext():
-        clock([[measured]])
+        confirm([[1e-6 * measured]])
     assert not timer.left
     assert all(set(pair) == {1, 3} for pair in zip(loaded[::2], loaded[1::2], strict=True)) and loaded
     assert fake.fetch(other).any()  # an earlier result is gone
     proof.met = {0}
-    clock([[0.0]])  # with one content nothing is told
+    confirm([[0.0]])  # with one content nothing is told
 
 
 def test_a_large_use_of_local_memory_is_said(fake):
