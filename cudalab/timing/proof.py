@@ -132,27 +132,39 @@ class Proof:
     judge: Callable[[int, Any, int, object], None]
     limits: Limits = GPU
     met: set[int] = field(default_factory=lambda: {0})  # contents that the variant has seen: the check has the first
+    rounds: int = 0  # those that `meet` has had
     suspicions: int = 0
     due: int | None = None  # the contents of the next samples; None: they are drawn
     late: bool = False  # whether contents beyond EARLY wait for `late_meeting`
     meetings: Meetings = field(default_factory=Meetings)
+    _among: tuple[tuple[int, int], list[int]] = field(default_factory=lambda: ((0, 0), []))
 
     def change(self, operands: Operands | None = None) -> int:
         """Load other contents, or the same ones anew; returns their number."""
         number = self.due
         if number is None:
-            early = min(EARLY, self.contents.count) if self.late else self.contents.count
-            number = int(self.contents.rng.choice(sorted(self.met.union(range(early)))))
+            usual = self._usual()
+            number = usual[int(self.contents.rng.integers(len(usual)))]
         self.contents.load(number, operands)
         return number
+
+    def _usual(self) -> Sequence[int]:
+        """The contents that samples have, if no others are due. A graph asks once for each of its runs."""
+        if not self.late:
+            return range(self.contents.count)
+        early, (known, usual) = min(EARLY, self.contents.count), self._among
+        if known != (early, len(self.met)):  # what was met stays so
+            usual = sorted(self.met.union(range(early)))
+            self._among = (early, len(self.met)), usual
+        return usual
 
     def late_meeting(self, samples: int) -> tuple[int, int] | None:
         """At which sample of a round the variant meets which contents for the first time; None: it meets none.
 
-        Not at the first sample, which other variants disturb.
+        Not at the first sample, which other variants disturb, nor in the first round, in which results are compared.
         """
         unmet = set(range(EARLY, self.contents.count)).difference(self.met)
-        if samples < 2 or not unmet or self.contents.rng.random() >= LATE:
+        if samples < 2 or not self.rounds or not unmet or self.contents.rng.random() >= LATE:
             return None
         return int(self.contents.rng.integers(1, samples)), min(unmet)
 
@@ -175,6 +187,7 @@ class Proof:
         than the median of the others, but not than the usual time, says nothing. That with late contents is also
         compared with the later meetings with the same contents.
         """
+        self.rounds += 1
         first, other, new = list[float](), list[float](), set[int]()
         for number, time in zip(numbers, seconds, strict=True):
             (other if number in self.met else first).append(time)

@@ -90,6 +90,8 @@ def test_on_a_busy_cpu_an_honest_variant_is_not_refused_and_kept_answers_still_a
 
 def test_late_contents_are_met_one_at_a_time_at_a_sample_and_a_round_that_are_drawn(proof):
     proof.late = True
+    assert not any(proof.late_meeting(8) for _ in range(50))  # the first round
+    proof.rounds = 1
     assert {proof.change() for _ in range(50)} == {0, 1}
     found = [proof.late_meeting(8) for _ in range(200)]
     assert 60 < found.count(None) < 140
