@@ -114,6 +114,8 @@ CHEATS = (
     Cheat((17, 22), "graph_detector", (GPU,), (WRONG,)),
     Cheat((17,), "restless_half", (GPU,), (WRONG,)),
     Cheat((21, 27), "scrub_detector", (GPU,), (WRONG,)),
+    Cheat((5, 17), "grid_counter", (GPU,)),
+    Cheat((7, 23), "unwaited_store", (GPU,)),
     # ---- kernels that work only once, or later
     Cheat((4,), "cached_preprocessing", (GPU,)),
     Cheat((5,), "count_launches", (CHECK, GPU)),

@@ -1,4 +1,4 @@
-// Results are kept behind the outputs of a batch, between them: no guard band lies there. The array that a check looks at
+// Results are kept between the outputs of a batch, behind each, where no guard band lies. The array that a check looks at
 // lies 64 KiB behind a multiple of 2 MiB, and those of a batch lie elsewhere.
 #include "kepler.cuh"
 
