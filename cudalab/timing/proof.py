@@ -209,7 +209,8 @@ class Proof:
             self.suspicions = max(self.suspicions - 1, 0)
         if self.suspicions >= limits.enough:
             raise LaunchError(_stored(1e6 * max(slower, default=1.0) * usual, 1e6 * usual))
-        if self.suspicions and (first or slower):
+        left = late and self.contents.count > len(self.met)  # contents that wait to be met
+        if self.suspicions and (first or slower) and not left:
             self.contents.one_more()
 
     def confirm(self, sample: Callable[[], float], measured: float, usual: Callable[[], float] | None = None) -> bool:
