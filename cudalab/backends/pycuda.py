@@ -51,4 +51,5 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         cuda.kept_bytes(kernel, dtype, launched) + constants.unseen,
         fresh,
         constants.altered,
+        launch.local_bytes(kernel, dtype, launched),
     )

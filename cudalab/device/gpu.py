@@ -33,6 +33,7 @@ from cudalab.spec.kernel import Arrays, Kernel, blocks
 
 ALIGNMENT = 512  # bytes: that of the driver's own allocations
 GAPS = 256  # times ALIGNMENT, at most, between the arrays of one buffer
+WATCHED = 64  # arrays of one buffer at most, between which writes are looked for after each turn
 MOST_REGIONS = 500  # kept ready
 BUSY = 50  # copies enqueued before the clocks are read, so that they are those of a working GPU
 
@@ -150,13 +151,15 @@ class Gpu:
         gaps = self._rng.integers(1, GAPS, count) if count > 1 else np.zeros(1, np.int64)
         starts = ALIGNMENT * np.cumsum(gaps + blocks(like.nbytes, ALIGNMENT))
         buffer = Buffer(int(starts[-1]), self.stream, guard=guard)
-        ends = (*buffer.bands.values(), buffer.slack)
+        places = buffer.ptr + self._rng.permutation(starts - ALIGNMENT * blocks(like.nbytes, ALIGNMENT))
+        if count <= WATCHED:
+            buffer.keep_apart(places.tolist(), like.nbytes)
+        ends = (*buffer.bands.values(), buffer.slack, *buffer.gaps)
         self._ends |= zip(
             ends, Regions(self.lab, self.stream, ends, self._multiprocessors, self._key).digests(), strict=True
         )
         self._more.add(buffer)
-        places = self._rng.permutation(starts - ALIGNMENT * blocks(like.nbytes, ALIGNMENT)).tolist()
-        return [DeviceArray(like.shape, like.dtype, buffer.ptr + place, buffer) for place in places]
+        return [DeviceArray(like.shape, like.dtype, place, buffer) for place in places.tolist()]
 
     @property
     def free_bytes(self) -> int:
@@ -187,6 +190,12 @@ class Gpu:
         for array, begins in found:
             if isinstance(begins, bytes):
                 self._fill(array, begins)
+
+    def forget_outputs(self, word: int) -> None:
+        """Enqueue: fill the outputs of all batches, and those of all copies of the operands, with 32 bits."""
+        copies = [on.output for sets in self._sets.values() for on in sets]
+        batches = [array for arrays in self._outputs.values() for array in arrays]
+        self.regions([array for output in (*batches, *copies) for array, _ in every(output)]).fill(word)
 
     def make_new(self, outputs: Sequence[Any]) -> None:
         """Enqueue what `outputs` must hold before another run, where a run uses it up; nothing for other outputs."""
@@ -238,7 +247,7 @@ class Gpu:
 
     def tampered(self, operands: Operands, slack: bool = False) -> str | None:
         more = [*self._more]
-        others = [piece for one in more for piece in (*one.bands.values(), *([one.slack] if slack else []))]
+        others = [p for one in more for p in (*one.bands.values(), *one.gaps, *([one.slack] if slack else []))]
         bands = self._bands | (self._slack if slack else {}) | {piece: self._ends[piece] for piece in others}
         inputs = {name: _piece(operands.inputs[name]) for name in self._digests if name in self._unchanged}
         found = self._regions_of((*bands, *inputs.values())).digests()

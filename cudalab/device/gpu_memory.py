@@ -28,17 +28,25 @@ class Buffer:
         end = self.ptr + nbytes
         self.bands = {"before": (start, GUARD + offset), "after": (end, GUARD)}
         self.slack = (end + GUARD, start + whole - end - GUARD)
+        self.gaps: list[tuple[int, int]] = []  # (pointer, bytes) between the arrays of this buffer
         self.mend()
 
     def mend(self) -> None:
-        """Write the pattern into both ends."""
-        for start, nbytes in (*self.bands.values(), self.slack):
+        """Write the pattern into both ends and the gaps."""
+        for start, nbytes in (*self.bands.values(), self.slack, *self.gaps):
             if nbytes:
                 driver.pycuda().memset_d8_async(start, self._guard, nbytes, self._stream)
 
+    def keep_apart(self, places: Sequence[int], nbytes: int) -> None:
+        """Write the pattern between arrays of so many bytes at these places, which are pointers."""
+        starts, stops = [*sorted(places), self.ptr + self.nbytes], [self.ptr, *(p + nbytes for p in sorted(places))]
+        self.gaps = [(stop, start - stop) for stop, start in zip(stops, starts, strict=True) if start > stop]
+        self.mend()
+
     def overrun(self) -> str | None:
-        """Where its ends were written, or None. The stream must be idle."""
-        for where, (start, nbytes) in (*self.bands.items(), ("after", self.slack)):
+        """Where its ends or gaps were written, or None. The stream must be idle."""
+        gaps = [("between", gap) for gap in self.gaps]
+        for where, (start, nbytes) in (*self.bands.items(), ("after", self.slack), *gaps):
             band = np.empty(nbytes, np.uint8)
             driver.pycuda().memcpy_dtoh(band, start)
             if touched := int((band != self._guard).sum()):

@@ -157,6 +157,13 @@ def set_constants(kernel: Kernel, dtype: DType, operands: Operands, launched: tu
         constants.set_all(kernel, operands.named(kernel), code, module.get_global, context)
 
 
+def local_bytes(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> int:
+    """Bytes of local memory that a thread uses, the most of these functions."""
+    module, symbols = cuda.of_kernel(kernel, dtype, launched), cuda.symbols_of(kernel, dtype, launched)
+    what = driver.pycuda().function_attribute.LOCAL_SIZE_BYTES
+    return max((int(module.get_function(symbols[one]).get_attribute(what)) for one in launched), default=0)
+
+
 def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, module: Any = None) -> Callable[[], None]:
     """Pack the arguments of one entry, and return what launches it on the operands' stream, through PyCUDA.
 

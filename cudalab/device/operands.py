@@ -140,6 +140,7 @@ class Bound:
     suspects: Callable[[], Mapping[str, Bound]] = dict
     on: Operands | None = None  # what it writes to; None: it returns a result of its own
     kept: int = 0  # bytes of its code's __device__ variables, which outlive a launch
+    local: int = 0  # bytes of local memory that a thread of its code uses, which outlive a launch
     # Binds newly loaded code, whose __device__ variables are as the source initialises them.
     fresh: Callable[[], Bound] | None = None
     # Prepares the call that a user makes: it allocates a result, enqueues the work, returns the result. None: no such
@@ -162,16 +163,17 @@ def writing(
     kept: int = 0,
     fresh: Callable[[Operands], Bound] | None = None,
     altered: Callable[[], str] = str,
+    local: int = 0,
 ) -> Bound:
     """A variant that writes to `operands.output`: `prepare(operands)` gives its `run`, `api(operands)` a user call.
 
-    `kept`, `fresh` and `altered` are those of `Bound`, for code with variables of its own.
+    `kept`, `fresh`, `altered` and `local` are those of `Bound`, for code with memory of its own.
     """
 
     def ready(on: Operands) -> Bound:
         return Bound(
             prepare(on), lambda: on.output, again=ready, on=on, api=(lambda: api(on)) if api else None,
-            kept=kept, fresh=(lambda: fresh(on)) if fresh else None, altered=altered,
+            kept=kept, fresh=(lambda: fresh(on)) if fresh else None, altered=altered, local=local,
         )  # fmt: skip
 
     return ready(operands)

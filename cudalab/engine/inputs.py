@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 
@@ -59,6 +60,12 @@ class Inputs:
         if number not in self._wanted:
             self._wanted[number] = Expected(self._group.kernel, self.arrays[number])
         return self._wanted[number]
+
+    def want_all(self) -> None:
+        """Compute the right results for all contents, so that no round waits for a reference."""
+        with suppress(Exception):  # the spec's own: it is raised again where a result is judged
+            for number in range(len(self.arrays)):
+                self.want(number)
 
     def of(self, kernel: Kernel, values: str) -> Inputs:
         """The same contents for a kernel that differs in the values of its scalars, which `values` tells."""

@@ -1,6 +1,6 @@
 """The least time that physics allows a case, and the verdict on a time below it.
 
-Three limits hold on a GPU; the largest counts. bench/METHOD.md explains them.
+Four limits hold on a GPU; the largest counts. bench/METHOD.md explains them.
 
 - Bytes: what must cross the memory bus, at the bus's rate. All of the inputs must in a cold run; of the output as many
   bytes as the L2 cache holds may stay there. A hot run may find as many bytes in L2 as L2 holds.
@@ -29,6 +29,8 @@ KINDS = tuple(EMPTY)  # of the times that have a limit
 NEARER = 4  # times that data in L2 may be nearer than in memory: the ratio of the latencies, with room
 OVERLAP = 0.7  # share of a cold run that one takes at least in a graph, where its start and end overlap with others
 MEMORY = 0.5  # share of the bus's rate that every kernel is thought to miss by no more
+L2_RATE = 64  # bytes a cycle that an SM gets from L2 at most, and as many that it writes; up to sm_90 and of sm_120
+L2_RATES = {"sm_100": 128}  # not known: twice as many, which refuses less
 BALANCE = 16  # operations a byte: an H200 does 14 in float32 outside its tensor cores in the time of a byte
 RESOLVED = 1e-10  # seconds: samples nearer to one another are equal
 
@@ -47,7 +49,9 @@ def limit(case: Case, kind: str, machine: Machine, calibration: Calibration) -> 
     """The largest of the limits of a kind of time; None where none is known."""
     if machine.device != "cuda" or kind not in KINDS:
         return None
-    found = [_bytes(case, kind, machine), _operations(case, machine), _start(kind, calibration)]
+    found = [
+        _bytes(case, kind, machine), _cache(case, machine), _operations(case, machine), _start(kind, calibration)
+    ]  # fmt: skip
     return max((one for one in found if one), key=lambda one: one.seconds, default=None)
 
 
@@ -110,6 +114,19 @@ def _bytes(case: Case, kind: str, machine: Machine) -> Limit | None:
         f"{numbers.amount(must)}B must cross the memory bus{stays} at {numbers.amount(rate)}B/s, the memory's "
         f"{numbers.significant(clock / 1e6, 4)} MHz x {width:.0f} bits x 2 / 8. Is the work done in each run? If "
         "the kernel need not move all bytes, give bytes= in its spec",
+    )
+
+
+def _cache(case: Case, machine: Machine) -> Limit | None:
+    of, sms, clock = _architecture(machine), number(machine, "multiprocessors"), number(machine, "sm_clock_hz")
+    if not (of and sms and clock):
+        return None
+    written = case.nbytes // 2 if case.written is None else case.written  # unknown: the division that forgives most
+    must, a_cycle = max(case.nbytes - written, written), L2_RATES.get(of.name, L2_RATE)
+    return Limit(
+        must / (a_cycle * sms * clock),
+        f"{numbers.amount(must)}B must pass between L2 and {sms:.0f} multiprocessors at {a_cycle} B x "
+        f"{numbers.significant(clock / 1e6, 4)} MHz each. Is the work done in each run?",
     )
 
 

@@ -154,7 +154,7 @@ class FreshCode(_Proven):
         self._results, self.run = [bound.output()], bound.run
         self._operands = [bound.on] if bound.on else []
         super().before()
-        while proof.contents.count > 1 and self.contents == warm:
+        while proof.due is None and proof.contents.count > 1 and self.contents == warm:
             self.contents = proof.change()
             for operands in self._operands:
                 proof.load_in_place(self.contents, operands)

@@ -1014,10 +1014,12 @@ API cuModuleGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUmodule module, cons
 }
 
 // Registers and local memory are not known here: 0. (A real compiler never reports 0 registers.)
+int local_bytes;
 API cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
   switch ((int)attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = MAX_THREADS; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->max_shared; break;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = local_bytes; break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = 90; break;
     default: *value = 0;

@@ -30,11 +30,13 @@ from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 from cudalab.timing import ceiling
+from cudalab.timing.alone import Neighbours
+from cudalab.timing.clock import Clock
 from cudalab.timing.events import OFF_SECONDS
 from cudalab.timing.gpu import cold_graph_clock, graph_clock, rotating, timer_of
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import CPU, GPU, Contents, Proof
-from cudalab.timing.work import Unproven
+from cudalab.timing.work import Batch, Unproven
 
 ONLY = ("pycuda", "pycuda_elementwise")
 
@@ -219,6 +221,76 @@ def test_the_cold_clock_confirms_its_time_on_new_contents(fake, placed):
     assert (proof.contents.count, max(proof.met)) == (3, 2)
     clock.confirm([[-1.0]])  # no run is so fast, on known contents neither
     assert proof.contents.count == 3 + proof.limits.tries
+
+
+class OfTimer:
+    """Takes these seconds for runs alone."""
+
+    launch, expired = 1e-6, 0
+
+    def __init__(self, seconds):
+        self.left = list(seconds)
+
+    def once(self, run, held):
+        run()
+
+    def cold(self, work, n, held):
+        for _ in range(n):
+            work.run()
+
+    def hot(self, work, held):
+        work.before()
+        work.touch()
+        work.run()
+        work.verify()
+        return [1e-6 * self.left.pop(0)]
+
+
+@pytest.mark.parametrize(
+    ("measured", "now", "alone", "launches", "refused"),
+    [
+        (60, 60, [100] * 5, 1, True),
+        (87, 60, [100] * 5, 1, True),
+        (89, 60, [100], 1, False),
+        (60, 89, [100, 100], 1, False),  # the GPU has become slow
+        (60, 60, [100, 100, 62], 1, False),  # two runs were disturbed
+        (60, 60, [100, 100], 36, False),  # a graph saves the time between launches
+    ],
+)
+def test_runs_of_a_batch_that_take_far_less_than_one_alone_are_refused(
+    fake, placed, measured, now, alone, launches, refused
+):
+    bound = replace(placed, run=lambda: [placed.run() for _ in range(launches)])
+    bound = replace(bound, again=lambda on: replace(bound, output=lambda: on.output, on=on))
+    proof, loaded, timer = proof_of(fake, bound, 4), [], OfTimer(alone)
+    proof.met = {1, 3}
+    (other,) = fake.outputs(placed.output(), 1)
+    real = proof.contents.load
+    proof.contents.load = lambda number, operands=None, names=(): (loaded.append(number), real(number, operands))
+    fake.poison(other, 0)
+    neighbours = Neighbours(fake, timer, bound, lambda: Batch(fake, bound, proof, 1), proof)
+    confirm = neighbours.bounded(Clock(lambda: [1e-6 * now]), "hot").confirm
+    said = rf"a run takes {measured}\.0 \u00b5s hot, and 100 \u00b5s alone with the same data in L2: do runs reuse"
+    with pytest.raises(LaunchError, match=said) if refused else nullcontext():
+        confirm([[1e-6 * measured]])
+    assert not timer.left
+    assert all(set(pair) == {1, 3} for pair in zip(loaded[::2], loaded[1::2], strict=True)) and loaded
+    assert fake.fetch(other).any()  # an earlier result is gone
+    proof.met = {0}
+    confirm([[0.0]])  # with one content nothing is told
+
+
+def test_a_large_use_of_local_memory_is_said(fake):
+    size = ctypes.c_int.in_dll(driver.libcuda(), "local_bytes")
+    (group,) = plan.groups(["plus_one"], "1000", "")
+    for size.value, said in ((40, False), (256, True)):
+        operands = fake.place(group.kernel, group.dtype, group.arrays(0))
+        bound = backends.by_name()["pycuda"].bind(group.kernel, "plus_one_vec", group.dtype, operands)
+        notes = []
+        timing.clocks(fake, bound, ("launch",), notes, proof_of(fake, bound))
+        assert [note[:38] for note in notes] == ["a thread uses 256 B of local memory, w"] * said
+        fake.release()
+    size.value = 0
 
 
 def test_the_limits_of_a_stand_in_are_those_of_the_cpu_that_it_runs_on(fake, placed):
@@ -447,6 +519,11 @@ def test_guard_bands_of_every_allocation_are_looked_at(fake, kind):
         driver.pycuda().memset_d8_async(start + side % nbytes, 7, 1, fake.stream)
         assert fake.tampered(operands).startswith(f"wrote 1 bytes {where} the arrays of other runs")
         fake.restore(arrays)
+    for start, nbytes in buffer.gaps:  # what rounds an array up, too
+        driver.pycuda().memset_d8_async(start + nbytes - 1, 7, 1, fake.stream)
+        assert fake.tampered(operands).startswith("wrote 1 bytes between the arrays of other runs")
+        fake.restore(arrays)
+    assert len(buffer.gaps) >= len(made) if kind == "batch" else buffer.gaps
     start, nbytes = buffer.slack
     driver.pycuda().memset_d8_async(start + nbytes - 1, 7, 1, fake.stream)
     assert fake.tampered(operands) is None and "after the arrays of other runs" in fake.tampered(operands, slack=True)

@@ -1,4 +1,4 @@
-"""The least time that physics allows: three limits by hand, false times refused, and no true one."""
+"""The least time that physics allows: four limits by hand, false times refused, and no true one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_all_inputs_and_what_of_the_output_does_not_fit_l2_cross_the_bus():
     assert least(case(read=256 * MIB, written=256 * MIB)) == pytest.approx((512 * MIB - L2) / BUS)
     assert least(case(read=256 * MIB, written=4)) == pytest.approx(256 * MIB / BUS)
     assert least(case(read=50 * MIB, written=50 * MIB)) == pytest.approx(50 * MIB / BUS)
-    assert least(case(written=50 * MIB)) == pytest.approx(2.656e-6 - 0.032e-6)  # only the start of a kernel is left
+    assert least(case(written=20 * MIB)) == pytest.approx(2.656e-6 - 0.032e-6)  # only the start of a kernel is left
 
 
 def test_a_hot_run_may_find_in_l2_as_much_as_fits():
@@ -53,7 +53,20 @@ def test_a_hot_run_may_find_in_l2_as_much_as_fits():
     for kind in ("hot", "graph"):
         assert least(one, kind) == pytest.approx((256 * MIB + 4 - L2) / BUS)
     assert least(one, "graph_cold") == least(one, "cold")
-    assert least(case(read=30 * MIB, written=30 * MIB), "hot") == pytest.approx(0.526e-6 - 0.002e-6)
+    assert least(case(read=8 * MIB, written=8 * MIB), "hot") == pytest.approx(0.526e-6 - 0.002e-6)
+
+
+def test_what_is_in_l2_must_pass_to_the_multiprocessors_and_back():
+    rate = 64 * 132 * 1.98e9
+    assert least(case(read=30 * MIB, written=10 * MIB), "graph") == pytest.approx(30 * MIB / rate)
+    assert least(case(read=10 * MIB, written=30 * MIB), "hot") == pytest.approx(30 * MIB / rate)
+    one = case(read=19 * MIB, written=19 * MIB, times={"cold": [[30e-6]], "hot": [[0.6e-6]]})
+    limit.refuse(one, H200, EMPTY)
+    assert one.reason.startswith(
+        "hot 0.600 \u00b5s, below the 1.19 \u00b5s that physics allows: 19.9 MB must pass betw"
+    )
+    b200 = Machine("cuda", "NVIDIA B200", {**H200.details, "compute_capability": "10.0"})
+    assert least(case(read=30 * MIB, written=30 * MIB), "hot", b200) == pytest.approx(30 * MIB / (2 * rate))
 
 
 def test_a_file_that_does_not_tell_the_output_forgives_all_that_l2_may_hold():
@@ -207,7 +220,7 @@ def test_a_card_that_is_not_known_has_no_limit_by_operations_and_says_so():
 def test_the_share_is_the_limit_over_the_median():
     one = case(20e-6, read=64 * MIB, written=64 * MIB)
     assert limit.share(one, "cold", H200, EMPTY) == pytest.approx((128 * MIB - L2) / BUS / 20e-6)
-    assert limit.share(one, "hot", H200, EMPTY) is None
+    assert limit.share(one, "hot", H200, EMPTY) is None  # no such time
     assert limit.share(one, "cold", Machine("cuda", "?"), {}) is None
 
 

@@ -2,7 +2,7 @@
 
     python tests/support/run_cheats.py [--device cuda] [--budget 0.1] [NAME ...]
 
-With a GPU: kernels in one run, forms in another, those that replace functions in a run each; about three minutes. On
+With a GPU: kernels in one run, forms in another, those that replace functions in a run each; about four minutes. On
 the CPU: the forms, and the checks. Exit code 1 if a cheat ended otherwise than expected, such as FASTER.
 """
 

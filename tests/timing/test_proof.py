@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cudalab.base.errors import LaunchError
+from cudalab.results.file import load
 from cudalab.timing.proof import CPU, Contents, Proof
 
 
@@ -83,6 +86,56 @@ def test_on_a_busy_cpu_an_honest_variant_is_not_refused_and_kept_answers_still_a
 
     assert sum(refused(delayed) for _ in range(300)) == 0
     assert all(refused(keeps) for _ in range(20))
+
+
+def test_late_contents_are_met_one_at_a_time_at_a_sample_and_a_round_that_are_drawn(proof):
+    proof.late = True
+    assert not any(proof.late_meeting(8) for _ in range(50))  # the first round
+    proof.rounds = 1
+    assert {proof.change() for _ in range(50)} == {0, 1}
+    found = [proof.late_meeting(8) for _ in range(200)]
+    assert 60 < found.count(None) < 140
+    assert {late[0] for late in found if late} == set(range(1, 8)) and {late[1] for late in found if late} == {2}
+    assert proof.late_meeting(1) is None
+    proof.met.add(2)
+    assert {proof.change() for _ in range(50)} == {0, 1, 2}
+    assert not any(proof.late_meeting(8) for _ in range(50))
+
+
+def kept_share(rounds, share, rng):
+    """Whether a variant that took these samples is refused where it saves this share on contents that it has met."""
+    proof = Proof(Contents(3, lambda *given: None, rng, lambda: None, last=True), lambda *given: None, late=True)
+    seen, taken = {0}, []
+
+    def timed(seconds, number=None):
+        with proof.on(number) if number is not None else nullcontext():
+            number = proof.change()
+        known = number in seen
+        seen.add(number)
+        return number, seconds * (1 - share if known else 1)
+
+    try:
+        for samples in rounds:
+            place, new = proof.late_meeting(len(samples)) or (-1, None)
+            found = [timed(s, new if i == place else None) for i, s in enumerate(samples)]
+            proof.meet(*zip(*found, strict=True))
+            taken += [seconds for _, seconds in found]
+        last = [s for samples in rounds for s in samples]
+        proof.confirm(lambda: timed(float(rng.choice(last)))[1], float(np.median(taken)))
+    except LaunchError:
+        return True
+    return False
+
+
+def test_what_is_slow_follows_the_noise_of_committed_samples():
+    """A share of the answers that is kept is found where times are steady, and no honest row is refused."""
+    rng, of = np.random.default_rng(0), Path(__file__).parents[2] / "bench" / "results" / "h200" / "gelu.json"
+    rows = [case.times["cold"][:8] for case in load(of).cases if len(case.times.get("cold", [[]])[0]) == 8]
+    steady = [rounds for rounds in rows if np.median(rounds) > 120e-6]
+    assert len(rows) > 100 and len(steady) > 20
+    assert sum(kept_share(rounds, 0, rng) for rounds in rows) == 0
+    assert np.mean([kept_share(rounds, 0.05, rng) for rounds in steady]) > 0.9
+    assert np.mean([kept_share(rounds, 0.4, rng) for rounds in rows]) > 0.95
 
 
 @pytest.fixture

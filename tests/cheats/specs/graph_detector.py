@@ -1,0 +1,3 @@
+from kepler import solver
+
+graph_detector = solver(__file__)

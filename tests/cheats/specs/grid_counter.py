@@ -1,0 +1,3 @@
+from kepler import solver
+
+grid_counter = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_gaps = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import resident, solver
+
+memo_late = solver(__file__, {"honest": resident, "cheat": resident})

@@ -1,0 +1,3 @@
+from kepler import solver
+
+memo_spliced = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+neighbour_fills = solver(__file__)

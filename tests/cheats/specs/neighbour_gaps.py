@@ -1,0 +1,3 @@
+from kepler import solver
+
+neighbour_gaps = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+place_detector = solver(__file__)

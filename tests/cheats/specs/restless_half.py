@@ -1,0 +1,3 @@
+from kepler import solver
+
+restless_half = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+scrub_detector = solver(__file__)

@@ -1,0 +1,3 @@
+from kepler import solver
+
+stale_gaps = solver(__file__)

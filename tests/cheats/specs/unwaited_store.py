@@ -1,0 +1,3 @@
+from kepler import solver
+
+unwaited_store = solver(__file__)
