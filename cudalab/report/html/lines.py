@@ -1,4 +1,4 @@
-"""Charts of lines, made with Altair: over sizes, and errors over inputs. Their names are at the right ends."""
+"""Charts of lines, made with Altair: over sizes and runs, and errors over inputs. Their names are at the right ends."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cudalab.report.html.palette import INK, MUTED, style_of
 
 LONG, DEEP = 210, 250  # width and height of a chart of lines
 APART = 14  # of two names at the ends of lines
+MARKED = 8  # vertical lines of a chart over runs at most
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,25 @@ def over_sizes(lines: Sequence[Line], marks: Sequence[Mark], axes: tuple[str, st
         ),
     ]
     return finished(layers, LONG, DEEP, 58, 152, top=8 + APART * len(inside))
+
+
+def over_runs(lines: Sequence[Line], marks: Sequence[Mark]) -> Spec:
+    """Lines over the runs of a history, in percent of their first values."""
+    xs, ys = zip(*(point for line in lines for point in line.points), strict=True)
+    low, high = min(*ys, 95.0), max(*ys, 105.0)
+    first, last = int(min(xs)), int(max(xs))
+    ticks = list(range(first, last + 1, max((last - first) // 5, 1)))
+    x_scale = alt.Scale(domain=[min(xs) - 0.5, max(xs) + 0.5], nice=False)
+    y_scale = alt.Scale(domain=[low, high], nice=False, zero=False)
+    x = alt.X("x:Q", scale=x_scale, axis=alt.Axis(title="run", values=ticks, format="d"))
+    y = alt.Y("y:Q", scale=y_scale, axis=alt.Axis(title="% of the first run"))
+    ends = ends_of([line.points[-1][1] for line in lines], lines)
+    layers = [
+        *_vertical(marks[-MARKED:], x_scale),
+        *_strokes(lines, x, y),
+        *at_right(ends, y_scale, lambda v: (v - low) / (high - low), lambda share: low + share * (high - low)),
+    ]
+    return finished(layers, LONG, DEEP, 58, 152, top=8 + APART * len(marks[-MARKED:]))
 
 
 def errors(lines: Sequence[Line], axes: tuple[str, str], constants: tuple[float, float]) -> Spec:
