@@ -64,7 +64,7 @@ def markdown(found: History) -> str:
 
 def sections(found: History) -> list[tuple[str, list[str]]]:
     """The lists below the trends, by their titles."""
-    return [("Steps", changes(found)), ("Driver, libraries, options", marks(found)), ("Sources", sources(found))]
+    return [("Steps", changes(found)), ("Machine and libraries", marks(found)), ("Sources", sources(found))]
 
 
 def heading(found: History) -> str:
@@ -165,7 +165,7 @@ def said(together: Sequence[tuple[Series, Change]], store: str, one: bool) -> st
 
 
 def marks(found: History) -> list[str]:
-    """A line for each run before which the driver, a library or an option changed."""
+    """A line for each run before which the driver, a library, an option or the clocks changed."""
     return _by_run(found, lambda series, at: series.marks.get(at, ()))
 
 
@@ -207,7 +207,7 @@ def path(run: Run, store: str, start: str = os.curdir) -> str:
 def legend(found: History) -> list[str]:
     lines = [
         "trend: one character a run, or the median of several, oldest first; the height spans 10 % or more. |: the "
-        "driver, a library or an option changed.",
+        "driver, a library, an option or the clocks changed.",
         f"step: a change of level over {steps.WINDOWS[0]} runs or more that noise does not explain, by the trimmed "
         "means of both sides.",
     ]

@@ -83,7 +83,7 @@ def _chosen(every: dict[int, Case], kernels: str, only: str, **rows: str) -> dic
     from cudalab.results.record import CEILING, FORMAT, VERSION, Machine, Results
 
     run = Results(FORMAT, VERSION, "", {}, Machine("", ""), cases=list(every.values()))
-    kept = filtered([run], kernels, only=only, **rows)[0].cases
+    kept = filtered(filtered([run], kernels), only=only, **rows)[0].cases
     if not only and any(case.backend == OWN for case in kept):
         kept = [case for case in kept if case.backend == OWN or case.status == CEILING]
     wanted = set(map(id, kept))

@@ -62,7 +62,7 @@ def charts(series: Sequence[Series]) -> Iterator[tuple[str, str, dict[str, Any]]
         said = (
             f"the newest {NEWEST} of {len(every):,} runs" if len(every) > NEWEST else history.counted(len(every), "run")
         )
-        says = f"Times relative to the first run shown, of {said}. Dotted: the driver or a library changed."
+        says = f"Times relative to the first run shown, of {said}. Dotted: the machine or a library changed, or a step."
         shown = [one for one in group if one.runs[-1].number in places]
         yield title, says, over_runs([_line(i, one, places) for i, one in enumerate(shown)], _marks(shown, places))
 

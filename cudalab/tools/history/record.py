@@ -16,13 +16,14 @@ from pathlib import Path
 from cudalab.base.errors import InputError
 from cudalab.base.text import encodable
 from cudalab.results import bounds, formats, record
-from cudalab.results.comparable import ASKED
+from cudalab.results.comparable import ASKED, CLOCKS
 from cudalab.results.record import Case, Results
 from cudalab.spec.kernel import assigned
 from cudalab.tools.history import store as stores
 
 # What becomes of a file.
 ADDED, KNOWN, NOTHING, BAD = "recorded", "recorded before", "without times", "not recorded"
+STEP = 15e6  # Hz: clocks are kept in these steps, in which GPUs set them; runs then share their conditions
 WAITING = 0.5  # seconds for which runs are collected before they are written
 
 
@@ -93,13 +94,28 @@ def _insert(store: sqlite3.Connection, file: str, digest: str, run: Results, pat
     marks = ", ".join("?" * len(values))
     columns = "digest, file, created, moment, revision, main, machine, sources"
     number = store.execute(f"INSERT INTO runs ({columns}) VALUES ({marks})", values).lastrowid
-    rows: dict[tuple[int, str, int | None], tuple[float | None, str]] = {}
+    rows: dict[tuple[int, str, int | None], tuple[float | None, str, int]] = {}
+    conditions = {group: _row(store, "conditions", text=_condition(cases)) for group, cases in run.groups().items()}
     for case in reversed(run.cases):  # of two with one name the first is kept
         if case.times and case.status in (record.OK, record.CEILING):
             which, parameters = _case(store, case, run.of_study), assigned(case.parameters)
-            rows |= {(which, kind, number): (case.median(kind), parameters) for kind in case.times}
-    store.executemany("INSERT INTO times VALUES (?, ?, ?, ?, ?)", [(*key, *value) for key, value in rows.items()])
+            rows |= {
+                (which, kind, number): (case.median(kind), parameters, conditions[case.group]) for kind in case.times
+            }
+    store.executemany("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", [(*key, *value) for key, value in rows.items()])
     return True
+
+
+def _condition(cases: Sequence[Case]) -> str:
+    """Clocks and what slowed the GPU down while a group was timed, as its copy says; "" where there is none."""
+    copy = next((case for case in cases if case.status == record.CEILING and case.times), None)
+    if copy is None:
+        return ""
+    found: dict[str, float | str] = {"throttled": str(copy.condition.get("throttled", ""))}
+    for name in CLOCKS:
+        if isinstance(value := copy.condition.get(name), (int, float)):
+            found[name] = STEP * round(value / STEP)
+    return _text(found)
 
 
 def _machine(store: sqlite3.Connection, run: Results) -> int:

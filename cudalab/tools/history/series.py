@@ -1,6 +1,6 @@
 """The times of a store as series: one for each case, kind of time and card, oldest run first.
 
-Nothing is mixed in a series: runs of another driver, other libraries or other options are another `Stretch` of it, and
+Nothing is mixed in a series: runs of another driver, other libraries, options or clocks are another stretch of it, and
 steps are looked for within each. What compare would not compare (`comparable.differences`) does not share a stretch.
 """
 
@@ -11,6 +11,7 @@ import os
 import sqlite3
 from dataclasses import dataclass, field, replace
 from math import hypot
+from typing import Any
 
 from cudalab.base import scatter
 from cudalab.base.errors import unknown
@@ -20,6 +21,7 @@ from cudalab.results.compare import ALL, RUN
 from cudalab.results.record import CEILING, COPY, FORMAT, GPU_KINDS, KINDS, OK, VERSION, Case, Machine, Results
 from cudalab.tools.history import steps as find
 
+State = tuple[int, int]  # the numbers of a machine with its libraries and options, and of clocks
 NEAR = 2  # runs by which two steps that were found apart may differ in place and still be one
 
 
@@ -62,8 +64,13 @@ class Series:
     runs: list[Run] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
+    conditions: list[int] = field(default_factory=list)  # what the clocks were, by number
     marks: dict[int, tuple[str, ...]] = field(default_factory=dict)  # what differs from the run before, by point
     changes: list[Change] = field(default_factory=list)
+
+    @property
+    def states(self) -> list[State]:
+        return [(run.place, condition) for run, condition in zip(self.runs, self.conditions, strict=True)]
 
     def edited(self, at: int) -> list[str]:
         """The files of the kernel whose text differs from that of the run before; for a study, of any kernel."""
@@ -119,7 +126,8 @@ def read(
     places = _places(store)
     runs = _runs(store, places)
     found = _points(store, cases, runs, kinds)
-    same = _Same(places)
+    texts = store.execute("SELECT id, text FROM conditions")
+    same = _Same(places, {number: json.loads(text) if text else {} for number, text in texts})
     for series in found:
         _judge(series, same, min_effect)
     _control(found)
@@ -156,12 +164,12 @@ def _points(store: sqlite3.Connection, cases: dict[int, Case], runs: dict[int, R
     rows = []
     for case in cases:
         for kind in wanted or sorted(there):
-            query = 'SELECT run, seconds, parameters FROM times WHERE "case" = ? AND kind = ?'
+            query = 'SELECT run, seconds, parameters, condition FROM times WHERE "case" = ? AND kind = ?'
             rows += [(runs[run], case, kind, *rest) for run, *rest in store.execute(query, (case, kind))]
     rows.sort(key=lambda row: row[0].number)
     found: dict[tuple[object, ...], Series] = {}
     whose: dict[tuple[int, str], tuple[object, ...]] = {}
-    for run, case, kind, seconds, parameters in rows:
+    for run, case, kind, seconds, parameters, condition in rows:
         if not wanted and kind != run.main:
             continue
         if (run.place, kind) not in whose:
@@ -173,6 +181,7 @@ def _points(store: sqlite3.Connection, cases: dict[int, Case], runs: dict[int, R
         series.runs.append(run)
         series.seconds.append(seconds)
         series.parameters.append(parameters)
+        series.conditions.append(condition)
     newest: dict[tuple[str, str], int] = {}
     for series in found.values():
         card = series.machine, series.card
@@ -198,54 +207,56 @@ def _kinds(text: str, there: set[str]) -> tuple[str, ...]:
 
 
 class _Same:
-    """Which places are one for a kind of time, and what differs between two."""
+    """Which runs are alike for a series, and what differs between two. A state is a place and a condition."""
 
-    def __init__(self, places: dict[int, Results]) -> None:
-        self.places = places
-        self.known: dict[tuple[int, int, bool], tuple[str, ...]] = {}
+    def __init__(self, places: dict[int, Results], conditions: dict[int, dict[str, Any]]) -> None:
+        self.places, self.conditions = places, conditions
+        self.known: dict[tuple[State, State, bool], tuple[str, ...]] = {}
 
-    def differences(self, old: int, new: int, kind: str) -> tuple[str, ...]:
+    def differences(self, old: State, new: State, kind: str) -> tuple[str, ...]:
         key = (old, new, comparable.of_host(kind))
         if key not in self.known:
-            differ = comparable.differences(self.places[old], self.places[new], (kind,)) if old != new else []
+            (place, condition), (other, changed) = old, new
+            differ = comparable.differences(self.places[place], self.places[other], (kind,)) if place != other else []
+            if (was := self.conditions[condition]) and (now := self.conditions[changed]):
+                differ += comparable.conditions(was, now)
             self.known[key] = tuple(map(str, differ))
         return self.known[key]
 
-    def stretches(self, series: Series) -> dict[int, list[int]]:
-        """The points of each stretch, by the place that its first run ran at, in the order of their first points."""
-        whose: dict[int, int] = {}
-        found: dict[int, list[int]] = {}
-        for i, run in enumerate(series.runs):
-            if run.place not in whose:
-                like = (first for first in found if not self.differences(first, run.place, series.kind))
-                whose[run.place] = next(like, run.place)
-            found.setdefault(whose[run.place], []).append(i)
+    def stretches(self, series: Series) -> dict[State, list[int]]:
+        """The points of each stretch, by the state of its first run, in the order of their first points."""
+        whose: dict[State, State] = {}
+        found: dict[State, list[int]] = {}
+        for i, state in enumerate(series.states):
+            if state not in whose:
+                like = (first for first in found if not self.differences(first, state, series.kind))
+                whose[state] = next(like, state)
+            found.setdefault(whose[state], []).append(i)
         return found
 
 
 def _judge(series: Series, same: _Same, min_effect: float) -> None:
     """Find what changed in a series: marks where the machine did, and steps within and between its stretches."""
-    stretches = same.stretches(series)
-    whose = {i: place for place, points in stretches.items() for i in points}
-    for i in range(1, len(series.runs)):
+    stretches, states = same.stretches(series), series.states
+    whose = {i: state for state, points in stretches.items() for i in points}
+    for i in range(1, len(states)):
         if whose[i] != whose[i - 1]:
-            series.marks[i] = same.differences(series.runs[i - 1].place, series.runs[i].place, series.kind)
-    within = {
-        place: find.steps([series.seconds[i] for i in points], series.expected, min_effect)
-        for place, points in stretches.items()
-    }
-    for place, points in stretches.items():
-        series.changes += [_change(series, points[s.at], points[s.seen], s.ratio) for s in within[place]]
-        if points[0]:
-            earlier = whose[points[0] - 1]
-            level = [points_ for points_ in stretches[earlier] if points_ < points[0]]
-            starts = [stretches[earlier][s.at] for s in within[earlier] if stretches[earlier][s.at] < points[0]]
-            before = [series.seconds[i] for i in level if i >= max(starts, default=0)]
-            after = [series.seconds[i] for i in points[: within[place][0].at if within[place] else None]]
-            if ratio := find.between(before, after, series.expected, min_effect):
-                series.changes.append(
-                    _change(series, points[0], points[find.WINDOWS[0] - 1], ratio, series.marks[points[0]])
-                )
+            series.marks[i] = same.differences(states[i - 1], states[i], series.kind)
+    begins: dict[State, list[int]] = {}  # of the levels within each stretch, by points
+    for state, points in stretches.items():
+        within = find.steps([series.seconds[i] for i in points], series.expected, min_effect)
+        series.changes += [_change(series, points[s.at], points[s.seen], s.ratio) for s in within]
+        begins[state] = [points[0], *(points[s.at] for s in within)]
+    for state, points in stretches.items():
+        first = points[0]
+        if not first:
+            continue
+        earlier = whose[first - 1]
+        level = max(begin for begin in begins[earlier] if begin < first)
+        before = [series.seconds[i] for i in stretches[earlier] if level <= i < first]
+        after = [series.seconds[i] for i in points if i < (begins[state][1:] or [len(states)])[0]]
+        if ratio := find.between(before, after, series.expected, min_effect):
+            series.changes.append(_change(series, first, points[find.WINDOWS[0] - 1], ratio, series.marks[first]))
     series.changes.sort(key=lambda change: change.at)
 
 

@@ -31,11 +31,13 @@ CREATE TABLE sources (id INTEGER PRIMARY KEY, digests TEXT NOT NULL UNIQUE);
 CREATE TABLE cases (id INTEGER PRIMARY KEY, kernel TEXT NOT NULL, size TEXT NOT NULL, shape TEXT NOT NULL,
     dtype TEXT NOT NULL, backend TEXT NOT NULL, variant TEXT NOT NULL, of_study INTEGER NOT NULL,
     UNIQUE (kernel, size, shape, dtype, backend, variant, of_study));
+CREATE TABLE conditions (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE runs (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, file TEXT NOT NULL, created TEXT NOT NULL,
     moment REAL NOT NULL, revision TEXT NOT NULL, main TEXT NOT NULL, machine INTEGER NOT NULL REFERENCES machines (id),
     sources INTEGER NOT NULL REFERENCES sources (id));
 CREATE TABLE times ("case" INTEGER NOT NULL REFERENCES cases (id), kind TEXT NOT NULL,
     run INTEGER NOT NULL REFERENCES runs (id), seconds REAL NOT NULL, parameters TEXT NOT NULL,
+    condition INTEGER NOT NULL REFERENCES conditions (id),
     PRIMARY KEY ("case", kind, run)) WITHOUT ROWID;
 """
 

@@ -25,11 +25,14 @@ from cudalab.tools.history import record, steps, store
 TORCH = {"python": "3.12", "torch": "2.10"}
 
 
-def run(number: int, seconds: float, driver: str = "580", card: str = "aa", cu: str = "1", **more) -> Results:
+def run(
+    number: int, seconds: float, driver: str = "580", card: str = "aa", cu: str = "1", slowed="", **more
+) -> Results:
     """The run of hour `number` with one entry of a kernel, cold and hot, and the copy beside it."""
     times = {"cold": [[seconds]], "hot": [[seconds / 2]]}
     cases = [Case("gelu", "large", (9,), "float32", "pycuda", "gelu_vec", times=times),
-             Case("gelu", "large", (9,), "float32", "copy", status="ceiling", times={"cold": [[1e-5]]})]  # fmt: skip
+             Case("gelu", "large", (9,), "float32", "copy", status="ceiling", times={"cold": [[1e-5]]},
+                  condition={"sm_hz": 1980e6 + 7e6 * (number % 3), "throttled": slowed})]  # fmt: skip
     machine = Machine("cuda", "H200", {"driver": driver, "card": card}, more.pop("versions", TORCH))
     created = f"2026-01-{1 + number // 24:02}T{number % 24:02}:00:00+00:00"
     return Results(FORMAT, VERSION, created, {"order": "shuffled"}, machine, sources={"gelu.cu": cu * 64},
@@ -89,6 +92,15 @@ def test_cards_drivers_and_libraries_are_not_mixed(kept):
     assert change["run"] == 21 and change["with"] == ["driver: 580 -> 590"]
     assert change["ratio"] == pytest.approx(0.95, abs=0.005)
     assert {one["kind"] for one in found["series"]} == {"cold", "hot"}
+
+
+def test_runs_on_a_gpu_that_was_slowed_down_are_apart(kept):
+    runs = [run(i, s * (1.3 if 12 <= i < 18 else 1), slowed="power" if 12 <= i < 18 else "")
+            for i, s in enumerate(noisy(30))]  # fmt: skip
+    (series,) = [one for one in kept(runs)["series"] if one["backend"] == "pycuda"]
+    assert [mark["run"] for mark in series["marks"]] == [13, 19]
+    (change,) = series["changes"]
+    assert change["run"] == 13 and change["with"] == ["slowed by: nothing -> power"]
 
 
 def test_one_content_is_recorded_once_and_unfinished_runs_are_not(tmp_path, monkeypatch):
