@@ -86,6 +86,8 @@ def by_card(found: Iterable[Series]) -> dict[str, list[Series]]:
 
 def card(series: Series) -> str:
     """The machine of a series, and which card of its model it is; older files do not say it."""
+    if series.runs[0].machine.device != "cuda":
+        return series.machine
     return f"{series.machine}, card {series.card or 'not recorded'}"
 
 
@@ -158,7 +160,7 @@ def said(together: Sequence[tuple[Series, Change]], store: str, one: bool) -> st
     if change.parameters:
         causes.append(f"launch parameters {' -> '.join(text or 'none' for text in change.parameters)}")
     if before.commit != run.commit:
-        causes.append(f"commit {before.commit[:8] or 'unknown'} -> {run.commit[:8] or 'unknown'}")
+        causes.append(f"the lab's commit {before.commit[:8] or 'unknown'} -> {run.commit[:8] or 'unknown'}")
     if any(c.copy for _, c in together):
         causes.append("the copy beside it moved as well: the machine changed, and perhaps no kernel")
     return "; ".join([f"{when(run)}: {', '.join(moved)}", *causes, path(run, store)])

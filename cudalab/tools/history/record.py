@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from cudalab.base.errors import InputError
 from cudalab.base.text import encodable
@@ -95,7 +96,9 @@ def _insert(store: sqlite3.Connection, file: str, digest: str, run: Results, pat
     columns = "digest, file, created, moment, revision, main, machine, sources"
     number = store.execute(f"INSERT INTO runs ({columns}) VALUES ({marks})", values).lastrowid
     rows: dict[tuple[int, str, int | None], tuple[float | None, str, int]] = {}
-    conditions = {group: _row(store, "conditions", text=_condition(cases)) for group, cases in run.groups().items()}
+    conditions = {
+        group: _row(store, "conditions", text=_text(_condition(run, cases))) for group, cases in run.groups().items()
+    }
     for case in reversed(run.cases):  # of two with one name the first is kept
         if case.times and case.status in (record.OK, record.CEILING):
             which, parameters = _case(store, case, run.of_study), assigned(case.parameters)
@@ -106,16 +109,15 @@ def _insert(store: sqlite3.Connection, file: str, digest: str, run: Results, pat
     return True
 
 
-def _condition(cases: Sequence[Case]) -> str:
-    """Clocks and what slowed the GPU down while a group was timed, as its copy says; "" where there is none."""
-    copy = next((case for case in cases if case.status == record.CEILING and case.times), None)
-    if copy is None:
-        return ""
-    found: dict[str, float | str] = {"throttled": str(copy.condition.get("throttled", ""))}
-    for name in CLOCKS:
-        if isinstance(value := copy.condition.get(name), (int, float)):
-            found[name] = STEP * round(value / STEP)
-    return _text(found)
+def _condition(run: Results, cases: Sequence[Case]) -> dict[str, Any]:
+    """Whether other programs kept the machine busy; clocks and what slowed a group down, where its copy says it."""
+    found: dict[str, Any] = {"busy": bool(run.busy)}
+    if copy := next((case for case in cases if case.status == record.CEILING and case.times), None):
+        found["throttled"] = copy.condition.get("throttled", "")
+        for name in CLOCKS:
+            if isinstance(value := copy.condition.get(name), (int, float)):
+                found[name] = STEP * round(value / STEP)
+    return found
 
 
 def _machine(store: sqlite3.Connection, run: Results) -> int:

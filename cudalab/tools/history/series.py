@@ -21,7 +21,7 @@ from cudalab.results.compare import ALL, RUN
 from cudalab.results.record import CEILING, COPY, FORMAT, GPU_KINDS, KINDS, OK, VERSION, Case, Machine, Results
 from cudalab.tools.history import steps as find
 
-State = tuple[int, int]  # the numbers of a machine with its libraries and options, and of clocks
+State = tuple[int, int]  # the numbers of a machine with its libraries and options, and of its condition
 NEAR = 2  # runs by which two steps that were found apart may differ in place and still be one
 
 
@@ -64,7 +64,7 @@ class Series:
     runs: list[Run] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
-    conditions: list[int] = field(default_factory=list)  # what the clocks were, by number
+    conditions: list[int] = field(default_factory=list)  # clocks, and whether the machine was busy, by number
     marks: dict[int, tuple[str, ...]] = field(default_factory=dict)  # what differs from the run before, by point
     changes: list[Change] = field(default_factory=list)
 
@@ -127,7 +127,7 @@ def read(
     runs = _runs(store, places)
     found = _points(store, cases, runs, kinds)
     texts = store.execute("SELECT id, text FROM conditions")
-    same = _Same(places, {number: json.loads(text) if text else {} for number, text in texts})
+    same = _Same(places, {number: json.loads(text) for number, text in texts})
     for series in found:
         _judge(series, same, min_effect)
     _control(found)
@@ -218,8 +218,13 @@ class _Same:
         if key not in self.known:
             (place, condition), (other, changed) = old, new
             differ = comparable.differences(self.places[place], self.places[other], (kind,)) if place != other else []
-            if (was := self.conditions[condition]) and (now := self.conditions[changed]):
+            was, now = self.conditions[condition], self.conditions[changed]
+            if "throttled" in was and "throttled" in now:
                 differ += comparable.conditions(was, now)
+            if comparable.of_host(kind) and was["busy"] != now["busy"]:
+                differ.append(
+                    comparable.Difference("machine", *("busy" if one["busy"] else "idle" for one in (was, now)))
+                )
             self.known[key] = tuple(map(str, differ))
         return self.known[key]
 
