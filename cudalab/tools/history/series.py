@@ -158,8 +158,8 @@ def _places(store: sqlite3.Connection) -> dict[int, Results]:
 
 def _points(store: sqlite3.Connection, cases: dict[int, Case], runs: dict[int, Run], kinds: str) -> list[Series]:
     """The series, without their changes."""
-    marks = ",".join("?" * len(cases))
-    there = {kind for (kind,) in store.execute(f'SELECT DISTINCT kind FROM times WHERE "case" IN ({marks})', [*cases])}
+    query = 'SELECT DISTINCT kind FROM times WHERE "case" = ?'
+    there = {kind for case in cases for (kind,) in store.execute(query, (case,))}
     wanted = _kinds(kinds, there)
     rows = []
     for case in cases:

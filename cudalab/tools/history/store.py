@@ -8,6 +8,7 @@ each other.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sqlite3
@@ -84,17 +85,17 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[sqlite3.Connect
     try:
         name = Path(path).absolute().as_uri()
         store = sqlite3.connect(f"{name}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None)
-        try:
-            _check(store, path, mode)
-            yield store
-        finally:
-            store.close()
-    except ValueError as error:  # a name with a null byte
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"cannot open the history {_named(path)}: {why(error)}; give another with --store") from None
     except sqlite3.DatabaseError as error:
         raise _explained(error, path) from None
+    except ValueError as error:  # a name with a null byte
+        raise InputError(f"cannot open the history {_named(path)}: {why(error)}; give another with --store") from None
+    try:
+        _check(store, path, mode)
+        yield store
+    except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
+        raise _explained(error, path) from None
+    finally:
+        store.close()
 
 
 def _check(store: sqlite3.Connection, path: str | os.PathLike[str], mode: str) -> None:
@@ -124,8 +125,8 @@ def _has(store: sqlite3.Connection, pragma: str) -> int:
     return int(store.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
-def _explained(error: sqlite3.DatabaseError, path: str | os.PathLike[str]) -> InputError:
-    """What SQLite says, and what to do about it."""
+def _explained(error: Exception, path: str | os.PathLike[str]) -> InputError:
+    """What SQLite says, or what is wrong with a text in the store, and what to do about it."""
     name, said = _named(path), str(error)
     if "locked" in said:
         return InputError(f"the history {name} was locked for {PATIENCE:.0f} s by another writer; try again")
