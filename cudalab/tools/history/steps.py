@@ -12,9 +12,11 @@ first REFERENCE of these, so that a slow drift counts once it adds up). It is re
    would come together by chance with a probability below CHANCE, if runs lie there as often as before (a sign test).
    This tells a step from a few slow runs, and from code that falls into one of two states.
 
-A library such as ruptures (Truong et al., Signal Processing 167, 2020) cuts a finished series into pieces. It has no
-error probability: its penalty must be set from noise that it does not estimate, and a piece of two outliers is a change
-to it. bench/steps.py counts what is found of planted steps, and the false alarms; a test asserts them.
+ruptures 1.1.10 (Truong et al., Signal Processing 167, 2020) was tried on the same noise. Its PELT with absolute
+deviations and a penalty of 2.5 deviations times log(runs) finds as many steps with as few false alarms; with squares
+it takes two slow runs for a step. But it must be told the deviation, which few runs do not show, and a series of 500
+runs takes 2.5 s of processor time, one of 1,000 four times that; here 10,000 take 0.01 s. bench/steps.py counts what is
+found of planted steps, and the false alarms; a test asserts them.
 """
 
 from __future__ import annotations
