@@ -23,6 +23,7 @@ TREND = 24  # characters of a trend at most
 SPAN = 0.1  # share of the time that the height of a trend spans at least: noise stays flat
 NEWEST = 8  # lines of each list below the trends
 MOST = 4  # steps that a line names
+OVERWRITTEN = "its file was overwritten by that of a later run"
 FEW = "few runs"  # so that no step could be found in the newest stretch
 
 
@@ -202,7 +203,9 @@ def when(run: Run) -> str:
 
 
 def path(run: Run, store: str, start: str = os.curdir) -> str:
-    """Where the file of a run lies, from the folder `start`."""
+    """Where the file of a run lies, from the folder `start`; OVERWRITTEN where it is no longer there."""
+    if not run.file:
+        return OVERWRITTEN
     return os.path.relpath(os.path.join(os.path.dirname(os.path.abspath(store)), run.file), start)
 
 

@@ -32,7 +32,7 @@ def command(files: tuple[str, ...], store: str, quiet: bool) -> None:
     counts: Counter[str] = Counter()
     for found in record.record_files(expanded(files), store):
         counts[found.what] += 1
-        if found.reason:
+        if found.reason and not (quiet and found.what == record.NOTHING):
             terminal.say(f"{found.what}: {found.reason}")
     if not quiet:
         done = [record.ADDED, *(what for what in (record.KNOWN, record.NOTHING, record.BAD) if counts[what])]

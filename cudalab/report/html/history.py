@@ -103,9 +103,9 @@ def _row(run: Run, store: str, target: Path) -> dict[str, Any]:
     """A run in the table, with the address of its file from the page; "" for a file that is gone."""
     folder = os.path.dirname(os.path.abspath(target))
     file = history.path(run, store, folder)
-    there = os.path.exists(os.path.join(folder, file))
+    there = run.file and os.path.exists(os.path.join(folder, file))
     driver = str(run.machine.details.get("driver", ""))
     return {
-        "file": file, "address": quote(file, errors="surrogateescape") if there else "",
+        "file": file, "address": quote(file, errors="surrogateescape") if there else "", "gone": run.file and not there,
         "cells": [str(run.number), history.when(run), run.commit[:12], run.machine.name, driver],
     }  # fmt: skip

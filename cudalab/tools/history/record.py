@@ -92,6 +92,7 @@ def _insert(store: sqlite3.Connection, file: str, digest: str, run: Results, pat
     raw = os.path.relpath(os.path.abspath(file), path.absolute().parent)
     values = [digest, _utf8(raw), run.created, _moment(run.created), run.commit, run.main_kind, _machine(store, run)]
     values.append(_row(store, "sources", digests=_text(dict(sorted(run.sources.items())))))
+    store.execute("UPDATE runs SET file = '' WHERE file = ?", (_utf8(raw),))  # it holds another run now
     marks = ", ".join("?" * len(values))
     columns = "digest, file, created, moment, revision, main, machine, sources"
     number = store.execute(f"INSERT INTO runs ({columns}) VALUES ({marks})", values).lastrowid

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import Any
 
 from cudalab.base import scatter
-from cudalab.base.errors import unknown
+from cudalab.base.errors import CudalabError, unknown
 from cudalab.base.globs import split
 from cudalab.results import comparable
 from cudalab.results.compare import ALL, RUN
@@ -31,7 +33,7 @@ class Run:
 
     number: int  # its place in the history of the whole store, from 1
     digest: str  # of the bytes of its file
-    file: str  # relative to the folder of the store
+    file: str  # relative to the folder of the store; empty where a later run has the same name
     created: str
     commit: str
     main: str  # its main kind of time
@@ -99,12 +101,13 @@ class History:
 
 def cases_of(store: sqlite3.Connection) -> dict[int, Case]:
     """Every case in the store by its number."""
-    rows = store.execute("SELECT id, kernel, size, shape, dtype, backend, variant, of_study FROM cases ORDER BY id")
-    return {
-        number: Case(kernel, size, tuple(json.loads(shape)), dtype, backend, variant,
-                     status=CEILING if backend == COPY and not of_study else OK)
-        for number, kernel, size, shape, dtype, backend, variant, of_study in rows
-    }  # fmt: skip
+    query = "SELECT id, kernel, size, shape, dtype, backend, variant, of_study FROM cases ORDER BY id"
+    with _whole():
+        return {
+            number: Case(str(kernel), str(size), tuple(json.loads(shape)), str(dtype), str(backend), str(variant),
+                         status=CEILING if backend == COPY and not of_study else OK)
+            for number, kernel, size, shape, dtype, backend, variant, of_study in store.execute(query)
+        }  # fmt: skip
 
 
 def kernels(store: sqlite3.Connection) -> list[tuple[str, int, str, str]]:
@@ -123,20 +126,34 @@ def read(
 
     Raises InputError or NotFound for a kind that the cases do not have.
     """
-    places = _places(store)
-    runs = _runs(store, places)
-    found = _points(store, cases, runs, kinds)
-    texts = store.execute("SELECT id, text FROM conditions")
-    same = _Same(places, {number: json.loads(text) for number, text in texts})
+    with _whole():
+        places = _places(store)
+        runs = _runs(store, places)
+        found = _points(store, cases, runs, kinds)
+        conditions = {
+            number: dict(json.loads(text)) for number, text in store.execute("SELECT id, text FROM conditions")
+        }
+    same = _Same(places, conditions)
     for series in found:
         _judge(series, same, min_effect)
     _control(found)
     return History(os.fspath(name), len(runs), found)
 
 
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Raise the error of SQLite for a damaged file where rows that were read make no sense."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, CudalabError):
+            raise
+        raise sqlite3.DatabaseError("its rows contradict each other") from None
+
+
 def _runs(store: sqlite3.Connection, places: dict[int, Results]) -> dict[int, Run]:
     """The runs by their ids, oldest first."""
-    sources = {number: json.loads(text) for number, text in store.execute("SELECT id, digests FROM sources")}
+    sources = {number: dict(json.loads(text)) for number, text in store.execute("SELECT id, digests FROM sources")}
     rows = store.execute(
         "SELECT id, digest, file, created, revision, main, machine, sources FROM runs ORDER BY moment, id"
     )
@@ -150,8 +167,9 @@ def _places(store: sqlite3.Connection) -> dict[int, Results]:
     """What runs depend on, by number, as runs without cases, which can be compared."""
     rows = store.execute("SELECT id, device, name, details, versions, options FROM machines")
     return {
-        number: Results(FORMAT, VERSION, "", json.loads(options),
-                        Machine(device, name, json.loads(details), json.loads(versions)), kind="bench")
+        number: Results(FORMAT, VERSION, "", dict(json.loads(options)),
+                        Machine(str(device), str(name), dict(json.loads(details)), dict(json.loads(versions))),
+                        kind="bench")
         for number, device, name, details, versions, options in rows
     }  # fmt: skip
 
@@ -179,7 +197,7 @@ def _points(store: sqlite3.Connection, cases: dict[int, Case], runs: dict[int, R
             found[key] = Series(cases[case], kind, run.machine.name, str(run.machine.details.get("card", "")))
         series = found[key]
         series.runs.append(run)
-        series.seconds.append(seconds)
+        series.seconds.append(_positive(seconds))
         series.parameters.append(parameters)
         series.conditions.append(condition)
     newest: dict[tuple[str, str], int] = {}
@@ -188,6 +206,13 @@ def _points(store: sqlite3.Connection, cases: dict[int, Case], runs: dict[int, R
         newest[card] = max(newest.get(card, 0), series.runs[-1].number)
     groups = list(dict.fromkeys(series.case.group for series in found.values()))
     return sorted(found.values(), key=lambda s: (-newest[s.machine, s.card], groups.index(s.case.group), s.kind))
+
+
+def _positive(seconds: float) -> float:
+    """A time as it can be in a store. Raises ValueError or TypeError for another."""
+    if not 0 < seconds < 1e13:
+        raise ValueError(seconds)
+    return seconds
 
 
 def _whose(machine: Machine, kind: str) -> tuple[object, ...]:

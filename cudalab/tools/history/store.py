@@ -8,7 +8,6 @@ each other.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sqlite3
@@ -36,6 +35,7 @@ CREATE TABLE conditions (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE runs (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, file TEXT NOT NULL, created TEXT NOT NULL,
     moment REAL NOT NULL, revision TEXT NOT NULL, main TEXT NOT NULL, machine INTEGER NOT NULL REFERENCES machines (id),
     sources INTEGER NOT NULL REFERENCES sources (id));
+CREATE INDEX runs_by_file ON runs (file);
 CREATE TABLE times ("case" INTEGER NOT NULL REFERENCES cases (id), kind TEXT NOT NULL,
     run INTEGER NOT NULL REFERENCES runs (id), seconds REAL NOT NULL, parameters TEXT NOT NULL,
     condition INTEGER NOT NULL REFERENCES conditions (id),
@@ -92,7 +92,7 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[sqlite3.Connect
     try:
         _check(store, path, mode)
         yield store
-    except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise _explained(error, path) from None
     finally:
         store.close()

@@ -111,6 +111,10 @@ def test_one_content_is_recorded_once_and_unfinished_runs_are_not(tmp_path, monk
     assert "1 recorded, 1 recorded before" in cudalab("record", "a.json", "b.json.gz")
     assert "0 recorded, 1 recorded before" in cudalab("record", "a.json")
     save(run(2, 1e-5), "c.json")
+    cudalab("record", "c.json", "--store", "other.db")
+    save(run(3, 1e-5), "c.json")
+    cudalab("record", "c.json", "--store", "other.db")
+    assert cudalab("history", "gelu", "--store", "other.db").count("overwritten") == 1
     done = CliRunner().invoke(main, ["record", "half.json", "gone.json", "c.json"])
     assert done.exit_code == 2 and "1 recorded, 2 not recorded" in done.output  # the third is recorded all the same
     assert "finish it first: cudalab bench --resume half.json" in " ".join(done.output.split())
@@ -126,7 +130,8 @@ def test_one_content_is_recorded_once_and_unfinished_runs_are_not(tmp_path, monk
     (lambda: cudalab("record", "a.json"), "history gelu -o x.txt", "give a name in .html, .csv or .parquet"),
     (lambda: cudalab("record", "a.json"), "history gelu -o a.csv", "will not replace"),
     (lambda: cudalab("record", "a.json"), "history -o a.html", "give its name, or '*' for all"),
-    (lambda: other(store.VERSION + 1), "history gelu", "has version 2; this cudalab reads 1; upgrade it: "),
+    (lambda: changed("UPDATE machines SET details = '[1]'"), "history gelu", "rows contradict each other"),
+    (lambda: changed(f"PRAGMA user_version = {store.VERSION + 1}"), "history gelu", "has version 2; this cudalab"),
     (lambda: sqlite3.connect("cudalab-history.db").execute("CREATE TABLE x (y)"), "record a.json", "no history of"),
     (lambda: None, "record a.json --store /proc/h.db", "unable to open database file; give another file with --store"),
     (lambda: None, "record a.json --store no/h.db", "make it first: mkdir -p no"),
@@ -140,9 +145,10 @@ def test_an_error_says_what_to_type(make, words, said, tmp_path, monkeypatch):
     assert done.exit_code == 2 and said in " ".join(done.output.split()), done.output
 
 
-def other(version: int) -> None:
+def changed(statement: str) -> None:
     cudalab("record", "a.json")
-    sqlite3.connect("cudalab-history.db").execute(f"PRAGMA user_version = {version}")
+    with sqlite3.connect("cudalab-history.db") as opened:
+        opened.execute(statement)
 
 
 def test_export_and_parquet_without_its_library(kept, monkeypatch):
