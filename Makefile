@@ -6,7 +6,7 @@
 # make test-stand-in PyCUDA's own code path on a libcuda whose device is the CPU (needs the CUDA headers)
 # make mutants       which small faults in the kernels would the check miss? (a sample; half an hour on two cores)
 # make tables        writes the generated parts of README.md, bench/METHOD.md and docs/
-# make report        build/report.html and build/studies.html of the H200 results, and the pictures of the pages
+# make report        build/report.html, build/studies.html and build/history.html of the H200 results, and the pictures
 # make docs          the site of the documentation, in build/site
 # Each sets up its environment in $(VENV) first, once, and says how long that takes.
 PYTHON ?= python3
@@ -68,6 +68,7 @@ mutants: $(TOOLS)
 
 tables: $(READY)
 	$(BIN)/python bench/readme_tables.py
+	$(BIN)/python bench/first_history.py
 	$(BIN)/python -m cudalab.results.schema docs/results-file.md
 	$(BIN)/python -m cudalab.spec.field_table docs/kernel.md
 
@@ -78,6 +79,7 @@ report: $(TOOLS)
 	mkdir -p build
 	$(BIN)/cudalab report $(RUNS) -o build/report.html
 	$(BIN)/cudalab report $(H200)/studies/*.json -o build/studies.html
+	$(BIN)/python bench/first_history.py --page build/history.html
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --size xlarge -o $(H200)/gelu_speedup.svg
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype float32 --chart bandwidth -o $(H200)/gelu_bandwidth.svg
 	$(BIN)/cudalab report $(RUNS) $(GELU) --dtype bfloat16 --chart accuracy -o $(H200)/gelu_accuracy.svg

@@ -147,6 +147,7 @@ size = _listed("size", complete.sizes)
 dtype = _listed("dtype", complete.dtypes)
 only_of = functools.partial(_listed("only", complete.variants, "GLOBS", plural=False), "all variants")
 only = only_of()
+only_own = _listed("only", complete.variants, "GLOBS", plural=False)("the kernel's own entries; all, if there are none")
 skip = _listed("skip", complete.variants, "GLOBS", plural=False)("none")
 device = click.option("--device", default="auto", metavar="auto|cuda[:N]|cpu", shell_complete=complete.devices,
                       callback=device_name, help=f"{VOCABULARY['--device']} Default: auto.")  # fmt: skip
@@ -206,6 +207,8 @@ format = click.option("--format", default="table", show_default=True, type=click
                       help="Format of the printed results.")  # fmt: skip
 table_or_json = click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
                              help="Format of the output.")  # fmt: skip
+store = click.option("--store", default="cudalab-history.db", show_default=True, metavar="FILE", envvar="CUDALAB_STORE",
+                     callback=not_empty, shell_complete=complete.files, help="File of the history.")  # fmt: skip
 min_effect = click.option("--min-effect", default="2%", show_default=True, metavar="SHARE", type=Share(),
                           help="Smallest difference that a comparison counts.")  # fmt: skip
 

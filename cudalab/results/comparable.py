@@ -108,14 +108,15 @@ def _clocks(old: Results, new: Results) -> Iterator[Difference]:
     found: dict[Difference, list[str]] = {}
     was, now = _conditions(old), _conditions(new)
     for group in was.keys() & now.keys():
-        for difference in _condition(was[group], now[group]):
+        for difference in conditions(was[group], now[group]):
             found.setdefault(difference, []).append(group)
     for d, groups in sorted(found.items(), key=lambda item: item[0].what):
         first, *more = sorted(groups)
         yield Difference(f"{d.what} at {first}{f' and {len(more)} more' if more else ''}", d.old, d.new)
 
 
-def _condition(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Difference]:
+def conditions(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
+    """What forbids a comparison of the times of a group, from the conditions of its copies: clocks, slowing down."""
     for field, name in CLOCKS.items():
         was, now = old.get(field), new.get(field)
         if not _alike(was, now):

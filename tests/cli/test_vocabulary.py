@@ -15,7 +15,7 @@ COMMANDS = {name: main.get_command(None, name) for name in main.list_commands(No
 ALIASES = {"--kernel": "--kernels", "--size": "--sizes", "--dtype": "--dtypes", "--output": "-o"}
 # Which commands have which options: one that can take an option and lacks it is a gap.
 MEASURE = {"bench", "check", "crossover", "inspect", "profile", "tune"}
-READ = {"show", "compare", "report", "convert"}
+READ = {"show", "compare", "report", "convert", "history"}
 TAKE = {
     "--kernel": MEASURE | READ | {"list"},
     "--size": (MEASURE - {"crossover"}) | READ | {"study"},  # crossover has --from and --to
@@ -23,7 +23,7 @@ TAKE = {
     "--only": {"bench", "check", "study", "profile", "inspect"} | READ,
     "--skip": {"bench", "check", "study", "profile", "inspect"} | READ,
     "--device": {"bench", "check", "study", "crossover", "profile", "tune", "selftest"},
-    "--output": {"bench", "check", "study", "crossover", "profile", "tune", "report", "show", "convert"},
+    "--output": {"bench", "check", "study", "crossover", "profile", "tune", "report", "show", "convert", "history"},
 }
 
 
@@ -93,6 +93,7 @@ def test_help_cuts_no_example(name, columns):
     ("report", "RESULTS...'; for example: cudalab report results.json checks.json -o report.html"),
     ("compare", "OLD'; for example: cudalab compare main.json branch.json"),
     ("compare a.json", "NEW'; for example: cudalab compare main.json branch.json"),
+    ("record", "RESULTS...'; for example: cudalab record results.json"),
     ("show", "FILE...'; for example: cudalab show "),
     ("convert", "IN'; for example: cudalab convert "),
     ("crossover", "FIRST'; for example: cudalab crossover pycuda:gelu_vec torch_native"),

@@ -1,7 +1,8 @@
 """Results as an HTML page, and as single plots for a paper, from the same charts.
 
-`page` lays out the page, `findings` writes its sentences. `figures`, `over_sizes` and `checked` take numbers from
-results, `charts` and `lines` draw them as SVG with `paper`, `draw` makes files of them: SVG, and PNG with vl-convert.
+`page` lays out the page, `history` that of a history, `findings` writes sentences. `figures`, `over_sizes` and
+`checked` take numbers from results, `charts` and `lines` draw them as SVG with `paper`, `draw` makes files of them:
+SVG, and PNG with vl-convert.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from cudalab.base.errors import Unavailable
 
 if TYPE_CHECKING:
     from cudalab.results.record import Results
+    from cudalab.tools.history.series import History
 
 NEEDED = {".html": ("jinja2", "jinja2"), ".png": ("vl_convert", "vl-convert-python")}  # format -> module, distribution
 
@@ -33,6 +35,13 @@ def write_page(target: Path, loaded: Sequence[tuple[str, Results]]) -> None:
     from cudalab.report.html import page
 
     files.write(target, page.render(loaded).encode())
+
+
+def write_history(target: Path, found: History) -> None:
+    """Write the page of a history whole or not at all."""
+    from cudalab.report.html import history
+
+    files.write(target, history.render(found, target).encode())
 
 
 def write_plot(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from cudalab.report.html.palette import INK, MUTED, style_of
 from cudalab.report.html.paper import SIZE, Paper, Path, Scale, commas, decades, longer, powers, short, steps, thinned
 
 WIDE, DEEP, LEFT = 420, 250, 58  # width with margins, least height of the plot, width of the margin at the left
+MARKED = 8  # vertical lines of a chart over runs at most
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,40 @@ def over_sizes(lines: Sequence[Line], marks: Sequence[Mark], axes: tuple[str, st
     x, y = Scale(min(xs), max(xs), 0, long, "log"), Scale(0, top, height, 0)
     paper.below(x, decades(min(xs), max(xs)), short, axes[0])
     paper.beside(y, steps(top, 5), commas, axes[1])
-    for i, mark in enumerate(inside):  # each name above the chart, in a row of its own
-        up = -6 - APART * i
-        paper.lines([[(x(mark.x), up + 7), (x(mark.x), height)]], MUTED, dash=(2, 3))
-        half = 3 * len(mark.name)
-        paper.text(min(max(x(mark.x), half), long - half), up, mark.name, "middle", colour=MUTED, size=SIZE - 1)
+    _marked(paper, inside, x, long, height)
     found = grouped(lines, x, y)
     for group in found:
         _drawn(paper, group, x, y)
     at_right(paper, [_label(group, y(max(group[0].points)[1])) for group in found])
+    return paper.svg()
+
+
+def _marked(paper: Paper, marks: Sequence[Mark], x: Scale, long: float, height: float) -> None:
+    """Vertical lines, whose names stand above the chart, each in a row of its own."""
+    for i, mark in enumerate(marks):
+        up = -6 - APART * i
+        paper.lines([[(x(mark.x), up + 7), (x(mark.x), height)]], MUTED, dash=(2, 3))
+        half = 3 * len(mark.name)
+        paper.text(min(max(x(mark.x), half), long - half), up, mark.name, "middle", colour=MUTED, size=SIZE - 1)
+
+
+def over_runs(lines: Sequence[Line], marks: Sequence[Mark]) -> str:
+    """Lines over the runs of a history, in percent of their first values."""
+    xs, ys = zip(*(point for line in lines for point in line.points), strict=True)
+    first, last = int(min(xs)), int(max(xs))
+    marked = sorted(marks, key=lambda mark: mark.x)[-MARKED:]
+    right = margin((line.name, line.emphasis) for line in lines)
+    height, long = max(DEEP, APART * len(lines) + 20), WIDE - LEFT - right
+    paper = Paper(long, height, LEFT, right, 8 + APART * len(marked))
+    x, y = Scale(first - 0.5, last + 0.5, 0, long), Scale(min(*ys, 95.0), max(*ys, 105.0), height, 0)
+    paper.below(x, range(first, last + 1, max((last - first) // 5, 1)), commas, "run")
+    step = steps(y.high - y.low, 5)[1]
+    paper.beside(y, [step * i for i in range(ceil(y.low / step), int(y.high / step) + 1)], commas, "% of the first run")
+    _marked(paper, marked, x, long, height)
+    found = grouped(lines, x, y)
+    for group in found:
+        _drawn(paper, group, x, y)
+    at_right(paper, [_label(group, y(group[0].points[-1][1])) for group in found])
     return paper.svg()
 
 

@@ -48,15 +48,15 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
     anchor(subjects)
     pictures, without = overview.figures(runs, subjects)
     of_study = [run.results.of_study for run in runs]
-    style, script = _style(any(of_study)), (HERE / "script.js").read_text()
-    return _template().render(
+    style, script = style_sheet(any(of_study)), (HERE / "script.js").read_text()
+    return template("page.html.j2").render(
         question=findings.question(run.results for run in runs),
         pictures=[*pictures, *_rooflines(subjects)],
         without=without,
         subjects=subjects,
         choose="Study" if all(of_study) else f"Kernel and dtype{', or study' if any(of_study) else ''}",
         runs=runs,
-        svg=_labelled,
+        svg=labelled,
         table=_table(subjects),
         checks=_checks(subjects),
         remarks=_remarks(runs),
@@ -70,10 +70,10 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
         method=[*_method(runs), *without_roofline(subjects)],
         texts=TEXTS,
         mark=draw.MARK,
-        policy=f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        policy=f"default-src 'none'; img-src data:; style-src '{hashed(style)}'; script-src '{hashed(script)}'; "
         "base-uri 'none'; form-action 'none'",
-        style=_markup(style),
-        script=_markup(script),
+        style=markup(style),
+        script=markup(script),
     )
 
 
@@ -185,23 +185,23 @@ def _unique(items: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
-def _style(with_studies: bool) -> str:
+def style_sheet(with_studies: bool) -> str:
     dark = "@media (prefers-color-scheme:dark){" + palette.css(':root:not([data-theme="light"])') + "}"
     more = (HERE / "study.css").read_text() if with_studies else ""
     return (HERE / "style.css").read_text() + more + dark + palette.css(':root[data-theme="dark"]')
 
 
-def _labelled(svg: str, label: str) -> Any:
+def labelled(svg: str, label: str) -> Any:
     """A drawing as one picture: screen readers read the element `label` instead, of one with links its texts too."""
     role = "group" if "<a " in svg else "img"
-    return _markup(svg.replace("<svg ", f'<svg role="{role}" aria-labelledby="{label}" ', 1))
+    return markup(svg.replace("<svg ", f'<svg role="{role}" aria-labelledby="{label}" ', 1))
 
 
-def _hash(text: str) -> str:
+def hashed(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _markup(text: str) -> Any:
+def markup(text: str) -> Any:
     from markupsafe import Markup
 
     return Markup(text)
@@ -212,10 +212,10 @@ def _shown(value: Any) -> Any:
     return visible(value, keep="\n") if type(value) is str else value
 
 
-def _template() -> Any:
+def template(name: str) -> Any:
     import jinja2
 
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_shown,
-    ).get_template("page.html.j2")  # fmt: skip
+    ).get_template(name)  # fmt: skip
