@@ -274,7 +274,7 @@ def print_results(
 
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
-    text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink)
+    text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink, terminal.height(sys.stdout))
     # JSON is always UTF-8: the escapes for another encoding would make it invalid
     click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)
     if found := against.compared(run, min_effect):
@@ -287,6 +287,7 @@ def print_comparison(found: Comparison, names: tuple[str, str], format: str, err
     """Print a comparison on standard output or on standard error."""
     from cudalab.report import comparison
 
-    terminal.write(lambda width, color: comparison.render(found, names, format, width, color), err)
+    lines = terminal.height(sys.stderr if err else sys.stdout)
+    terminal.write(lambda width, color: comparison.render(found, names, format, width, color, lines), err)
     if found.differences and found.refusal:
         click.echo("to compare anyway, add --force", err=True)
