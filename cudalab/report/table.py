@@ -73,11 +73,22 @@ def render(
     for line in explained(run.cases) + lines:
         page.legend.print(plain(line, "dim"))
     if answers:
-        page.end.print()
-        page.end.print(plain("In short", "bold"))
-        for text in answers:
-            page.end.print(Indented(with_colours(plain(text))))
+        _short(page.end, answers)
     return page.text()
+
+
+def in_short(answers: Sequence[str], width: int | None, color: bool) -> str:
+    """The answers below a heading, after an empty line."""
+    out = io.StringIO()
+    _short(screen(out, width, color), answers)
+    return finished(out, width)
+
+
+def _short(console: Console, answers: Sequence[str]) -> None:
+    console.print()
+    console.print(plain("In short", "bold"))
+    for text in answers:
+        console.print(Indented(with_colours(plain(text))))
 
 
 class Page:

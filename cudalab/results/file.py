@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePath
 
 from cudalab.base import files
 from cudalab.base.errors import InputError
@@ -73,8 +73,40 @@ def expanded(names: Iterable[str]) -> list[str]:
             found.append(name)
             continue
         ends = tuple(end + gz for end in formats.SUFFIXES for gz in ("", ".gz"))
-        within = sorted(entry.path for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file())
+        exports = tuple(f".{format}.json" for format in formats.EXPORTS)  # by `convert`, for other tools
+        files = [entry for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file()]
+        within = sorted(entry.path for entry in files if not entry.name.endswith(exports))
         if not within:
             raise InputError(f"{visible(name)} is a folder without results files ({', '.join(formats.SUFFIXES)})")
         found += within
     return found
+
+
+def stem(path: str) -> str:
+    """The name of a results file without its folder, its ending and .gz."""
+    name = PurePath(path.removesuffix(".gz"))
+    return name.stem if name.suffix.lower() in formats.SUFFIXES else name.name
+
+
+def pairs(old: str, new: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """(old, new) files to compare, and files of folders without a partner.
+
+    Each file or folder of `new` is compared with `old`. In a folder, a partner is the file of the same name, whatever
+    its ending. Raises InputError where there is none.
+    """
+    found, alone = list[tuple[str, str]](), dict[str, None]()
+    for name in new:
+        if not os.path.isdir(old) and not os.path.isdir(name):
+            found.append((old, name))
+            continue
+        before, after = ({stem(path): path for path in reversed(expanded([one]))} for one in (old, name))
+        both = sorted(before.keys() & after.keys())
+        if not both:
+            have = " and ".join(f"{visible(one)} has {', '.join(sorted(files))}"
+                                for one, files in ((old, before), (name, after)))  # fmt: skip
+            raise InputError(f"nothing to compare: files are compared by their names, and {have}; name two files")
+        found += [(before[one], after[one]) for one in both]
+        single = not (os.path.isdir(old) and os.path.isdir(name))
+        lonely = [] if single else [files[one] for files in (before, after) for one in sorted(files) if one not in both]
+        alone |= dict.fromkeys(lonely)
+    return found, [*alone]

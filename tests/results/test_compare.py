@@ -461,7 +461,7 @@ def test_a_refusal_names_what_differs_and_what_to_type(files, tmp_path):
         (["--min-effect", "2"], "--min-effect is '2'; give a share such as 2% or 0.02"),
         (["--kind", "warm"], "no kind of time named 'warm'"),
         (["--only", "nothing"], "no variant in these results named 'nothing'"),
-        ([], "Missing argument 'NEW'"),
+        ([], "Missing argument 'NEW...'"),
     ],
 )
 def test_bad_input_is_2(files, args, message):
