@@ -133,7 +133,11 @@ def cudalab_time(request: pytest.FixtureRequest) -> Iterator[TimeFixture]:
         if bench := config.stash.get(BENCH, None):
             bench.close()  # its workers keep memory of the GPU
 
-    timing = TimeFixture(_timings(config), request.node.nodeid, request.path.parent, need, check_only)
+    try:
+        timings = _timings(config)
+    except CudalabError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    timing = TimeFixture(timings, request.node.nodeid, request.path.parent, need, check_only)
     yield timing
     timing.close()
 

@@ -20,7 +20,8 @@ class Saved:
     """The runs in `folder`, which need not exist; `root` is the folder whose commit names new ones."""
 
     def __init__(self, folder: Path, root: Path) -> None:
-        self.folder, self.root = Path(os.path.relpath(folder)), root
+        self.folder, self.root = Path(os.path.abspath(folder)), root  # a test may change the current folder
+        self._here = os.getcwd()
 
     def baseline(self, asked: str) -> str:
         """The path of the run that `asked` names: a file, a number of this folder, or `last`.
@@ -31,22 +32,27 @@ class Saved:
             return asked
         runs = self._by_number()
         if not runs:
-            raise InputError(f"no run is saved in {self.folder}/; save one with: pytest --cudalab-autosave")
+            raise InputError(f"no run is saved in {self.shown(self.folder)}/; save one with: pytest --cudalab-autosave")
         number = max(runs) if asked == LAST else int(asked)
         if number not in runs:
-            raise InputError(f"{self.folder}/ has no run {asked}; it has {', '.join(map(str, sorted(runs)))}")
-        return str(runs[number])
+            have = ", ".join(map(str, sorted(runs)))
+            raise InputError(f"{self.shown(self.folder)}/ has no run {asked}; it has {have}")
+        return self.shown(runs[number])
+
+    def shown(self, path: str | Path) -> str:
+        """A path of this folder as it is from where pytest was started; others as they are."""
+        return os.path.relpath(path, self._here) if self.folder in (Path(path), Path(path).parent) else str(path)
 
     def holds(self, path: str) -> bool:
         """Whether the file is one of this folder."""
-        return os.path.realpath(os.path.dirname(path)) == os.path.realpath(self.folder)
+        return os.path.realpath(os.path.join(self._here, os.path.dirname(path))) == os.path.realpath(self.folder)
 
     def usable(self) -> None:
         """Raise InputError now if `new` would fail later."""
-        there = next(path for path in (self.folder.resolve(), *self.folder.resolve().parents) if path.exists())
+        there = next(path for path in (self.folder, *self.folder.parents) if path.exists())
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-            raise InputError(f"cannot save runs in {self.folder}: {there} is not a folder to write to; give another "
-                             "with --cudalab-storage")  # fmt: skip
+            raise InputError(f"cannot save runs in {self.shown(self.folder)}: {there} is not a folder to write to; "
+                             "give another with --cudalab-storage")  # fmt: skip
 
     def new(self, name: str = "") -> Path:
         """A new, empty file with the next number; `name` defaults to date and commit. Raises OSError."""

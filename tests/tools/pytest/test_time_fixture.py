@@ -381,6 +381,12 @@ def test_saved_runs_are_numbered_and_never_replaced(pytester, ran, h200):
     names = sorted(path.name for path in folder.iterdir())
     assert [name[:5] for name in names] == ["0001_", "0002_", "0003_"] and names[1] == "0002_main.json"
     assert (folder / names[1]).read_bytes() == saved.read_bytes() != (folder / names[2]).read_bytes()
+    refused = ran(TEST, "--cudalab-autosave", "--cudalab-storage", "main.json", errors=1)
+    assert "cannot save runs in main.json: " in refused.stdout.str() and "Traceback" not in refused.stdout.str()
+    moved = TEST.replace("    result", "    import os\n    os.mkdir('sub')\n    os.chdir('sub')\n    result")
+    ran(moved, "--cudalab-autosave", passed=1)
+    os.chdir(pytester.path)
+    assert [path.name[:5] for path in sorted(folder.iterdir())][3:] == ["0004_"]
     ran(TEST, "--cudalab-baseline", "3", passed=1)
     ran(TEST, "--cudalab-baseline", "1", failed=1)
 
