@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
+import warnings
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePath
 
@@ -12,6 +15,8 @@ from cudalab.base.errors import InputError
 from cudalab.base.text import visible
 from cudalab.results import bounds, formats
 from cudalab.results.record import Results
+
+HEAD = 4096  # bytes, in which a results file says what it is
 
 
 def load(path: str | os.PathLike[str]) -> Results:
@@ -63,9 +68,10 @@ def writable(path: str | os.PathLike[str]) -> None:
 
 
 def expanded(names: Iterable[str]) -> list[str]:
-    """The results files that the names stand for: a folder for those in it, by their names' endings, in order.
+    """The results files that the names stand for: a folder for those in it, in order.
 
-    Raises InputError for a folder without any.
+    Other files of a folder are left out; a warning names those whose names end as results files do. Raises InputError
+    for a folder without any.
     """
     found: list[str] = []
     for name in names:
@@ -75,11 +81,27 @@ def expanded(names: Iterable[str]) -> list[str]:
         ends = tuple(end + gz for end in formats.SUFFIXES for gz in ("", ".gz"))
         exports = tuple(f".{format}.json" for format in formats.EXPORTS)  # by `convert`, for other tools
         files = [entry for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file()]
-        within = sorted(entry.path for entry in files if not entry.name.endswith(exports))
+        named = sorted(entry.path for entry in files if not entry.name.endswith(exports))
+        within = [path for path in named if _ours(path)]
+        if foreign := [os.path.basename(path) for path in named if path not in within]:
+            warnings.warn(f"left out of {visible(name)}: {visible(', '.join(foreign))}: no results", stacklevel=2)
         if not within:
             raise InputError(f"{visible(name)} is a folder without results files ({', '.join(formats.SUFFIXES)})")
         found += within
     return found
+
+
+def _ours(path: str) -> bool:
+    """Whether the beginning of a file is that of one of ours; True also for one that cannot be read, which `load` says.
+
+    A run of any version names its format first; a CSV has a column for the kernels.
+    """
+    try:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+            head = bytes(file.read(HEAD))
+    except (OSError, EOFError, zlib.error):
+        return True
+    return not head.strip() or b"cudalab-" in head or (b"kernel" in head.split(b"\n")[0] and b"{" not in head[:1])
 
 
 def stem(path: str) -> str:

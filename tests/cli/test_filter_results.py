@@ -80,11 +80,14 @@ def test_what_fits_nothing_is_said():
     assert [len(run.cases) > 0 for run in filtered([one, two], sizes="large")] == [False, True]
 
 
+@pytest.mark.filterwarnings("default:left out")
 def test_a_folder_stands_for_its_results_files(file, tmp_path):
     (packed := tmp_path / "small.json.gz").write_bytes(gzip.compress(file.read_bytes()))
     (tmp_path / "notes.txt").write_text("no results")
+    (tmp_path / "package.json").write_text('{"name": "mine"}')
     alone = invoke("show", file, "--size", "small").stdout
     both = invoke("show", tmp_path, "--size", "small")
+    assert both.stderr == f"Warning: left out of {tmp_path}: package.json: no results\n"
     assert (both.exit_code, both.stdout) == (0, f"{file}:\n{alone}\n{packed}:\n{alone}")
     assert invoke("show", file, packed, "--size", "small").stdout == both.stdout
     for words in (("--format", "csv"), ("-o", tmp_path / "all.json")):
