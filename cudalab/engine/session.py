@@ -195,20 +195,24 @@ class Session:
 
     def tell(self, step: Step, finished: Results | None = None) -> None:
         """Tell how far the session is. Raises OutOfTime where a group is at work after the run's seconds."""
-        if self.seconds is not None and finished is None and perf_counter() - self._start > self.seconds:
+        elapsed = perf_counter() - self._start
+        if self.seconds is not None and finished is None and elapsed > self.seconds:
             raise OutOfTime
         self.step = step
         turn, count = (self._workers.turn, self._workers.count) if self._workers else (0, 1)
         if self._pace:
             self._pace.reach((self.done - self._resumed) * count + min(turn, count - 1))
+        left = self._pace.left() if self._pace else None
+        if left is not None and self.seconds is not None:
+            left = min(left, max(self.seconds - elapsed, 0.0))
         self.progress(Progress(
             step=step,
             process=turn + 1,
             processes=max(count, turn + 1),
             done=min(self.done, self.expected),
             groups=self.expected,
-            elapsed=perf_counter() - self._start,
-            left=self._pace.left() if self._pace else None,
+            elapsed=elapsed,
+            left=left,
             labels=self._labels,
             glimpses=self._workers.glimpses() if self._workers else {},
             finished=finished,

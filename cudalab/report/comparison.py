@@ -201,8 +201,8 @@ def _several(names: list[str]) -> str:
 def _table(
     found: Comparison, names: tuple[str, str], width: int | None, color: bool, height: int | None
 ) -> str:  # fmt: skip
-    from cudalab.report.table import Page, columns_of, explained, fitting, plain, put, remark, signed, without
-    from cudalab.report.table import cell as text_of
+    from cudalab.report import highlight
+    from cudalab.report.table import Page, columns_of, fitting, plain, put, remark, without
 
     page = Page(width, height, color)
     console = page.body
@@ -212,17 +212,17 @@ def _table(
     for line in differing(found):
         page.top.print(plain(f"differs: {line}", "yellow"))
     gone = dict[str, None]()
-    ours = explained([pair.new for pair in found.pairs if not pair.control])
+    ours = highlight.explained([pair.new for pair in found.pairs if not pair.control])
     for title, pairs in groups(found.pairs).items():
         console.print()
         console.print(plain(title))
         every = [columns.Column(head, list(values)) for head, *values in zip(HEADERS, *map(cells, pairs), strict=True)]
-        drawn = signed(every, [pair.new for pair in pairs] if ours else ())
+        drawn = highlight.signed(every, [pair.new for pair in pairs] if ours else ())
         drawn, left_out = fitting(drawn, DROPPED, console.width)
         gone |= dict.fromkeys(left_out)
         table = columns_of([column.name for column in drawn], left=1)
         for pair, *row in zip(pairs, *(column.cells for column in drawn), strict=True):
-            table.add_row(*map(text_of, row), style="dim" if pair.control else STYLES[pair.verdict])
+            table.add_row(*map(highlight.cell, row), style="dim" if pair.control else STYLES[pair.verdict])
         put(console, table)
     if rows := errors_in_ulp(found):
         console.print()

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cudalab.base.text import visible
-from cudalab.report import below_tables, columns, study, table
+from cudalab.report import below_tables, columns, highlight, study, table
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.report.markdown import inline, opening, remarks, skipped, tabled
@@ -35,7 +35,7 @@ def render(
     for cases in run.groups().values():
         console.print()
         console.print(table.plain(study.title(run, cases)))
-        split = table.parts(table.signed(study.table(run, cases)), console.width, _head)
+        split = table.parts(highlight.signed(study.table(run, cases)), console.width, _head)
         if not split:
             console.print(table.plain("no variant runs here", "dim"))
         for i, part in enumerate(split):
@@ -52,7 +52,7 @@ def render(
     for line in study.footer(run) + (plots_.legend(run, console.width) if plots and run.main_kind else []):
         page.legend.print(table.plain(line, "dim"))
     if text := study.conclusion(run):
-        page.end.print(table.with_colours(table.plain(text, "bold")))
+        page.end.print(highlight.with_colours(table.plain(text, "bold")))
     return page.text()
 
 
@@ -70,7 +70,7 @@ def _drawn(part: list[Column], statuses: list[str]) -> Table:
     for i, column in enumerate(part):
         drawn.add_column(Text(_head(column)), justify="right" if i else "left", no_wrap=True, vertical="bottom")
     for cells, status in zip(zip(*(column.cells for column in part), strict=True), statuses, strict=True):
-        drawn.add_row(*map(table.cell, cells), style=table.STYLES.get(status))
+        drawn.add_row(*map(highlight.cell, cells), style=table.STYLES.get(status))
     return drawn
 
 

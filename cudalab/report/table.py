@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from rich.cells import cell_len
@@ -17,11 +17,11 @@ from rich.text import Text
 from cudalab.base import stats
 from cudalab.base.errors import unknown
 from cudalab.base.text import visible
-from cudalab.report import answer, below_tables, check_table, columns
+from cudalab.report import answer, below_tables, check_table, columns, highlight
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.results import record
-from cudalab.results.record import Case, Results
+from cudalab.results.record import Results
 
 INKS = {"blocks": plots_.BLOCKS, "ascii": plots_.ASCII}
 SHORT = 12  # the most groups that are summed up in a line each
@@ -42,9 +42,6 @@ DROPPED = (
     "shapes",
     check_table.ALLOWED,
 )  # the columns of a check that are left out, in this order
-OURS = "*"  # behind the name of a row of the `.cu`
-SIGNS = {stats.FASTER: "+", stats.SLOWER: "-"}  # before a verdict, for terminals and eyes without colours
-VERDICTS = {stats.FASTER: "green", stats.SLOWER: "red"}
 LEAST_NAME = 12  # characters to which a column of names is wrapped at most
 _PIECES = re.compile(r"[^:_.+/\s-]*(?:[:_.+/\s-]|$)")
 
@@ -70,7 +67,7 @@ def render(
     if below_tables.UNCLEAR not in lines and any(stats.UNCLEAR in text for text in answers):
         lines.append(below_tables.UNCLEAR)
     lines += plots_.legend(run, page.body.width) if plots and run.timed else []
-    for line in explained(run.cases) + lines:
+    for line in highlight.explained(run.cases) + lines:
         page.legend.print(plain(line, "dim"))
     if answers:
         _short(page.end, answers)
@@ -88,7 +85,7 @@ def _short(console: Console, answers: Sequence[str]) -> None:
     console.print()
     console.print(plain("In short", "bold"))
     for text in answers:
-        console.print(Indented(with_colours(plain(text))))
+        console.print(Indented(highlight.with_colours(plain(text))))
 
 
 class Page:
@@ -135,17 +132,17 @@ def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
 
 def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) -> set[str]:
     """Print the table of each group; returns the names of its columns."""
-    names, marked = set[str](), bool(explained(run.cases))
+    names, marked = set[str](), bool(highlight.explained(run.cases))
     for cases in run.groups().values():
         console.print()
         console.print(plain(columns.title(cases)))
         shown = columns.rows(cases)
-        drawn = signed(columns.drawn(run, cases), shown if marked else ())
+        drawn = highlight.signed(columns.drawn(run, cases), shown if marked else ())
         names |= {column.name for column in drawn}
         for i, part in enumerate(parts(drawn, console.width, lambda c: headed(c.name))):
             table = columns_of([column.name for column in part], left=1)
             for texts, case in zip(zip(*(c.cells for c in part), strict=True), shown, strict=True):
-                table.add_row(*map(cell, texts), style=STYLES.get(case.status))
+                table.add_row(*map(highlight.cell, texts), style=STYLES.get(case.status))
             put(console, table, above=bool(i))
         if ink and (bars := plots_.lines(run, cases, console.width, ink)):
             console.print(Padding(plain("\n".join(bars), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
@@ -158,41 +155,6 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
             put(console, table, above=1, left=2)
     console.print()
     return names
-
-
-def signed(drawn: list[Column], cases: Sequence[Case] = ()) -> list[Column]:
-    """The columns with a sign before FASTER and SLOWER, and OURS behind the names of the .cu among `cases`."""
-    found = [
-        replace(c, cells=[SIGNS.get(text, "") + text for text in c.cells]) if c.name == "verdict" else c for c in drawn
-    ]
-    if cases:
-        names = zip(found[0].cells, cases, strict=True)
-        found[0] = replace(found[0], cells=[f"{name} {OURS}" if is_ours(case) else name for name, case in names])
-    return found
-
-
-def is_ours(case: Case) -> bool:
-    """Whether the row is one of the kernel's `.cu`, and not of an earlier one."""
-    return case.backend in record.ENTRIES and not case.old
-
-
-def explained(cases: Sequence[Case]) -> list[str]:
-    """The line on OURS; none where there is no other row than those of the `.cu`, or none of it: nothing is marked."""
-    rows = [case for case in cases if case.status not in (record.CEILING, record.SKIPPED)]
-    mixed = len({is_ours(case) for case in rows}) > 1 and not any(case.old for case in rows)
-    return [f"{OURS} ours: the .cu of the kernel. Other rows are what it is compared with."] if mixed else []
-
-
-def cell(text: str) -> Text:
-    """A cell: a name of ours is bold, a verdict has its colour."""
-    return with_colours(plain(text, "bold" if text.endswith(f" {OURS}") else ""))
-
-
-def with_colours(text: Text) -> Text:
-    """The text with its FASTER in green and its SLOWER in red."""
-    for verdict, style in VERDICTS.items():
-        text.highlight_regex(rf"[+-]?\b{verdict}\b", style)
-    return text
 
 
 def _in_short(run: Results) -> list[str]:
@@ -208,8 +170,8 @@ def _checks(console: Console, run: Results) -> set[str]:
     console.print()
     found, names = check_table.check_rows(run), set[str]()
     if found:
-        marked = bool(explained(run.cases))
-        labels = [f" {OURS}" if marked and is_ours(cases[0]) else "" for _, cases in found]
+        marked = bool(highlight.explained(run.cases))
+        labels = [f" {highlight.OURS}" if marked and highlight.is_ours(cases[0]) else "" for _, cases in found]
         rows = [[*cells[:2], cells[2] + mark, *cells[3:]] for (cells, _), mark in zip(found, labels, strict=True)]
         names = _check_table(console, rows)
         console.print()
@@ -228,7 +190,7 @@ def _check_table(console: Console, rows: list[list[str]]) -> set[str]:
     heads = [c.name for c in drawn]
     table = columns_of(heads, left=4)
     for cells, row in zip(zip(*(c.cells for c in drawn), strict=True), rows, strict=True):
-        table.add_row(*map(cell, cells), style=STYLES.get(row[3]))
+        table.add_row(*map(highlight.cell, cells), style=STYLES.get(row[3]))
     put(console, table, [heads.index(name) for name in ("variant", "kernel")])
     if left_out:
         console.print()
