@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import tempfile
 import warnings
@@ -15,8 +14,6 @@ from cudalab.base.errors import InputError
 from cudalab.base.text import visible
 from cudalab.results import bounds, formats
 from cudalab.results.record import Results
-
-HEAD = 4096  # bytes, in which a results file says what it is
 
 
 def load(path: str | os.PathLike[str]) -> Results:
@@ -97,8 +94,7 @@ def _ours(path: str) -> bool:
     A run of any version names its format first; a CSV has a column for the kernels.
     """
     try:
-        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
-            head = bytes(file.read(HEAD))
+        head = bounds.beginning(path)
     except (OSError, EOFError, zlib.error):
         return True
     return not head.strip() or b"cudalab-" in head or (b"kernel" in head.split(b"\n")[0] and b"{" not in head[:1])
