@@ -20,7 +20,8 @@ FORMATS = ("table", "markdown", "json")
 
 gate = together(
     click.option("--baseline", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
-                 help="Compare with the results in FILE; the comparison sets the exit code. Default: no comparison."),
+                 help="Compare with the results in FILE, or in a folder's file of the kernel; the comparison sets the "
+                 "exit code. Default: no comparison."),
     click.option("--against", default="", metavar="OLD.cu|git:REV", callback=not_empty, shell_complete=complete.files,
                  help="Measure an earlier .cu in the same rounds: a file, or the one at a revision; the comparison "
                  "sets the exit code. Default: none."),
@@ -36,9 +37,10 @@ def measure_against(
     """Measure the cases of the baseline, print the results and the comparison, and return its exit code."""
     from cudalab.engine import runs
     from cudalab.results import comparable, compare
-    from cudalab.results.baseline import adopted, refuse
+    from cudalab.results.baseline import adopted, in_folder, refuse
     from cudalab.results.file import load
 
+    baseline = in_folder(baseline, kernels)
     old = load(baseline)
     for written in filter(None, (output, options["resume"])):
         if os.path.realpath(written) == os.path.realpath(baseline):

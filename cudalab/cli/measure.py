@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cudalab.base import globs
 from cudalab.base.errors import CudalabError, why
 from cudalab.base.text import visible
 from cudalab.cli import terminal
@@ -195,19 +193,13 @@ def _stopped(stop: KeyboardInterrupt, written: str | None, study: str, asked: bo
     `written` is the file if this run has written it, or continues it; `asked` whether there was to be one. The text of
     `stop` is empty if Ctrl-C came before the first group, or a second one at once.
     """
-    from cudalab.spec.find import is_path
+    from cudalab.cli import next_steps
 
     text, elsewhere = str(stop) or "stopped", getattr(stop, "elsewhere", "")
     place = elsewhere or written
     kept = _kept(place)
     if place and kept and not kept.complete:
-        named = study and [study]
-        names = [str(name) for name in kept.options.get("kernels") or ()]
-        named = named or (names if any(map(is_path, names)) else [])  # a spec is run only if the user names it
-        rivals = [word for rival in globs.split(str(kept.options.get("rivals") or "")) for word in ("--rival", rival)]
-        earlier = ["--against", str(kept.options["against"])] if kept.options.get("against") else []
-        words = [click.get_current_context().info_name or "", *named, *rivals, *earlier, "--resume", place]
-        terminal.stopped(f"{text}; continue with:", f"cudalab {shlex.join(words)}")
+        terminal.stopped(f"{text}; continue with:", next_steps.resuming(kept, place, study))
     elif place and kept:
         advice = f"the run in {place} is complete"
     else:
@@ -274,7 +266,7 @@ def print_results(
 
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
-    text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink)
+    text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink, terminal.height(sys.stdout))
     # JSON is always UTF-8: the escapes for another encoding would make it invalid
     click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)
     if found := against.compared(run, min_effect):
@@ -287,6 +279,7 @@ def print_comparison(found: Comparison, names: tuple[str, str], format: str, err
     """Print a comparison on standard output or on standard error."""
     from cudalab.report import comparison
 
-    terminal.write(lambda width, color: comparison.render(found, names, format, width, color), err)
+    lines = terminal.height(sys.stderr if err else sys.stdout)
+    terminal.write(lambda width, color: comparison.render(found, names, format, width, color, lines), err)
     if found.differences and found.refusal:
         click.echo("to compare anyway, add --force", err=True)

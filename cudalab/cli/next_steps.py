@@ -9,11 +9,13 @@ from itertools import islice
 from math import inf
 from pathlib import Path
 
+from cudalab.base import globs
 from cudalab.checks import contents, parity
 from cudalab.engine import hard
 from cudalab.engine.options import QUICK
 from cudalab.results import record
 from cudalab.results.record import Case, Results
+from cudalab.spec.find import is_path
 from cudalab.tools.inspect import compilers
 
 MOST = 3
@@ -55,6 +57,8 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command("check", kernels.get(failed.kernel, failed.kernel)), "after you fix it"
     if not run.timed and not failed:
         yield _command("bench", *again), "how fast is it?"
+    if output and not run.complete and not failed:
+        yield resuming(run, output), "measures what is missing" if run.timed else "checks what is missing"
     if output:
         yield _command("show", output), "these tables again, with bars"
         yield _command("report", output, "-o", str(Path(output).with_suffix(".html"))), "a page with plots"
@@ -65,6 +69,15 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command("inspect", first), "what bounds it on a GPU, from its machine code"
     if not run.timed and not failed and not run.options.get("sanitize"):
         yield _command("check", "--sanitize", *again), "looks for memory errors too"
+
+
+def resuming(run: Results, place: str, study: str = "") -> str:
+    """The command that continues the run in the file `place`. A spec is run only if the user names it."""
+    names = [str(name) for name in run.options.get("kernels") or ()]
+    named = [study] if study else names if any(map(is_path, names)) else []
+    rivals = [word for rival in globs.split(str(run.options.get("rivals") or "")) for word in ("--rival", rival)]
+    earlier = ["--against", str(run.options["against"])] if run.options.get("against") else []
+    return _command(run.kind, *named, *rivals, *earlier, "--resume", place)
 
 
 def _first_of_all(run: Results, wrong: Case) -> str:

@@ -201,6 +201,9 @@ quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,
                        help="Stop a variant, or the loading of a spec, after this long without progress.")  # fmt: skip
+seconds = click.option("--seconds", type=float, metavar="SECONDS",
+                       help="End the run after this long: what is finished is kept, and --resume measures the "
+                       "rest. Default: no limit.")  # fmt: skip
 resume = click.option("--resume", default="", metavar="FILE", callback=not_empty, shell_complete=complete.files,
                       help="Finish the interrupted run in FILE, with its options. Default: a new run.")  # fmt: skip
 format = click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
@@ -225,5 +228,5 @@ def measuring(sizes: str, dtypes: str, named: str = "", every: str = "") -> Deco
     """The options of the commands that measure kernels, with the defaults of their sizes and dtypes."""
     return together(
         kernels("all of the lab"), size(sizes, named, "sizes"), dtype(dtypes, every, "dtypes"), only, skip, rivals,
-        device, seed, format, output(RESULTS), resume, timeout, quiet,
+        device, seed, format, output(RESULTS), resume, timeout, seconds, quiet,
     )  # fmt: skip

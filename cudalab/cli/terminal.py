@@ -60,6 +60,11 @@ def width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() or os.environ.get("COLUMNS") else None
 
 
+def height(stream: TextIO) -> int | None:
+    """Return the lines of a terminal; None for a pipe."""
+    return shutil.get_terminal_size().lines if stream.isatty() else None
+
+
 def wrapped(text: str, indent: int, stream: TextIO | None = None) -> str:
     """Wrap each line of `text` to the terminal's columns, between words; indent what goes on. In a pipe: unchanged.
 

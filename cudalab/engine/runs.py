@@ -59,6 +59,7 @@ def bench(
     fresh_caches: bool = False,
     cross_check: str = "",
     timeout: float = TIMEOUT,
+    seconds: float | None = None,
     progress: Report = ignore,
     output: File = "",
     resume: File = "",
@@ -81,7 +82,9 @@ def bench(
     at most 0.2 s, so its intervals do not cover what differs between processes;
     `fresh_caches` makes every library compile anew; `cross_check` "nvbench" or "cupti" adds another clock.
 
-    A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. `output`
+    A variant that crashes, or that gives no sign of life for `timeout` seconds, loses its row and no other. After
+    `seconds` the run ends: the group at work is given up, a warning names what is missing, and the results are not
+    complete (None: no limit; Unavailable where no group was finished). `output`
     is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
     the whole run is written back to it (or to `output`). `progress` is told how far the run is, see
     `cudalab.engine.progress`; `ready` is told the machine before anything is measured, and what it raises ends the run.
@@ -120,7 +123,9 @@ def bench(
             lambda cases, group: other_clock.add(cross_check, cases, group, setup.seed, setup.device),
         )
 
-    session = Session("bench", options, setup, selection, timeout, progress, output or resume, hard=True)
+    session = Session(
+        "bench", options, setup, selection, timeout, progress, output or resume, hard=True, seconds=seconds
+    )
     with cache.fresh() if fresh_caches else nullcontext():
         return session.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
 
@@ -141,6 +146,7 @@ def check(
     exit_first: bool = False,
     sanitizer: Sanitizers | None = None,
     timeout: float = TIMEOUT,
+    seconds: float | None = None,
     progress: Report = ignore,
     output: File = "",
     resume: File = "",
@@ -176,5 +182,6 @@ def check(
         with sanitizer(here.machine.device, setup.device, setup.seed, timeout) as watching:
             yield Look("under the sanitizers", watching.add)
 
-    session = Session("check", options, setup, selection, timeout, progress, output or resume, until_wrong=exit_first)
+    session = Session("check", options, setup, selection, timeout, progress, output or resume, until_wrong=exit_first,
+                      seconds=seconds)  # fmt: skip
     return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from math import inf
 from time import perf_counter
 from types import TracebackType
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from cudalab.base import files, genuine
-from cudalab.base.errors import Unavailable, need_seconds, why
+from cudalab.base.errors import InputError, Unavailable, need_seconds, why
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
 from cudalab.engine import resume
@@ -44,6 +45,7 @@ Words = str | Sequence[str]
 Names = str | os.PathLike[str]
 Told = Callable[[Machine], object]
 T = TypeVar("T")
+NAMED = 4  # groups that a run which is out of time names
 
 
 class Stopped(KeyboardInterrupt):
@@ -55,6 +57,10 @@ class Stopped(KeyboardInterrupt):
     def __init__(self, text: str, elsewhere: str = "") -> None:
         super().__init__(text)
         self.elsewhere = elsewhere
+
+
+class OutOfTime(Exception):
+    """The run has taken the seconds that it may take."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Session:
     output: File = ""
     until_wrong: bool = False  # whether the run ends with the first group in which an entry is wrong or fails
     hard: bool = False  # whether entries are tried at hard inputs before they have times
+    seconds: float | None = None  # that the run may take; the group at work is then given up
     expected: int = 0  # groups, or other steps of a tool; for the progress
     done: int = field(default=0, init=False)  # of those
     step: Step = field(default=Step("", "start"), init=False)  # the last that was told
@@ -187,19 +194,25 @@ class Session:
         return [skipped(group, v.label, v.why or reason) for v in others]
 
     def tell(self, step: Step, finished: Results | None = None) -> None:
-        """Tell how far the session is."""
+        """Tell how far the session is. Raises OutOfTime where a group is at work after the run's seconds."""
+        elapsed = perf_counter() - self._start
+        if self.seconds is not None and finished is None and elapsed > self.seconds:
+            raise OutOfTime
         self.step = step
         turn, count = (self._workers.turn, self._workers.count) if self._workers else (0, 1)
         if self._pace:
             self._pace.reach((self.done - self._resumed) * count + min(turn, count - 1))
+        left = self._pace.left() if self._pace else None
+        if left is not None and self.seconds is not None:
+            left = min(left, max(self.seconds - elapsed, 0.0))
         self.progress(Progress(
             step=step,
             process=turn + 1,
             processes=max(count, turn + 1),
             done=min(self.done, self.expected),
             groups=self.expected,
-            elapsed=perf_counter() - self._start,
-            left=self._pace.left() if self._pace else None,
+            elapsed=elapsed,
+            left=left,
             labels=self._labels,
             glimpses=self._workers.glimpses() if self._workers else {},
             finished=finished,
@@ -256,6 +269,10 @@ class Session:
         `planned` is called with "" before the device is known, for the progress alone.
         """
         need_seconds("timeout", self.timeout, ", or inf")
+        if self.seconds is not None:
+            need_seconds("seconds", self.seconds)
+            if self.seconds == inf:
+                raise InputError(f"seconds is {self.seconds} s; leave it out for a run without a limit")
         begun = resume.begun(resumed, self.options, self.setup.sources) if resumed else None
         if begun and not self.setup.processes:
             self.setup.processes = resume.processes(begun)
@@ -266,7 +283,11 @@ class Session:
             return begun
         self.setup.calibrate = not begun  # one calibration a file
         self.expected = len(planned(""))
-        return self._measured(planned, begun, resumed, ready, look)
+        try:
+            return self._measured(planned, begun, resumed, ready, look)
+        except OutOfTime:
+            self._say_out_of_time(planned(self.ready.machine.device) if hasattr(self, "results") else [])
+            return self.results
 
     def _measured(
         self, planned: Callable[[str], Sequence[Rows[Way]]], begun: Results | None, resumed: File, ready: Told,
@@ -290,6 +311,19 @@ class Session:
             with look(self.ready) if look else nullcontext() as second:
                 self._fill(groups, second)
         return self.results
+
+    def _say_out_of_time(self, groups: Sequence[Rows[Way]]) -> None:
+        """Warn of the groups that are missing, and say how to go on. Raises Unavailable where nothing was finished."""
+        left = resume.left(self.results, groups) if groups else []
+        if len(left) == len(groups):
+            raise Unavailable(
+                f"nothing was finished within {self.seconds:g} s; give more seconds, fewer sizes, dtypes or variants, "
+                "or a quick run"
+            )
+        names = ", ".join(map(str, left[:NAMED])) + (f" and {len(left) - NAMED} more" if left[NAMED:] else "")
+        saved = f"continue with: --resume {self.output}" if self.output else "to continue later, save results with -o"
+        finished = f"finished {len(groups) - len(left)} of {len(groups)} groups"
+        warnings.warn(f"out of time after {self.seconds:g} s: {finished}; missing: {names}; {saved}", stacklevel=2)
 
     def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
         """Do the groups that have no rows in the results yet."""

@@ -11,23 +11,25 @@ from cudalab.results.record import Results
 
 @unchanging
 def render(
-    results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = ""
-) -> str:
+    results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = "",
+    height: int | None = None,
+) -> str:  # fmt: skip
     """All of `results` as table, markdown, csv or json.
 
-    `width` (columns), `color`, `costs` (add what each variant costs once) and `plots` ("blocks" or "ascii": draw bars
-    and histograms with these characters) only apply to the table.
+    `width` (columns), `color`, `costs` (add what each variant costs once), `plots` ("blocks" or "ascii": draw bars and
+    histograms with these characters) and `height` (lines of the terminal: where the table has more, the legend comes
+    first) only apply to the table.
     """
     from cudalab.report import flat, markdown, study_text, table
 
     formats: dict[str, Callable[[], str]] = {
-        "table": lambda: table.render(results, width, color, costs, plots),
+        "table": lambda: table.render(results, width, color, costs, plots, height),
         "markdown": lambda: markdown.render(results),
         "csv": lambda: flat.as_csv(results),
         "json": lambda: flat.as_json(results),
     }
     if results.of_study:
-        formats["table"] = lambda: study_text.render(results, width, color, costs, plots)
+        formats["table"] = lambda: study_text.render(results, width, color, costs, plots, height)
         formats["markdown"] = lambda: study_text.markdown(results)
     if format not in formats:
         raise unknown("format", format, formats)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from cudalab.base import stats
 from cudalab.base.text import QUESTION
@@ -11,6 +11,17 @@ from cudalab.report import columns, hints
 from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
+ALLOWED = "allowed ULP"  # a column; not in files of versions before 7
+OF_CHECKS = {"rounded": "rounded: how many are correctly rounded", "shapes": "shapes: how many inputs were tried"}
+ON_GPU = {
+    "cold": "L2 flushed, one run", "hot": "runs back to back", "graph": "a replayed run, hot",
+    "graph_cold": "one on arrays that are not in the cache",
+}  # fmt: skip
+ON_HOST = {
+    "call": "call (out): host time of a launch into an existing array; not to be compared with api.",
+    "api": "api: host time of a call as a user makes it, with the allocation of its result.",
+}
+DERIVED = ("GB/s", "TFLOP/s", "% copy", "% limit", "x eager")  # columns that are from the main time
 FAR = 1000  # ULP; a right answer is as far off only by the absolute tolerance of its budget
 # Of a reason: the budget that its row exceeds.
 BUDGET = re.compile(r" differ by more than (?P<ulp>[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) ULP(?P<absolute> \+ )?")
@@ -103,50 +114,19 @@ def skipped(run: Results) -> list[tuple[str, str]]:
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
 
-def footer(run: Results) -> list[str]:
-    """How to read the columns, and the times of empty measurements."""
-    lines = [
-        *hints.budgets(run),
-        *hints.proposals(run),
-        "max ULP: largest error against float64, in units in the last place of the dtype.",
-    ]
-    if run.kind == "check":
-        lines.append("rounded: how many are correctly rounded; shapes: how many inputs were tried.")
-    wrong = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
-    right = [c for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong]
-    lines += _far_off(right) if run.timed else []  # the table of a check has these errors
-    if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
-        lines.append(
-            f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
-        )
-    if not run.timed and any(c.parity and (c.parity.allowed or 0) > FAR for c in run.cases):
-        lines.append(
-            "allowed ULP: `ulp` of the budget and, there, its `atol` or what the rounding of special inputs alone does."
-        )
-    beyond = (BUDGET.search(c.reason) for c in run.cases if c.status == record.WRONG)
-    if any(budget and budget["absolute"] for budget in beyond):
-        lines.append(
-            "ULP + a number: the number is an absolute error that is allowed in addition: `atol` of the budget and, "
-            "in a check, what the rounding of the inputs alone does to the result."
-        )
+def footer(run: Results, names: Collection[str] | None = None) -> list[str]:
+    """How to read the columns, and the times of empty measurements. `names`: the columns that are shown; None: all."""
+    names = _columns(run) if names is None else names
+    right = [c for c in run.cases if c.parity and c.status == record.OK]
+    lines = [*hints.budgets(run), *hints.proposals(run)]
+    if "max ULP" in names and any(c.parity for c in run.cases):
+        lines.append("max ULP: largest error against float64, in units in the last place of the dtype.")
+    said = [text for name, text in OF_CHECKS.items() if name in names] if run.kind == "check" else []
+    lines += [f"{'; '.join(said)}."] if said else []
+    lines += _of_errors(run, right, names)
     if any(c.backend == "host" and c.status != record.SKIPPED for c in run.cases):
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
-    if run.machine.device == "cpu":
-        wanted = str(run.options.get("modes", "")).split(",")
-        if "api" in wanted:
-            lines.append("api: not measured; on the CPU, wall is the host time of a call.")
-    elif run.main_kind:
-        lines.append("cold: L2 flushed, one run; hot: runs back to back; graph: a replayed run, hot.")
-        if "call" in columns.kinds(run):
-            lines.append("call (out): host time of a launch into an existing array; not to be compared with api.")
-        if "api" in columns.kinds(run):
-            lines.append("api: host time of a call as a user makes it, with the allocation of its result.")
-        of = "x eager is" if run.main_kind == "api" else "GB/s, % copy, % limit and x eager are"
-        lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
-    if run.main_kind and any(marks.computes(run, cases) for cases in run.groups().values()):
-        lines.append(
-            "TFLOP/s: the operations that `flops` of the spec counts, per second; % limit: share of the card's peak."
-        )
+    lines += _of_times(run, names)
     if run.calibration:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
         lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
@@ -157,6 +137,56 @@ def footer(run: Results) -> list[str]:
     if any(ratio and columns.told(ratio) == stats.UNCLEAR for ratio in ratios):
         lines.append(UNCLEAR)
     return lines + marks.explained(borne, disturbed=bool(marks.busy(run)))
+
+
+def _columns(run: Results) -> set[str]:
+    """The names of all columns of the run's tables."""
+    if not run.timed:
+        return {"max ULP", ALLOWED, *OF_CHECKS}
+    return {column.name for cases in run.groups().values() for column in columns.drawn(run, cases)}
+
+
+def _of_errors(run: Results, right: list[Case], names: Collection[str]) -> list[str]:
+    """What is said of errors and of those that budgets allow."""
+    bad = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
+    right = [c for c in right if (*c.group[::2], c.label) not in bad]
+    lines = _far_off(right) if run.timed else []  # the table of a check has these errors
+    if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
+        lines.append(
+            f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
+        )
+    if ALLOWED in names and any(c.parity and (c.parity.allowed or 0) > FAR for c in run.cases):
+        lines.append(
+            "allowed ULP: `ulp` of the budget and, there, its `atol` or what the rounding of special inputs alone does."
+        )
+    beyond = (BUDGET.search(c.reason) for c in run.cases if c.status == record.WRONG)
+    if any(budget and budget["absolute"] for budget in beyond):
+        lines.append(
+            "ULP + a number: the number is an absolute error that is allowed in addition: `atol` of the budget and, "
+            "in a check, what the rounding of the inputs alone does to the result."
+        )
+    return lines
+
+
+def _of_times(run: Results, names: Collection[str]) -> list[str]:
+    """What the kinds of time are, and what is derived from the main one."""
+    lines = []
+    if run.machine.device == "cpu":
+        if "api" in str(run.options.get("modes", "")).split(","):
+            lines.append("api: not measured; on the CPU, wall is the host time of a call.")
+    elif run.main_kind:
+        there = columns.kinds(run)
+        kinds = [f"{kind.replace('_', ' ')}: {text}" for kind, text in ON_GPU.items() if kind in there]
+        lines += [f"{'; '.join(kinds)}."] if kinds else []
+        lines += [text for kind, text in ON_HOST.items() if kind in there]
+        if derived := [name for name in DERIVED if name in names]:
+            of = f"{', '.join(derived[:-1])} and {derived[-1]} are" if derived[1:] else f"{derived[0]} is"
+            lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
+    if "TFLOP/s" in names and any(marks.computes(run, cases) for cases in run.groups().values()):
+        lines.append(
+            "TFLOP/s: the operations that `flops` of the spec counts, per second; % limit: share of the card's peak."
+        )
+    return lines
 
 
 def _tolerable(case: Case) -> float:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from cudalab.base import numbers
 from cudalab.report import below_tables
+from cudalab.report.below_tables import ALLOWED
 from cudalab.report.columns import NOT_MEASURED
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
-ALLOWED = "allowed ULP"  # not in files of versions before 7
 CHECK_HEADERS = ["kernel", "dtype", "variant", "verdict", "max ULP", ALLOWED, "rounded", "rel. error", "shapes"]
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import Any
 
@@ -23,16 +22,22 @@ HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "thr
 DROPPED = ("threshold", "interval")  # that a narrow terminal leaves out, in this order
 ULP_HEADERS = ["kernel", "dtype", "variant", "old max ULP", "new max ULP"]
 STYLES = {SLOWER: "bold red", FASTER: "green", UNCLEAR: "yellow", MOVED: "bold yellow", SAME: ""}
-FOOTER = (
-    "speed-up: old time over new time, with its 95 % interval. threshold: the smallest difference that counts, "
-    "--min-effect widened by what two runs of the same code differ by. UNCLEAR: the processes of a run differ by more "
-    'than the threshold assumes, the speed-up is "?", or the time of the copy changed too.'
-)
-FOOTER_OF_ONE_RUN = (
-    "speed-up: old time over new time in the same rounds and processes, with its 95 % interval. FASTER, SLOWER: the "
-    "whole interval {}. SAME: neither, and within 2 % of 1. UNCLEAR: the interval is too wide "
-    "to tell. threshold: the smallest difference that this run could find."
-)
+# What is said of the columns and verdicts that a table has: of two runs, and of one run with an earlier `.cu`.
+FOOTER = {
+    "speed-up": "old time over new time{}.",
+    "threshold": "the smallest difference that counts, --min-effect widened by what two runs of the same code differ "
+    "by.",
+    UNCLEAR: 'the processes of a run differ by more than the threshold assumes, the speed-up is "?", or the time of '
+    "the copy changed too.",
+}
+FOOTER_OF_ONE_RUN = {
+    "speed-up": "old time over new time in the same rounds and processes{}.",
+    FASTER: "the whole interval {beyond}.",
+    SLOWER: "the whole interval {beyond}.",
+    SAME: "within 2 % of 1, and no difference is shown.",
+    UNCLEAR: "the interval is too wide to tell.",
+    "threshold": "the smallest difference that this run could find.",
+}
 IDENTICAL = "; old and new are the same text: every difference is chance"
 FOOTER_OF_HOST = (
     "threshold 100 %: times that depend on the host (call, api, wall) count from a factor of 2 on, since other load or "
@@ -44,10 +49,10 @@ COMPARISON = "cudalab-comparison"
 
 @unchanging
 def render(found: Comparison, names: tuple[str, str], format: str, width: int | None = None,
-           color: bool = False) -> str:  # fmt: skip
-    """All of `found`; `names` are those of the old and the new run. `width` and `color` are for the table alone."""
+           color: bool = False, height: int | None = None) -> str:  # fmt: skip
+    """All of `found`; `names` are those of the old and the new run. `width`, `color`, `height` are for the table."""
     if format == "table":
-        return _table(found, names, width, color)
+        return _table(found, names, width, color, height)
     if format == "markdown":
         return "\n".join(_markdown(found, names))
     if format == "json":
@@ -126,13 +131,19 @@ def _folded(wrong: Mapping[str, list[Case]]) -> dict[str, list[Case]]:
     return found
 
 
-def footer(found: Comparison) -> list[str]:
-    """How to read the table."""
+def footer(found: Comparison, left_out: Collection[str] = ()) -> list[str]:
+    """How to read the table: its columns, without those `left_out`, and its verdicts."""
     borne = [text for pair in found.pairs for text in pair.marks]
     unknown = any(pair.ratio.says_nothing for pair in found.pairs) and not any("?" in text for text in borne)
     amount = [FOOTER_OF_NONE] if unknown else []
     host = [FOOTER_OF_HOST] if any(comparable.of_host(pair.kind) for pair in found.pairs) else []
-    how = FOOTER if found.where == "run" else FOOTER_OF_ONE_RUN.format(_beyond(found))
+    there = {"speed-up", "threshold", *(pair.verdict for pair in found.pairs)} - {*left_out}
+    says: dict[str, list[str]] = {}  # what is said of one word or of several
+    for word, text in (FOOTER if found.where == "run" else FOOTER_OF_ONE_RUN).items():
+        if word in there:
+            interval = "" if "interval" in left_out else ", with its 95 % interval"
+            says.setdefault(text.format(interval, beyond=_beyond(found)), []).append(word)
+    how = " ".join(f"{', '.join(words)}: {text}" for text, words in says.items())
     return [how, *host, *amount, *marks.explained(borne, disturbed=bool(found.busy))]
 
 
@@ -187,26 +198,31 @@ def _several(names: list[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
-def _table(found: Comparison, names: tuple[str, str], width: int | None, color: bool) -> str:
-    from cudalab.report.table import columns_of, finished, fitting, plain, put, remark, screen, without
+def _table(
+    found: Comparison, names: tuple[str, str], width: int | None, color: bool, height: int | None
+) -> str:  # fmt: skip
+    from cudalab.report import highlight
+    from cudalab.report.table import Page, columns_of, fitting, plain, put, remark, without
 
-    out = io.StringIO()
-    console = screen(out, width, color)
-    console.print(plain(f"{names[0]} -> {names[1]}", "bold"))
+    page = Page(width, height, color)
+    console = page.body
+    page.top.print(plain(f"{names[0]} -> {names[1]}", "bold"))
     for line in found.busy:
-        console.print(plain(line, "bold yellow"))
+        page.top.print(plain(line, "bold yellow"))
     for line in differing(found):
-        console.print(plain(f"differs: {line}", "yellow"))
+        page.top.print(plain(f"differs: {line}", "yellow"))
     gone = dict[str, None]()
+    ours = highlight.explained([pair.new for pair in found.pairs if not pair.control])
     for title, pairs in groups(found.pairs).items():
         console.print()
         console.print(plain(title))
         every = [columns.Column(head, list(values)) for head, *values in zip(HEADERS, *map(cells, pairs), strict=True)]
-        drawn, left_out = fitting(every, DROPPED, console.width)
+        drawn = highlight.signed(every, [pair.new for pair in pairs] if ours else ())
+        drawn, left_out = fitting(drawn, DROPPED, console.width)
         gone |= dict.fromkeys(left_out)
         table = columns_of([column.name for column in drawn], left=1)
         for pair, *row in zip(pairs, *(column.cells for column in drawn), strict=True):
-            table.add_row(*map(plain, row), style="dim" if pair.control else STYLES[pair.verdict])
+            table.add_row(*map(highlight.cell, row), style="dim" if pair.control else STYLES[pair.verdict])
         put(console, table)
     if rows := errors_in_ulp(found):
         console.print()
@@ -219,11 +235,10 @@ def _table(found: Comparison, names: tuple[str, str], width: int | None, color: 
         console.print(without([*gone], "json"))
     for what, which, why in notes(found):
         console.print(remark(what, which, why))
-    for line in footer(found) if found.pairs else ():
-        console.print(plain(line, "dim"))
-    verdict = "bold red" if found.exit_code else "bold green"
-    console.print(plain(sentence(found), verdict))
-    return finished(out, width, "json")
+    for line in ours + footer(found, gone) if found.pairs else ():
+        page.legend.print(plain(line, "dim"))
+    page.end.print(plain(sentence(found), "bold red" if found.exit_code else "bold green"))
+    return page.text("json")
 
 
 def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cudalab.base.text import visible
-from cudalab.report import below_tables, columns, study, table
+from cudalab.report import below_tables, columns, highlight, study, table
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.report.markdown import inline, opening, remarks, skipped, tabled
@@ -22,18 +22,20 @@ from cudalab.study.record import Study
 NARROW = 9  # characters; a shorter head stays on one line
 
 
-def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
-    """The run for a terminal, at most `width` columns wide; `costs` and `plots` as in `table.render`."""
-    out = io.StringIO()
-    console = table.screen(out, width, color)
-    console.print(table.plain(study.heading(run), "bold"))
-    console.print(table.plain(columns.heading(run)))
+def render(
+    run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "", height: int | None = None
+) -> str:
+    """The run for a terminal, at most `width` columns wide; `costs`, `plots` and `height` as in `table.render`."""
+    page = table.Page(width, height, color)
+    console = page.body
+    page.top.print(table.plain(study.heading(run), "bold"))
+    page.top.print(table.plain(columns.heading(run)))
     for text in columns.warnings(run):
-        console.print(table.plain(text, "bold yellow"))
+        page.top.print(table.plain(text, "bold yellow"))
     for cases in run.groups().values():
         console.print()
         console.print(table.plain(study.title(run, cases)))
-        split = table.parts(study.table(run, cases), console.width, _head)
+        split = table.parts(highlight.signed(study.table(run, cases)), console.width, _head)
         if not split:
             console.print(table.plain("no variant runs here", "dim"))
         for i, part in enumerate(split):
@@ -48,10 +50,10 @@ def render(run: Results, width: int | None, color: bool, costs: bool = False, pl
     for labels, reason in below_tables.skipped(run):
         console.print(table.remark("skipped", labels, reason))
     for line in study.footer(run) + (plots_.legend(run, console.width) if plots and run.main_kind else []):
-        console.print(table.plain(line, "dim"))
+        page.legend.print(table.plain(line, "dim"))
     if text := study.conclusion(run):
-        console.print(table.plain(text, "bold"))
-    return table.finished(out, width)
+        page.end.print(highlight.with_colours(table.plain(text, "bold")))
+    return page.text()
 
 
 def _head(column: Column) -> str:
@@ -68,7 +70,7 @@ def _drawn(part: list[Column], statuses: list[str]) -> Table:
     for i, column in enumerate(part):
         drawn.add_column(Text(_head(column)), justify="right" if i else "left", no_wrap=True, vertical="bottom")
     for cells, status in zip(zip(*(column.cells for column in part), strict=True), statuses, strict=True):
-        drawn.add_row(*map(table.plain, cells), style=table.STYLES.get(status))
+        drawn.add_row(*map(highlight.cell, cells), style=table.STYLES.get(status))
     return drawn
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from cudalab.base import stats
 from cudalab.base.errors import unknown
 from cudalab.base.text import visible
-from cudalab.report import answer, below_tables, check_table, columns
+from cudalab.report import answer, below_tables, check_table, columns, highlight
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.results import record
@@ -46,35 +46,67 @@ LEAST_NAME = 12  # characters to which a column of names is wrapped at most
 _PIECES = re.compile(r"[^:_.+/\s-]*(?:[:_.+/\s-]|$)")
 
 
-def render(run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "") -> str:
+def render(
+    run: Results, width: int | None, color: bool, costs: bool = False, plots: str = "", height: int | None = None
+) -> str:
     """All of `run`, at most `width` columns wide; `costs` adds what each variant costs once.
 
-    `plots`: the characters that bars and histograms are drawn with, one of INKS; "": no plots.
+    `plots`: the characters that bars and histograms are drawn with, one of INKS; "": no plots. `height`: the lines of
+    the terminal, None for other outputs; see `Page`.
     """
     if plots and plots not in INKS:
         raise unknown("kind of plots", plots, INKS)
-    out = io.StringIO()
-    console = screen(out, width, color)
-    console.print(plain(columns.heading(run), "bold"))
+    page = Page(width, height, color)
+    page.top.print(plain(columns.heading(run), "bold"))
     for text in columns.warnings(run):
-        console.print(plain(text, "bold yellow"))
-    if run.timed:
-        _times(console, run, costs, INKS.get(plots))
-    else:
-        _checks(console, run)
+        page.top.print(plain(text, "bold yellow"))
+    names = _times(page.body, run, costs, INKS.get(plots)) if run.timed else _checks(page.body, run)
     for labels, reason in below_tables.skipped(run):
-        console.print(remark("skipped", labels, reason))
-    lines, answers = below_tables.footer(run), _in_short(run)
+        page.body.print(remark("skipped", labels, reason))
+    lines, answers = below_tables.footer(run, names), _in_short(run)
     if below_tables.UNCLEAR not in lines and any(stats.UNCLEAR in text for text in answers):
         lines.append(below_tables.UNCLEAR)
-    for line in lines + (plots_.legend(run, console.width) if plots and run.timed else []):
-        console.print(plain(line, "dim"))
+    lines += plots_.legend(run, page.body.width) if plots and run.timed else []
+    for line in highlight.explained(run.cases) + lines:
+        page.legend.print(plain(line, "dim"))
     if answers:
-        console.print()
-        console.print(plain("In short", "bold"))
-        for text in answers:
-            console.print(Indented(plain(text)))
+        _short(page.end, answers)
+    return page.text()
+
+
+def in_short(answers: Sequence[str], width: int | None, color: bool) -> str:
+    """The answers below a heading, after an empty line."""
+    out = io.StringIO()
+    _short(screen(out, width, color), answers)
     return finished(out, width)
+
+
+def _short(console: Console, answers: Sequence[str]) -> None:
+    console.print()
+    console.print(plain("In short", "bold"))
+    for text in answers:
+        console.print(Indented(highlight.with_colours(plain(text))))
+
+
+class Page:
+    """What a terminal shows, in parts: `top`, `body` (the tables), `legend` (how to read them), `end` (the answer).
+
+    The legend follows the tables. Where the whole has more lines than the terminal, it comes before them: else the
+    screen would show the legend and no table.
+    """
+
+    def __init__(self, width: int | None, height: int | None, color: bool) -> None:
+        self.width, self.height = width, height
+        self._written = [io.StringIO() for _ in range(4)]
+        self.top, self.body, self.legend, self.end = (screen(out, width, color) for out in self._written)
+
+    def text(self, whole: str = "csv") -> str:
+        """All parts; `whole` as in `finished`."""
+        top, body, legend, end = (out.getvalue() for out in self._written)
+        text = finished(io.StringIO(top + body + legend + end), self.width, whole)
+        if self.height is None or text.count("\n") + 1 < self.height:  # the next prompt takes a line
+            return text
+        return finished(io.StringIO(top + legend + body + end), self.width, whole)
 
 
 def finished(out: io.StringIO, width: int | None, whole: str = "csv") -> str:
@@ -98,17 +130,22 @@ def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
     )  # fmt: skip
 
 
-def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) -> None:
+def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) -> set[str]:
+    """Print the table of each group; returns the names of its columns."""
+    names, marked = set[str](), bool(highlight.explained(run.cases))
     for cases in run.groups().values():
         console.print()
         console.print(plain(columns.title(cases)))
-        for i, part in enumerate(parts(columns.drawn(run, cases), console.width, lambda c: headed(c.name))):
+        shown = columns.rows(cases)
+        drawn = highlight.signed(columns.drawn(run, cases), shown if marked else ())
+        names |= {column.name for column in drawn}
+        for i, part in enumerate(parts(drawn, console.width, lambda c: headed(c.name))):
             table = columns_of([column.name for column in part], left=1)
-            for texts, case in zip(zip(*(c.cells for c in part), strict=True), columns.rows(cases), strict=True):
-                table.add_row(*map(plain, texts), style=STYLES.get(case.status))
+            for texts, case in zip(zip(*(c.cells for c in part), strict=True), shown, strict=True):
+                table.add_row(*map(highlight.cell, texts), style=STYLES.get(case.status))
             put(console, table, above=bool(i))
-        if ink and (drawn := plots_.lines(run, cases, console.width, ink)):
-            console.print(Padding(plain("\n".join(drawn), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
+        if ink and (bars := plots_.lines(run, cases, console.width, ink)):
+            console.print(Padding(plain("\n".join(bars), keep="\n"), (1, 0, 0, 0)), soft_wrap=True)
         for said in below_tables.remarks(cases):
             console.print(remark(*said))
         if costs and (once := columns.costs(cases)):
@@ -117,6 +154,7 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
                 table.add_row(*map(plain, texts))
             put(console, table, above=1, left=2)
     console.print()
+    return names
 
 
 def _in_short(run: Results) -> list[str]:
@@ -127,31 +165,37 @@ def _in_short(run: Results) -> list[str]:
     return [f"{' '.join(cases[0].group)}: {answer.sentence(run, cases)}" for cases in groups]
 
 
-def _checks(console: Console, run: Results) -> None:
+def _checks(console: Console, run: Results) -> set[str]:
+    """Print the table of a run that only checked, and the lines below it; returns the names of its columns."""
     console.print()
-    rows = [cells for cells, _ in check_table.check_rows(run)]
-    if rows:
-        _check_table(console, rows)
+    found, names = check_table.check_rows(run), set[str]()
+    if found:
+        marked = bool(highlight.explained(run.cases))
+        labels = [f" {highlight.OURS}" if marked and highlight.is_ours(cases[0]) else "" for _, cases in found]
+        rows = [[*cells[:2], cells[2] + mark, *cells[3:]] for (cells, _), mark in zip(found, labels, strict=True)]
+        names = _check_table(console, rows)
         console.print()
     remarks = check_table.of_checks(run)
     for said in remarks:
         console.print(remark(*said))
     if remarks:
         console.print()
+    return names
 
 
-def _check_table(console: Console, rows: list[list[str]]) -> None:
+def _check_table(console: Console, rows: list[list[str]]) -> set[str]:
     headers, rows = check_table.headers_and_rows(rows)
     drawn = [Column(head, list(cells)) for head, *cells in zip(headers, *rows, strict=True)]
     drawn, left_out = fitting(drawn, DROPPED, console.width)
     heads = [c.name for c in drawn]
     table = columns_of(heads, left=4)
     for cells, row in zip(zip(*(c.cells for c in drawn), strict=True), rows, strict=True):
-        table.add_row(*map(plain, cells), style=STYLES.get(row[3]))
+        table.add_row(*map(highlight.cell, cells), style=STYLES.get(row[3]))
     put(console, table, [heads.index(name) for name in ("variant", "kernel")])
     if left_out:
         console.print()
         console.print(without(left_out, "csv"))
+    return {*heads}
 
 
 def parts(drawn: list[Column], width: int, head: Callable[[Column], str]) -> list[list[Column]]:
@@ -244,11 +288,11 @@ def fitted(table: Table, width: int, names: Sequence[int] = (0,)) -> Table:
 
 def wrapped(name: RenderableType, width: int) -> Text:
     """A name on as many lines as it takes, cut after punctuation; all lines but the first are indented."""
-    text = str(name)
+    text, style = str(name), name.style if isinstance(name, Text) else ""
     if len(text) > width and ":" in text:  # a backend and its entry
         halves = text.partition(":")
         if max(len(halves[0]), len(halves[2])) < width:
-            return Text(f"{halves[0]}:\n {halves[2]}")
+            return Text(f"{halves[0]}:\n {halves[2]}", style)
     lines = [""]
     for piece in filter(None, _PIECES.findall(text)):
         rest = piece
@@ -257,7 +301,7 @@ def wrapped(name: RenderableType, width: int) -> Text:
                 lines[-1], rest = lines[-1] + rest[: width - len(lines[-1])], rest[width - len(lines[-1]) :]
             lines.append(" ")
         lines[-1] += rest
-    return Text("\n".join(lines))
+    return Text("\n".join(lines), style)
 
 
 def put(console: Console, table: Table, names: Sequence[int] = (0,), above: int = 0, left: int = 0) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
+from pathlib import PurePath
 from typing import Any
 
 from cudalab.base.errors import InputError, short
+from cudalab.results import file
 from cudalab.results.comparable import Difference, NotComparable
 from cudalab.results.record import Results
 from cudalab.spec import find
@@ -42,6 +45,21 @@ def adopted(old: Results, path: str, kernels: tuple[str, ...], options: dict[str
         if type(value) is not type(options[name]):
             raise InputError(f"cannot use {path} as baseline: its {name} is {short(value)}; give --{name}")
     return kernels or find.of_results(names, path, "cudalab bench", "--baseline"), {**options, **kept}
+
+
+def in_folder(path: str, kernels: Collection[str]) -> str:
+    """The file of results that `path` is, or, in a folder, the one with the name of the kernel, or the only one.
+
+    Raises InputError where a folder has several.
+    """
+    if not os.path.isdir(path):
+        return path
+    files = file.expanded([path])
+    names = {PurePath(kernel).stem for kernel in kernels}
+    fitting = [one for one in files if file.stem(one) in names] or files
+    if len(fitting) > 1:
+        raise InputError(f"{path} is a folder with {len(fitting)} results files; give one: --baseline {fitting[0]}")
+    return fitting[0]
 
 
 def refuse(found: Iterable[Difference], path: str) -> None:

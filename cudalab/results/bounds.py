@@ -6,6 +6,7 @@ statistics a few seconds for each million values.
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import zlib
@@ -16,6 +17,7 @@ from cudalab.base.text import visible
 from cudalab.results.record import Results
 
 BYTES = 256 * 2**20
+HEAD = 4096  # bytes, in which a file says what it is
 GZIP = b"\x1f\x8b"  # how a compressed file begins
 VALUES = 10_000_000  # numbers, texts, lists and objects
 CASES = 100_000
@@ -44,6 +46,14 @@ def read(path: str | os.PathLike[str]) -> bytes:
     if values > VALUES:
         raise _too_large(name, f"{values:,} values; at most {VALUES:,} are read")
     return data
+
+
+def beginning(path: str | os.PathLike[str]) -> bytes:
+    """The first HEAD bytes of a file, or of what gzip has compressed in it. Raises OSError, EOFError or zlib.error."""
+    with open(path, "rb") as file:
+        packed = file.read(len(GZIP)) == GZIP
+    with gzip.open(path) if packed else open(path, "rb") as unpacked:
+        return bytes(unpacked.read(HEAD))
 
 
 def _unpacked(data: bytes, name: str) -> bytes:

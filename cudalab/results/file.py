@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePath
 
 from cudalab.base import files
 from cudalab.base.errors import InputError
@@ -63,9 +65,10 @@ def writable(path: str | os.PathLike[str]) -> None:
 
 
 def expanded(names: Iterable[str]) -> list[str]:
-    """The results files that the names stand for: a folder for those in it, by their names' endings, in order.
+    """The results files that the names stand for: a folder for those in it, in order.
 
-    Raises InputError for a folder without any.
+    Other files of a folder are left out; a warning names those whose names end as results files do. Raises InputError
+    for a folder without any.
     """
     found: list[str] = []
     for name in names:
@@ -73,8 +76,55 @@ def expanded(names: Iterable[str]) -> list[str]:
             found.append(name)
             continue
         ends = tuple(end + gz for end in formats.SUFFIXES for gz in ("", ".gz"))
-        within = sorted(entry.path for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file())
+        exports = tuple(f".{format}.json" for format in formats.EXPORTS)  # by `convert`, for other tools
+        files = [entry for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file()]
+        named = sorted(entry.path for entry in files if not entry.name.endswith(exports))
+        within = [path for path in named if _ours(path)]
+        if foreign := [os.path.basename(path) for path in named if path not in within]:
+            warnings.warn(f"left out of {visible(name)}: {visible(', '.join(foreign))}: no results", stacklevel=2)
         if not within:
             raise InputError(f"{visible(name)} is a folder without results files ({', '.join(formats.SUFFIXES)})")
         found += within
     return found
+
+
+def _ours(path: str) -> bool:
+    """Whether the beginning of a file is that of one of ours; True also for one that cannot be read, which `load` says.
+
+    A run of any version names its format first; a CSV has a column for the kernels.
+    """
+    try:
+        head = bounds.beginning(path)
+    except (OSError, EOFError, zlib.error):
+        return True
+    return not head.strip() or b"cudalab-" in head or (b"kernel" in head.split(b"\n")[0] and b"{" not in head[:1])
+
+
+def stem(path: str) -> str:
+    """The name of a results file without its folder, its ending and .gz."""
+    name = PurePath(path.removesuffix(".gz"))
+    return name.stem if name.suffix.lower() in formats.SUFFIXES else name.name
+
+
+def pairs(old: str, new: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """(old, new) files to compare, and files of folders without a partner.
+
+    Each file or folder of `new` is compared with `old`. In a folder, a partner is the file of the same name, whatever
+    its ending. Raises InputError where there is none.
+    """
+    found, alone = list[tuple[str, str]](), dict[str, None]()
+    for name in new:
+        if not os.path.isdir(old) and not os.path.isdir(name):
+            found.append((old, name))
+            continue
+        before, after = ({stem(path): path for path in reversed(expanded([one]))} for one in (old, name))
+        both = sorted(before.keys() & after.keys())
+        if not both:
+            have = " and ".join(f"{visible(one)} has {', '.join(sorted(files))}"
+                                for one, files in ((old, before), (name, after)))  # fmt: skip
+            raise InputError(f"nothing to compare: files are compared by their names, and {have}; name two files")
+        found += [(before[one], after[one]) for one in both]
+        single = not (os.path.isdir(old) and os.path.isdir(name))
+        lonely = [] if single else [files[one] for files in (before, after) for one in sorted(files) if one not in both]
+        alone |= dict.fromkeys(lonely)
+    return found, [*alone]

@@ -41,6 +41,7 @@ def study(
     processes: int = 0,
     quick: bool = False,
     timeout: float = TIMEOUT,
+    seconds: float | None = None,
     progress: Report = ignore,
     output: File = "",
     resume: File = "",
@@ -78,7 +79,7 @@ def study(
     # Raise what is wrong on any device before a worker starts.
     _check(selection, found.workloads(chosen, options["sizes"] or "all", options["settings"], "cpu"))
     setup = setup_of(options, ("launch",), [found.Workload(chosen, "")])
-    run = Session("study", options, setup, selection, timeout, progress, output or resume)
+    run = Session("study", options, setup, selection, timeout, progress, output or resume, seconds=seconds)
     return run.measure(planned, resume, ready)
 
 

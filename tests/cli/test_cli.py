@@ -39,7 +39,7 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     lines = run.stdout.splitlines()
     assert lines[0].startswith("No GPU: the CPU was asked for")
     assert not re.search(r"\b(cold|hot|graph)\b", run.stdout)
-    assert re.search(r"host:gelu_vec +\S+ +not timed +-", run.stdout)
+    assert re.search(r"host:gelu_vec \* +\S+ +not timed +-", run.stdout)
     assert re.search(r"torch_eager .* 1 +- +- ", run.stdout, re.MULTILINE)
     loaded = cudalab.load(tmp_path / "r.json")
     here = {c.backend for c in loaded.cases if c.status != "skipped"}
@@ -242,7 +242,7 @@ def test_a_kernel_of_ones_own(mine):
     path = mine()
     run = invoke("check", path, "--device", "cpu", "--skip", "torch_*", "--sizes", "small")
     assert run.exit_code == 0, run.output
-    assert re.search(r"twice +float32 +host:twice +right", run.stdout)
+    assert re.search(r"twice +float32 +host:twice \* +right", run.stdout)
     run = invoke("bench", path.with_suffix(".cu"), "--sizes", "small", *QUICK)
     assert run.exit_code == 0, run.output
 
@@ -340,9 +340,9 @@ def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
     assert run.exit_code == 2
     assert re.search(r"twice\.cu[:(]3", run.stdout)  # g++'s message, or nvcc's
     assert "two" in run.stdout
-    assert re.search(r"host:twice +error", run.stdout)
+    assert re.search(r"host:twice \* +error", run.stdout)
     assert re.search(r"^numpy +0 +\S*\d", run.stdout, re.MULTILINE)
-    assert re.search(r"host:plus_one_vec +0\.5", run.stdout)
+    assert re.search(r"host:plus_one_vec \* +0\.5", run.stdout)
 
 
 @pytest.mark.process
@@ -350,7 +350,7 @@ def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):
     path = mine(source=SOURCE.replace("2 * x[i]", "x[i] + x[0]"))
     run = invoke("bench", path, "--sizes", "small", *QUICK, "-o", tmp_path / "r.json")
     assert run.exit_code == 1
-    assert re.search(r"host:twice +WRONG", run.stdout)
+    assert re.search(r"host:twice \* +WRONG", run.stdout)
     assert "999 of 1,000 values differ" in run.stdout
     row = next(c for c in cudalab.load(tmp_path / "r.json").cases if c.backend == "host")
     assert row.times == {}

@@ -80,11 +80,14 @@ def test_what_fits_nothing_is_said():
     assert [len(run.cases) > 0 for run in filtered([one, two], sizes="large")] == [False, True]
 
 
+@pytest.mark.filterwarnings("default:left out")
 def test_a_folder_stands_for_its_results_files(file, tmp_path):
     (packed := tmp_path / "small.json.gz").write_bytes(gzip.compress(file.read_bytes()))
     (tmp_path / "notes.txt").write_text("no results")
+    (tmp_path / "package.json").write_text('{"name": "mine"}')
     alone = invoke("show", file, "--size", "small").stdout
     both = invoke("show", tmp_path, "--size", "small")
+    assert both.stderr == f"Warning: left out of {tmp_path}: package.json: no results\n"
     assert (both.exit_code, both.stdout) == (0, f"{file}:\n{alone}\n{packed}:\n{alone}")
     assert invoke("show", file, packed, "--size", "small").stdout == both.stdout
     for words in (("--format", "csv"), ("-o", tmp_path / "all.json")):
@@ -94,6 +97,33 @@ def test_a_folder_stands_for_its_results_files(file, tmp_path):
     for command in (("show", empty), ("report", empty, "-o", tmp_path / "r.html")):
         refused = invoke(*command)
         assert refused.exit_code == 2 and "is a folder without results files (.json, " in refused.stderr
+
+
+def test_convert_and_compare_take_folders_and_several_files(file, tmp_path):
+    (packed := tmp_path / "small.json.gz").write_bytes(gzip.compress(file.read_bytes()))
+    lines = tmp_path / "lines"
+    done = invoke("convert", tmp_path, f"{lines}/", "--to", "jsonl", "--size", "small", "--dtype", "float32")
+    assert done.stderr == f"wrote {lines}/{file.stem}.jsonl\nwrote {lines}/small.jsonl\n"
+    assert {case.size for case in cudalab.load(lines / "small.jsonl").cases} == {"small"}
+    (lines / "alone.jsonl").write_bytes((lines / "small.jsonl").read_bytes())
+    both = invoke("compare", tmp_path, lines)
+    assert both.exit_code == 3 and "not compared, for want of a file of the same name: " in both.stderr
+    assert both.stdout.count(" -> ") == 2 and f"\n{packed} -> {lines}/small.jsonl\n" in both.stdout
+    assert re.findall(r"^  (\w+): 2 answers are wrong", both.stdout, re.MULTILINE) == [file.stem, "small"]
+    one = invoke("compare", packed, lines).stdout
+    assert one == invoke("compare", packed, lines / "small.jsonl").stdout and "In short" not in one
+    assert invoke("compare", file, packed, lines / "alone.jsonl").stdout.count(f"{file} -> ") == 2
+    for words, text in (
+        (("compare", tmp_path, lines, "--format", "json"), "is for one comparison, but these are 2"),
+        (("compare", lines / "alone.jsonl", tmp_path), "nothing to compare: files are compared by their names"),
+        (("convert", file, packed, "-o", tmp_path / "x.csv"), "give the file to write once"),
+        (("convert", tmp_path, tmp_path / "x.csv"), "2 files need a folder to write to"),
+        (("convert", tmp_path, lines), "lines is a folder; say which format its files get: --to json|"),
+        (("convert", packed, lines / "small.jsonl", file, "-o", lines, "--to", "csv"), "would both be written to"),
+        (("bench", "--baseline", tmp_path), "is a folder with 2 results files; give one: --baseline "),
+    ):
+        refused = invoke(*words)
+        assert refused.exit_code == 2 and text in refused.stderr, refused.output
 
 
 def test_every_command_that_reads_takes_them_and_says_what_it_wrote(file, tmp_path):

@@ -92,10 +92,10 @@ def test_help_cuts_no_example(name, columns):
     ("study", "NAME|list'; for example: cudalab study list"),
     ("report", "RESULTS...'; for example: cudalab report results.json checks.json -o report.html"),
     ("compare", "OLD'; for example: cudalab compare main.json branch.json"),
-    ("compare a.json", "NEW'; for example: cudalab compare main.json branch.json"),
+    ("compare a.json", "NEW...'; for example: cudalab compare main.json branch.json"),
     ("record", "RESULTS...'; for example: cudalab record results.json"),
     ("show", "FILE...'; for example: cudalab show "),
-    ("convert", "IN'; for example: cudalab convert "),
+    ("convert", "IN... [OUT]'; for example: cudalab convert "),
     ("crossover", "FIRST'; for example: cudalab crossover pycuda:gelu_vec torch_native"),
     ("new", "FILE.cu'; for example: cudalab new mine/rmsnorm.cu"),
 ])  # fmt: skip

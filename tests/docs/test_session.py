@@ -60,7 +60,9 @@ def test_what_show_prints_is_what_it_shows(picture):
 def test_what_was_checked_is_what_the_kernel_has(picture):
     words = shlex.split(picture.commands[0])
     kernel, only = find.kernel(words[2]), words[words.index("--only") + 1].split(",")
-    rows = re.findall(rf"^{kernel.name} +(\w+) +(\S+) +(\w+)", shown_after(picture, picture.commands[0]), re.MULTILINE)
+    rows = re.findall(
+        rf"^{kernel.name} +(\w+) +(\S+)(?: \*)? +(\w+)", shown_after(picture, picture.commands[0]), re.MULTILINE
+    )
     labels = [f"host:{entry}" for entry in kernel.entries if {"host", f"host:{entry}"} & {*only}]
     assert [(variant, verdict) for _, variant, verdict in rows] == [(label, "right") for label in (*labels, "numpy")]
 

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from crashing import QUICK, altered, rows
 
 import cudalab
-from cudalab.base.errors import InputError
-from cudalab.cli import main
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.cli import main, next_steps
+from cudalab.engine import session
 
 
 def command(*args):
@@ -192,13 +193,34 @@ def begun(half):
 
 
 @pytest.mark.process
-def test_resume_from_python(begun):
-    spec, out = begun
-    before = cudalab.load(out).cases
-    run = cudalab.bench(str(spec), only="numpy", device="cpu", **{**QUICK, "sizes": "small,medium"}, resume=out)
-    assert run.cases[:1] == before
-    assert [c.size for c in run.cases] == ["small", "medium"]
+def test_a_run_that_is_out_of_time_keeps_what_is_finished_and_resume_does_the_rest(tmp_path, monkeypatch):
+    """On a clock of the test, which the end of the first group moves beyond the run's seconds."""
+    now = [0.0]
+    monkeypatch.setattr(session, "perf_counter", lambda: now[0])
+    spec, out = altered(tmp_path), tmp_path / "r.json"
+    asked = {"only": "numpy", "device": "cpu", **QUICK, "sizes": "small,medium"}
+
+    def late(event):
+        now[0] = 60.0 if event.finished else now[0]
+
+    with pytest.warns(UserWarning, match="out of time after 50 s: finished 1 of 2 groups; missing: crash medium"):
+        first = cudalab.bench(str(spec), **asked, seconds=50, progress=late, output=out)
+    assert [c.size for c in first.cases] == ["small"] and not first.complete and cudalab.load(out) == first
+    steps = next_steps.lines(first, str(out), 300)
+    assert steps[0].startswith(f"next: cudalab bench {spec} --resume {out} ") and "measures what is missing" in steps[0]
+    run = cudalab.bench(str(spec), **asked, resume=out)
+    assert run.complete and run.cases[:1] == first.cases and [c.size for c in run.cases] == ["small", "medium"]
     assert cudalab.load(out) == run
+    with pytest.raises(Unavailable, match="nothing was finished within 50 s; give more seconds"):
+        cudalab.bench(str(spec), **asked, seconds=50, progress=lambda event: now.__setitem__(0, now[0] + 60))
+
+
+@pytest.mark.parametrize("command", [["bench", "plus_one"], ["check", "plus_one"], ["study", "graphs"]])
+@pytest.mark.parametrize(("seconds", "more"), [("0", "positive"), ("-1", "positive"), ("nan", "positive"),
+                                               ("inf", "; leave it out for a run without a limit")])  # fmt: skip
+def test_the_seconds_of_a_run_are_positive_and_finite(command, seconds, more):
+    done = CliRunner().invoke(main, [*command, "--seconds", seconds])
+    assert done.exit_code == 2 and f"seconds is {float(seconds)} s; " in done.output and more in done.output
 
 
 @pytest.mark.parametrize(

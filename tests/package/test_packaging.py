@@ -102,7 +102,7 @@ def test_it_runs_where_nothing_else_of_the_lab_is(bare):
     assert "gelu: y = x * Phi(x)" in bare("cudalab", "list")
     for program in (("cudalab",), ("python", "-m", "cudalab")):
         said = bare(*program, "check", "plus_one", "--device", "cpu", "--dtypes", "float32")
-        assert re.search(r"host:plus_one_vec +right", said) and "next: cudalab bench plus_one" in said
+        assert re.search(r"host:plus_one_vec( \*)? +right", said) and "next: cudalab bench plus_one" in said
     said = bare("cudalab", "bench", "plus_one", "--sizes", "small", "--device", "cpu", "--quick", "-o", "run.json")
     assert re.search(r"plus_one small float32: all 3 right; (shortest )?(time, on a busy machine: )?numpy", said)
     assert "PyTorch is not installed; pip install 'cudalab[torch]'" in " ".join(said.split())

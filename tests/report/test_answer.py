@@ -55,7 +55,7 @@ def test_a_check_has_no_times():
 def test_what_the_cpu_does_not_time_says_so():
     run = on_cpu(**SURE)
     text = report.render(run, "table", 80)
-    assert any(line.split()[:4] == ["host:gelu_vec", "0", "not", "timed"] for line in text.splitlines())
+    assert any(line.split()[:5] == ["host:gelu_vec", "*", "0", "not", "timed"] for line in text.splitlines())
     said = answer.sentence(run, run.cases)
     assert said.startswith("all 3 right; fastest library: numpy 100")
     assert "3.0 times as fast as torch_eager" in said

@@ -45,7 +45,7 @@ def test_a_terminals_table_keeps_time_interval_and_verdict_in_one_row(width):
     text = report.render(run, "table", width)
     assert max(map(len, text.splitlines())) <= width
     shares = r"[\d.]+ +" if width == 140 else r"([\d.]+ +)?"  # the share of the copy may be in the second table
-    line = rf"^pycuda:gelu_vec_\S* +1\.5 +\S+ +{shares}[\d.]+ +[\d.]+ to [\d.]+ +FASTER"
+    line = rf"^pycuda:gelu_vec_\S*( \*)? +1\.5 +\S+ +{shares}[\d.]+ +[\d.]+ to [\d.]+ \+FASTER"
     assert len(re.findall(line, text, re.MULTILINE)) == 3
     assert "\u2026" not in text
     heads = [line for line in text.splitlines() if line.startswith("variant")]
@@ -68,6 +68,19 @@ def test_a_task_of_arithmetic_is_measured_by_its_operations_and_not_by_a_copy():
     assert (copy["x eager"], copy["verdict"]) == ("-", "-")
     assert any(line.startswith("TFLOP/s: ") for line in below_tables.footer(run))
     assert "GB/s" in cells(run, "torch_eager", "small"), "a group of its own"
+
+
+def test_verdicts_have_signs_and_colours_and_ours_a_mark():
+    run = timed()
+    text, coloured = (report.render(run, "table", 140, color) for color in (False, True))
+    assert "+FASTER" in text and "\x1b" not in text and re.search(r"^pycuda:gelu_vec \* ", text, re.MULTILINE)
+    assert "\x1b[32m+FASTER" in coloured and "\x1b[1mpycuda:gelu_vec *" in coloured
+    legend = "* ours: the .cu of the kernel"
+    first = [report.render(run, "table", 140, height=height) for height in (text.count("\n") + 2, 24)]
+    assert first[0] == text and text.index(legend) > text.rindex("variant ")
+    assert sorted(first[1].split("\n")) == sorted(text.split("\n")) and first[1].index(legend) < text.index("variant ")
+    alone = replace(run, cases=[case for case in run.cases if case.backend == "pycuda"])
+    assert legend not in report.render(alone, "table", 140), "where all rows are ours"
 
 
 def test_footnotes_are_about_what_is_there():

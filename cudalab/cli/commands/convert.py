@@ -21,9 +21,8 @@ def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> No
 
 
 @click.command("convert")
-@click.argument("source", metavar="IN", shell_complete=complete.files)
-@click.argument("target", metavar="[OUT]", required=False, shell_complete=complete.files)
-@options.output("the converted results, where no OUT is given", default="OUT")
+@click.argument("names", nargs=-1, required=True, metavar="IN... [OUT]", shell_complete=complete.files)
+@options.output("the converted results, where no OUT is given; for several IN a folder", default="OUT")
 @click.option("--to", type=click.Choice(formats.FORMATS), help="Format of OUT. Default: by the ending of OUT.")
 @options.selecting
 @click.option("--salvage", is_flag=True, help="Read an IN that was cut off: keep its complete groups of cases.")
@@ -31,39 +30,63 @@ def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> No
               help="Print the JSON Schema of a results file and exit.")  # fmt: skip
 @options.quiet
 def command(
-    source: str, target: str | None, output: str, to: str | None, salvage: bool, quiet: bool, **rows: str
-) -> None:
+    names: tuple[str, ...], output: str, to: str | None, salvage: bool, quiet: bool, **rows: str
+) -> None:  # fmt: skip
     """Write results in another format.
 
-    IN is a results file; write - for OUT to print to standard output. json and jsonl contain the whole run,
-    csv almost all of it; every command that reads a results file reads all three. pytest-benchmark and nvbench are JSON
-    for the viewers of those tools. docs/results-file.md describes the formats.
+    IN is a results file: JSON, JSON Lines or CSV, also with .gz. Write - for OUT to print to standard output. Several
+    IN, or a folder of results files, need --to and a folder for OUT, which is made if its name ends in /.
+
+    json and jsonl contain the whole run, csv almost all of it; every command that reads a results file reads all three.
+    pytest-benchmark and nvbench are JSON for the viewers of those tools. docs/results-file.md describes the formats.
 
     \b
     cudalab convert results.json results.csv
     cudalab convert results.json theirs.json --to pytest-benchmark
     cudalab convert results.json -o gelu.jsonl --kernel gelu
+    cudalab convert bench/results/h200/ -o csv/ --to csv
     cudalab convert --salvage cut_off.json mended.json
 
     Exit code: 0, or 2 if IN cannot be read, or if OUT exists and holds other data.
     """
-    from cudalab.base.files import write
     from cudalab.cli.filter_results import filtered
-    from cudalab.results import convert
+    from cudalab.results import convert, file
 
-    if bool(target) == bool(output):
+    named, target = (names, output) if output else (names[:-1], names[-1])
+    if not named or (len(named) == 2 and output and not _is_folder(output)):
         raise click.UsageError("give the file to write once: cudalab convert IN OUT, or IN -o OUT")
-    target = target or output
-    format = formats.format_for(target, to)
-    place = None if target == "-" else convert.free(target, format)
-    whole = convert.read(source, salvage)
-    (run,) = filtered([whole], **rows)
-    if place and os.path.realpath(place) == os.path.realpath(source) and len(run.cases) < len(whole.cases):
-        raise InputError(f"{source} would lose the rows that are not chosen; give another file for OUT")
-    data = formats.encoded(run, format)  # UTF-8 in any locale
-    if place is None:
-        shown = partial(visible, keep="\r\n") if format == "csv" else visible_json
-        click.echo(shown(data.decode()) if sys.stdout.isatty() else data, nl=False)
+    sources = file.expanded(named)
+    if len(sources) > 1 and not _is_folder(target):
+        raise InputError(f"{len(sources)} files need a folder to write to, and {target} is none; end its name with /, "
+                         "such as -o csv/")  # fmt: skip
+    if _is_folder(target):
+        places = convert.places(sources, target, to)
     else:
+        places = {sources[0]: (target, formats.format_for(target, to))}
+    for place, format in places.values():
+        if place != "-":
+            convert.free(place, format)
+    whole = [convert.read(source, salvage) for source in sources]
+    for source, all_of_it, run in zip(sources, whole, filtered(whole, **rows), strict=True):
+        place, format = places[source]
+        if os.path.realpath(place) == os.path.realpath(source) and len(run.cases) < len(all_of_it.cases):
+            raise InputError(f"{source} would lose the rows that are not chosen; give another file for OUT")
+        if run.cases or len(sources) == 1:
+            _write(formats.encoded(run, format), place, format)
+
+
+def _is_folder(name: str) -> bool:
+    return name.endswith(os.sep) or os.path.isdir(name)
+
+
+def _write(data: bytes, place: str, format: str) -> None:
+    """Write the file, or print it where `place` is -."""
+    from cudalab.base.files import write
+
+    if place != "-":
         write(place, data)
-        terminal.wrote(target)
+        terminal.wrote(place)
+    elif sys.stdout.isatty():
+        click.echo((partial(visible, keep="\r\n") if format == "csv" else visible_json)(data.decode()), nl=False)
+    else:
+        click.echo(data, nl=False)  # UTF-8 in any locale

@@ -44,6 +44,7 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 @shared.output(shared.RESULTS)
 @shared.resume
 @shared.timeout
+@shared.seconds
 @shared.quiet
 def command(name: str, about: str, format: str, output: str | None, **options: Any) -> None:
     """Run a study: an experiment with more than one kernel.

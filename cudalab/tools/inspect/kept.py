@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -109,9 +110,8 @@ def is_one(path: str | os.PathLike[str]) -> bool:
     try:
         if not Path(path).is_file():
             return False
-        with open(path, "rb") as file:
-            head = file.read(200)
-    except (OSError, ValueError):
+        head = bounds.beginning(path)[:200]
+    except (OSError, ValueError, EOFError, zlib.error):
         return False
     return f'"format": "{FORMAT}"'.encode() in head.replace(b'":"', b'": "')
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from cudalab.base import packages
 from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, InputError, unknown
 from cudalab.checks import hard_inputs, many_blocks
@@ -154,7 +156,7 @@ class Case:
         if self.device == "cuda":
             if entry_due and (why := cuda.missing()) and self.variant.name and not self.bench.has_entry(self, "cpu"):
                 pytest.fail(f"no entry of {self.group.kernel.cu.name} ran: {why}", pytrace=False)
-            need_gpu()
+            need_gpu(self.bench.left_out(self))
         try:
             row = self.bench.row(self)
         except CudalabError as error:
@@ -164,7 +166,9 @@ class Case:
             too_large = self.group.why or row.reason.startswith(many_blocks.COSTLY)  # the entry runs at other sizes
             if self.variant.name and not on_gpu and not row.not_on_cpu and not too_large:
                 pytest.fail(f"no entry of {self.group.kernel.cu.name} ran: {row.reason}", pytrace=False)
-            pytest.skip(row.reason)
+            again = self.bench.again if self.bench.told(self, row.reason) else ""
+            more = self.bench.left_out(self)
+            pytest.skip(f"{again}{row.reason}{more and '; '}{more}")
         if row.status == record.ERROR and (first := self.bench.seen_in(self, row.reason)):
             pytest.fail(f"{row.status} {row.label}: the same error as {first}", pytrace=False)
         if row.status != record.OK:
@@ -193,14 +197,50 @@ class Bench:
     All expected variants of a group are checked when the first of its tests runs: inputs and reference are made once.
     """
 
-    def __init__(self, timeout: float, seed: int = 0) -> None:
+    def __init__(self, timeout: float, seed: int = 0, again: str = "") -> None:
         self.timeout = timeout  # seconds of silence after which a variant is stopped
         self.seed = seed  # of the inputs
+        self.again = again  # begins the reason of a skip that another test has given
         self._expected: dict[Key, list[Case]] = {}
         self._rows: dict[Key, dict[str, record.Case]] = {}
         self._sessions: dict[str, Session] = {}
         self._unusable: dict[str, CudalabError] = {}
         self._errors: dict[tuple[str, str], str] = {}  # the test that has shown an error, by kernel and reason
+        self._left_out = Counter[str]()  # cases that cannot run here, by backend
+        self._told: set[tuple[str, str, str]] = set()  # kernel, backend and reason of the tests that were skipped
+
+    def repeated(self, cases: Sequence[tuple[Case, bool]]) -> set[Case]:
+        """The cases that cannot run here, without the first of each backend, whose test gives the reason.
+
+        Each is with whether it fails where no entry of its kernel runs (`entry_due`); the first of those is kept by
+        kernel too.
+        """
+        no_gpu, there = not gpu_required() and bool(cuda.missing()), packages.versions()
+        on_cpu = {case.group.kernel.file for case, _ in cases if case.variant.name and case.device == "cpu"}
+        first: dict[tuple[str, str], Case] = {}
+        found = set()
+        for case, entry_due in cases:
+            library = getattr(case.variant.backend, "library", "")
+            absent = library in packages.PACKAGES and library not in there
+            if absent or (no_gpu and case.device == "cuda"):
+                file = case.group.kernel.file
+                fails = entry_due and case.variant.name and file not in on_cpu
+                if first.setdefault((case.variant.backend_name, file if fails else ""), case) is not case:
+                    found.add(case)
+        self._left_out = Counter(case.variant.backend_name for case in found)
+        return found
+
+    def left_out(self, case: Case) -> str:
+        """What the test of a case that cannot run says of others like it, which `repeated` names."""
+        count, name = self._left_out[case.variant.backend_name], case.variant.backend_name
+        return f"{count} more case{'s' if count > 1 else ''} of {name} left out" if count else ""
+
+    def told(self, case: Case, reason: str) -> bool:
+        """Whether a test of this kernel and backend was skipped for the same reason before."""
+        skip = case.group.kernel.file, case.variant.backend_name, reason
+        before = skip in self._told
+        self._told.add(skip)
+        return before
 
     def expect(self, cases: Iterable[Case]) -> None:
         """Tell once, after the collection, which cases will be run."""

@@ -25,6 +25,7 @@ BENCH: pytest.StashKey[Bench] = pytest.StashKey()
 TIMINGS: pytest.StashKey[Timings] = pytest.StashKey()
 TIMING = ("on", "only", "skip", "check")
 FIXTURE = "cudalab_time"
+AGAIN = "as in an earlier test: "  # begins the reason of a skip that is not shown again
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,10 +44,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--cudalab-timing", default="on", choices=TIMING,
                     help="Tests that use the fixture cudalab_time: run them (on, the default), run only them (only), "
                     "leave them out (skip), or check their kernels without timing (check).")  # fmt: skip
-    group.addoption("--cudalab-baseline", default="", metavar="FILE",
-                    help="A test of cudalab_time fails if a time is SLOWER than in the results in FILE.")  # fmt: skip
+    group.addoption("--cudalab-baseline", default="", metavar="FILE|NUMBER|last",
+                    help="A test of cudalab_time fails if a time is SLOWER than in the results in FILE, or in a run "
+                    "that --cudalab-autosave has saved: its number, or last.")  # fmt: skip
     group.addoption("--cudalab-save", default="", metavar="FILE",
-                    help="Write what cudalab_time measures to a results file, such as the next baseline.")  # fmt: skip
+                    help="Write what cudalab_time measures to a results file, such as the next baseline. A FILE that "
+                    "is there goes to the folder of saved runs first.")  # fmt: skip
+    group.addoption("--cudalab-autosave", action="store_true",
+                    help="Save it under a new number in the folder of saved runs: 0001_DATE_COMMIT.json.")  # fmt: skip
+    group.addoption("--cudalab-storage", default="", metavar="FOLDER",
+                    help="The folder of saved runs. Default: .cudalab in pytest's root folder.")  # fmt: skip
     group.addoption("--cudalab-json", default="", metavar="FILE",
                     help="Write it as JSON in the format of pytest-benchmark.")  # fmt: skip
     group.addoption("--cudalab-min-effect", default="", metavar="SHARE",
@@ -126,20 +133,37 @@ def cudalab_time(request: pytest.FixtureRequest) -> Iterator[TimeFixture]:
         if bench := config.stash.get(BENCH, None):
             bench.close()  # its workers keep memory of the GPU
 
-    timing = TimeFixture(_timings(config), request.node.nodeid, request.path.parent, need, check_only)
+    try:
+        timings = _timings(config)
+    except CudalabError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    timing = TimeFixture(timings, request.node.nodeid, request.path.parent, need, check_only)
     yield timing
     timing.close()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests by `--cudalab-timing`."""
+    """Leave out tests by `--cudalab-timing`, and cases that cannot run here: each backend keeps the first of them."""
     if config.option.cudalab_timing in ("only", "skip"):
-        timed = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
-        others = [item for item in items if item not in set(timed)]
-        kept, left_out = (timed, others) if config.option.cudalab_timing == "only" else (others, timed)
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        timed = {item for item in items if FIXTURE in getattr(item, "fixturenames", ())}
+        _leave_out(items, timed if config.option.cudalab_timing == "skip" else {*items} - timed)
+    if bench := config.stash.get(BENCH, None):
+        cases = [(case, isinstance(item, CaseItem)) for item in items for case in _cases_of(item)]
+        repeated = bench.repeated(cases)
+        _leave_out(items, {item for item in items if not repeated.isdisjoint(_cases_of(item))})
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Count a skip as a test that was left out where an earlier one of its kernel and backend has given the reason."""
+    told = report.skipped and isinstance(report.longrepr, tuple) and report.longrepr[2].startswith(f"Skipped: {AGAIN}")
+    return ("deselected", "", "LEFT OUT") if told else None
+
+
+def _leave_out(items: list[pytest.Item], unwanted: set[pytest.Item]) -> None:
+    if unwanted:
+        items[0].config.hook.pytest_deselected(items=[item for item in items if item in unwanted])
+        items[:] = [item for item in items if item not in unwanted]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -228,7 +252,8 @@ def _bench(config: pytest.Config) -> Bench:
         from cudalab.tools.pytest.cases import Bench
 
         bounded.allow(config.option.cudalab_timeout or TIMEOUT)  # each function of a spec, too
-        config.stash[BENCH] = bench = Bench(config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed)
+        timeout, seed = config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed
+        config.stash[BENCH] = bench = Bench(timeout, seed, AGAIN)
         config.add_cleanup(bench.close)
         config.add_cleanup(lambda: bounded.allow(bounded.LIMIT))
     return config.stash[BENCH]
@@ -238,7 +263,7 @@ def _timings(config: pytest.Config) -> Timings:
     if TIMINGS not in config.stash:
         from cudalab.tools.pytest.timings import Timings
 
-        config.stash[TIMINGS] = Timings(config.option)
+        config.stash[TIMINGS] = Timings(config.option, config.rootpath)
     return config.stash[TIMINGS]
 
 

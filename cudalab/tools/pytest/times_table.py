@@ -32,9 +32,10 @@ def write(terminal: pytest.TerminalReporter, timings: Timings) -> None:
         terminal.write_line(line)
     if WALL in timings.kinds.values():
         terminal.write_line("wall times of a CPU: host rows are checked and not timed; a verdict needs a factor of 2")
-    for path in filter(None, (timings.save, timings.json)):
-        if not timings.problems:
-            terminal.write_line(f"wrote {path}")
+    for path in (*timings.written, *filter(None, [timings.json])) if not timings.problems else ():
+        terminal.write_line(f"wrote {timings.saved.shown(path)}")
+    if timings.kept:
+        terminal.write_line(f"the earlier {timings.save} is now {timings.saved.shown(timings.kept)}")
     for problem in timings.problems:
         terminal.write_line(f"cudalab: {problem}", red=True)
 

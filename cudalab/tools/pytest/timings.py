@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from cudalab.results import comparable, compare, file, formats, record
 from cudalab.results.compare import Comparison, Pair
 from cudalab.results.record import Case, Machine, Results
 from cudalab.spec import find
+from cudalab.tools.pytest.saved import FOLDER, Saved
 
 COLD, WALL = "cold", "wall"  # the main kinds of time, on a GPU and on a CPU
 JOINED = ("sizes", "dtypes", "only", "skip", "rivals", "modes")  # options that the kept run has from all of its parts
@@ -70,16 +72,18 @@ class Owner:
 
 
 class Timings:
-    """Of one session. `option` has the command line's options."""
+    """Of one session. `option` has the command line's options; `root` is pytest's root folder."""
 
-    def __init__(self, option: Any) -> None:
+    def __init__(self, option: Any, root: Path) -> None:
         self.device: str = "cpu" if option.cudalab_device == "cpu" else "cuda"
         self.timeout: float = option.cudalab_timeout or TIMEOUT
         self.seed: int = option.cudalab_seed
         self.force: bool = option.cudalab_force
         self.save: str = option.cudalab_save
         self.json: str = option.cudalab_json
-        self.path: str = option.cudalab_baseline
+        self.saved = Saved(Path(option.cudalab_storage or root / FOLDER), root)
+        self.autosave: bool = option.cudalab_autosave
+        self.path = self.saved.baseline(option.cudalab_baseline)
         self.min_effect = MIN_EFFECT
         for name, given in (("min-effect", option.cudalab_min_effect), ("force", self.force)):
             if given and not self.path:
@@ -92,14 +96,18 @@ class Timings:
                 raise InputError(f"{written} is the baseline and would be replaced; save to another file")
         if self.save:
             file.writable(self.save)
+        if self.autosave:
+            self.saved.usable()
         self.baseline = file.load(self.path) if self.path else None
         if self.baseline and not self.baseline.main_kind:
-            raise InputError(f"{self.path} has no times; write a baseline with: pytest --cudalab-save {self.path}")
+            raise InputError(f"{self.path} has no times; write a baseline with: {self._anew}")
         self.run: Results | None = None  # every row of the session
         self.pairs: dict[tuple[Rows, str, str], Pair] = {}  # by rows, label and kind
         self.kinds: dict[Rows, str] = {}  # of the time that counts
         self.new: set[Rows] = set()  # rows that the baseline lacks
         self.problems: list[str] = []  # what the end of the session must say
+        self.written: list[str] = []  # files
+        self.kept = ""  # where the file is that was replaced by `save`
         self._done: dict[Rows, tuple[Asked, Owner, Results]] = {}
 
     # ---- measuring -----------------------------------------------------------------------------------------------
@@ -222,13 +230,18 @@ class Timings:
         pairs = [pair for pair in found.pairs if pair.verdict == SLOWER and not pair.control]
         if not pairs:
             bad = [f"    {case.label}: {text}" for text, cases in found.was_wrong.items() for case in cases]
-            advice = f"write a new baseline: pytest --cudalab-save {self.path}"
+            advice = f"write a new baseline: {self._anew}"
             return "\n".join([f"no time to compare with in {self.path}:", *bad, advice]) if bad else ""
         lines = [f"SLOWER than in {self.path}:", *(f"    {_both(pair)}" for pair in pairs)]
         lines += [f"    the machine changed: the copy's speed-up is {numbers.with_ends(p.ratio)}" for p in found.drift]
         if self.save:
             lines.append(f"look closer: cudalab compare {self.path} {self.save}")
-        return "\n".join([*lines, f"if this is intended, write a new baseline: pytest --cudalab-save {self.path}"])
+        return "\n".join([*lines, f"if this is intended, write a new baseline: {self._anew}"])
+
+    @property
+    def _anew(self) -> str:
+        """What to type for a new baseline."""
+        return f"pytest {'--cudalab-autosave' if self.saved.holds(self.path) else f'--cudalab-save {self.path}'}"
 
     # ---- the end of the session ----------------------------------------------------------------------------------
 
@@ -252,8 +265,15 @@ class Timings:
         return True
 
     def _write(self) -> None:
-        if self.save and self.run:
-            file.save(self.run, self.save)
+        """Write the results files. The first time, a file that is replaced is kept, and a new number is taken."""
+        if not self.run:
+            return
+        if not self.written:
+            self.kept = self.saved.keep(self.save) if self.save else ""
+            new = [str(self.saved.new())] if self.autosave else []
+            self.written = [*filter(None, [self.save]), *new]
+        for path in self.written:
+            file.save(self.run, path)
 
     def _export(self) -> None:
         if self.json and self.run:

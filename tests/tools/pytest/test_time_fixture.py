@@ -317,6 +317,8 @@ def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(ran, h200):
         (("--cudalab-save", "bad.json"), "will not replace"),
         (("--cudalab-baseline", "main.json", "--cudalab-min-effect", "2"), "--cudalab-min-effect is '2'; give a share"),
         (("--cudalab-min-effect", "5%"), "--cudalab-min-effect is only for a comparison; add --cudalab-baseline FILE"),
+        (("--cudalab-baseline", "last"), "no run is saved in .cudalab/; save one with: pytest --cudalab-autosave"),
+        (("--cudalab-baseline", "3", "--cudalab-storage", "kept"), "kept/ has no run 3; it has 7"),
         (("--cudalab-force",), "--cudalab-force is only for a comparison; add --cudalab-baseline FILE"),
         (("--cudalab-timing", "never"), "invalid choice: 'never'"),
     ],
@@ -324,6 +326,7 @@ def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(ran, h200):
 def test_bad_options_are_refused(pytester, ran, h200, arguments, text):
     (pytester.path / "bad.json").write_text("[1]")
     file.save(H200, pytester.path / "main.json")
+    pytester.mkdir("kept").joinpath("0007_main.json").write_text("{}")
     result = ran(TEST, *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert text in result.stderr.str() and not h200.calls
@@ -361,6 +364,31 @@ def test_the_files_hold_every_test_once(pytester, ran, h200):
     assert "gelu" in CliRunner().invoke(main, ["show", "r.json"]).stdout
     names = {one["name"] for one in json.loads((pytester.path / "b.json").read_text())["benchmarks"]}
     assert {"pycuda:gelu_vec", "torch_eager"} <= names
+
+
+def test_saved_runs_are_numbered_and_never_replaced(pytester, ran, h200):
+    """By themselves, and where --cudalab-save replaces a file."""
+    first = ran(TEST, "--cudalab-autosave", "--cudalab-save", "main.json", passed=1)
+    folder = pytester.path / ".cudalab"
+    (saved,) = folder.iterdir()
+    assert saved.name.startswith("0001_20") and saved.read_bytes() == (pytester.path / "main.json").read_bytes()
+    first.stdout.fnmatch_lines(["wrote main.json", f"wrote .cudalab/{saved.name}"])
+    h200.slower = {"pycuda:gelu_vec": 1.2}
+    later = ("--cudalab-baseline", "last", "--cudalab-autosave", "--cudalab-save", "main.json")
+    second = ran(TEST, *later, failed=1)
+    second.stdout.fnmatch_lines(["the earlier main.json is now .cudalab/0002_main.json"])
+    assert f"SLOWER than in .cudalab/{saved.name}" in failure(second)
+    names = sorted(path.name for path in folder.iterdir())
+    assert [name[:5] for name in names] == ["0001_", "0002_", "0003_"] and names[1] == "0002_main.json"
+    assert (folder / names[1]).read_bytes() == saved.read_bytes() != (folder / names[2]).read_bytes()
+    refused = ran(TEST, "--cudalab-autosave", "--cudalab-storage", "main.json", errors=1)
+    assert "cannot save runs in main.json: " in refused.stdout.str() and "Traceback" not in refused.stdout.str()
+    moved = TEST.replace("    result", "    import os\n    os.mkdir('sub')\n    os.chdir('sub')\n    result")
+    ran(moved, "--cudalab-autosave", passed=1)
+    os.chdir(pytester.path)
+    assert [path.name[:5] for path in sorted(folder.iterdir())][3:] == ["0004_"]
+    ran(TEST, "--cudalab-baseline", "3", passed=1)
+    ran(TEST, "--cudalab-baseline", "1", failed=1)
 
 
 def test_the_same_rows_with_other_options_need_a_name(ran, h200):
