@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import math
 import os
 import posix
@@ -15,6 +14,7 @@ from time import monotonic
 from types import FrameType
 from typing import Any, TypeVar
 
+from cudalab.base.deadline import ending
 from cudalab.base.errors import CudalabError, SpecError, named, short
 
 LIMIT = 120.0  # seconds, if nobody says otherwise
@@ -58,7 +58,7 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
     `seconds`: how long is too long; None: what was allowed.
 
     A process that it forks ends with it. The time is limited in the main thread only, where signals arrive. Code that
-    holds Python up in C beyond GRACE ends the process with a traceback.
+    holds Python up in C beyond GRACE ends the process: see `cudalab.base.deadline`.
     """
     me, leave, before = os.getpid(), os._exit, _here.inside
     limit = _limit if seconds is None else seconds
@@ -156,13 +156,13 @@ def _alarm(seconds: float) -> Iterator[None]:
     start = monotonic()
     handler: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)  # another's, such as pytest-timeout's
-    if not sys.gettrace():  # a debugger may stop for longer
-        faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=2)
+    limit = seconds + GRACE
+    text = f"Error: code of a spec did not return to Python within {limit:g} s, see above; give a longer --timeout"
     try:
-        yield
+        with nullcontext() if sys.gettrace() else ending(limit, text):  # a debugger may stop for longer
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
         if remaining:
             signal.setitimer(signal.ITIMER_REAL, max(remaining - (monotonic() - start), 1e-3), interval)

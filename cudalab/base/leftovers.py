@@ -79,9 +79,9 @@ def _free(path: str, flags: int) -> Iterator[None]:
         os.close(fd)
 
 
-def end_processes(folder: Path) -> None:
-    """Kill the processes whose environment names this scratch folder, until none is left."""
-    mark = b"\0" + os.fsencode(f"{VARIABLE}={folder}") + b"\0"
+def end_processes(name: str, value: str) -> None:
+    """Kill the processes that were started with this in their environment, until none is left."""
+    mark = b"\0" + os.fsencode(f"{name}={value}") + b"\0"
     for _ in range(TRIES):
         if not [pid for pid in _others() if _killed(pid, mark)]:
             return
@@ -154,7 +154,7 @@ def clean(folder: Path) -> None:
     The kernel closes the files of a killed process one after the other. Its end is seen when the first is closed, and
     then it may still hold the locks of others: they are asked for again.
     """
-    end_processes(folder)
+    end_processes(VARIABLE, str(folder))
     written: set[bytes] = set()
     with contextlib.suppress(OSError):
         written = set((folder / WRITTEN).read_bytes().split(b"\0")[:-1])

@@ -135,7 +135,7 @@ def test_a_lock_that_the_kernel_gives_back_a_moment_later_is_waited_for(tmp_path
         if len(pauses) == 3:
             half.close()
 
-    monkeypatch.setattr(leftovers, "end_processes", lambda folder: None)
+    monkeypatch.setattr(leftovers, "end_processes", lambda name, value: None)
     monkeypatch.setattr(leftovers.time, "sleep", pause)
     leftovers.clean(folder)
     assert len(pauses) == 3 and not list(tmp_path.iterdir())

@@ -298,7 +298,8 @@ NO_SUMMARY = CLEAN.splitlines()[0]
         ([(CLEAN, {"right": "too many resources"}), (CLEAN, {"races": ""})], "too many resources"),
         ([(CLEAN, {"right": KILLED}), (CLEAN, {"races": ""})], KILLED),
         # the tool ended before it wrote what it had found: each entry is launched again, alone
-        ([(NO_SUMMARY, {"right": "", "races": KILLED}), (NO_SUMMARY, {"right": KILLED}), (CLEAN, {"races": ""})], KILLED),
+        ([(NO_SUMMARY, {"right": "", "races": KILLED}), (NO_SUMMARY, {"right": KILLED}), (CLEAN, {"races": ""})],
+         KILLED),
         ([(NO_SUMMARY, {"right": "", "races": ""}), (NO_SUMMARY, {"right": ""}), (CLEAN, {"races": ""})],
          "memcheck ended without a summary"),
     ],
