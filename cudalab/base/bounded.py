@@ -63,7 +63,7 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
     me, leave, before = os.getpid(), os._exit, _here.inside
     limit = _limit if seconds is None else seconds
     limited = threading.current_thread() is threading.main_thread() and math.isfinite(limit)
-    with _no_exit(), _alarm(max(limit, 1e-3)) if limited else nullcontext():
+    with no_exit(), _alarm(max(limit, 1e-3)) if limited else nullcontext():
         _here.inside = True
         try:
             yield
@@ -122,12 +122,13 @@ def _named(function: Callable[..., Any]) -> str:
 
 
 @contextmanager
-def _no_exit() -> Iterator[None]:
+def no_exit() -> Iterator[None]:
+    """Raise Stopped in what calls a function of ENDS in this process, also in another thread."""
     me, inside = os.getpid(), True
 
     def guarded(name: str, leave: Callable[..., Any]) -> Callable[..., Any]:
         def stopped(*given: Any, **named: Any) -> None:
-            if inside and os.getpid() == me:  # not in a process that the code has forked
+            if (inside or _here.inside) and os.getpid() == me:  # not in a process that the code has forked
                 first = next(iter((*given, *named.values())), "")
                 raise Stopped(f"it ends the process with os.{name}({short(first)})")
             leave(*given, **named)

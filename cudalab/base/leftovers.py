@@ -95,6 +95,24 @@ def _others() -> list[int]:
         return []
 
 
+def end_children(keep: int) -> None:
+    """Kill the children of this process and theirs, but for one."""
+    parents = dict(_parents())
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours and pid not in {*ours, keep}}:
+        ours |= more
+    for pid in ours - {os.getpid()}:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """The processes and their parents."""
+    for pid in _others():
+        with contextlib.suppress(OSError):
+            yield pid, int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+
+
 def end_group(group: int) -> None:
     """Kill the processes of a group, and remove what they had begun to write in the caches of libraries.
 

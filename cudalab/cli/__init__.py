@@ -72,9 +72,7 @@ class Commands(click.Group):
             from cudalab.cli.complete import Bash
 
             add_completion_class(Bash)
-        for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # closed by `>&-`: the run continues, since it may write a file
-                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        streams.open_closed()  # the run continues, since it may write a file
         if terminal.is_program():
             streams.as_program(lambda: self._run(*args, **options))
         return self._run(*args, **options)

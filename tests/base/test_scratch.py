@@ -21,7 +21,7 @@ with scratch.held() as place, scratch.written(Path(sys.argv[1])):
     half = files._beside(Path(sys.argv[1]))
     sleeper = subprocess.Popen(["sleep", "60"], env=scratch.environment(), start_new_session=True)
     (place / "temporary").write_text("")
-    print(place, sleeper.pid, scratch._here.scratch._cleaner.pid, flush=True)
+    print(place, sleeper.pid, scratch.cleaner(), flush=True)
     time.sleep(60)
 """
 
