@@ -77,11 +77,13 @@ def _done(work: Callable[[], Any], out: _Stream | None) -> Any:
     if out and out.lost:
         print(f"Error: standard output: {out.lost}", file=sys.stderr)
         code = FAILED
-    with contextlib.suppress(Stopped), bounded(END):
-        atexit._run_exitfuncs()
-    sys.stdout.flush()
     sys.stderr.flush()
-    leftovers.end_children(scratch.cleaner())
+    with contextlib.suppress(Stopped, Exception), bounded(END):  # the answer is printed: nothing changes the code now
+        atexit._run_exitfuncs()
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        leftovers.end_children(scratch.cleaner())
     return code
 
 

@@ -11,6 +11,7 @@ from cudalab.report import columns, hints
 from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
+BY_ATOL = "by atol"  # in the place of an allowed error beyond FAR
 FAR = 1000  # ULP; a right answer is as far off only by the absolute tolerance of its budget
 # Of a reason: the budget that its row exceeds.
 BUDGET = re.compile(r" differ by more than (?P<ulp>[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) ULP(?P<absolute> \+ )?")
@@ -121,7 +122,8 @@ def footer(run: Results) -> list[str]:
         )
     if not run.timed and any(c.parity and (c.parity.allowed or 0) > FAR for c in run.cases):
         lines.append(
-            "allowed ULP: `ulp` of the budget and, there, its `atol` or what the rounding of special inputs alone does."
+            f"{BY_ATOL}: the element is near 0, where a ULP is tiny; more than {FAR:,} ULP are allowed by `atol` of "
+            "the budget, or by what the rounding of special inputs alone does."
         )
     beyond = (BUDGET.search(c.reason) for c in run.cases if c.status == record.WRONG)
     if any(budget and budget["absolute"] for budget in beyond):

@@ -160,13 +160,16 @@ def test_the_folder_goes_with_its_last_holder():
 
 
 def test_a_process_of_a_run_uses_the_folder_of_the_run(tmp_path, monkeypatch):
-    monkeypatch.setenv(leftovers.VARIABLE, str(tmp_path))
+    made = tmp_path / f"{leftovers.PREFIX}of-a-run"
+    made.mkdir()
+    monkeypatch.setenv(leftovers.VARIABLE, str(made))
     with scratch.held() as place:
-        assert place == tmp_path
-    assert tmp_path.exists()
-    monkeypatch.setenv(leftovers.VARIABLE, str(tmp_path / "gone"))
-    with scratch.held() as place:
-        assert place != tmp_path
+        assert place == made
+    assert made.exists()
+    for other in tmp_path / f"{leftovers.PREFIX}gone", tmp_path:  # no run has made the second
+        monkeypatch.setenv(leftovers.VARIABLE, str(other))
+        with scratch.held() as place:
+            assert place != other
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
