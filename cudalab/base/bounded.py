@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from time import monotonic
 from types import FrameType
 from typing import Any, TypeVar
@@ -22,6 +22,8 @@ LEAST = 10.0  # of what a user allows: to import a library such as PyTorch takes
 AGAIN = 1.0  # seconds after which code that caught the exception gets it again
 GRACE = 10.0  # seconds after the limit at which code that does not return to Python ends the process
 ENDS = ("_exit", "execv", "execve")  # functions of `os`: what else it has to end the process calls these
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 
 T = TypeVar("T")
 _limit = LIMIT
@@ -57,10 +59,12 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
 
     `seconds`: how long is too long; None: what was allowed.
 
-    A process that it forks ends with it. The time is limited in the main thread only, where signals arrive. Code that
+    A process that it forks ends with it. Standard output and error and what SIGNALS do
+    are afterwards what they were. The time is limited in the main thread only, where signals arrive. Code that
     holds Python up in C beyond GRACE ends the process: see `cudalab.base.deadline`.
     """
     me, leave, before = os.getpid(), os._exit, _here.inside
+    streams, handlers = (sys.stdout, sys.stderr), {number: signal.getsignal(number) for number in SIGNALS}
     limit = _limit if seconds is None else seconds
     limited = threading.current_thread() is threading.main_thread() and math.isfinite(limit)
     with no_exit(), _alarm(max(limit, 1e-3)) if limited else nullcontext():
@@ -69,6 +73,10 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
             yield
         finally:
             _here.inside = before
+            sys.stdout, sys.stderr = streams
+            for number in (number for number in SIGNALS if signal.getsignal(number) != handlers[number]):
+                with suppress(ValueError):  # in another thread than the main one
+                    signal.signal(number, handlers[number])
             if os.getpid() != me:  # in a fork: two processes would do the rest of the work
                 leave(1)
 

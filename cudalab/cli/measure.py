@@ -69,7 +69,8 @@ def _run(
         output = output or options["resume"]
     if output:
         writable(output)
-    before = _version(output)
+    before, here = _version(output), _folder()
+    target = os.path.abspath(output) if output and here else output or ""  # a spec may go to another folder
     try:
         with progress_shown(quiet, _what_begins(kernels, study)) as progress:
 
@@ -77,10 +78,21 @@ def _run(
                 _load_what_prints()  # a worker is busy meanwhile
                 progress(event)
 
-            return work(*kernels, **options, output=output or "", progress=told), options, output
+            run = work(*kernels, **options, output=target, progress=told)
+        if here:
+            os.chdir(here)
+        return run, options, output
     except KeyboardInterrupt as stop:
         written = _version(output) != before or options["resume"] == output
         _stopped(stop, output if written else None, study, bool(output))
+
+
+def _folder() -> str:
+    """The current folder; "" if it is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 @cache
@@ -106,7 +118,7 @@ def _show(
     if format == "table" and not quiet and advice and not run.of_study:
         from cudalab.cli import next_steps
 
-        for line in next_steps.lines(run, output, terminal.width(sys.stderr) or PIPED):
+        for line in next_steps.lines(run, output if saved else None, terminal.width(sys.stderr) or PIPED):
             click.echo(visible(line), err=True)
     if {case.status for case in run.cases} == {record.SKIPPED} and not any(case.not_on_cpu for case in run.cases):
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")

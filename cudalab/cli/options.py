@@ -160,12 +160,14 @@ device = click.option("--device", default="auto", metavar="auto|cuda[:N]|cpu", s
                       callback=device_name, help=f"{VOCABULARY['--device']} Default: auto.")  # fmt: skip
 
 
-def output(what: str, default: str = "none is written", required: bool = False) -> Decorator[Any]:
-    """-o FILE: `what` is written there."""
+def output(
+    what: str, default: str = "none is written", required: bool = False, checked: Callable[..., Any] = place
+) -> Decorator[Any]:
+    """-o FILE: `what` is written there. `checked` refuses what is no name."""
     end = "" if required else f" Default: {default}."
     kind: dict[str, Any] = {"required": True} if required else {"default": ""}  # click takes default=None for a value
     kind |= {"cls": Needed} if required else {}
-    return click.option("-o", "--output", **kind, metavar="FILE", callback=place, shell_complete=complete.files,
+    return click.option("-o", "--output", **kind, metavar="FILE", callback=checked, shell_complete=complete.files,
                         help=f"{VOCABULARY['--output']} {what}.{end}")  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, NoReturn, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from cudalab.base import leftovers, program, scratch
 from cudalab.base.bounded import Stopped, bounded, no_exit
@@ -50,8 +50,11 @@ def as_program(work: Callable[[], Any]) -> NoReturn:
     faulthandler.enable(2)  # a library that a spec loads may crash this process
     (sys.stdout, out), (sys.stderr, _) = _opened(sys.stdout), _opened(sys.stderr)
     with no_exit():
-        code = _done(work, out)
-        leave(code if isinstance(code, int) else FAILED)
+        code: Any = FAILED
+        try:
+            code = _done(work, out)
+        finally:
+            leave(code if isinstance(code, int) else FAILED)
     raise AssertionError
 
 
@@ -73,18 +76,40 @@ def _done(work: Callable[[], Any], out: _Stream | None) -> Any:
         what = f"{type(error).__name__}: {text(error)}".removesuffix(": ")
         print(f"Error: {what}; a mistake of cudalab: please report it with these lines", file=sys.stderr)
         code = FAILED
-    sys.stdout.flush()
+    _flush()
     if out and out.lost:
         print(f"Error: standard output: {out.lost}", file=sys.stderr)
         code = FAILED
-    sys.stderr.flush()
+    _flush()
     with contextlib.suppress(Stopped, Exception), bounded(END):  # the answer is printed: nothing changes the code now
         atexit._run_exitfuncs()
+    _flush()
     with contextlib.suppress(Exception):
-        sys.stdout.flush()
-        sys.stderr.flush()
         leftovers.end_children(scratch.cleaner())
     return code
+
+
+def _flush() -> None:
+    for stream in sys.stdout, sys.stderr:
+        with contextlib.suppress(Exception):  # what a thread of a spec has put in its place
+            stream.flush()
+
+
+class _Buffer(io.BufferedWriter):
+    """What a standard stream writes to. Only the end of the process closes it, and no other stream on it."""
+
+    def close(self) -> None:
+        self.flush()
+
+
+class _Text(io.TextIOWrapper):
+    """A standard stream, which only the end of the process closes."""
+
+    def close(self) -> None:
+        self.flush()
+
+    def detach(self) -> BinaryIO:
+        raise io.UnsupportedOperation("detach")
 
 
 def open_closed() -> None:
@@ -108,4 +133,4 @@ def _opened(stream: TextIO) -> tuple[TextIO, _Stream | None]:
         return stream, None
     stream.flush()
     buffered = stream.line_buffering, stream.write_through
-    return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, None, *buffered), raw
+    return _Text(_Buffer(raw), stream.encoding, stream.errors, None, *buffered), raw

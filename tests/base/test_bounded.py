@@ -71,6 +71,13 @@ def test_a_spec_that_ends_the_process_is_refused(tmp_path, text, call):
     assert (os._exit, os.execv, os.execve, posix._exit) == before
 
 
+def test_what_a_spec_does_to_streams_and_signals_ends_with_it(tmp_path):
+    before = sys.stdout, sys.stderr, signal.getsignal(signal.SIGCHLD), signal.getsignal(signal.SIGINT)
+    ignored = "for one in signal.SIGINT, signal.SIGCHLD: signal.signal(one, signal.SIG_IGN)"
+    load(tmp_path, f"import signal, sys\n{ignored}\nsys.stdout = sys.stderr = None")
+    assert (sys.stdout, sys.stderr, signal.getsignal(signal.SIGCHLD), signal.getsignal(signal.SIGINT)) == before
+
+
 def test_a_process_that_a_spec_forks_may_end(tmp_path):
     load(
         tmp_path,

@@ -210,7 +210,7 @@ def test_every_command_ends_alike_whatever_is_raised_in_it(monkeypatch, name, ra
 
 
 AS_PROGRAM = """
-import atexit, itertools, os, sys, threading, time
+import atexit, io, os, sys, threading, time
 from cudalab.base import bounded
 from cudalab.cli import streams
 streams.END = 0.2
@@ -234,6 +234,8 @@ streams.as_program(work)
         ("os._exit(0)", 2),
         ("raise KeyboardInterrupt", 130),
         ("for number in 0, 1, 2: os.close(number)\n    streams.open_closed(); os.write(2, b'0')", 1),
+        ("sys.stdout.close(); sys.stderr = None; print('a print')", 1),
+        ("sys.stdout = io.TextIOWrapper(sys.stdout.buffer); sys.stdout = sys.__stderr__; print('a print')", 1),
     ],
 )
 def test_nothing_that_a_spec_leaves_behind_changes_how_a_command_ends(spec, code):

@@ -23,7 +23,7 @@ def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> No
 @click.command("convert")
 @click.argument("source", metavar="IN", shell_complete=complete.files)
 @click.argument("target", metavar="[OUT]", required=False, shell_complete=complete.files)
-@options.output("the converted results, where no OUT is given", default="OUT")
+@options.output("the converted results, where no OUT is given", default="OUT", checked=options.not_empty)
 @click.option("--to", type=click.Choice(formats.FORMATS), help="Format of OUT. Default: by the ending of OUT.")
 @options.selecting
 @click.option("--salvage", is_flag=True, help="Read an IN that was cut off: keep its complete groups of cases.")
@@ -47,7 +47,7 @@ def command(
 
     Exit code: 0, or 2 if IN cannot be read, or if OUT exists and holds other data.
     """
-    from cudalab.base.files import write
+    from cudalab.base.files import claimed, write
     from cudalab.cli.filter_results import filtered
     from cudalab.results import convert
 
@@ -65,5 +65,6 @@ def command(
         shown = partial(visible, keep="\r\n") if format == "csv" else visible_json
         click.echo(shown(data.decode()) if sys.stdout.isatty() else data, nl=False)
     else:
-        write(place, data)
+        with claimed(place):
+            write(place, data)
         terminal.wrote(target)

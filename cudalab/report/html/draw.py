@@ -27,6 +27,7 @@ SVG = "http://www.w3.org/2000/svg"
 MARK = "made by cudalab report"  # in every file that is written: a later report may replace such a file
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"  # equally wide, so that measured texts fit
 LONG = 12  # characters of a text that says its own width
+LIMIT = 120.0  # seconds for one chart
 HEADING = 42  # height of the two lines above a drawing
 PROCESSES = 8  # at most: each takes half a second to start
 
@@ -58,11 +59,13 @@ def studio() -> Iterator[Callable[[dict[str, Any]], Future[str]]]:
             children.append(mine.child)
         mine.child.send(json.dumps(spec))
         try:
-            return str(mine.child.receive())
+            return str(mine.child.receive(LIMIT))
         except Ended as ended:
             del mine.child
             said = [line for line in ended.said.splitlines() if re.match(r"\w+: ", line)]  # not the traceback
-            raise CudalabError(f"a chart could not be drawn: {said[0] if said else 'its process ended'}") from None
+            raise CudalabError(
+                f"a chart could not be drawn: {said[0] if said else f'its process {ended.how}'}"
+            ) from None
 
     pool = ThreadPoolExecutor(min(threads.cores(), PROCESSES))
     try:
