@@ -26,7 +26,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from cudalab.base import errors
+from cudalab.base import child, errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine import process
 from cudalab.engine.job import RELEASE
@@ -165,7 +165,8 @@ class Supervisor:
         return found
 
     def _noted(self, group: Rows[Way], death: Death) -> Death:
-        if death.hung:
+        early = not death.label and child.KILLED not in death.reason  # not for want of memory at some sizes
+        if death.hung or early:
             self.hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
         return death
 

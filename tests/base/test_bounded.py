@@ -17,6 +17,7 @@ from cudalab.base.errors import SpecError
 from cudalab.cli import main
 from cudalab.spec import find
 from cudalab.spec.validate import called
+from cudalab.tools.profile import kernel as profiled
 
 EXAMPLES = Path(__file__).parents[2] / "bench" / "examples"
 
@@ -145,6 +146,12 @@ def test_no_command_ends_well_where_a_function_of_a_spec_ends_the_process(tmp_pa
     (tmp_path / "softmax.py").write_text(text.replace('entries={"softmax":', other))
     run = CliRunner().invoke(main, [command, str(tmp_path / "softmax.py")])
     assert run.exit_code == 2 and "it ends the process with os._exit(0)" in run.stderr
+
+
+@pytest.mark.process
+def test_a_profile_that_a_spec_ends_is_no_empty_profile(monkeypatch):
+    monkeypatch.setattr(profiled, "MAIN", "builtins.id")  # it answers nothing, and the process ends well
+    assert profiled._watched((), "a request", 60.0, {}) == ([], "the process ended with exit code 0")
 
 
 @pytest.mark.process
