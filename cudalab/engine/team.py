@@ -106,7 +106,7 @@ class Team:
                 wave = range(len(found), min(len(found) + self._at_once(group), end))
                 self._prepare(wave, group, left_out, known)
                 most = min(most, self.most)
-                for number in (number for number in wave if number < most):
+                for number in (number for number in wave if number in self._doing or number in self._rows):
                     if _all_in(left_out, found):  # what it has prepared is not needed
                         self._timed(number, known, self.labels(group))
                         continue
@@ -144,7 +144,7 @@ class Team:
     def _done(
         self, number: int, group: Rows[Way], omit: tuple[str, ...], known: dict[str, Parity]
     ) -> Doing[list[Case]]:
-        """The steps of a process. One that only helps and cannot go on is the last of its kind; its rows say why."""
+        """The steps of a process. One that only helps and cannot go on is not asked again; its rows say why."""
         try:
             return (yield from self._all[number].doing(group, True, omit, known))
         except CudalabError as error:
