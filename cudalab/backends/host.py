@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cudalab import host
-from cudalab.base.errors import CompileError, CrashError, CudalabError, NotOnCpu, SpecError
+from cudalab.base.errors import CompileError, CompilerFailed, CrashError, CudalabError, NotOnCpu, SpecError
 from cudalab.device import nvcc
 from cudalab.device.guard import GUARD
 from cudalab.device.operands import Bound, Operands, writing
@@ -48,7 +48,7 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 def remarks(kernel: Kernel) -> list[str]:
     """What a reader of a row must know about how it was compiled."""
-    lacking = [flag for flag in kernel.flags[1:] if flag.lstrip("-") not in NEEDLESS]
+    lacking = [flag for flag in kernel.further_flags if flag.lstrip("-") not in NEEDLESS]
     return [f"compiled without {' '.join(lacking)}: g++ has no such option"] if lacking else []
 
 
@@ -244,16 +244,16 @@ def _source(
     """What is compiled: the text of the `.cu`, its path, macros, functions without a plain name, and the standard."""
     text = cuda_source.read(kernel.cu)
     names = entry_names.not_plain(text, entry_names.in_all(text, kernel.entries, launched))
-    return text, kernel.cu, tuple(kernel.macros(dtype).items()), names, kernel.flags[0]
+    return text, kernel.cu, tuple(kernel.macros(dtype).items()), names, kernel.standard
 
 
 def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bool = True) -> Module | Isolated:
     """The compiled `.cu`, to be executed in another process, or in this one."""
     module = _module(*_source(kernel, dtype, launched), apart)
+    if isinstance(module, (SpecError, CompilerFailed)):
+        raise module
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
-    if isinstance(module, SpecError):
-        raise module
     return module
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import math
 import os
 import posix
@@ -10,11 +9,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from time import monotonic
 from types import FrameType
 from typing import Any, TypeVar
 
+from cudalab.base.deadline import ending
 from cudalab.base.errors import CudalabError, SpecError, named, short
 
 LIMIT = 120.0  # seconds, if nobody says otherwise
@@ -22,6 +22,8 @@ LEAST = 10.0  # of what a user allows: to import a library such as PyTorch takes
 AGAIN = 1.0  # seconds after which code that caught the exception gets it again
 GRACE = 10.0  # seconds after the limit at which code that does not return to Python ends the process
 ENDS = ("_exit", "execv", "execve")  # functions of `os`: what else it has to end the process calls these
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 
 T = TypeVar("T")
 _limit = LIMIT
@@ -57,18 +59,24 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
 
     `seconds`: how long is too long; None: what was allowed.
 
-    A process that it forks ends with it. The time is limited in the main thread only, where signals arrive. Code that
-    holds Python up in C beyond GRACE ends the process with a traceback.
+    A process that it forks ends with it. Standard output and error and what SIGNALS do
+    are afterwards what they were. The time is limited in the main thread only, where signals arrive. Code that
+    holds Python up in C beyond GRACE ends the process: see `cudalab.base.deadline`.
     """
     me, leave, before = os.getpid(), os._exit, _here.inside
+    streams, handlers = (sys.stdout, sys.stderr), {number: signal.getsignal(number) for number in SIGNALS}
     limit = _limit if seconds is None else seconds
     limited = threading.current_thread() is threading.main_thread() and math.isfinite(limit)
-    with _no_exit(), _alarm(max(limit, 1e-3)) if limited else nullcontext():
+    with no_exit(), _alarm(max(limit, 1e-3)) if limited else nullcontext():
         _here.inside = True
         try:
             yield
         finally:
             _here.inside = before
+            sys.stdout, sys.stderr = streams
+            for number in (number for number in SIGNALS if signal.getsignal(number) != handlers[number]):
+                with suppress(ValueError):  # in another thread than the main one
+                    signal.signal(number, handlers[number])
             if os.getpid() != me:  # in a fork: two processes would do the rest of the work
                 leave(1)
 
@@ -122,12 +130,13 @@ def _named(function: Callable[..., Any]) -> str:
 
 
 @contextmanager
-def _no_exit() -> Iterator[None]:
+def no_exit() -> Iterator[None]:
+    """Raise Stopped in what calls a function of ENDS in this process, also in another thread."""
     me, inside = os.getpid(), True
 
     def guarded(name: str, leave: Callable[..., Any]) -> Callable[..., Any]:
         def stopped(*given: Any, **named: Any) -> None:
-            if inside and os.getpid() == me:  # not in a process that the code has forked
+            if (inside or _here.inside) and os.getpid() == me:  # not in a process that the code has forked
                 first = next(iter((*given, *named.values())), "")
                 raise Stopped(f"it ends the process with os.{name}({short(first)})")
             leave(*given, **named)
@@ -156,13 +165,13 @@ def _alarm(seconds: float) -> Iterator[None]:
     start = monotonic()
     handler: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)  # another's, such as pytest-timeout's
-    if not sys.gettrace():  # a debugger may stop for longer
-        faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=2)
+    limit = seconds + GRACE
+    text = f"Error: code of a spec did not return to Python within {limit:g} s, see above; give a longer --timeout"
     try:
-        yield
+        with nullcontext() if sys.gettrace() else ending(limit, text):  # a debugger may stop for longer
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
         if remaining:
             signal.setitimer(signal.ITIMER_REAL, max(remaining - (monotonic() - start), 1e-3), interval)

@@ -35,6 +35,10 @@ class CompileError(CudalabError, RuntimeError):
     """The `.cu` does not compile; the message contains the output of the compiler."""
 
 
+class CompilerFailed(CompileError):
+    """The compiler itself failed, did not start or did not end: nothing is known of the `.cu`."""
+
+
 class LaunchError(CudalabError, RuntimeError):
     """A launch failed: wrong arguments, exceeded limits, or a barrier that some threads never reach."""
 
@@ -82,6 +86,8 @@ def short(text: object, longest: int = 100) -> str:
 
 def why(error: Exception) -> str:
     """Return the message of an error; of an OSError without its number."""
+    if isinstance(error, UnicodeEncodeError):
+        return "the name is not UTF-8 (if it is, export PYTHONUTF8=1)"
     return (error.strerror if isinstance(error, OSError) else None) or text(error)
 
 

@@ -61,6 +61,9 @@ def place(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"no folder {folder}; make it first: mkdir -p {shlex.quote(str(folder))}")
     leftovers.sweep_halves(target)
     try:
+        half, most = len(os.fsencode(_half(target))), os.pathconf(folder, "PC_NAME_MAX")
+        if half > most:
+            raise InputError(f"the name of {target} has {half - most} bytes too many; give a shorter one with -o")
         _try(target)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}; choose another place with -o") from None
@@ -103,10 +106,15 @@ def claimed(path: str | os.PathLike[str]) -> Iterator[None]:
             yield
 
 
+def _half(target: Path) -> str:
+    """A new name for what is written of a file."""
+    return f".{target.name}.{secrets.token_hex(4)}.half"
+
+
 def _beside(target: Path, mode: int = 0o666) -> IO[bytes]:
     """A new file in the target's folder, which `write` renames to the target. It is locked while it is open."""
     while True:
-        name = target.absolute().parent / f".{target.name}.{secrets.token_hex(4)}.half"
+        name = target.absolute().parent / _half(target)
         fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode if not target.exists() else 0o600)
         leftovers.locked(fd)
         if name.exists():  # else another process has just taken it for a leftover

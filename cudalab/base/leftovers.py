@@ -79,9 +79,9 @@ def _free(path: str, flags: int) -> Iterator[None]:
         os.close(fd)
 
 
-def end_processes(folder: Path) -> None:
-    """Kill the processes whose environment names this scratch folder, until none is left."""
-    mark = b"\0" + os.fsencode(f"{VARIABLE}={folder}") + b"\0"
+def end_processes(name: str, value: str) -> None:
+    """Kill the processes that were started with this in their environment, until none is left."""
+    mark = b"\0" + os.fsencode(f"{name}={value}") + b"\0"
     for _ in range(TRIES):
         if not [pid for pid in _others() if _killed(pid, mark)]:
             return
@@ -93,6 +93,24 @@ def _others() -> list[int]:
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
     except OSError:  # not Linux
         return []
+
+
+def end_children(keep: int) -> None:
+    """Kill the children of this process and theirs, but for one."""
+    parents = dict(_parents())
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours and pid not in {*ours, keep}}:
+        ours |= more
+    for pid in ours - {os.getpid()}:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """The processes and their parents."""
+    for pid in _others():
+        with contextlib.suppress(OSError):
+            yield pid, int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
 def end_group(group: int) -> None:
@@ -154,7 +172,7 @@ def clean(folder: Path) -> None:
     The kernel closes the files of a killed process one after the other. Its end is seen when the first is closed, and
     then it may still hold the locks of others: they are asked for again.
     """
-    end_processes(folder)
+    end_processes(VARIABLE, str(folder))
     written: set[bytes] = set()
     with contextlib.suppress(OSError):
         written = set((folder / WRITTEN).read_bytes().split(b"\0")[:-1])

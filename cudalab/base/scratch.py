@@ -27,10 +27,10 @@ class _Scratch:
     def __init__(self) -> None:
         self.holders = 0
         self.path, self._lock = _made()
-        self._cleaner: subprocess.Popen[bytes] | None = None
+        self.cleaner: subprocess.Popen[bytes] | None = None
         given = {name: value for name, value in os.environ.items() if name != VARIABLE}
         with contextlib.suppress(OSError):  # without it, the next run removes what is left
-            self._cleaner = subprocess.Popen(
+            self.cleaner = subprocess.Popen(
                 [sys.executable, "-I", "-S", leftovers.__file__, str(self.path)], stdin=subprocess.PIPE, cwd="/",
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(self._lock,), start_new_session=True,
                 env=given,
@@ -38,14 +38,14 @@ class _Scratch:
 
     def abandon(self) -> None:
         """Close what this process has of it; another process removes it."""
-        if self._cleaner and self._cleaner.stdin:
-            self._cleaner.stdin.close()
+        if self.cleaner and self.cleaner.stdin:
+            self.cleaner.stdin.close()
         os.close(self._lock)
 
     def close(self) -> None:
         """Remove it."""
-        if self._cleaner:
-            self._cleaner.communicate()
+        if self.cleaner:
+            self.cleaner.communicate()
         if self.path.exists():
             leftovers.clean(self.path)
         os.close(self._lock)
@@ -63,7 +63,7 @@ class _Here:
         if self.scratch:
             return self.scratch.path
         given = os.environ.get(VARIABLE)
-        return Path(given) if given and os.path.isdir(given) else None
+        return Path(given) if given and os.path.basename(given).startswith(PREFIX) and os.path.isdir(given) else None
 
 
 _here = _Here()
@@ -80,6 +80,12 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def cleaner() -> int:
+    """The process that cleans up after this one; 0 if there is none."""
+    found = _here.scratch and _here.scratch.cleaner
+    return found.pid if found else 0
 
 
 def acquire() -> None:

@@ -72,9 +72,7 @@ class Commands(click.Group):
             from cudalab.cli.complete import Bash
 
             add_completion_class(Bash)
-        for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # closed by `>&-`: the run continues, since it may write a file
-                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        streams.open_closed()  # the run continues, since it may write a file
         if terminal.is_program():
             streams.as_program(lambda: self._run(*args, **options))
         return self._run(*args, **options)
@@ -97,7 +95,7 @@ class Commands(click.Group):
                 with guarded():
                     return super().invoke(ctx)
             except CudalabError as error:
-                raise Failure(str(error)) from None
+                raise _failure(error) from None
             except BrokenPipeError:
                 raise  # click handles a reader that closed the pipe
             except KeyboardInterrupt:  # click would exit with 1, which means a wrong answer or a slower variant
@@ -129,8 +127,16 @@ def _example(context: click.Context | None) -> str:
     return next((line.strip() for line in lines if line.strip().startswith("cudalab ")), "")
 
 
-def _failure(error: OSError) -> Failure:
-    return Failure(f"{error.filename or type(error).__name__}: {error.strerror or error}")
+def _failure(error: CudalabError | OSError) -> Failure:
+    """The message of an error. A current folder that is gone is the cause of many others."""
+    said = str(error)
+    if isinstance(error, OSError):
+        said = f"{error.filename or type(error).__name__}: {error.strerror or error}"
+    try:
+        os.getcwd()
+    except OSError:
+        said += "; the current folder does not exist any more: cd to another one"
+    return Failure(said)
 
 
 @click.group(cls=Commands, context_settings={"auto_envvar_prefix": "CUDALAB", "help_option_names": ["-h", "--help"]})

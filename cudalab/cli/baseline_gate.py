@@ -10,7 +10,7 @@ import click
 
 from cudalab.base.errors import InputError
 from cudalab.cli import complete, terminal
-from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, print_comparison, say_not_run, unsaved
+from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, measured, print_comparison, say_not_run, unsaved
 from cudalab.cli.options import min_effect, not_empty, together
 
 if TYPE_CHECKING:
@@ -70,9 +70,7 @@ def measure_beside(
 ) -> int:  # fmt: skip
     """Measure entries beside those of an earlier `.cu`, print both and the comparison, and return its exit code."""
     from cudalab.engine import runs
-    from cudalab.results import against
 
-    run = measure(runs.bench, kernels, options, format, output, costs, min_effect=min_effect)
-    found = against.compared(run, min_effect)
+    run, found = measured(runs.bench, kernels, options, format, output, costs, min_effect=min_effect)
     assert found  # the run refuses to begin without such entries
     return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run, format) else 0)

@@ -31,20 +31,26 @@ NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 def measure(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
-    costs: bool = False, study: str = "", min_effect: float | None = None, advice: bool = True,
+    costs: bool = False, study: str = "", advice: bool = True,
 ) -> Results:  # fmt: skip
     """Run `work`, from the start or from the file of `--resume`; save and print its results.
 
-    `study` is the name of a study, empty for kernels; `min_effect` is that of the comparison of `bench --against`;
-    without `advice` nothing is said of what to do next.
+    `study` is the name of a study, empty for kernels; without `advice` nothing is said of what to do next.
     """
+    return measured(work, kernels, options, format, output, costs, study, advice=advice)[0]
+
+
+def measured(
+    work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
+    costs: bool = False, study: str = "", min_effect: float | None = None, advice: bool = True,
+) -> tuple[Results, Comparison | None]:  # fmt: skip
+    """The same as `measure`, with the comparison of `bench --against` that was printed, if there is one."""
     from cudalab.engine import process
 
     quiet = options.pop("quiet", False)
     with process.ahead(kernels) if terminal.is_program() else nullcontext():
         run, options, output = _run(work, kernels, options, output, study, quiet)
-    _show(run, options, format, output, costs, min_effect, quiet, advice)
-    return run
+    return run, _show(run, options, format, output, costs, min_effect, quiet, advice)
 
 
 def _run(
@@ -61,7 +67,8 @@ def _run(
         output = output or options["resume"]
     if output:
         writable(output)
-    before = _version(output)
+    before, here = _version(output), _folder()
+    target = os.path.abspath(output) if output and here else output or ""  # a spec may go to another folder
     try:
         with progress_shown(quiet, _what_begins(kernels, study)) as progress:
 
@@ -69,10 +76,21 @@ def _run(
                 _load_what_prints()  # a worker is busy meanwhile
                 progress(event)
 
-            return work(*kernels, **options, output=output or "", progress=told), options, output
+            run = work(*kernels, **options, output=target, progress=told)
+        if here:
+            os.chdir(here)
+        return run, options, output
     except KeyboardInterrupt as stop:
         written = _version(output) != before or options["resume"] == output
         _stopped(stop, output if written else None, study, bool(output))
+
+
+def _folder() -> str:
+    """The current folder; "" if it is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 @cache
@@ -84,12 +102,12 @@ def _load_what_prints() -> None:
 def _show(
     run: Results, options: dict[str, Any], format: str, output: str | None, costs: bool, min_effect: float | None,
     quiet: bool, advice: bool,
-) -> None:  # fmt: skip
-    """Save and print the results. Raises CudalabError where every variant was skipped."""
+) -> Comparison | None:  # fmt: skip
+    """Save and print the results, as `print_results` does. Raises CudalabError where every variant was skipped."""
     from cudalab.results import record
 
     saved = bool(output) and keep(run, output or "")
-    print_results(run, format, costs, min_effect=min_effect)
+    found = print_results(run, format, costs, min_effect=min_effect)
     if saved:
         terminal.wrote(output or "")
     _say_seed(run, options, quiet)
@@ -98,10 +116,11 @@ def _show(
     if format == "table" and not quiet and advice and not run.of_study:
         from cudalab.cli import next_steps
 
-        for line in next_steps.lines(run, output, terminal.width(sys.stderr) or PIPED):
+        for line in next_steps.lines(run, output if saved else None, terminal.width(sys.stderr) or PIPED):
             click.echo(visible(line), err=True)
     if {case.status for case in run.cases} == {record.SKIPPED} and not any(case.not_on_cpu for case in run.cases):
         raise CudalabError("nothing was checked: every variant was skipped, for the reasons above")
+    return found
 
 
 def exit_code(run: Results, format: str = "") -> int:
@@ -256,10 +275,10 @@ def unsaved() -> bool:
 
 def print_results(
     run: Results, format: str, costs: bool = False, plots: bool = False, min_effect: float | None = None
-) -> None:  # fmt: skip
+) -> Comparison | None:  # fmt: skip
     """Print the results on standard output, in the width and colours of the terminal.
 
-    The comparison of `bench --against` follows them, on standard error where they are CSV or JSON.
+    The comparison of `bench --against` follows them, on standard error where they are CSV or JSON; it is returned.
     """
     from cudalab import report
     from cudalab.results import against
@@ -273,6 +292,7 @@ def print_results(
         plain = format in REASONED
         names = str(run.options.get("against", "old")), "this .cu"
         print_comparison(found, names, format if plain else "table", err=not plain)
+    return found
 
 
 def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:

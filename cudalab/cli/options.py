@@ -59,6 +59,14 @@ def not_empty(context: click.Context, option: click.Parameter, value: Any) -> An
     return value
 
 
+def place(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Refuse what is no name of a file: nothing, and -, which other programs take for standard output."""
+    if value == "-":
+        raise InputError("-o - names no file, and results are not written to standard output; give the name of a file, "
+                         "such as -o results.json, or ./- for one that is called so")  # fmt: skip
+    return not_empty(context, option, value)
+
+
 def patience(context: click.Context, option: click.Parameter, value: float) -> float:
     """Give specs, too, this many seconds to load."""
     from cudalab.base import bounded
@@ -153,12 +161,14 @@ device = click.option("--device", default="auto", metavar="auto|cuda[:N]|cpu", s
                       callback=device_name, help=f"{VOCABULARY['--device']} Default: auto.")  # fmt: skip
 
 
-def output(what: str, default: str = "none is written", required: bool = False) -> Decorator[Any]:
-    """-o FILE: `what` is written there."""
+def output(
+    what: str, default: str = "none is written", required: bool = False, checked: Callable[..., Any] = place
+) -> Decorator[Any]:
+    """-o FILE: `what` is written there. `checked` refuses what is no name."""
     end = "" if required else f" Default: {default}."
     kind: dict[str, Any] = {"required": True} if required else {"default": ""}  # click takes default=None for a value
     kind |= {"cls": Needed} if required else {}
-    return click.option("-o", "--output", **kind, metavar="FILE", callback=not_empty, shell_complete=complete.files,
+    return click.option("-o", "--output", **kind, metavar="FILE", callback=checked, shell_complete=complete.files,
                         help=f"{VOCABULARY['--output']} {what}.{end}")  # fmt: skip
 
 

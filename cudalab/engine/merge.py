@@ -14,18 +14,25 @@ from cudalab.results.record import Case, Parity
 WORST_FIRST = (record.WRONG, record.IMPOSSIBLE, record.ERROR, record.SKIPPED)
 
 
-def merged(found: Sequence[Sequence[Case]], processes: int) -> list[Case]:
+def merged(found: Sequence[Sequence[Case]], processes: int, needed: int) -> list[Case]:
     """The rows of a group, each from its rows in the processes that had it, in their order.
 
     `found` are the rows of each process, the first one's with every variant; `processes` is the number of the run's.
+    Those beyond the `needed` ones only help: where one cannot time a variant, the times of the others are kept.
     """
     first, *others = found
     by_label = [{case.label: case for case in rows} for rows in others]
-    return [_row([case, *(rows.get(case.label) for rows in by_label)], processes) for case in first]
+    return [_row([case, *(rows.get(case.label) for rows in by_label)], processes, needed) for case in first]
 
 
-def _row(cases: Sequence[Case | None], processes: int) -> Case:
+def _row(cases: Sequence[Case | None], processes: int, needed: int) -> Case:
     """One variant's row; None where a process left it out, since an earlier one could not time it."""
+    cases = list(cases)
+    failed = []
+    for at, case in enumerate(cases[needed:], needed):
+        if case and case.status in (record.ERROR, record.SKIPPED):
+            failed.append(f"no times of process {at + 1}, which only helps: {case.reason}")
+            cases[at] = None
     present = {number: case for number, case in enumerate(cases, 1) if case is not None}
     for status in WORST_FIRST:
         if bad := next((number for number, case in present.items() if case.status == status), 0):
@@ -34,7 +41,7 @@ def _row(cases: Sequence[Case | None], processes: int) -> Case:
             return msgspec.structs.replace(case, reason=reason, times={}, processes={})
     first, *others = present.values()
     if not others:
-        return first
+        return msgspec.structs.replace(first, notes=[*first.notes, *failed]) if failed else first
     return msgspec.structs.replace(
         first,
         parity=_worst(case.parity for case in present.values()),
@@ -43,7 +50,7 @@ def _row(cases: Sequence[Case | None], processes: int) -> Case:
         costs=_costs(present.values()),
         condition=_condition(present.values()),
         quantities=_quantities(present.values()),
-        notes=[*dict.fromkeys(note for case in present.values() for note in case.notes), *_lacking(cases)],
+        notes=[*dict.fromkeys(note for case in present.values() for note in case.notes), *_lacking(cases), *failed],
     )
 
 

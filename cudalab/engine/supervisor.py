@@ -10,6 +10,7 @@ The rule for one group of cases:
    make others crash. Every variant is then checked alone, in a process of its own, and those that survive are run
    together. If that dies too, they keep the verdicts that they got alone, and have no times.
 3. A death before any variant's turn is tried again once, unless it was a hang. Then the whole group has error rows.
+4. A variant that hung in HANGS groups is not tried in later ones; nor is any, where that came before their turns.
 
 So a group of V variants starts a worker at most 2 V + 4 times, and every run ends.
 """
@@ -25,7 +26,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from cudalab.base import errors
+from cudalab.base import child, errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine import process
 from cudalab.engine.job import RELEASE
@@ -131,6 +132,8 @@ class Supervisor:
         """
         self._left_out, self.known = tuple(omit), dict(known or {})
         struck = self._known_to_hang(group)
+        if death := struck.pop("", None):
+            return self._merged(group, [], dict.fromkeys(self._wanted(group), death))
         again = True
         while True:
             end = yield from self._attempt(group, struck, timed)
@@ -145,23 +148,25 @@ class Supervisor:
             elif again and not end.hung:
                 again = False
             else:
-                return self._merged(group, [], dict.fromkeys(self._wanted(group), end))
+                return self._merged(group, [], dict.fromkeys(self._wanted(group), self._noted(group, end)))
 
     def _wanted(self, group: Rows[Way]) -> list[str]:
         """The labels that the present call of `cases` is about."""
         return [label for label in self.labels(group) if label not in self._left_out]
 
     def _known_to_hang(self, group: Rows[Way]) -> dict[str, Death]:
-        """Variants that hung in HANGS groups before: they are skipped."""
+        """Variants that hung in HANGS groups before: they are skipped. "" stands for what comes before all variants."""
         found = {}
-        for label in (*self._wanted(group), COPY):
+        for label in (*self._wanted(group), COPY, ""):
             places = self.hung.get((group.file, group.dtype.name, label), [])
             if len(places) >= HANGS:
-                found[label] = Death(label, f"not tried: it did not finish at {' and at '.join(places)}")
+                what = "it" if label else "what comes before the variants, such as the reference,"
+                found[label] = Death(label, f"not tried: {what} did not finish at {' and at '.join(places)}")
         return found
 
     def _noted(self, group: Rows[Way], death: Death) -> Death:
-        if death.hung:
+        early = not death.label and child.KILLED not in death.reason  # not for want of memory at some sizes
+        if death.hung or early:
             self.hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
         return death
 

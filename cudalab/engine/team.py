@@ -12,7 +12,8 @@ So the rounds of a row come from several fresh processes, and its interval knows
 - Every process has the same inputs, and orders of its own in which the variants take turns. It gets its share of the
   budget and of the least number of rounds.
 - A variant that cannot be timed in one process is not tried in the later ones. A variant that fails in a later process
-  loses its row. The later processes do not compare bits that an earlier one compared with the reference.
+  loses its row; in a further process, which only helps, that costs the times of this process alone. The later processes
+  do not compare bits that an earlier one compared with the reference.
 - What is not timed is done by the first process alone.
 """
 
@@ -34,6 +35,7 @@ from cudalab.engine import enough
 from cudalab.engine.groups import Group
 from cudalab.engine.merge import merged
 from cudalab.engine.messages import Glimpse, Ready, Setup, Step, Task
+from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
 from cudalab.engine.supervisor import Death, Doing, Supervisor
 from cudalab.results import record
@@ -107,7 +109,7 @@ class Team:
                 wave = range(len(found), min(len(found) + self._at_once(group), end))
                 self._prepare(wave, group, left_out, known)
                 most = min(most, self.most)
-                for number in (number for number in wave if number < most):
+                for number in (number for number in wave if number in self._doing or number in self._rows):
                     if _all_in(left_out, found):  # what it has prepared is not needed
                         self._timed(number, known, self.labels(group))
                         continue
@@ -115,8 +117,8 @@ class Team:
                     left_out |= {c.label for c in cases if c.status not in TIMED or not (number or c.times)}
                     self._seen = self.glimpses()
                     if len(found) >= self.count:
-                        left_out |= enough.settled(merged(found, len(found)), most)
-            return merged(found, max(len(found), self.count))
+                        left_out |= enough.settled(merged(found, len(found), self.count), most)
+            return merged(found, max(len(found), self.count), self.count)
         finally:
             self.turn, self._seen = 0, {}
             self._doing.clear()
@@ -132,7 +134,7 @@ class Team:
                 self._wait_for(self._all[number])
                 if number >= self.most:  # it has no room on this GPU
                     break
-                self._doing[number] = self._all[number].doing(group, True, tuple(omit), known)
+                self._doing[number] = self._done(number, group, tuple(omit), known)
             self._until(numbers, lambda number: self._all[number].waiting)
             if numbers == [0]:
                 known |= self._all[0].known
@@ -141,6 +143,18 @@ class Team:
                     break
         for later in self._opening[:]:
             self._wait_for(later)  # none starts while another takes times
+
+    def _done(
+        self, number: int, group: Rows[Way], omit: tuple[str, ...], known: dict[str, Parity]
+    ) -> Doing[list[Case]]:
+        """The steps of a process. One that only helps and cannot go on is not asked again; its rows say why."""
+        try:
+            return (yield from self._all[number].doing(group, True, omit, known))
+        except CudalabError as error:
+            if number < self.count:
+                raise
+            self.most = min(self.most, number)
+            return [failed(group, label, str(error)) for label in self.labels(group) if label not in omit]
 
     def _timed(self, number: int, known: dict[str, Parity], omit: Collection[str]) -> list[Case]:
         """The rows of a process whose turn it is."""

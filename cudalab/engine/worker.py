@@ -80,8 +80,9 @@ def _set_apart() -> None:
 
 def _leave(code: int) -> NoReturn:
     """Exit without clean-up: PyCUDA aborts if it frees anything after its context is lost, and the parent waits."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in sys.stdout, sys.stderr:
+        with contextlib.suppress(Exception):  # a spec may have closed it, or put something else in its place
+            stream.flush()
     ctypes.CDLL(None).fflush(None)  # what kernels have printed
     os._exit(code)
 

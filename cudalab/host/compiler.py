@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from cudalab.base import cache, program, scratch
-from cudalab.base.errors import CompileError, NotOnCpu, SpecError, Unavailable
+from cudalab.base import cache, child, program, scratch
+from cudalab.base.errors import CompileError, CompilerFailed, NotOnCpu, SpecError, Unavailable
 from cudalab.host.source import Scan, forbidden, rewrite_shared, unknown_name, without_header
 from cudalab.host.system_calls import LINKED
 from cudalab.spec import dtype_macro
@@ -146,6 +146,8 @@ def compile_source(
 
     try:
         preprocessed = _run([*options, standard, "-E", "-x", "c++", "-"], _numbered(name, text), name, include)
+    except CompilerFailed:
+        raise
     except CompileError as error:
         if lacking := without_header(str(error)):
             raise NotOnCpu(lacking) from None
@@ -205,6 +207,8 @@ def compile_source(
         command = [*flags, *options, *lab, "-x", "c++", "-", "-x", "none", str(_runtime(runtime)), *libraries]
         try:
             _compile_into(library, command, program, name, include)
+        except CompilerFailed:
+            raise
         except CompileError as error:
             if refused := forbidden(str(error)) or unknown_name(str(error)) or scan.system_call(str(error)):
                 raise NotOnCpu(refused) from None
@@ -272,6 +276,15 @@ def _compiler() -> list[str]:
     return [os.path.abspath(found), *words[1:]] if found else words
 
 
+# What it says where a process of its own is killed, or memory or the disk is full.
+_FAILED = re.compile(
+    r"error: (?:Killed|Terminated|File size limit exceeded) signal terminated program|"
+    r"unable to execute command: Killed|: out of memory allocating \d+ bytes|^virtual memory exhausted|"
+    r": No space left on device$|final link failed: memory exhausted",
+    re.MULTILINE,
+)
+
+
 def _numbered(name: str, text: str) -> str:
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'#line 1 "{quoted}"\n{text}\n'
@@ -290,7 +303,10 @@ def _run(arguments: list[str], text: str, name: str, include: Path | None = None
         try:
             done = program.run(command, program.COMPILATION, input=text, text=True, env=environment, cwd=place)
         except Unavailable as error:
-            raise CompileError(f"{name} does not compile for the CPU: {error}") from None
+            raise CompilerFailed(f"cannot compile {name} for the CPU: {error}") from None
+    if done.returncode < 0 or _FAILED.search(done.stderr):
+        how = child.how(done.returncode)
+        raise CompilerFailed(f"cannot compile {name} for the CPU: {command[0]} {how}:\n{done.stderr.strip()}")
     if done.returncode:
         raise CompileError(f"{name} does not compile for the CPU:\n{done.stderr.strip()}")
     return done.stdout
@@ -301,6 +317,8 @@ def _taken(entries: Sequence[str], lab: list[str]) -> list[str]:
     asked = "".join(f'#line {i} "entry"\nnamespace {{ using ::{entry}; }}\n' for i, entry in enumerate(entries, 1))
     try:
         _run([STANDARD, "-fsyntax-only", "-w", *lab, "-x", "c++", "-"], asked, "entry")
+    except CompilerFailed:
+        return []
     except CompileError as error:
         free = {int(number) for number in re.findall(r"^entry:(\d+):\d+: error", str(error), re.MULTILINE)}
         return [entry for i, entry in enumerate(entries, 1) if i not in free]

@@ -20,7 +20,7 @@ from threading import RLock
 import msgspec
 
 from cudalab.base import child, safe_path
-from cudalab.base.errors import CrashError, Unavailable
+from cudalab.base.errors import CrashError, LaunchError
 from cudalab.host.channel import Channel
 from cudalab.host.executor import Order, Reply, Shared
 from cudalab.host.module import LastAccess
@@ -39,6 +39,10 @@ class Crash(CrashError):
     def __init__(self, text: str, last: LastAccess | None = None) -> None:
         super().__init__(text)
         self.last = last
+
+
+class Gone(LaunchError):
+    """The process that forks executors has ended: no launch is judged, and none is passed over."""
 
 
 @dataclass(eq=False)
@@ -75,14 +79,14 @@ class _Nursery:
     def wait(self, answer: _Answer) -> int:
         """The number of the process that was forked, or the exit code of the one that was reaped, or minus its signal.
 
-        Raises Unavailable where this process has ended.
+        Raises Gone where this process has ended.
         """
         try:
             while answer.value is None:
                 self._asked.popleft().value = int(self._control.receive()[0])
             return answer.value
         except (EOFError, OSError):
-            raise Unavailable(f"the process that executes kernels on the CPU {child.how(self.end())}") from None
+            raise Gone(f"the process that executes kernels on the CPU {child.how(self.end())}") from None
 
     def end(self) -> int:
         """Let it end, and return its exit code."""
@@ -137,7 +141,7 @@ class _Executor:
         try:
             answer = self.end()
             return child.how(self._nursery.wait(answer)) if answer else "ended"
-        except Unavailable as error:
+        except Gone as error:
             return f"ended: {error}"
 
     def end(self) -> _Answer | None:
@@ -191,7 +195,7 @@ def end(*variants: object) -> None:
     with lock:
         for variant in variants or [*running.executors]:
             if executor := running.executors.pop(variant, None):
-                with suppress(Unavailable):
+                with suppress(Gone):
                     executor.end()
 
 
@@ -203,7 +207,7 @@ def release() -> None:
 
 
 def ask(order: Order, regions: Mapping[int, Region]) -> Reply:
-    """The executor's reply. Raises Crash where it ends, and Unavailable where there is none."""
+    """The executor's reply. Raises Crash where it ends, and Gone where there is none."""
     if running.variant not in running.executors or not (running.nursery and running.nursery.alive):
         begin(running.variant)
     try:

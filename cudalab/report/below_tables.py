@@ -22,6 +22,7 @@ ON_HOST = {
     "api": "api: host time of a call as a user makes it, with the allocation of its result.",
 }
 DERIVED = ("GB/s", "TFLOP/s", "% copy", "% limit", "x eager")  # columns that are from the main time
+BY_ATOL = "by atol"  # in the place of an allowed error beyond FAR
 FAR = 1000  # ULP; a right answer is as far off only by the absolute tolerance of its budget
 # Of a reason: the budget that its row exceeds.
 BUDGET = re.compile(r" differ by more than (?P<ulp>[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?) ULP(?P<absolute> \+ )?")
@@ -157,7 +158,8 @@ def _of_errors(run: Results, right: list[Case], names: Collection[str]) -> list[
         )
     if ALLOWED in names and any(c.parity and (c.parity.allowed or 0) > FAR for c in run.cases):
         lines.append(
-            "allowed ULP: `ulp` of the budget and, there, its `atol` or what the rounding of special inputs alone does."
+            f"{BY_ATOL}: the element is near 0, where a ULP is tiny; more than {FAR:,} ULP are allowed by `atol` of "
+            "the budget, or by what the rounding of special inputs alone does."
         )
     beyond = (BUDGET.search(c.reason) for c in run.cases if c.status == record.WRONG)
     if any(budget and budget["absolute"] for budget in beyond):

@@ -44,11 +44,15 @@ def _sum_up(cases: list[Case]) -> list[str]:
     worst, reason = max(wrong or compared, key=lambda found: found[0].largest)
     budget = below_tables.BUDGET.search(reason)
     largest = numbers.ulp(worst.largest, float(budget["ulp"]) if budget else 0.5)
-    allowed = NOT_MEASURED if worst.allowed is None else numbers.compact(worst.allowed)
+    allowed = NOT_MEASURED if worst.allowed is None else _allowed(worst.allowed)
     far = max(p.rel_l2 for p in parities)
     unknown = not far and any(p.wrong for p in parities)  # only elements are wrong that are to be 0 or infinite
     relative = NOT_MEASURED if unknown else f"{far:.1e}"
     return [bad, largest, allowed, numbers.of_all(rounded), relative, str(len(cases))]
+
+
+def _allowed(ulp: float) -> str:
+    return below_tables.BY_ATOL if ulp > below_tables.FAR else numbers.compact(ulp)
 
 
 NOTABLE = 4  # ULP; a few roundings make a smaller error

@@ -80,11 +80,15 @@ def advice(message: str, code: str, flags: Iterable[str]) -> str:
     return "".join(f"\n{line}" for line in (*lines, *(do for said, do in _DO if re.search(said, message))))
 
 
-def of_nvcc(options: Iterable[str]) -> tuple[str, ...]:
-    """The options of nvcc and NVRTC that are no macros: the C++ standard first, as g++ takes it too."""
-    given = [option for option in options if not option.startswith("-D")]
-    standards = [f"-{option.lstrip('-')}" for option in given if re.fullmatch(_STANDARD, option)]
-    return (*(standards[-1:] or [STANDARD]), *(option for option in given if not re.fullmatch(_STANDARD, option)))
+def standard(options: Iterable[str]) -> str:
+    """The C++ standard among the options, the last one, or STANDARD."""
+    given = [f"-{option.lstrip('-')}" for option in options if re.fullmatch(_STANDARD, option)]
+    return given[-1] if given else STANDARD
+
+
+def of_nvcc_alone(options: Iterable[str]) -> tuple[str, ...]:
+    """The options of nvcc and NVRTC that are neither macros nor the C++ standard, which g++ takes too."""
+    return tuple(option for option in options if not (option.startswith("-D") or re.fullmatch(_STANDARD, option)))
 
 
 def refused(options: Iterable[Any]) -> str:

@@ -278,8 +278,18 @@ class Kernel(Sized):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The options of nvcc that are no macros: the C++ standard first. The host's compiler has no other of them."""
-        return compile_options.of_nvcc(self.options)
+        """The options of nvcc that are no macros, the C++ standard first."""
+        return (self.standard, *self.further_flags)
+
+    @property
+    def standard(self) -> str:
+        """The C++ standard of the `.cu` as an option, such as -std=c++17. The host's compiler takes it too."""
+        return compile_options.standard(self.options)
+
+    @property
+    def further_flags(self) -> tuple[str, ...]:
+        """Options that nvcc has and the host's compiler has not."""
+        return compile_options.of_nvcc_alone(self.options)
 
     def budget(self, dtype: DType, whose: str = "budgets", output: str = "") -> Budget:
         """The tolerance for `dtype` in "budgets", "peers" or "composed". Where one has none, the one before applies.

@@ -22,7 +22,7 @@ Turn = Callable[[str], None]
 
 
 @dataclass
-class Taken:
+class Samples:
     """One variant's samples: rounds of them by what was measured, or why it stopped."""
 
     rounds: dict[str, list[list[float]]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Taken:
 def take(
     variants: Clocks, seed: int, budget: float, order: str = "shuffled", least: int = LEAST_ROUNDS,
     after: Turn = lambda label: None,
-) -> dict[str, Taken]:  # fmt: skip
+) -> dict[str, Samples]:  # fmt: skip
     """Sample every clock of every variant until its median is known to its width, or the budget is spent.
 
     A kind of time is taken in each round until it is known for all variants. `budget` is in seconds, for each variant;
@@ -51,13 +51,13 @@ def take(
     """
     if order == "shuffled":
         return _rounds(variants, seed, budget * len(variants), least, after)
-    taken: dict[str, Taken] = {}
+    taken: dict[str, Samples] = {}
     for label in np.random.default_rng(seed).permutation(list(variants)):
         taken |= _rounds({label: variants[label]}, seed, budget, least, after)
     return {label: taken[label] for label in variants}
 
 
-def _rounds(variants: Clocks, seed: int, budget: float, least: int, after: Turn) -> dict[str, Taken]:
+def _rounds(variants: Clocks, seed: int, budget: float, least: int, after: Turn) -> dict[str, Samples]:
     rng = np.random.default_rng(seed)
     taken = {label: _nothing(clocks) for label, clocks in variants.items()}
     deadline = perf_counter() + budget
@@ -74,8 +74,8 @@ def _rounds(variants: Clocks, seed: int, budget: float, least: int, after: Turn)
     return taken
 
 
-def _nothing(clocks: Mapping[str, Clock]) -> Taken:
-    return Taken({kind: [] for kind in clocks}, widths={kind: clock.width for kind, clock in clocks.items()})
+def _nothing(clocks: Mapping[str, Clock]) -> Samples:
+    return Samples({kind: [] for kind in clocks}, widths={kind: clock.width for kind, clock in clocks.items()})
 
 
 def _shuffled(variants: Clocks, rng: np.random.Generator) -> Iterator[tuple[str, Mapping[str, Clock]]]:
@@ -83,7 +83,7 @@ def _shuffled(variants: Clocks, rng: np.random.Generator) -> Iterator[tuple[str,
         yield label, variants[label]
 
 
-def _one_round(clocks: Mapping[str, Clock], taken: Taken, label: str, after: Turn) -> None:
+def _one_round(clocks: Mapping[str, Clock], taken: Samples, label: str, after: Turn) -> None:
     if taken.error:
         return
     try:

@@ -17,6 +17,7 @@ from cudalab.base.errors import SpecError
 from cudalab.cli import main
 from cudalab.spec import find
 from cudalab.spec.validate import called
+from cudalab.tools.profile import kernel as profiled
 
 EXAMPLES = Path(__file__).parents[2] / "bench" / "examples"
 
@@ -69,6 +70,13 @@ def test_a_spec_that_ends_the_process_is_refused(tmp_path, text, call):
     ):
         load(tmp_path, text)
     assert (os._exit, os.execv, os.execve, posix._exit) == before
+
+
+def test_what_a_spec_does_to_streams_and_signals_ends_with_it(tmp_path):
+    before = sys.stdout, sys.stderr, signal.getsignal(signal.SIGCHLD), signal.getsignal(signal.SIGINT)
+    ignored = "for one in signal.SIGINT, signal.SIGCHLD: signal.signal(one, signal.SIG_IGN)"
+    load(tmp_path, f"import signal, sys\n{ignored}\nsys.stdout = sys.stderr = None")
+    assert (sys.stdout, sys.stderr, signal.getsignal(signal.SIGCHLD), signal.getsignal(signal.SIGINT)) == before
 
 
 def test_a_process_that_a_spec_forks_may_end(tmp_path):
@@ -141,6 +149,12 @@ def test_no_command_ends_well_where_a_function_of_a_spec_ends_the_process(tmp_pa
 
 
 @pytest.mark.process
+def test_a_profile_that_a_spec_ends_is_no_empty_profile(monkeypatch):
+    monkeypatch.setattr(profiled, "MAIN", "builtins.id")  # it answers nothing, and the process ends well
+    assert profiled._watched((), "a request", 60.0, {}) == ([], "the process ended with exit code 0")
+
+
+@pytest.mark.process
 def test_a_process_that_a_spec_forks_does_no_work_of_the_lab(tmp_path):
     (tmp_path / "spec.py").write_text("import os\ndef inputs(): return os.fork() and os.wait()\ninputs()")
     code = (
@@ -181,10 +195,14 @@ def test_the_command_line_says_so(tmp_path, monkeypatch, text, says):
 
 @pytest.mark.process
 def test_a_spec_that_does_not_return_to_python_ends_the_process(tmp_path):
-    (tmp_path / "spec.py").write_text("sum(range(10 ** 12))")
+    (tmp_path / "spec.py").write_text("import itertools\nmax(itertools.repeat(1))")
     code = (
         "from cudalab.base import bounded; from cudalab.spec import find; bounded.GRACE = 0.2; bounded._limit = 0.3; "
         f"find.kernel({str(tmp_path / 'spec.py')!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60, check=False)
-    assert done.returncode == 1 and "spec.py" in done.stderr
+    assert done.returncode == 2, done.stderr
+    assert 'spec.py", line 2 in <module>' in done.stderr
+    assert done.stderr.endswith(
+        "\nError: code of a spec did not return to Python within 0.5 s, see above; give a longer --timeout\n"
+    )

@@ -329,11 +329,12 @@ def test_the_last_lines(text, lines, found):
 @pytest.mark.process
 def test_a_program_that_does_not_end_or_is_none_is_said_to_be(tmp_path):
     slow, none = tmp_path / "slow", tmp_path / "none"
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.write_text("#!/bin/sh\nsetsid sleep 60 &\necho $! >$0.pid\nsleep 60\n")
     slow.chmod(0o700)
     none.write_text("")
-    with pytest.raises(Unavailable, match=f"slow did not end within 0.1 s; try it in a shell: {slow}"):
-        program.run([str(slow)], 0.1)
+    with pytest.raises(Unavailable, match=f"slow did not end within 0.5 s; try it in a shell: {slow}"):
+        program.run([str(slow)], 0.5)
+    assert not Path(f"/proc/{(tmp_path / 'slow.pid').read_text().strip()}/cwd").exists()  # what it started is gone too
     with pytest.raises(Unavailable, match=f"cannot run {none}: Permission denied"):
         program.run([str(none)])
     with pytest.raises(Unavailable, match="cannot run git-gone: No such file"):

@@ -21,7 +21,7 @@ with scratch.held() as place, scratch.written(Path(sys.argv[1])):
     half = files._beside(Path(sys.argv[1]))
     sleeper = subprocess.Popen(["sleep", "60"], env=scratch.environment(), start_new_session=True)
     (place / "temporary").write_text("")
-    print(place, sleeper.pid, scratch._here.scratch._cleaner.pid, flush=True)
+    print(place, sleeper.pid, scratch.cleaner(), flush=True)
     time.sleep(60)
 """
 
@@ -135,7 +135,7 @@ def test_a_lock_that_the_kernel_gives_back_a_moment_later_is_waited_for(tmp_path
         if len(pauses) == 3:
             half.close()
 
-    monkeypatch.setattr(leftovers, "end_processes", lambda folder: None)
+    monkeypatch.setattr(leftovers, "end_processes", lambda name, value: None)
     monkeypatch.setattr(leftovers.time, "sleep", pause)
     leftovers.clean(folder)
     assert len(pauses) == 3 and not list(tmp_path.iterdir())
@@ -160,13 +160,16 @@ def test_the_folder_goes_with_its_last_holder():
 
 
 def test_a_process_of_a_run_uses_the_folder_of_the_run(tmp_path, monkeypatch):
-    monkeypatch.setenv(leftovers.VARIABLE, str(tmp_path))
+    made = tmp_path / f"{leftovers.PREFIX}of-a-run"
+    made.mkdir()
+    monkeypatch.setenv(leftovers.VARIABLE, str(made))
     with scratch.held() as place:
-        assert place == tmp_path
-    assert tmp_path.exists()
-    monkeypatch.setenv(leftovers.VARIABLE, str(tmp_path / "gone"))
-    with scratch.held() as place:
-        assert place != tmp_path
+        assert place == made
+    assert made.exists()
+    for other in tmp_path / f"{leftovers.PREFIX}gone", tmp_path:  # no run has made the second
+        monkeypatch.setenv(leftovers.VARIABLE, str(other))
+        with scratch.held() as place:
+            assert place != other
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

@@ -536,6 +536,23 @@ def test_an_empty_name_is_not_taken_for_none(option):
     assert "is empty; give the name of a file" in run.output
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("-", "-o - names no file, and results are not written to standard output"), ("a" * 245, "has 5 bytes too many")],
+)
+def test_a_name_that_no_file_of_results_can_have_is_refused_before_the_run(name, says):
+    run = invoke("check", "gelu", "--only", "numpy", "-o", name)
+    assert run.exit_code == 2 and says in run.output
+
+
+def test_a_current_folder_that_is_gone_is_said_to_be(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    run = invoke("check", "./mine.py")
+    assert run.exit_code == 2 and "the current folder does not exist any more: cd to another" in run.output
+
+
 def test_ctrl_c_has_an_exit_code_of_its_own(monkeypatch):
     def stopped(path):
         raise KeyboardInterrupt

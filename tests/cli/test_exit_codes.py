@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,6 +207,41 @@ def test_every_command_ends_alike_whatever_is_raised_in_it(monkeypatch, name, ra
 
 
 # ---- the seed --------------------------------------------------------------------------------------------------------
+
+
+AS_PROGRAM = """
+import atexit, io, os, sys, threading, time
+from cudalab.base import bounded
+from cudalab.cli import streams
+streams.END = 0.2
+def work():
+    {}
+    sys.exit(1)
+streams.as_program(work)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("spec", "code"),
+    [
+        ("atexit.register(lambda: os._exit(0))", 1),
+        ("atexit.register(os._exit, 0)", 1),
+        ("atexit.register(time.sleep, 60)", 1),
+        ("thread = threading.Thread(target=os._exit, args=(0,)); thread.start(); thread.join()", 1),
+        ("threading.Thread(target=time.sleep, args=(60,)).start()", 1),
+        ("os.fork() or time.sleep(60)", 1),  # it has the pipes
+        ("os._exit(0)", 2),
+        ("raise KeyboardInterrupt", 130),
+        ("for number in 0, 1, 2: os.close(number)\n    streams.open_closed(); os.write(2, b'0')", 1),
+        ("sys.stdout.close(); sys.stderr = None; print('a print')", 1),
+        ("sys.stdout = io.TextIOWrapper(sys.stdout.buffer); sys.stdout = sys.__stderr__; print('a print')", 1),
+    ],
+)
+def test_nothing_that_a_spec_leaves_behind_changes_how_a_command_ends(spec, code):
+    words = [sys.executable, "-c", AS_PROGRAM.format(spec)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == code, done.stderr
 
 
 @pytest.mark.sweep

@@ -15,8 +15,8 @@ def case(label="pycuda:a", times=None, **fields):
     return Case("k", "s", (4,), "float32", backend, variant, times=times, **fields)
 
 
-def one(*cases):
-    (row,) = merged([[c] if c else [] for c in cases], 3)
+def one(*cases, needed=3):
+    (row,) = merged([[c] if c else [] for c in cases], 3, needed)
     return row
 
 
@@ -45,6 +45,15 @@ def test_a_row_that_is_bad_in_one_process_has_no_times(status):
     row = one(case(), case(status=status, reason="because", parity=parity))
     assert (row.status, row.reason, row.times, row.processes) == (status, "in process 2 of 3: because", {}, {})
     assert row.parity == parity
+
+
+@pytest.mark.parametrize("status", [record.ERROR, record.SKIPPED])
+def test_a_process_that_only_helps_and_fails_costs_no_times_of_the_others(status):
+    row = one(case(), case(), case(status=status, reason="because", times={}), case(), needed=2)
+    assert (row.status, row.times, row.processes) == (record.OK, {"cold": [[1.0]] * 3}, {"cold": [1, 1, 0, 1]})
+    assert row.notes == ["no times of process 3, which only helps: because"]
+    assert one(case(), case(status=status, times={}), needed=1).notes  # no other process has more times
+    assert one(case(), case(status=record.WRONG, times={}), needed=1).status == record.WRONG
 
 
 def test_a_row_that_the_first_process_cannot_take_keeps_its_reason():
@@ -90,6 +99,6 @@ def test_what_slowed_any_process_down_is_kept():
 
 def test_rows_keep_the_order_of_the_first_process():
     first = [case("numpy"), case("pycuda:a"), case("pycuda:b", status=record.ERROR, reason="no", times={})]
-    rows = merged([first, [case("pycuda:a"), case("numpy")]], 2)
+    rows = merged([first, [case("pycuda:a"), case("numpy")]], 2, 2)
     assert [row.label for row in rows] == ["numpy", "pycuda:a", "pycuda:b"]
     assert rows[0].processes == {"cold": [1, 1]}

@@ -15,7 +15,7 @@ import cudalab
 from cudalab.base import child
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device import cuda, driver
-from cudalab.engine import process, supervisor
+from cudalab.engine import plan, process, supervisor
 from cudalab.results import record
 
 GOOD = ("numpy", "host:fine", "host:also_fine")
@@ -83,6 +83,26 @@ def test_what_never_ends_is_not_waited_for_at_every_size():
     assert ["was stopped" in reason for reason in reasons] == [True, True, False, False, False]
     assert reasons[2] == "not tried: it did not finish at crash 64 float32 and at crash 65 float32"
     assert time.monotonic() - start < 30
+
+
+def test_a_reference_that_never_ends_is_not_waited_for_at_every_size(monkeypatch):
+    tried = []
+
+    def attempt(self, group, omit, timed=True):
+        tried.append(group.size)
+        return supervisor.Death("", "reference did not end within 1 s", hung=True)
+        yield
+
+    monkeypatch.setattr(supervisor.Supervisor, "_attempt", attempt)
+    monkeypatch.setattr(supervisor.Supervisor, "labels", lambda self, group: ["numpy", "host:fine"])
+    found = supervisor.Supervisor(None, None, 1.0, print)
+    cases = [case for group in plan.groups([str(CRASH / "crash.py")], "64,65,66,67", "") for case in found.cases(group)]
+    assert tried == ["64", "65"] and len(cases) == 8
+    assert {case.status for case in cases} == {record.ERROR}
+    assert cases[-1].reason == (
+        "not tried: what comes before the variants, such as the reference, did not finish at crash 64 float32 "
+        "and at crash 65 float32"
+    )
 
 
 @pytest.mark.sweep

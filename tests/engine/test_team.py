@@ -205,19 +205,23 @@ def test_further_processes_time_what_is_not_known_well_enough(needed, taken, gon
 
 
 @pytest.mark.process
-def test_a_process_that_may_help_and_cannot_start_is_done_without(monkeypatch):
-    opened = Supervisor.opened
+@pytest.mark.parametrize(
+    ("step", "notes"), [("opened", []), ("doing", ["no times of process 3, which only helps: no memory is left"])]
+)
+def test_a_process_that_may_help_and_cannot_is_done_without(monkeypatch, step, notes):
+    does = getattr(Supervisor, step)
 
-    def opens(self, wait=True):
+    def done(self, *given, **named):
         if self.setup.process >= 2:
             raise Unavailable("no memory is left")
-        return opened(self, wait)
+        return does(self, *given, **named)
 
-    monkeypatch.setattr(Supervisor, "opened", opens)
+    monkeypatch.setattr(Supervisor, step, done)
     monkeypatch.setattr(enough, "settled", lambda cases, most: set())
     monkeypatch.setattr(Setup, "most", lambda self, kind: 4)
     case = three("numpy", processes=2, budget=0.1)["numpy"]
-    assert case.status == record.OK and len(case.processes["wall"]) == 2
+    assert case.status == record.OK and [n > 0 for n in case.processes["wall"]][:2] == [True, True]
+    assert sum(n > 0 for n in case.processes["wall"]) == 2 and case.notes[-1:] == notes
 
 
 def test_the_precision_of_a_row_and_not_its_value_decides_whether_it_is_settled():

@@ -19,9 +19,11 @@ import numpy as np
 import pytest
 
 from cudalab import host
+from cudalab.backends import host as backend
 from cudalab.base import cache as caches
 from cudalab.base.errors import (
     CompileError,
+    CompilerFailed,
     InputError,
     LaunchError,
     NotFound,
@@ -30,6 +32,8 @@ from cudalab.base.errors import (
     SpecError,
     Unavailable,
 )
+from cudalab.spec import find
+from cudalab.spec.dtype import dtype
 
 DATA = Path(__file__).parents[1] / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -1002,3 +1006,27 @@ def test_no_compiler_says_what_to_install(monkeypatch):
     says = "no C\\+\\+ compiler: no-such-compiler is not on PATH \\(install g\\+\\+, or set CXX\\)"
     with pytest.raises(CompileError, match=says):
         host.load("__global__ void nothing() {}")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        (
+            "echo 'g++: fatal error: Killed signal terminated program cc1plus' >&2; exit 1",
+            "ended with exit code 1:\n.*Killed",
+        ),
+        ("kill -9 $$", "was killed by SIGKILL"),
+    ],
+)
+def test_a_compiler_that_is_killed_says_nothing_of_a_kernel(tmp_path, monkeypatch, does, says):
+    """Else a machine without memory would leave the check to nvcc, and a kernel that was not run would pass."""
+    fake = tmp_path / "fake++"
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *--version*) exec g++ "$@";; esac\n{does}\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("CXX", str(fake))
+    with pytest.raises(CompilerFailed, match=rf"cannot compile k.cu for the CPU: .*fake\+\+ {says}") as failed:
+        host.compile_source("__global__ void f() {}", name="k.cu")
+    monkeypatch.setattr(backend, "_module", lambda *_: failed.value)
+    with pytest.raises(CompilerFailed):
+        backend._compiled(find.kernel("gelu"), dtype("float32"), ())

@@ -268,6 +268,19 @@ def test_the_code_is_not_loaded_here():
 
 
 @pytest.mark.process
+def test_a_launch_without_a_process_to_run_it_failed_and_was_not_skipped(module):
+    """A row that is skipped is no failure: a kernel would pass that was not run at the size where it is wrong."""
+    processes.begin()
+    nursery = processes.running.nursery
+    nursery._process.kill()
+    with pytest.raises(LaunchError, match="the process that executes kernels on the CPU was killed by SIGKILL"):
+        nursery.wait(nursery.ask(processes.FORK))
+    y = placed(1)
+    module.launch("count", ONE, ONE, [y])  # in a new one
+    assert y[0] == 1
+
+
+@pytest.mark.process
 def test_no_process_is_left_when_a_program_ends(built, tmp_path):
     program = f"""
 import numpy as np, os, subprocess

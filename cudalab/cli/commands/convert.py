@@ -22,7 +22,9 @@ def _schema(context: click.Context, option: click.Parameter, wanted: bool) -> No
 
 @click.command("convert")
 @click.argument("names", nargs=-1, required=True, metavar="IN... [OUT]", shell_complete=complete.files)
-@options.output("the converted results, where no OUT is given; for several IN a folder", default="OUT")
+@options.output(
+    "the converted results, where no OUT is given; for several IN a folder", default="OUT", checked=options.not_empty
+)
 @click.option("--to", type=click.Choice(formats.FORMATS), help="Format of OUT. Default: by the ending of OUT.")
 @options.selecting
 @click.option("--salvage", is_flag=True, help="Read an IN that was cut off: keep its complete groups of cases.")
@@ -81,10 +83,11 @@ def _is_folder(name: str) -> bool:
 
 def _write(data: bytes, place: str, format: str) -> None:
     """Write the file, or print it where `place` is -."""
-    from cudalab.base.files import write
+    from cudalab.base.files import claimed, write
 
     if place != "-":
-        write(place, data)
+        with claimed(place):
+            write(place, data)
         terminal.wrote(place)
     elif sys.stdout.isatty():
         click.echo((partial(visible, keep="\r\n") if format == "csv" else visible_json)(data.decode()), nl=False)

@@ -49,7 +49,10 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """First the device; then a variant's label when its work begins, and its row at the end; or an error for all."""
+    """First the device; then a variant's label when its work begins, and its row at the end; or an error for all.
+
+    The last one is `done`. Without it something else has ended the process, whatever its exit code.
+    """
 
     device: str = ""
     name: str = ""
@@ -57,6 +60,7 @@ class Answer(msgspec.Struct):
     row: Row | None = None
     error: str = ""
     kind: str = ""  # of the error: its class
+    done: bool = False
 
 
 def main(parent: Parent) -> None:
@@ -66,6 +70,7 @@ def main(parent: Parent) -> None:
             _profiled(request, parent.answer)
         except CudalabError as error:
             parent.answer(Answer(error=str(error), kind=type(error).__name__))
+        parent.answer(Answer(done=True))
         return  # and be watched no more
 
 

@@ -136,4 +136,4 @@ def _watched(
                 return answers, f"it did not end within {timeout:g} s"
             words = last(ended.said)
             end = f"the process {ended.how}" + (f"; its last output: {words}" if words else "")
-            return answers, end if ended.code else ""
+            return answers, "" if answers and answers[-1].done else end

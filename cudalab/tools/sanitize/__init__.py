@@ -13,6 +13,7 @@ from cudalab.engine.groups import Group
 from cudalab.engine.supervisor import LOST
 from cudalab.results.record import ERROR, OK, WRONG, Case
 from cudalab.tools.sanitize import asan, compute
+from cudalab.tools.sanitize.process import NOT_LOOKED_AT, NOT_SANITIZED
 
 NOTHING = {
     "cpu": "sanitizer: nothing found (on a CPU it looks for bad accesses, undefined behaviour and races)",
@@ -61,9 +62,9 @@ class Sanitizer:
         try:
             findings = self._findings(group, list(rows))
             for entry, case in rows.items():
-                if (text := findings.get(entry, "")).startswith(asan.NOT_LOOKED_AT):
+                if (text := findings.get(entry, "")).startswith(NOT_LOOKED_AT):
                     case.notes.append(text)
-                elif text.startswith(asan.NOT_SANITIZED):
+                elif text.startswith(NOT_SANITIZED):
                     if case.status == OK:
                         case.status, case.reason = ERROR, text
                 elif text:

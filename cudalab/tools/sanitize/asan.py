@@ -15,7 +15,7 @@ from cudalab import host
 from cudalab.base.child import Child, last
 from cudalab.engine.groups import Group, Work
 from cudalab.tools.sanitize.child import Answer, Request
-from cudalab.tools.sanitize.process import launch, start
+from cudalab.tools.sanitize.process import NOT_LOOKED_AT, NOT_SANITIZED, launch, start
 
 _OPTIONS = ":".join(
     (
@@ -39,9 +39,6 @@ _GLOBAL = re.compile(
 )
 _LOCAL = re.compile(r"'(?P<name>[^']+)'(?: \(line \d+\))? <== Memory access at offset \d+ (?P<side>\w+)")
 
-
-NOT_LOOKED_AT = "sanitizer: not checked: "
-NOT_SANITIZED = "not sanitized: "  # no verdict: the sanitizer's process ended before it had one
 NO_MEMORY = ("out", "allocation-size-too-big", "calloc-overflow")  # reports of the sanitizer about its own memory
 
 

@@ -96,7 +96,7 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
     launches = kernel.launches(entry, operands.named(kernel))
     load = partial(
         host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
-        standard=kernel.flags[0], include=kernel.cu.parent,
+        standard=kernel.standard, include=kernel.cu.parent,
         entries=tuple(dict.fromkeys(launch.entry for launch in launches)),
     )  # fmt: skip
     constants = kernel.constants_of(operands.named(kernel))

@@ -20,7 +20,7 @@ from cudalab.base.errors import LaunchError, Unavailable
 from cudalab.device import cuda
 from cudalab.engine.groups import Group, Work
 from cudalab.tools.sanitize.child import Buffers, Request
-from cudalab.tools.sanitize.process import launch, start
+from cudalab.tools.sanitize.process import NOT_SANITIZED, launch, start
 
 COMMON = ("--print-limit", "20", "--error-exitcode", "0")
 TOOLS: Mapping[str, tuple[str, ...]] = {
@@ -93,7 +93,7 @@ def _program() -> str | None:
 
 
 def findings(group: Group, entries: Sequence[str], seed: int, gpu: int, timeout: float) -> dict[str, str]:
-    """The tools' findings for each entry; entries without findings are left out.
+    """What the tools say of each entry, errors of the kernel first; entries of which none says anything are left out.
 
     Raises Unavailable without compute-sanitizer, LaunchError if it does not work.
     """
@@ -102,28 +102,41 @@ def findings(group: Group, entries: Sequence[str], seed: int, gpu: int, timeout:
     cuda_cache = cache.folder("pycuda-lineinfo")  # of its own: PyCUDA's cache does not know of nvcc's extra option
     with ThreadPoolExecutor(len(TOOLS)) as pool:
         parts = list(pool.map(lambda t: _by(t, group, list(entries), seed, gpu, timeout, cuda_cache), TOOLS))
-    return {e: "; ".join(p[e] for p in parts if e in p) for e in entries if any(e in p for p in parts)}
+    said = {e: [part[e] for part in parts if e in part] for e in entries}
+    return {e: "; ".join(sorted(texts, key=_no_verdict)) for e, texts in said.items() if texts}
+
+
+def _no_verdict(text: str) -> bool:
+    return text.startswith(NOT_SANITIZED)
 
 
 def _by(
     tool: str, group: Group, entries: list[str], seed: int, gpu: int, timeout: float, cuda_cache: Path
 ) -> dict[str, str]:
-    """The findings of one tool. After an error that ends the context, a new process launches the remaining entries."""
+    """The findings of one tool, and NOT_SANITIZED for an entry whose launch failed without one.
+
+    After an error that ends the context, a new process launches the remaining entries. Each gets one of its own where
+    the tool ended without a summary: what it has not written yet is not known.
+    """
     found: dict[str, str] = {}
     left = entries
     while left:
         log, errors, places = _run(tool, group, left, seed, gpu, timeout, cuda_cache)
-        if log.failed:
-            raise LaunchError(f"compute-sanitizer does not work: {log.failed}")
         said = sentences(tool, log, left, places)
-        finished = [e for e in left if errors.get(e) == ""]
+        if log.failed and not said:
+            raise LaunchError(f"compute-sanitizer does not work: {log.failed}")
         found |= said
         if log.count and not log.reports:
             raise LaunchError(f"compute-sanitizer's {tool} counts {log.count} errors, but names none")
-        rest = [e for e in left if e not in finished and e not in said]
-        if len(rest) == len(left) or (rest and rest[0] == left[0]):  # the first did not end, and no tool says why
-            found[rest[0]] = f"{tool}: the launch failed: {errors.get(rest[0]) or 'the process ended'}"
-            rest = rest[1:]
+        whole = log.count is not None
+        rest = [e for e in left if e not in said and not (whole and errors.get(e) == "")]
+        if not whole and len(left) > 1:
+            for entry in rest:
+                found |= _by(tool, group, [entry], seed, gpu, timeout, cuda_cache)
+            return found
+        if rest[:1] == left[:1]:  # the first did not end well, and the tool does not say why
+            why = errors.get(rest[0]) or f"{tool} ended without a summary"
+            found[rest.pop(0)] = f"{NOT_SANITIZED}the launch under {tool} failed: {why}"
         left = rest
     return found
 
@@ -131,7 +144,7 @@ def _by(
 def _run(
     tool: str, group: Group, entries: list[str], seed: int, gpu: int, timeout: float, cuda_cache: Path
 ) -> tuple[Log, dict[str, str], dict[str, Buffers]]:
-    """The tool's log, and by entry: the error of each launch that ended ("": none), and where its arrays were."""
+    """The tool's log, and by entry: how each launch failed that was tried ("": not), and where its arrays were."""
     errors: dict[str, str] = {}
     places: dict[str, Buffers] = {}
     with scratch.folder() as folder:
@@ -145,17 +158,14 @@ def _run(
             for entry in entries:
                 done = launch(process, Request(Work.on(group, (), False), entry, seed, gpu), timeout)
                 places[entry] = done.buffers
-                if not done.ended:
-                    errors[entry] = done.error
-                elif done.ended.hung:
-                    errors[entry] = done.ended.how
-                if done.ended or done.error:
-                    break  # the context is gone
+                errors[entry] = f"the process {done.ended.how}" if done.ended else done.error or done.missing
+                if errors[entry]:
+                    break  # the context may be gone
             process.end(timeout)
         text = file.read_text(errors="replace") if file.exists() else ""
     log = read(text)
-    if not text and not errors:
-        log.failed = last(process.said) or "it printed nothing"
+    if not text and "" not in errors.values():
+        log.failed = last(process.said) or next(iter(errors.values()))
     return log, errors, places
 
 

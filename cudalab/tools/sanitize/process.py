@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from cudalab.base.child import Child, Ended
 from cudalab.tools.sanitize.child import Answer, Buffers, Request
 
+NOT_LOOKED_AT = "sanitizer: not checked: "
+NOT_SANITIZED = "not sanitized: "  # no verdict: the sanitizer's process ended before it had one
+
 
 @dataclass
 class Launch:

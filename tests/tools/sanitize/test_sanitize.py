@@ -288,10 +288,33 @@ def test_entries_after_one_that_ends_the_context_are_launched_in_a_new_process(m
     assert asked == [["right", "reads_past", "races", "diverges"], ["races", "diverges"]]
 
 
-def test_a_launch_that_fails_without_a_report_is_a_finding(monkeypatch):
-    asked = runs(monkeypatch, (CLEAN, {"right": "too many resources"}), (CLEAN, {"races": ""}))
-    assert by(["right", "races"]) == {"right": "memcheck: the launch failed: too many resources"}
-    assert asked == [["right", "races"], ["races"]]
+KILLED = "the process was killed by SIGKILL"
+NO_SUMMARY = CLEAN.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ([(CLEAN, {"right": "too many resources"}), (CLEAN, {"races": ""})], "too many resources"),
+        ([(CLEAN, {"right": KILLED}), (CLEAN, {"races": ""})], KILLED),
+        # the tool ended before it wrote what it had found: each entry is launched again, alone
+        ([(NO_SUMMARY, {"right": "", "races": KILLED}), (NO_SUMMARY, {"right": KILLED}), (CLEAN, {"races": ""})],
+         KILLED),
+        ([(NO_SUMMARY, {"right": "", "races": ""}), (NO_SUMMARY, {"right": ""}), (CLEAN, {"races": ""})],
+         "memcheck ended without a summary"),
+    ],
+)  # fmt: skip
+def test_a_launch_that_fails_without_a_report_has_no_verdict(monkeypatch, answers, why):
+    asked = runs(monkeypatch, *answers)
+    assert by(["right", "races"]) == {"right": f"not sanitized: the launch under memcheck failed: {why}"}
+    assert asked[-1] == ["races"] and len(asked) == len(answers)
+
+
+def test_what_one_tool_finds_comes_before_what_another_could_not_check(monkeypatch):
+    said = {"memcheck": "not sanitized: it was killed", "racecheck": "racecheck: race"}
+    monkeypatch.setattr(compute, "missing", lambda: None)
+    monkeypatch.setattr(compute, "_by", lambda tool, *_: {"right": said[tool]} if tool in said else {})
+    assert compute.findings(GROUP, ["right"], 0, 0, 1.0) == {"right": "racecheck: race; not sanitized: it was killed"}
 
 
 @pytest.mark.parametrize(
